@@ -1,0 +1,48 @@
+"""``placer emit``: write the rank map for a launcher."""
+
+from __future__ import annotations
+
+import click
+
+from placer.emit.registry import FORMATS
+
+
+def _print_formats(
+    context: click.Context, _parameter: click.Parameter, asked: bool
+) -> None:
+    if not asked or context.resilient_parsing:
+        return
+    width = max(map(len, FORMATS))
+    for row in FORMATS.values():
+        click.echo(f"{row.name:<{width}}  {row.description}")
+    context.exit()
+
+
+@click.command(
+    epilog="Example: export SLURM_HOSTFILE=$(placer emit plan.json slurm-hostfile "
+    "-o hosts.txt)"
+)
+@click.argument("plan")
+@click.argument("format", type=click.Choice(list(FORMATS)), metavar="FORMAT")
+@click.option("-o", "--output", metavar="PATH", help="Write here; print the path.")
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_formats,
+    help="List the formats and exit.",
+)
+def emit(plan: str, format: str, output: str | None) -> None:
+    """Write the rank map of PLAN for a launcher, in FORMAT (see --list).
+
+    The text goes to standard output. With -o the file is written and its path printed.
+    """
+    from placer.emit import emit as emit_plan
+    from placer.placement.plan_file import read_plan
+
+    content = read_plan(plan)
+    if output in (None, "-"):
+        click.echo(emit_plan(content, format), nl=False)
+    else:
+        click.echo(emit_plan(content, format, output))

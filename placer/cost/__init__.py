@@ -1,0 +1,1 @@
+"""What a placement costs: collectives, contention, schedule, critical path, hop cost."""

@@ -1,0 +1,120 @@
+"""All-to-all and point-to-point exchanges on a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.fabric import Fabric
+from placer.cost.links import LinkLoad, flow_link_seconds, flow_load
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ExchangeCost:
+    """What an exchange costs.
+
+    Attributes
+    ----------
+    seconds : ndarray
+        Per group (all-to-all) or per flow (send).
+    bytes_by_tier : ndarray, shape (T,), bytes
+    load : LinkLoad
+    """
+
+    seconds: FloatArray
+    bytes_by_tier: FloatArray
+    load: LinkLoad
+
+
+def members_together(fabric: Fabric, gpus: IntArray) -> IntArray:
+    """How many of a group's members share each member's domain; shape (T, g, n)."""
+    num_groups, num_members = gpus.shape
+    together = np.empty((fabric.num_tiers, num_groups, num_members), dtype=np.int64)
+    row = np.arange(num_groups)[:, None]
+    for t, domain_of_gpu in enumerate(fabric.domain_of_gpu):
+        key = row * (int(domain_of_gpu.max()) + 1) + domain_of_gpu[gpus]
+        _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
+        together[t] = counts[inverse].reshape(gpus.shape)
+    return together
+
+
+def all_to_all_cost(
+    fabric: Fabric, gpus: IntArray, size_bytes: float
+) -> ExchangeCost:
+    """The cost of one all-to-all in every row of ``gpus`` at once.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    gpus : ndarray, shape (g, n)
+    size_bytes : float, bytes
+        What one member sends in all, its own share included.
+
+    Notes
+    -----
+    Each member sends ``size/n`` to every other, over NVLink and over its NIC side by side;
+    the fullest NVLink port, NIC or shared uplink sets the time, and the ``n-1`` pairwise
+    sends each pay the latency of their hop.
+    """
+    num_members = gpus.shape[1]
+    together = members_together(fabric, gpus)
+    within = np.concatenate((np.ones((1, *gpus.shape), dtype=np.int64), together))
+    peers = np.diff(within, axis=0)
+    share = size_bytes / num_members
+    factor = fabric.factor_of_gpu[gpus]
+    port = share * peers / fabric.bandwidth[:, None, None] / factor
+    inner = fabric.scale_up_tier + 1
+    own = np.maximum(port[:inner].sum(axis=0), port[inner:].sum(axis=0))
+    latency = np.tensordot(fabric.latency, peers, axes=1)
+    load = _exchange_load(fabric, gpus, share * (num_members - within[:-1]))
+    shared = np.zeros(gpus.shape)
+    for t in fabric.scale_out_tiers:
+        busy = load.up[t] / fabric.uplink_capacity[t]
+        sends = num_members > within[t]
+        path = np.where(sends, busy[fabric.child_domain_of_gpu(t)[gpus]], 0.0)
+        shared = np.maximum(shared, path)
+    return ExchangeCost(
+        (np.maximum(own, shared) + latency).max(axis=1),
+        (share * peers).sum(axis=(1, 2)),
+        load,
+    )
+
+
+def _exchange_load(fabric: Fabric, gpus: IntArray, leaving: FloatArray) -> LinkLoad:
+    """Uplink loads when member ``i`` sends ``leaving[t, i]`` bytes out of its child of t.
+
+    An all-to-all is symmetric: as much enters a domain as leaves it.
+    """
+    loads: list[FloatArray] = [np.empty(0)] * fabric.num_tiers
+    for t in fabric.scale_out_tiers:
+        child = fabric.child_domain_of_gpu(t)[gpus]
+        num_children = len(fabric.uplink_capacity[t])
+        loads[t] = np.bincount(child.ravel(), leaving[t].ravel(), num_children)
+    return LinkLoad(loads, loads)
+
+
+def send_cost(
+    fabric: Fabric, sources: IntArray, targets: IntArray, size_bytes: float
+) -> ExchangeCost:
+    """The cost of point-to-point messages that all run at once.
+
+    ``alpha + size / bandwidth`` of the tier (Hockney 1994, Parallel Computing 20(3)), or
+    the time of the fullest shared uplink on the way when that is longer.
+    """
+    tiers = fabric.tier_between(sources, targets)
+    flows = np.full(tiers.shape, size_bytes)
+    load = flow_load(fabric, sources, targets, tiers, flows)
+    shared = flow_link_seconds(fabric, load, sources, targets, tiers)
+    factor = np.minimum(fabric.factor_of_gpu[sources], fabric.factor_of_gpu[targets])
+    own = size_bytes / fabric.bandwidth[tiers] / factor
+    moved = np.where(sources == targets, 0.0, size_bytes)
+    return ExchangeCost(
+        fabric.latency[tiers] + np.maximum(own, shared),
+        np.bincount(tiers.ravel(), moved.ravel(), fabric.num_tiers),
+        load,
+    )

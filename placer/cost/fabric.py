@@ -1,0 +1,120 @@
+"""The machine as the cost model sees it: rates, latencies and shared uplinks by tier.
+
+Shapes: T tiers, G GPUs. A hop at tier ``t`` leaves the child domain of every tier between
+the scale-up domain and ``t``; the uplink of each such child is a shared resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fabric:
+    """Rates and domains, ready for array arithmetic.
+
+    Attributes
+    ----------
+    topology : Topology
+    bandwidth : ndarray, shape (T,), B/s
+        What one GPU reaches at each tier: line rate times efficiency.
+    latency : ndarray, shape (T,), s
+    scale_up_tier : int
+        Largest NVLink tier, -1 when there is none.
+    """
+
+    topology: Topology
+    bandwidth: FloatArray
+    latency: FloatArray
+    scale_up_tier: int
+
+    @classmethod
+    def of(cls, topology: Topology) -> Fabric:
+        """The fabric of a machine."""
+        tiers = topology.tiers
+        return cls(
+            topology,
+            np.array([tier.bandwidth * tier.efficiency for tier in tiers]),
+            np.array([tier.latency for tier in tiers]),
+            topology.scale_up_tier,
+        )
+
+    def with_free_scale_out(self) -> Fabric:
+        """The same machine if every scale-out link were free (infinite rate, no latency)."""
+        outer = np.arange(len(self.bandwidth)) > self.scale_up_tier
+        return replace(
+            self,
+            bandwidth=np.where(outer, np.inf, self.bandwidth),
+            latency=np.where(outer, 0.0, self.latency),
+        )
+
+    @property
+    def num_tiers(self) -> int:
+        """Number of tiers."""
+        return len(self.bandwidth)
+
+    @property
+    def scale_out_tiers(self) -> range:
+        """Indices of the tiers above NVLink."""
+        return range(self.scale_up_tier + 1, self.num_tiers)
+
+    @cached_property
+    def domain_of_gpu(self) -> IntArray:
+        """Domain of each GPU at each tier; shape (T, G)."""
+        return self.topology.domain_of_gpu
+
+    @cached_property
+    def factor_of_gpu(self) -> FloatArray:
+        """Share of the nominal bandwidth each GPU reaches; shape (G,)."""
+        return self.topology.bandwidth_factor[self.topology.node_of_gpu]
+
+    @cached_property
+    def scale_up_domain_of_gpu(self) -> IntArray:
+        """Scale-up domain of each GPU, the GPU itself when there is none; shape (G,)."""
+        return self.child_domain_of_gpu(self.scale_up_tier + 1)
+
+    def child_domain_of_gpu(self, tier: int) -> IntArray:
+        """Child domain of ``tier`` that holds each GPU; shape (G,)."""
+        if tier == 0:
+            return np.arange(self.domain_of_gpu.shape[1])
+        return self.domain_of_gpu[tier - 1]
+
+    @cached_property
+    def uplink_capacity(self) -> Sequence[FloatArray]:
+        """Bytes a second that each child's uplink into a tier carries, one array a tier.
+
+        ``GPUs of the child x bandwidth / oversubscription``.
+        """
+        capacities = []
+        for t, tier in enumerate(self.topology.tiers):
+            gpus = np.bincount(self.child_domain_of_gpu(t)).astype(np.float64)
+            capacities.append(gpus * self.bandwidth[t] / tier.oversubscription)
+        return capacities
+
+    def tier_between(self, gpus: IntArray, others: IntArray) -> IntArray:
+        """Lowest tier whose domain holds both GPUs, elementwise.
+
+        Domains are nested, so it is the number of tiers at which the two differ.
+        """
+        tier = np.zeros(np.broadcast(gpus, others).shape, dtype=np.int64)
+        for row in self.domain_of_gpu[:-1]:
+            tier += row[gpus] != row[others]
+        return tier
+
+    def common_tier(self, gpus: IntArray) -> IntArray:
+        """Lowest tier whose domain holds all GPUs of each row; shape (groups,)."""
+        tier = np.zeros(len(gpus), dtype=np.int64)
+        for row in self.domain_of_gpu[:-1]:
+            domains = row[gpus]
+            tier += (domains != domains[:, :1]).any(axis=1)
+        return tier

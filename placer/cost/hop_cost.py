@@ -1,0 +1,156 @@
+"""Hop cost: the sum over the job's edges of weight x distance between the two GPUs.
+
+This is the objective of process-mapping papers (sparse quadratic assignment on a tree of
+distances; Schulz and Traeff 2017, "Better process mapping and sparse quadratic
+assignment"). Shapes: R ranks, E edges, T tiers, G GPUs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.placement import Placement
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+HOP_AXES = ("tp", "cp", "ep", "pp", "dp", "edp")
+
+
+class AxisEdges(NamedTuple):
+    """The edges of one axis; all have the same weight.
+
+    Attributes
+    ----------
+    axis : str
+    weight : float
+    edges : ndarray, shape (E, 2), rank
+    """
+
+    axis: str
+    weight: float
+    edges: IntArray
+
+
+def hop_edges(job: Job) -> tuple[AxisEdges, ...]:
+    """Edges of every axis that has a weight and more than one member.
+
+    A ring in every ``tp``, ``cp``, ``dp`` and ``edp`` group (one edge for two members), a
+    chain along ``pp``, all pairs in an ``ep`` group.
+    """
+    parallelism = job.parallelism
+    return tuple(
+        AxisEdges(
+            axis,
+            float(job.weights[axis]),
+            _group_edges(axis, parallelism.ranks_of_group[axis]),
+        )
+        for axis in HOP_AXES
+        if job.weights.get(axis) and parallelism.size(axis) > 1
+    )
+
+
+def hop_cost(topology: Topology, job: Job, placement: Placement) -> float:
+    """Sum over the job's edges of weight x distance of the tier of the two GPUs."""
+    return HopCost(topology, job).cost(placement.gpu_of_rank)
+
+
+class HopCost:
+    """The hop cost of one job on one machine, whole or as the exact effect of a change.
+
+    Parameters
+    ----------
+    topology : Topology
+    job : Job
+    """
+
+    def __init__(self, topology: Topology, job: Job) -> None:
+        self.axes = hop_edges(job)
+        self.distance: FloatArray = np.array([t.distance for t in topology.tiers])
+        # The last tier holds every GPU, so it never separates two of them.
+        self._domain_of_gpu = np.ascontiguousarray(topology.domain_of_gpu[:-1])
+        self._build_neighbours(job.world_size)
+
+    def crossings(self, gpu_of_rank: IntArray) -> dict[str, IntArray]:
+        """Edges of each axis by the tier of their GPUs: axis -> counts, shape (T,)."""
+        domain_of_rank = self._domain_of_gpu[:, gpu_of_rank]
+        counts = {}
+        for axis, _, edges in self.axes:
+            tier = np.zeros(len(edges), dtype=np.int64)
+            for domain in domain_of_rank:
+                ends = domain[edges]
+                tier += ends[:, 0] != ends[:, 1]
+            counts[axis] = np.bincount(tier, minlength=len(self.distance))
+        return counts
+
+    def cost(self, gpu_of_rank: IntArray) -> float:
+        """Hop cost of a placement given as GPU of each rank, shape (R,)."""
+        counts = self.crossings(gpu_of_rank)
+        return float(
+            sum(a.weight * (counts[a.axis] @ self.distance) for a in self.axes)
+        )
+
+    def move_delta(self, gpu_of_rank: IntArray, rank: int, gpu: int) -> float:
+        """Change of the cost when ``rank`` moves to the free GPU ``gpu``."""
+        others, weights = self.neighbours(rank)
+        at = gpu_of_rank[others]
+        change = self._distances(gpu, at) - self._distances(int(gpu_of_rank[rank]), at)
+        return float(weights @ change)
+
+    def swap_delta(self, gpu_of_rank: IntArray, first: int, second: int) -> float:
+        """Change of the cost when two ranks exchange their GPUs."""
+        gpu_first, gpu_second = int(gpu_of_rank[first]), int(gpu_of_rank[second])
+        delta = 0.0
+        for rank, partner, old, new in (
+            (first, second, gpu_first, gpu_second),
+            (second, first, gpu_second, gpu_first),
+        ):
+            others, weights = self.neighbours(rank)
+            at = gpu_of_rank[others]
+            change = self._distances(new, at) - self._distances(old, at)
+            # An edge between the two keeps its length.
+            delta += float(weights @ np.where(others == partner, 0.0, change))
+        return delta
+
+    def neighbours(self, rank: int) -> tuple[IntArray, FloatArray]:
+        """Ranks that share an edge with ``rank``, and the weights of those edges."""
+        span = slice(self._start[rank], self._start[rank + 1])
+        return self._neighbour[span], self._weight[span]
+
+    def _distances(self, gpu: int, others: IntArray) -> FloatArray:
+        here = self._domain_of_gpu[:, gpu, None]
+        tier = (self._domain_of_gpu[:, others] != here).sum(axis=0)
+        return self.distance[tier]
+
+    def _build_neighbours(self, world_size: int) -> None:
+        """Adjacency in compressed rows: neighbours of r are start[r]:start[r+1]."""
+        edges = np.concatenate(
+            [a.edges for a in self.axes] or [np.empty((0, 2), np.int64)]
+        )
+        weight = np.repeat(
+            [a.weight for a in self.axes], [len(a.edges) for a in self.axes]
+        )
+        source = edges.T.ravel()
+        by_source = np.argsort(source, kind="stable")
+        self._neighbour: IntArray = edges[:, ::-1].T.ravel()[by_source]
+        self._weight: FloatArray = np.tile(weight, 2)[by_source]
+        degree = np.bincount(source, minlength=world_size)
+        self._start: IntArray = np.concatenate(([0], np.cumsum(degree)))
+
+
+def _group_edges(axis: str, groups: IntArray) -> IntArray:
+    """Edges inside every group (one row a group, members in ring order)."""
+    members = groups.shape[1]
+    if axis == "ep":
+        first, second = np.triu_indices(members, k=1)
+    else:
+        first, second = np.arange(members - 1), np.arange(1, members)
+        if axis != "pp" and members > 2:
+            first, second = np.append(first, 0), np.append(second, members - 1)
+    return np.stack([groups[:, first].ravel(), groups[:, second].ravel()], axis=1)

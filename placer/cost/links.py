@@ -1,0 +1,79 @@
+"""Load on shared uplinks, and the seconds that the fullest of them needs.
+
+Bottleneck rule for flows that run together: each takes as long as its most loaded link,
+loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networks*, 6.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.fabric import Fabric
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinkLoad:
+    """Bytes on every uplink of every tier, both directions.
+
+    Attributes
+    ----------
+    up, down : list of ndarray, bytes
+        ``up[t][d]`` leaves child domain ``d`` of tier ``t``; ``down[t][d]`` enters it.
+        Arrays of NVLink tiers are empty.
+    """
+
+    up: list[FloatArray]
+    down: list[FloatArray]
+
+    def scaled(self, factor: float) -> LinkLoad:
+        """The load of ``factor`` such rounds."""
+        return LinkLoad([u * factor for u in self.up], [d * factor for d in self.down])
+
+
+def flow_load(
+    fabric: Fabric,
+    sources: IntArray,
+    targets: IntArray,
+    tiers: IntArray,
+    size_bytes: FloatArray,
+) -> LinkLoad:
+    """The load of flows between GPUs; all arguments broadcast to one flow an entry."""
+    up: list[FloatArray] = [np.empty(0)] * fabric.num_tiers
+    down: list[FloatArray] = [np.empty(0)] * fabric.num_tiers
+    for t in fabric.scale_out_tiers:
+        child = fabric.child_domain_of_gpu(t)
+        num_children = len(fabric.uplink_capacity[t])
+        crosses = tiers >= t
+        sizes = np.broadcast_to(size_bytes, tiers.shape)[crosses]
+        up[t] = np.bincount(child[sources[crosses]], sizes, num_children)
+        down[t] = np.bincount(child[targets[crosses]], sizes, num_children)
+    return LinkLoad(up, down)
+
+
+def flow_link_seconds(
+    fabric: Fabric,
+    load: LinkLoad,
+    sources: IntArray,
+    targets: IntArray,
+    tiers: IntArray,
+) -> FloatArray:
+    """Seconds that the most loaded shared link on each flow's path needs."""
+    seconds = np.zeros(tiers.shape)
+    for t in fabric.scale_out_tiers:
+        crosses = tiers >= t
+        if not crosses.any():
+            continue
+        child = fabric.child_domain_of_gpu(t)
+        busy_up = load.up[t] / fabric.uplink_capacity[t]
+        busy_down = load.down[t] / fabric.uplink_capacity[t]
+        path = np.maximum(
+            busy_up[child[sources[crosses]]], busy_down[child[targets[crosses]]]
+        )
+        seconds[crosses] = np.maximum(seconds[crosses], path)
+    return seconds

@@ -1,0 +1,165 @@
+"""The score of a placement, as plain data for plans and reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.fabric import Fabric
+from placer.cost.hop_cost import hop_cost
+from placer.cost.links import LinkLoad
+from placer.cost.step import Step, StepModel
+from placer.cost.traffic import Traffic, total_load
+from placer.job.model import Job
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+HOTTEST_LINKS = 10
+
+
+def score(topology: Topology, job: Job, placement: Placement) -> dict[str, Any]:
+    """The score of a placement: seconds by part, crossings, bytes, hottest links.
+
+    Keys and units are those of the plan format; times are seconds. The exposed cross-rack
+    time ``exposed_scale_out_s`` is the step time minus that of the same placement if every
+    scale-out link were free.
+    """
+    return score_with(StepModel(topology, job), placement)
+
+
+def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
+    """The same with a prepared model."""
+    gpu_of_rank = placement.gpu_of_rank
+    step = model.step(gpu_of_rank)
+    free = model.free_scale_out.step(gpu_of_rank).step_time_s
+    exposed_scale_out = max(step.step_time_s - free, 0.0)
+    traffic = step.traffic()
+    result = {
+        "step_time_s": step.step_time_s,
+        "compute_s": model.compute_s,
+        "bubble_s": step.pipeline_s(()) - model.compute_s,
+        "fixed_s": model.fixed_s,
+        "exposed_s": step.exposed_s(),
+        "exposed_scale_out_s": exposed_scale_out,
+        "exposed_scale_out_share": exposed_scale_out / step.step_time_s
+        if step.step_time_s
+        else 0.0,
+        "crossings": crossings(model.fabric, model.job, gpu_of_rank),
+        "traffic_bytes": {
+            axis: _by_tier(model.fabric, item.bytes_by_tier)
+            for axis, item in traffic.items()
+        },
+        "hottest_links": hottest_links(model.fabric, traffic),
+        "critical_path": critical_path(step),
+    }
+    if model.job.weights:
+        result["hop_cost"] = hop_cost(model.topology, model.job, placement)
+    return result
+
+
+def crossings(
+    fabric: Fabric, job: Job, gpu_of_rank: IntArray
+) -> dict[str, dict[str, int]]:
+    """How many groups of each axis have their lowest common domain at each tier."""
+    axes = job.parallelism
+    found = {}
+    for axis in ("tp", "cp", "ep", "pp", "dp", "etp", "edp"):
+        members = axes.ranks_of_group[axis]
+        expert = axis in ("ep", "etp", "edp")
+        if members.shape[1] > 1 and (axes.ep > 1 or not expert):
+            found[axis] = _count_tiers(fabric, gpu_of_rank[members])
+    for group in job.groups:
+        found[group.name] = _by_tier(
+            fabric,
+            np.bincount(
+                np.concatenate(
+                    [
+                        fabric.common_tier(gpu_of_rank[np.array([ranks])])
+                        for ranks in group.ranks
+                    ]
+                ),
+                minlength=fabric.num_tiers,
+            ),
+        )
+    return found
+
+
+def _count_tiers(fabric: Fabric, gpus: IntArray) -> dict[str, int]:
+    tiers = fabric.common_tier(gpus)
+    return _by_tier(fabric, np.bincount(tiers, minlength=fabric.num_tiers))
+
+
+def _by_tier(fabric: Fabric, values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Values by tier name, tiers without any left out."""
+    return {
+        tier.name: value.item()
+        for tier, value in zip(fabric.topology.tiers, values, strict=True)
+        if value
+    }
+
+
+def hottest_links(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str, Any]]:
+    """The shared links that are busy longest in a step, longest first."""
+    load = total_load(traffic.values())
+    if load is None:
+        return []
+    entries = []
+    for t in fabric.scale_out_tiers:
+        entries += _busiest(fabric, load, t)
+    entries.sort(key=lambda entry: -entry["busy_s"])
+    return entries[:HOTTEST_LINKS]
+
+
+def _busiest(fabric: Fabric, load: LinkLoad, t: int) -> list[dict[str, Any]]:
+    """The busiest uplinks into tier ``t``, both directions."""
+    topology = fabric.topology
+    entries = []
+    for direction, size_bytes in (("up", load.up[t]), ("down", load.down[t])):
+        busy = size_bytes / fabric.uplink_capacity[t]
+        for child in np.argsort(-busy, kind="stable")[:HOTTEST_LINKS]:
+            if size_bytes[child] > 0:
+                name = topology.domain_names[t - 1][child] if t else f"gpu {child}"
+                entries.append(
+                    {
+                        "tier": topology.tiers[t].name,
+                        "domain": name,
+                        "direction": direction,
+                        "bytes": size_bytes[child].item(),
+                        "busy_s": busy[child].item(),
+                    }
+                )
+    return entries
+
+
+def critical_path(step: Step) -> list[dict[str, Any]]:
+    """The chain of operations that sets the step time, longest first."""
+    model = step.model
+    reduce, gather = step.exposed_sync_s
+    exposed = step.exposed_s()
+    parts = [
+        ("compute", model.compute_s),
+        ("pipeline bubble", step.pipeline_s(()) - model.compute_s),
+        ("fixed", model.fixed_s),
+        ("gradient reduction (dp)", reduce),
+        ("parameter gather (dp)", gather),
+    ]
+    names = {
+        "tp": "tensor-parallel collectives (tp)",
+        "cp": "key-value ring (cp)",
+        "ep": "expert dispatch and combine (ep)",
+        "pp": "pipeline messages (pp)",
+    }
+    parts += [(names.get(axis, axis), exposed[axis]) for axis in exposed if axis != "dp"]
+    entries = [
+        {"operation": name, "seconds": seconds} for name, seconds in parts if seconds > 0
+    ]
+    if step.stage_times:
+        replica = step.slowest_replica()
+        for entry in entries:
+            if "(dp)" not in entry["operation"] and entry["operation"] != "fixed":
+                entry["replica"] = replica
+    return sorted(entries, key=lambda entry: -entry["seconds"])

@@ -1,0 +1,245 @@
+"""The step: slowest replica's pipeline, exposed data-parallel time and fixed time.
+
+``step = pipeline of the slowest replica + exposed DP + custom groups + fixed``. Training is
+synchronous, so the worst replica and the worst group set the time, not the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.custom import GroupTime, group_time
+from placer.cost.data_parallel import exposed_gather, exposed_reduce
+from placer.cost.fabric import Fabric
+from placer.cost.gradients import SyncTime, sync_time
+from placer.cost.network import Network, PlacedNetwork
+from placer.cost.schedule import Stages, pipeline_time
+from placer.cost.stage_times import (
+    StageTime,
+    context_time,
+    expert_time,
+    pipeline_hops,
+    tensor_time,
+)
+from placer.cost.traffic import Traffic
+from placer.cost.volumes import volumes
+from placer.cost.work import windows, work
+from placer.job.model import Job
+from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The cost of one placement.
+
+    Attributes
+    ----------
+    model : StepModel
+    stage_times : mapping of str to StageTime
+        Per axis of ``tp cp ep pp`` that has members.
+    sync : SyncTime or None
+    custom : mapping of str to GroupTime
+    """
+
+    model: StepModel
+    stage_times: Mapping[str, StageTime]
+    sync: SyncTime | None
+    custom: Mapping[str, GroupTime]
+
+    @cached_property
+    def step_time_s(self) -> float:
+        """Seconds of one step."""
+        return (
+            self.pipeline_s(tuple(self.stage_times))
+            + self.exposed_data_parallel_s
+            + sum(self.exposed_custom_s.values())
+            + self.model.fixed_s
+        )
+
+    @cached_property
+    def exposed_data_parallel_s(self) -> float:
+        """Seconds of reduction and gather that nothing hides."""
+        return sum(self.exposed_sync_s)
+
+    @cached_property
+    def exposed_sync_s(self) -> tuple[float, float]:
+        """Exposed seconds of the gradient reduction and of the parameter gather."""
+        if self.sync is None:
+            return 0.0, 0.0
+        mode, hidden = self.model.job.data_parallel, self.model.windows
+        reduce = exposed_reduce(self.sync.reduce, hidden, mode.overlap_reduce)
+        gather = exposed_gather(
+            self.sync.gather, self.sync.first_bucket, hidden, mode.overlap_gather
+        )
+        return reduce / mode.sync_every, gather / mode.sync_every
+
+    @cached_property
+    def exposed_custom_s(self) -> dict[str, float]:
+        """Exposed seconds of each custom group."""
+        compute = self.model.compute_s
+        return {
+            group.name: max(self.custom[group.name].seconds - compute, 0.0)
+            if group.overlap
+            else self.custom[group.name].seconds
+            for group in self.model.job.groups
+        }
+
+    def exposed_s(self) -> dict[str, float]:
+        """Exposed seconds by axis; with compute, bubble and fixed time they sum to the step.
+
+        Axes are added one after the other (tp, cp, ep, pp), each charged with what it adds
+        to the pipeline of the slowest replica.
+        """
+        exposed = {}
+        before = self.pipeline_s(())
+        present: tuple[str, ...] = ()
+        for axis in ("tp", "cp", "ep", "pp"):
+            if axis in self.stage_times:
+                present = (*present, axis)
+                after = self.pipeline_s(present)
+                exposed[axis] = after - before
+                before = after
+            else:
+                exposed[axis] = 0.0
+        exposed["dp"] = self.exposed_data_parallel_s
+        return exposed | self.exposed_custom_s
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What each axis and custom group sends in a step."""
+        traffic = {axis: time.traffic for axis, time in self.stage_times.items()}
+        if self.sync is not None and self.sync.traffic is not None:
+            traffic["dp"] = self.sync.traffic
+        for name, time in self.custom.items():
+            if time.traffic is not None:
+                traffic[name] = time.traffic
+        return traffic
+
+    def pipeline_s(self, axes: tuple[str, ...]) -> float:
+        """Seconds of the slowest replica's pipeline when only ``axes`` communicate."""
+        return max(time for time, _ in self._replica_times(axes))
+
+    def slowest_replica(self) -> int:
+        """Index of a replica whose pipeline sets the step, the first of equals."""
+        times = self._replica_times(tuple(self.stage_times))
+        return min(times, key=lambda entry: (-entry[0], entry[1]))[1]
+
+    def _replica_times(self, axes: tuple[str, ...]) -> list[tuple[float, int]]:
+        """(pipeline seconds, first replica) of every pattern that may be the slowest."""
+        job = self.model.job
+        rows = self._patterns(axes)
+        patterns, first = np.unique(rows, axis=0, return_index=True)
+        keep = _undominated(patterns)
+        return [
+            (
+                pipeline_time(
+                    Stages(*(tuple(part) for part in np.split(row, 3))),
+                    job.micro_batches,
+                    job.parallelism.vp,
+                    job.overlap.pp,
+                ),
+                int(replica),
+            )
+            for row, replica in zip(patterns[keep], first[keep], strict=True)
+        ]
+
+    def _patterns(self, axes: tuple[str, ...]) -> FloatArray:
+        """Forward, backward and hop times of each replica side by side; shape (D, 3 P)."""
+        sizes = self.model.job.parallelism
+        shape = (sizes.dp, sizes.pp)
+        forward = np.full(shape, self.model.work.forward_s)
+        backward = np.full(shape, self.model.work.backward_s)
+        hop = np.zeros(shape)
+        for axis in axes:
+            time = self.stage_times[axis]
+            if axis == "pp":
+                hop = time.forward
+            else:
+                forward = forward + time.forward
+                backward = backward + time.backward
+        return np.concatenate((forward, backward, hop), axis=1)
+
+
+def _undominated(rows: FloatArray) -> npt.NDArray[np.bool_]:
+    """Rows that no other row equals or exceeds everywhere.
+
+    The schedule is monotone in its times, so only these can be the slowest.
+    """
+    if len(rows) == 1:
+        return np.ones(1, dtype=bool)
+    keep = np.ones(len(rows), dtype=bool)
+    for i, row in enumerate(rows):
+        exceeds = (rows >= row).all(axis=1) & keep
+        exceeds[i] = False
+        keep[i] = not exceeds.any()
+    return keep
+
+
+class StepModel:
+    """The cost of placements of one job on one machine.
+
+    Parameters
+    ----------
+    topology : Topology
+    job : Job
+    fabric : Fabric, optional
+        To score on another fabric than the machine's own.
+    """
+
+    def __init__(
+        self, topology: Topology, job: Job, fabric: Fabric | None = None
+    ) -> None:
+        self.topology = topology
+        self.job = job
+        self.fabric = fabric or Fabric.of(topology)
+        self.volumes = volumes(job)
+        self.work = work(job, self.volumes)
+        parameters = self.volumes.dense_chunk + self.volumes.expert_chunk
+        self.windows = windows(job, self.work, parameters)
+        self.compute_s = job.micro_batches * self.work.micro_batch_s
+        self.fixed_s = job.compute.fixed_time
+
+    @cached_property
+    def free_scale_out(self) -> StepModel:
+        """The same job if every scale-out link were free."""
+        fabric = self.fabric.with_free_scale_out()
+        return StepModel(self.topology, self.job, fabric)
+
+    def step(self, gpu_of_rank: IntArray) -> Step:
+        """The cost of the placement that puts rank ``r`` on GPU ``gpu_of_rank[r]``."""
+        return self.step_on(PlacedNetwork(self.fabric, gpu_of_rank))
+
+    def step_on(self, network: Network) -> Step:
+        """The cost when ``network`` says what each operation takes."""
+        return Step(
+            self,
+            self._stage_times(network) if self.job.model else {},
+            self._sync(network),
+            {group.name: group_time(network, group) for group in self.job.groups},
+        )
+
+    def _stage_times(self, network: Network) -> dict[str, StageTime]:
+        job, sizes, times = self.job, self.volumes, self.work
+        axes = job.parallelism
+        found = {}
+        if axes.tp > 1:
+            found["tp"] = tensor_time(network, job, sizes, times)
+        if axes.cp > 1:
+            found["cp"] = context_time(network, job, sizes, times)
+        if axes.ep > 1:
+            found["ep"] = expert_time(network, job, sizes, times)
+        if axes.pp > 1:
+            found["pp"] = pipeline_hops(network, job, sizes)
+        return found
+
+    def _sync(self, network: Network) -> SyncTime | None:
+        if self.job.model is None:
+            return None
+        return sync_time(network, self.job, self.volumes, self.windows.buckets)

@@ -1,0 +1,77 @@
+"""Time of the work itself: one chunk of one micro-batch, forward and backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from placer.cost.data_parallel import Windows
+from placer.cost.volumes import Volumes
+from placer.job.model import Job
+from placer.job.models import flops_per_sample, layer_parameters
+
+FORWARD_SHARE = 1 / 3  # forward : backward = 1 : 2, two products of three are backward's
+
+
+@dataclass(frozen=True)
+class Work:
+    """Compute times of a job.
+
+    Attributes
+    ----------
+    micro_batch_s : float, s
+        One micro-batch on one stage, all chunks, forward and backward.
+    forward_s, backward_s : float, s
+        One chunk of one micro-batch.
+    layer_forward_s : float, s
+        Forward of one layer.
+    attention_share : float
+        Share of a layer's work that is attention proper (scores and values), behind which
+        a context-parallel ring hides.
+    """
+
+    micro_batch_s: float
+    forward_s: float
+    backward_s: float
+    layer_forward_s: float
+    attention_share: float
+
+
+def work(job: Job, volumes: Volumes) -> Work:
+    """The job's compute times; all zero without a model."""
+    if job.model is None:
+        return Work(0.0, 0.0, 0.0, 0.0, 0.0)
+    total = micro_batch_time(job)
+    forward = total * FORWARD_SHARE / job.parallelism.vp
+    # Per token, a layer multiplies 6 parameters' worth of FLOPs and attends over
+    # the sequence for 6 h s more (causal), as in the FLOP count of `job.models`.
+    scores = job.model.hidden * job.sequence
+    share = scores / (layer_parameters(job.model) + scores)
+    return Work(
+        total,
+        forward,
+        total * (1 - FORWARD_SHARE) / job.parallelism.vp,
+        forward / volumes.layers_per_chunk,
+        share,
+    )
+
+
+def micro_batch_time(job: Job) -> float:
+    """Seconds one micro-batch keeps one stage busy, measured or from FLOPs and a rate."""
+    if job.compute.micro_batch_time or job.model is None:
+        return job.compute.micro_batch_time
+    axes = job.parallelism
+    flops = flops_per_sample(job.model, job.sequence, causal=False) * job.micro_batch
+    gpus = axes.tp * axes.cp * axes.pp
+    return flops / gpus / (job.compute.tflops_per_gpu * 1e12)
+
+
+def windows(job: Job, times: Work, chunk_parameters: float) -> Windows:
+    """The compute that data-parallel traffic hides behind."""
+    axes = job.parallelism
+    return Windows(
+        times.forward_s,
+        times.backward_s,
+        min(job.micro_batches, axes.pp),
+        axes.vp,
+        max(1.0, chunk_parameters / job.data_parallel.bucket_parameters),
+    )

@@ -1,0 +1,64 @@
+"""Launcher files: a plan in the words of each launcher.
+
+Emitters only translate. A plan that a launcher cannot express is refused, with the
+reason and the formats that can; nothing is approximated.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+@overload
+def emit(plan: Plan, format: str) -> str: ...
+@overload
+def emit(plan: Plan, format: str, path: str | os.PathLike[str]) -> Path: ...
+def emit(
+    plan: Plan, format: str, path: str | os.PathLike[str] | None = None
+) -> str | Path:
+    """The launcher file of ``plan`` as text, or its path once it is written.
+
+    Parameters
+    ----------
+    plan : Plan
+    format : str
+        A name of ``placer.emit.registry.FORMATS``, for example ``slurm-hostfile``.
+    path : path-like, optional
+        Where to write the file, atomically; ``-`` is standard output.
+
+    Raises
+    ------
+    EmitError
+        If the launcher cannot express the plan, or a host name is not safe to write.
+    InputError
+        If there is no such format.
+    OutputError
+        If the file cannot be written.
+    """
+    from placer.emit.registry import render
+
+    text = render(plan, format)
+    if path is None:
+        return text
+    from placer.files import write_text
+
+    write_text(os.fspath(path), text)
+    return Path(path)
+
+
+class _CallableModule(ModuleType):
+    """``placer.emit`` is this package and, for users, the function of the same name."""
+
+    __call__ = staticmethod(emit)
+
+
+# Importing a submodule binds the package to ``placer.emit`` whatever ``placer`` put
+# there, so the package itself must answer the call.
+sys.modules[__name__].__class__ = _CallableModule

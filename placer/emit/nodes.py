@@ -1,0 +1,134 @@
+"""A plan node by node, as launchers see it, and what a launcher may refuse in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.emit.registry import formats_for
+from placer.errors import EmitError
+from placer.hostlist import name_problem
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+@dataclass(frozen=True)
+class NodeRanks:
+    """The ranks of one node.
+
+    Attributes
+    ----------
+    host : str
+    ranks : tuple of int
+        Global ranks, ascending; the k-th has local rank k.
+    gpus : tuple of int
+        GPU of each of them, as an index into the node.
+    """
+
+    host: str
+    ranks: tuple[int, ...]
+    gpus: tuple[int, ...]
+
+    @property
+    def consecutive(self) -> bool:
+        """Whether no rank is missing between the first and the last."""
+        return self.ranks[-1] - self.ranks[0] == len(self.ranks) - 1
+
+    @property
+    def gpus_in_order(self) -> bool:
+        """Whether local rank k runs on GPU k."""
+        return self.gpus == tuple(range(len(self.gpus)))
+
+
+def nodes_of(plan: Plan) -> list[NodeRanks]:
+    """The nodes that hold ranks, by lowest rank; the index is the node rank.
+
+    Raises
+    ------
+    EmitError
+        If there are no ranks, a host name is not one or names two nodes, or two ranks
+        share a GPU.
+    """
+    at: dict[int, list[int]] = {}
+    for rank, node in enumerate(plan.node_of_rank.tolist()):
+        at.setdefault(node, []).append(rank)
+    if not at:
+        raise EmitError("the plan has no ranks")
+    gpu_of_rank = plan.gpu_of_rank.tolist()
+    nodes = [
+        NodeRanks(
+            host=plan.nodes[node],
+            ranks=tuple(ranks),
+            gpus=tuple(gpu_of_rank[rank] for rank in ranks),
+        )
+        for node, ranks in at.items()
+    ]
+    _refuse_bad_hosts([node.host for node in nodes])
+    for node in nodes:
+        if len(set(node.gpus)) < len(node.gpus) or min(node.gpus) < 0:
+            raise EmitError(
+                f"the ranks of {node.host} need a GPU each, "
+                f"but the plan gives them GPUs {_shown(node.gpus)}"
+            )
+    return nodes
+
+
+def require_consecutive(nodes: Sequence[NodeRanks], format: str) -> None:
+    """Nothing, when every node holds consecutive ranks.
+
+    Raises
+    ------
+    EmitError
+        Naming the first node that does not, and the formats that can express it.
+    """
+    for node in nodes:
+        if not node.consecutive:
+            raise EmitError(
+                f"{format} gives every node consecutive ranks, "
+                f"but {node.host} holds {_shown(node.ranks)}; {_alternatives(nodes)}"
+            )
+
+
+def require_gpus_in_order(nodes: Sequence[NodeRanks], format: str) -> None:
+    """Nothing, when local rank k of every node runs on GPU k.
+
+    Raises
+    ------
+    EmitError
+        Naming the first node where it does not, and the formats that can express it.
+    """
+    for node in nodes:
+        if not node.gpus_in_order:
+            raise EmitError(
+                f"{format} says nothing of GPUs, so local rank k takes GPU k, but the "
+                f"ranks of {node.host} run on GPUs {_shown(node.gpus)}; "
+                f"{_alternatives(nodes)}"
+            )
+
+
+def _refuse_bad_hosts(hosts: Sequence[str]) -> None:
+    """No launcher file, script or shell ever sees a name that is not a host name."""
+    problems = [problem for problem in map(name_problem, hosts) if problem]
+    problems += [
+        f"two nodes are called {host}"
+        for host, count in Counter(hosts).items()
+        if count > 1
+    ]
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise EmitError(problems[0] + more)
+
+
+def _alternatives(nodes: Sequence[NodeRanks]) -> str:
+    names = formats_for(
+        free_ranks=not all(node.consecutive for node in nodes),
+        free_gpus=not all(node.gpus_in_order for node in nodes),
+    )
+    return f"formats that can: {', '.join(names)}"
+
+
+def _shown(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")

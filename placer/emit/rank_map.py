@@ -1,0 +1,52 @@
+"""The rank map as rows, for the formats that are tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.emit.nodes import nodes_of
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """Where one rank runs.
+
+    Attributes
+    ----------
+    node_rank : int
+        Position of its node when nodes are ordered by their lowest rank.
+    local_rank : int
+        Position among its node's ranks.
+    gpu : int
+        Index of the GPU in the node.
+    """
+
+    rank: int
+    host: str
+    node_rank: int
+    local_rank: int
+    gpu: int
+
+
+def rows_of(plan: Plan) -> Iterator[RankRow]:
+    """One row a rank, in rank order.
+
+    Raises
+    ------
+    EmitError
+        If a name is no host name, or two ranks share a GPU.
+    """
+    node_rank_of_host = {node.host: k for k, node in enumerate(nodes_of(plan))}
+    columns = zip(
+        plan.host_of_rank,
+        plan.local_rank.tolist(),
+        plan.gpu_of_rank.tolist(),
+        strict=True,
+    )
+    for rank, (host, local_rank, gpu) in enumerate(columns):
+        yield RankRow(rank, host, node_rank_of_host[host], local_rank, gpu)

@@ -1,0 +1,71 @@
+"""torchrun with static rendezvous: the plan's node order as node ranks.
+
+Every option is set through torchrun's ``PET_<OPTION>`` environment. The c10d backend is
+not used: it numbers nodes itself, by sorting their addresses as strings (PyTorch,
+``torch/distributed/elastic/rendezvous/dynamic_rendezvous.py``).
+"""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from placer.emit.nodes import NodeRanks, nodes_of, require_consecutive
+from placer.emit.shell import script, words
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+_USAGE = """\
+# torchrun with the plan's node ranks. Run the same line once on every node:
+#   bash torchrun.sh train.py --its --arguments
+# The host is PLACER_HOST, else SLURMD_NODENAME, else `uname -n`.
+# PLACER_MASTER_ADDR and PET_MASTER_PORT replace the address and port of node rank 0.
+"""
+
+# The plan's GPU k is the k-th device this node was given, whoever gave it.
+_PICK_GPUS = """\
+given=()
+if [ -n "${CUDA_VISIBLE_DEVICES-}" ]; then
+  IFS=, read -ra given <<< "$CUDA_VISIBLE_DEVICES"
+fi
+devices=
+for gpu in "${gpus[@]}"; do
+  device=$gpu
+  if [ -n "${CUDA_VISIBLE_DEVICES-}" ]; then
+    device=${given[gpu]-}
+  fi
+  [ -n "$device" ] ||
+    die "GPU $gpu is not in CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES"
+  devices+=${devices:+,}$device
+done
+export CUDA_VISIBLE_DEVICES=$devices
+"""
+
+
+def render(plan: Plan) -> str:
+    """A bash script that starts torchrun with this host's node rank.
+
+    Raises
+    ------
+    EmitError
+        If a node holds ranks that are not consecutive, or a name is no host name.
+    """
+    nodes = nodes_of(plan)
+    require_consecutive(nodes, "torchrun")
+    pick_gpus = not all(node.gpus_in_order for node in nodes)
+
+    def assignments(node_rank: int, node: NodeRanks) -> str:
+        gpus = f" gpus={words(node.gpus)}" if pick_gpus else ""
+        return f"node_rank={node_rank} processes={len(node.ranks)}{gpus}"
+
+    rendezvous = f"""\
+first={quote(nodes[0].host)}
+export PET_NNODES={len(nodes)} PET_NODE_RANK=$node_rank PET_NPROC_PER_NODE=$processes
+export PET_RDZV_BACKEND=static PET_MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
+export PET_MASTER_PORT="${{PET_MASTER_PORT:-29500}}"
+unset PET_RDZV_ENDPOINT PET_STANDALONE
+"""
+    end = 'export CUDA_DEVICE_ORDER=PCI_BUS_ID\nexec torchrun "$@"\n'
+    body = rendezvous + (_PICK_GPUS if pick_gpus else "") + end
+    return script(_USAGE, nodes, assignments, body)

@@ -1,0 +1,77 @@
+"""The errors users may see and catch.
+
+Every error that is the user's to fix derives from `PlacerError`. An `InputError` carries
+all problems of a file at once, each with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class PlacerError(Exception):
+    """Base of every error placer raises on purpose."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with an input, and where.
+
+    Attributes
+    ----------
+    message : str
+        What is wrong, in one sentence without a final full stop.
+    source : str
+        File name, option or argument; empty when there is none.
+    line, column : int
+        1-based place in the source; 0 when unknown.
+    key : str
+        Path of the key, for example ``nodes[1].gpus``.
+    hint : str
+        What to do about it; may be empty.
+    """
+
+    message: str
+    source: str = ""
+    line: int = 0
+    column: int = 0
+    key: str = ""
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = self.source
+        if self.line:
+            place += f":{self.line}:{self.column}"
+        text = ": ".join(part for part in (place, self.key, self.message) if part)
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class InputError(PlacerError):
+    """An input cannot be used; ``problems`` lists everything that is wrong with it."""
+
+    def __init__(self, problems: Iterable[Problem] | str) -> None:
+        self.problems = (
+            (Problem(problems),) if isinstance(problems, str) else tuple(problems)
+        )
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class InfeasibleError(PlacerError):
+    """No placement satisfies the hard constraints; the text names the rule and counts."""
+
+
+class CheckError(PlacerError):
+    """A placement breaks a promise; ``violations`` lists which."""
+
+    def __init__(self, violations: Iterable[str]) -> None:
+        self.violations = tuple(violations)
+        super().__init__("\n".join(self.violations))
+
+
+class EmitError(PlacerError):
+    """A launcher cannot express the plan."""
+
+
+class OutputError(PlacerError):
+    """An output file could not be written."""

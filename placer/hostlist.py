@@ -1,0 +1,211 @@
+"""Host lists in Slurm's bracket syntax: ``n[001-003,7]``; order is kept both ways.
+
+The rules are those of ``scontrol show hostnames`` and ``scontrol show hostlist``
+(Slurm, ``scontrol`` manual page). Two forms that scontrol lets through are refused: a
+bracket that is never closed, and names that are not host names (``n1*2``, ``n{1-2}``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from math import prod
+
+MAX_NAMES = 100_000
+
+_LITERAL = re.compile(r"[A-Za-z0-9._-]+")
+_BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
+_LABEL = r"[A-Za-z0-9_-]{1,63}"
+_NAME = re.compile(rf"(?!-){_LABEL}(?:\.{_LABEL})*")
+_BLANKS = " \t"
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The numbers ``first .. last``, written at least ``width`` digits wide."""
+
+    first: int
+    last: int
+    width: int
+
+    def texts(self) -> Iterator[str]:
+        for number in range(self.first, self.last + 1):
+            yield str(number).zfill(self.width)
+
+
+_Parts = list[str | list[_Range]]
+
+
+def expand(text: str) -> list[str]:
+    """The host names of a host list, in order, repeats kept.
+
+    Brackets expand with the rightmost fastest; a number is as wide as the first bound
+    of its range; empty items and blanks around items are skipped.
+
+    Raises
+    ------
+    ValueError
+        If the list is malformed, holds something that is not a host name, or names more
+        than ``MAX_NAMES`` hosts; the message says what and at which position.
+    """
+    if _NAME.fullmatch(text) and len(text) <= 253:
+        return [text]
+    items = list(_parse(text))
+    total = sum(_count(parts) for _, parts in items)
+    if total > MAX_NAMES:
+        raise ValueError(f"{total} hosts in one list, the most is {MAX_NAMES}")
+    names: list[str] = []
+    for position, parts in items:
+        for name in _expand_item(parts):
+            reason = name_problem(name)
+            if reason:
+                raise ValueError(f"{reason} (position {position + 1})")
+            names.append(name)
+    return names
+
+
+def compress(names: Iterable[str]) -> str:
+    """A host list that expands to ``names``, in that order, repeats kept.
+
+    Neighbours that differ only in their last number share a bracket; ascending numbers
+    become a range.
+    """
+    items: list[str] = []
+    for (prefix, numbered), group in groupby(map(_split, names), key=_family):
+        if not numbered:
+            items.extend(prefix for _ in group)
+            continue
+        runs = _runs([number for _, number in group])
+        several = len(runs) > 1 or "-" in runs[0]
+        items.append(prefix + (f"[{','.join(runs)}]" if several else runs[0]))
+    return ",".join(items)
+
+
+def name_problem(name: str) -> str:
+    """Why ``name`` is no host name; empty when it is one.
+
+    RFC 1123 letters, digits, ``-`` and ``.``, and ``_`` besides: labels of at most 63
+    characters, 253 in all, no ``-`` in front.
+    """
+    if _NAME.fullmatch(name) and len(name) <= 253:
+        return ""
+    if not name:
+        return "a host name is empty"
+    shown = repr(name if len(name) <= 80 else name[:77] + "...")
+    strange = _LITERAL.sub("", name)
+    if strange:
+        return f"{shown} is no host name: {strange[0]!r} is not allowed"
+    if name.startswith("-"):
+        return f"{shown} is no host name: it starts with '-'"
+    if len(name) > 253:
+        return f"{shown} is no host name: {len(name)} characters, the most is 253"
+    if max(map(len, name.split("."))) > 63:
+        return f"{shown} is no host name: more than 63 characters between dots"
+    return f"{shown} is no host name: nothing between two dots"
+
+
+def _parse(text: str) -> Iterator[tuple[int, _Parts]]:
+    """Start and parts of every item that is not empty."""
+    at = 0
+    while at <= len(text):
+        at = _skip_blanks(text, at)
+        start = at
+        parts: _Parts = []
+        while at < len(text) and text[at] not in "," + _BLANKS:
+            at = _parse_part(text, at, parts)
+        if len(parts) > 1 and isinstance(parts[-1], str):
+            raise ValueError(
+                f"text after the last bracket: {parts[-1]!r} "
+                f"(position {at - len(parts[-1]) + 1})"
+            )
+        if parts:
+            yield start, parts
+        at = _skip_blanks(text, at)
+        if at < len(text) and text[at] != ",":
+            raise ValueError(f"a comma is missing (position {at + 1})")
+        at += 1
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANKS:
+        at += 1
+    return at
+
+
+def _parse_part(text: str, at: int, parts: _Parts) -> int:
+    """Position after the part at ``at``, which is added to ``parts``."""
+    if match := _LITERAL.match(text, at):
+        parts.append(match[0])
+        return match.end()
+    if text[at] != "[":
+        raise ValueError(
+            f"{text[at]!r} is not allowed in a host list (position {at + 1})"
+        )
+    match = _BRACKET.match(text, at)
+    if match is None:
+        raise ValueError(f"'[' is never closed (position {at + 1})")
+    parts.append(_parse_ranges(match[1], at + 1))
+    return match.end()
+
+
+def _parse_ranges(inside: str, start: int) -> list[_Range]:
+    ranges = []
+    at = start
+    for item in inside.split(","):
+        match = _RANGE.fullmatch(item)
+        if match is None:
+            what = f"{item!r} is not a number or a range" if item else "empty range"
+            raise ValueError(f"{what} (position {at + 1})")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"range {item!r} runs backwards (position {at + 1})")
+        ranges.append(_Range(first, last, len(match[1])))
+        at += len(item) + 1
+    return ranges
+
+
+def _count(parts: _Parts) -> int:
+    return prod(
+        sum(r.last - r.first + 1 for r in part)
+        for part in parts
+        if not isinstance(part, str)
+    )
+
+
+def _expand_item(parts: _Parts) -> Iterator[str]:
+    choices = [
+        [part] if isinstance(part, str) else [t for r in part for t in r.texts()]
+        for part in parts
+    ]
+    return map("".join, product(*choices))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """What comes before the last number of a name, and that number (or nothing)."""
+    match = _NUMBERED.fullmatch(name)
+    return (match[1], match[2]) if match else (name, "")
+
+
+def _family(split: tuple[str, str]) -> tuple[str, bool]:
+    """What names must share to stand in one bracket."""
+    return split[0], bool(split[1])
+
+
+def _runs(numbers: Iterable[str]) -> list[str]:
+    """Numbers with ascending neighbours joined to ranges."""
+    runs: list[list[str]] = []
+    for number in numbers:
+        if runs and number == _follower(runs[-1]):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+
+
+def _follower(run: Sequence[str]) -> str:
+    """The number that would extend a run, as wide as the run's first number."""
+    return str(int(run[0]) + len(run)).zfill(len(run[0]))

@@ -1,0 +1,122 @@
+"""How ranks are numbered: axis coordinates and groups from a Megatron order string.
+
+Source: Megatron-LM ``core/parallel_state.py`` (``RankGenerator``): the first axis of the
+order varies fastest; experts use a second generator with ``cp = 1``, their own ``tp`` and
+``ep``, and the same ``pp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+AXES = ("tp", "cp", "ep", "pp", "dp")
+EXPERT_AXES = ("etp", "edp")
+MEGATRON_DEFAULT_ORDER = ("tp", "cp", "ep", "dp", "pp")
+REPLICA_MAJOR_ORDER = ("tp", "cp", "ep", "pp", "dp")
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """Axis sizes and the order in which they number the ranks.
+
+    Attributes
+    ----------
+    tp, cp, pp, dp : int
+        Dense axes; their product is the world size.
+    vp : int
+        Virtual stages (model chunks) a pipeline rank holds.
+    ep, etp : int
+        Expert parallel size, and tensor parallel size inside experts.
+    order : tuple of str
+        The five axes, innermost first.
+    """
+
+    tp: int = 1
+    cp: int = 1
+    ep: int = 1
+    pp: int = 1
+    dp: int = 1
+    vp: int = 1
+    etp: int = 1
+    order: tuple[str, ...] = MEGATRON_DEFAULT_ORDER
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self.tp * self.cp * self.pp * self.dp
+
+    @property
+    def edp(self) -> int:
+        """Expert data parallel size."""
+        return self.tp * self.cp * self.dp // (self.ep * self.etp)
+
+    def size(self, axis: str) -> int:
+        """Members in a group of ``axis``."""
+        return int(getattr(self, axis))
+
+    @cached_property
+    def coordinates(self) -> dict[str, IntArray]:
+        """Coordinate of every rank on each dense and expert axis; each shape (R,)."""
+        return self.coordinates_in(self.order)
+
+    def coordinates_in(self, order: Sequence[str]) -> dict[str, IntArray]:
+        """Coordinates of every rank when ranks are numbered by ``order``."""
+        dense = {"tp": self.tp, "cp": self.cp, "ep": 1, "pp": self.pp, "dp": self.dp}
+        expert = {"tp": self.etp, "cp": 1, "ep": self.ep, "pp": self.pp, "dp": self.edp}
+        at = mixed_radix(order, dense)
+        if self.ep == 1 and self.etp == self.tp:
+            # No experts of their own: every layer uses the dense numbering, which has
+            # a cp that the expert generator lacks.
+            at["etp"], at["edp"] = at["tp"], at["dp"] * self.cp + at["cp"]
+        else:
+            of_expert = mixed_radix(order, expert)
+            at["etp"], at["edp"] = of_expert["tp"], of_expert["dp"]
+            at["ep"] = of_expert["ep"]
+        return at
+
+    @cached_property
+    def ranks_of_group(self) -> dict[str, IntArray]:
+        """Members of every group: axis -> array of shape (groups, members).
+
+        Beside the axes, ``dp_cp`` is the dense gradient group (all data and context
+        parallel ranks that hold the same parameters). Members ascend by rank, as they do
+        in a communicator.
+        """
+        at = self.coordinates
+        expert = ("etp", "ep", "edp", "pp")
+        groups = {
+            axis: _groups(at, [a for a in ("tp", "cp", "pp", "dp") if a != axis])
+            for axis in ("tp", "cp", "pp", "dp")
+        }
+        for axis in ("ep", "etp", "edp"):
+            groups[axis] = _groups(at, [a for a in expert if a != axis])
+        groups["dp_cp"] = _groups(at, ["tp", "pp"])
+        return groups
+
+
+def mixed_radix(order: Sequence[str], sizes: Mapping[str, int]) -> dict[str, IntArray]:
+    """Digits of 0 .. product-1 in the radix of ``sizes``, first axis of ``order`` fastest."""
+    rest = np.arange(prod(sizes[axis] for axis in order), dtype=np.int64)
+    digits = {}
+    for axis in order:
+        digits[axis] = rest % sizes[axis]
+        rest = rest // sizes[axis]
+    return digits
+
+
+def _groups(at: Mapping[str, IntArray], fixed: Sequence[str]) -> IntArray:
+    """Ranks that agree on all ``fixed`` coordinates, one row a group, rows by first rank."""
+    key = np.zeros(len(at["tp"]), dtype=np.int64)
+    for axis in fixed:
+        key = key * (int(at[axis].max()) + 1) + at[axis]
+    num_groups = len(np.unique(key))
+    rows = np.argsort(key, kind="stable").reshape(num_groups, -1)
+    return rows[np.argsort(rows[:, 0])]

@@ -1,0 +1,176 @@
+"""The job: parallelism, what it sends, what it requires."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from placer.job.axes import Parallelism
+
+
+@dataclass(frozen=True)
+class Model:
+    """Shape of a transformer, from which parameters, FLOPs and bytes follow.
+
+    Attributes
+    ----------
+    layers, hidden, ffn, heads, kv_heads, vocab : int
+        Layer count, width, feed-forward width, attention and key-value heads, vocabulary.
+    gated : bool
+        SwiGLU feed-forward (three matrices) rather than two.
+    tied_embeddings : bool
+        Input and output embeddings share their parameters.
+    experts, top_k, shared_experts, expert_ffn, moe_layers : int
+        Mixture of experts: routed experts of a layer, experts a token visits, experts
+        every token visits, width of one expert, how many of the layers are MoE layers.
+    attention_parameters : int
+        Parameters of one layer's attention when heads do not give them (latent
+        attention); 0 derives them from the heads.
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    ffn: int
+    heads: int
+    kv_heads: int
+    vocab: int
+    gated: bool = True
+    tied_embeddings: bool = False
+    experts: int = 0
+    top_k: int = 0
+    shared_experts: int = 0
+    expert_ffn: int = 0
+    moe_layers: int = 0
+    attention_parameters: int = 0
+
+
+@dataclass(frozen=True)
+class ElementBytes:
+    """Bytes an element takes on the wire."""
+
+    activation: float = 2.0
+    gradient: float = 2.0
+    parameter_gather: float = 2.0
+
+
+@dataclass(frozen=True)
+class DataParallel:
+    """How gradients and parameters are kept in step.
+
+    Attributes
+    ----------
+    sharding : str
+        ``ddp``, ``zero1``, ``zero3`` or ``hsdp``.
+    bucket_parameters : int
+        Parameters a gradient bucket holds.
+    overlap_reduce, overlap_gather : bool
+        Whether the reduction hides behind backward, the gather behind forward.
+    sync_every : int
+        Steps between two synchronisations (local SGD).
+    shard_size : int
+        Members of the inner shard group (``hsdp`` only); 0 means all.
+    """
+
+    sharding: str = "zero1"
+    bucket_parameters: int = 40_000_000
+    overlap_reduce: bool = True
+    overlap_gather: bool = True
+    sync_every: int = 1
+    shard_size: int = 0
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Which axes' traffic hides behind compute."""
+
+    tp: bool = False
+    cp: bool = True
+    pp: bool = True
+    ep: bool = False
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Time of the work itself; give a micro-batch time or a rate.
+
+    Attributes
+    ----------
+    micro_batch_time : float, s
+        One micro-batch on one pipeline stage, all chunks, forward and backward, without
+        exposed communication; 0 when a rate is given.
+    tflops_per_gpu : float, 1e12 FLOP/s
+        Sustained rate, when the time is to be derived from the model.
+    fixed_time : float, s
+        What a step pays once, whatever the placement.
+    """
+
+    micro_batch_time: float = 0.0
+    tflops_per_gpu: float = 0.0
+    fixed_time: float = 0.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """A communicator of the user's own.
+
+    Attributes
+    ----------
+    collective : str
+        ``all_to_all``, ``all_reduce``, ``all_gather``, ``reduce_scatter`` or ``send_recv``.
+    size_bytes : float
+        Buffer per rank.
+    per_step : float
+        How often it runs in a step.
+    overlap : bool
+        Whether it hides behind compute.
+    ranks : tuple of tuple of int
+        One tuple of global ranks a group.
+    """
+
+    name: str
+    collective: str
+    size_bytes: float
+    per_step: float
+    overlap: bool
+    ranks: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A training job, validated.
+
+    Attributes
+    ----------
+    require : mapping of str to str
+        Axis (or custom group) -> tier: every group of it lies in one domain of the tier.
+    launcher : str
+        ``node-contiguous`` or ``free``.
+    weights : mapping of str to float
+        Weight of an axis in the hop-cost objective.
+    sha256 : str
+        Digest of the job's content.
+    """
+
+    name: str
+    parallelism: Parallelism
+    model: Model | None = None
+    sequence: int = 1
+    micro_batch: int = 1
+    micro_batches: int = 1
+    bytes: ElementBytes = field(default_factory=ElementBytes)
+    data_parallel: DataParallel = field(default_factory=DataParallel)
+    overlap: Overlap = field(default_factory=Overlap)
+    compute: Compute = field(default_factory=Compute)
+    require: Mapping[str, str] = field(default_factory=dict)
+    launcher: str = "node-contiguous"
+    groups: tuple[Group, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    description: str = ""
+    sources: tuple[str, ...] = ()
+    sha256: str = ""
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return self.parallelism.world_size

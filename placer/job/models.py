@@ -1,0 +1,158 @@
+"""Models: presets, and the parameters and FLOPs that follow from a shape.
+
+Norms count two vectors a layer and one at the end; biases and position embeddings are
+left out (below 0.1 % of any model this is meant for).
+"""
+
+from __future__ import annotations
+
+from placer.document import Section, open_document
+from placer.job.model import Model
+from placer.presets import preset_path
+
+_MAX_WIDTH = 10**7
+
+
+def read_model(name: str) -> Model:
+    """Model preset ``name``.
+
+    Raises
+    ------
+    InputError
+        If there is no such preset, or its file is wrong.
+    """
+    document = open_document(str(preset_path("models", name)))
+    document.check_format("placer/model")
+    document.root.texts("sources")
+    model = decode_model(document.root, document.root.text("name"))
+    document.finish()
+    return model
+
+
+def decode_model(section: Section, name: str) -> Model:
+    """Model from a mapping of its fields; problems go to the section's document."""
+    layers = section.integer("layers", maximum=10_000)
+    heads = section.integer("heads", maximum=_MAX_WIDTH)
+    ffn = section.integer("ffn", maximum=_MAX_WIDTH)
+    experts = section.integer("experts", 0, minimum=0, maximum=100_000)
+    model = Model(
+        name=name,
+        layers=layers,
+        hidden=section.integer("hidden", maximum=_MAX_WIDTH),
+        ffn=ffn,
+        heads=heads,
+        kv_heads=section.integer("kv_heads", heads, maximum=_MAX_WIDTH),
+        vocab=section.integer("vocab"),
+        gated=section.boolean("gated", True),
+        tied_embeddings=section.boolean("tied_embeddings", False),
+        experts=experts,
+        top_k=section.integer("top_k", 0, maximum=100_000),
+        shared_experts=section.integer("shared_experts", 0, minimum=0, maximum=1000),
+        expert_ffn=section.integer(
+            "expert_ffn", ffn if experts else 0, maximum=_MAX_WIDTH
+        ),
+        moe_layers=section.integer("moe_layers", layers if experts else 0, minimum=0),
+        attention_parameters=section.integer(
+            "attention_parameters", 0, minimum=0, maximum=10**12
+        ),
+    )
+    _check(section, model)
+    return model
+
+
+def attention_parameters(model: Model) -> int:
+    """Parameters of one layer's attention: ``2h^2 + 2h k (h/a)``.
+
+    With h the width, a the heads and k the key-value heads: query and output are
+    ``h x h``, key and value ``h x k h/a`` (Ainslie et al. 2023, arXiv 2305.13245).
+    """
+    if model.attention_parameters:
+        return model.attention_parameters
+    key_value = 2 * model.hidden * model.kv_heads * model.hidden // model.heads
+    return 2 * model.hidden**2 + key_value
+
+
+def feed_forward_parameters(model: Model) -> int:
+    """Parameters of a dense layer's feed-forward: ``3 h f`` gated, else ``2 h f``."""
+    return _matrices(model) * model.hidden * model.ffn
+
+
+def expert_parameters(model: Model) -> int:
+    """Parameters of one expert, routed or shared; 0 for a dense model."""
+    return _matrices(model) * model.hidden * model.expert_ffn
+
+
+def layer_parameters(model: Model, *, moe: bool = False) -> int:
+    """Parameters of one dense layer, or of one MoE layer with all its experts.
+
+    Attention, feed-forward (or router, routed and shared experts) and two norms.
+    """
+    if moe:
+        experts = model.experts + model.shared_experts
+        body = model.hidden * model.experts + experts * expert_parameters(model)
+    else:
+        body = feed_forward_parameters(model)
+    return attention_parameters(model) + body + 2 * model.hidden
+
+
+def total_parameters(model: Model) -> int:
+    """Parameters of the whole model, embeddings and final norm included."""
+    dense_layers = model.layers - model.moe_layers
+    layers = dense_layers * layer_parameters(model)
+    layers += model.moe_layers * layer_parameters(model, moe=True)
+    embeddings = 1 if model.tied_embeddings else 2
+    return layers + embeddings * model.vocab * model.hidden + model.hidden
+
+
+def active_parameters(model: Model) -> int:
+    """Parameters whose matrices a token is multiplied with.
+
+    Attention, feed-forward or router and visited experts, and the output embedding.
+    """
+    visited = model.top_k + model.shared_experts
+    moe_body = model.hidden * model.experts + visited * expert_parameters(model)
+    dense_layers = model.layers - model.moe_layers
+    return (
+        model.layers * attention_parameters(model)
+        + dense_layers * feed_forward_parameters(model)
+        + model.moe_layers * moe_body
+        + model.vocab * model.hidden
+    )
+
+
+def flops_per_sample(model: Model, sequence: int, *, causal: bool) -> float:
+    """FLOPs of one sample of ``sequence`` tokens, forward and backward.
+
+    Notes
+    -----
+    ``s (6 P + x L h s)`` with P the active parameters and x = 12 for full attention, 6
+    when causal (Narayanan et al. 2021, arXiv 2104.04473, appendix; without activation
+    recomputation). Takes all heads together to be as wide as the model, which
+    understates the score and value products of latent attention.
+    """
+    per_pair = 6 if causal else 12
+    attention = per_pair * model.layers * model.hidden * sequence
+    return float(sequence * (6 * active_parameters(model) + attention))
+
+
+def _matrices(model: Model) -> int:
+    return 3 if model.gated else 2
+
+
+def _check(section: Section, model: Model) -> None:
+    if model.kv_heads > model.heads or model.heads % model.kv_heads:
+        message = f"{model.kv_heads} does not divide heads ({model.heads})"
+        section.problem(message, "kv_heads")
+    if model.moe_layers > model.layers:
+        message = f"{model.moe_layers} is more than layers ({model.layers})"
+        section.problem(message, "moe_layers")
+    if model.experts:
+        if model.top_k == 0:
+            section.problem("a model with experts needs top_k", "top_k")
+        if model.top_k > model.experts:
+            message = f"{model.top_k} is more than experts ({model.experts})"
+            section.problem(message, "top_k")
+        return
+    for key in ("top_k", "shared_experts", "expert_ffn", "moe_layers"):
+        if getattr(model, key):
+            section.problem(f"needs experts, which is {model.experts}", key)

@@ -1,0 +1,238 @@
+"""Reading a job file: everything is checked here, so that a `Job` can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from placer.document import Document, Section, closest, content_digest, open_document
+from placer.errors import InputError
+from placer.job.axes import AXES, EXPERT_AXES, Parallelism
+from placer.job.model import (
+    Compute,
+    DataParallel,
+    ElementBytes,
+    Group,
+    Job,
+    Model,
+    Overlap,
+)
+from placer.job.models import decode_model, read_model
+from placer.job.read_axes import decode_parallelism
+from placer.job.read_groups import decode_groups
+from placer.presets import find_file
+from placer.units import parse_time
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = "placer/job"
+LAUNCHER_RANKS = ("node-contiguous", "free")
+WEIGHTED_AXES = (*AXES, "edp")
+
+_SHARDING = {
+    "ddp": "ddp",
+    "zero1": "zero1",
+    "zero3": "zero3",
+    "fsdp": "zero3",
+    "hsdp": "hsdp",
+}
+
+
+def read_job(source: str | Path) -> Job:
+    """Job of a file, of ``-`` (standard input) or of a preset.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or anything in it is wrong.
+    """
+    name = source if isinstance(source, str) else str(source.absolute())
+    return decode_job(open_document(find_file("jobs", name)))
+
+
+def decode_job(document: Document) -> Job:
+    """Job of a parsed document.
+
+    Raises
+    ------
+    InputError
+        If anything in it is wrong; all problems at once.
+    """
+    document.check_format(FORMAT)
+    root = document.root
+    parallelism = decode_parallelism(root.section("parallelism", required=True))
+    known_world = 0 if document.problems else parallelism.world_size
+    groups = decode_groups(root, known_world)
+    model = _model(root)
+    job = Job(
+        name=root.text("name"),
+        parallelism=parallelism,
+        model=model,
+        sequence=root.integer("sequence", None if model else 1, maximum=10**8),
+        micro_batch=root.integer("micro_batch", 1, maximum=10**6),
+        micro_batches=root.integer("micro_batches", 1, maximum=10**6),
+        bytes=_element_bytes(root.section("bytes")),
+        data_parallel=_data_parallel(root.section("data_parallel"), parallelism),
+        overlap=_overlap(root.section("overlap")),
+        compute=_compute(root, has_model=model is not None),
+        require=_require(root.section("require"), groups),
+        launcher=_launcher(root.section("launcher")),
+        groups=groups,
+        weights=_weights(root.section("weights")),
+        description=root.text("description", ""),
+        sources=tuple(root.texts("sources")),
+    )
+    if not document.problems:
+        _check_together(root, job)
+    document.finish()
+    return replace(job, sha256=job_digest(job))
+
+
+def job_digest(job: Job) -> str:
+    """SHA-256 of what the job says, whatever the layout of its file.
+
+    Description and sources are left out: they change nothing about the job.
+    """
+    content = asdict(job)
+    for key in ("sha256", "description", "sources"):
+        del content[key]
+    return content_digest(content)
+
+
+def _model(root: Section) -> Model | None:
+    value = root.get("model")
+    if value is None:
+        return None
+    if value.kind == "mapping":
+        section = value.section()
+        return decode_model(section, section.text("name", "custom"))
+    name = value.text()
+    try:
+        return read_model(name) if name else None
+    except InputError as error:
+        value.problem(error.problems[0].message, error.problems[0].hint)
+        return None
+
+
+def _element_bytes(section: Section) -> ElementBytes:
+    usual = ElementBytes()
+    return ElementBytes(
+        **{
+            key: section.number(key, getattr(usual, key), minimum=0.125, maximum=16.0)
+            for key in ("activation", "gradient", "parameter_gather")
+        }
+    )
+
+
+def _data_parallel(section: Section, parallelism: Parallelism) -> DataParallel:
+    """Gradient handling; the bucket defaults to Megatron's ``max(40 M, 1 M x dp)``."""
+    bucket = max(40_000_000, 1_000_000 * parallelism.dp)
+    sharding = _SHARDING[section.choice("sharding", tuple(_SHARDING), "zero1")]
+    if sharding == "hsdp":
+        shard_size = section.integer("shard_size")
+        members = parallelism.dp * parallelism.cp
+        if members % shard_size and not section.document.problems:
+            message = f"{shard_size} does not divide dp x cp = {members}"
+            section.problem(message, "shard_size")
+    else:
+        shard_size = 0
+        if section.has("shard_size"):
+            message = f"is for sharding hsdp only, not {sharding}"
+            section.problem(message, "shard_size", "remove it, or set sharding: hsdp")
+    return DataParallel(
+        sharding=sharding,
+        bucket_parameters=section.integer("bucket_parameters", bucket, maximum=10**13),
+        overlap_reduce=section.boolean("overlap_reduce", True),
+        overlap_gather=section.boolean("overlap_gather", True),
+        sync_every=section.integer("sync_every", 1),
+        shard_size=shard_size,
+    )
+
+
+def _overlap(section: Section) -> Overlap:
+    usual = Overlap()
+    return Overlap(
+        **{
+            axis: section.boolean(axis, getattr(usual, axis))
+            for axis in ("tp", "cp", "pp", "ep")
+        }
+    )
+
+
+def _compute(root: Section, *, has_model: bool) -> Compute:
+    section = root.section("compute", required=has_model)
+    time = section.quantity("micro_batch_time", parse_time, 0.0)
+    rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
+    by_time, by_rate = section.has("micro_batch_time"), section.has("tflops_per_gpu")
+    hint = "give micro_batch_time (measured) or tflops_per_gpu"
+    if by_time and by_rate:
+        section.problem("contradicts micro_batch_time", "tflops_per_gpu", hint)
+    elif by_rate and not has_model:
+        section.problem("needs a model", "tflops_per_gpu", "add model, or a time")
+    elif has_model and root.has("compute") and not (by_time or by_rate):
+        section.problem("says nothing about the time of the work", hint=hint)
+    for key, given, value in (
+        ("micro_batch_time", by_time, time),
+        ("tflops_per_gpu", by_rate, rate),
+    ):
+        if given and value == 0.0:
+            section.problem("must be above 0", key)
+    fixed_time = section.quantity("fixed_time", parse_time, 0.0)
+    return Compute(time, rate, fixed_time)
+
+
+def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:
+    known = (*AXES, *EXPERT_AXES, *(group.name for group in groups))
+    required = {}
+    for key, value in section.entries():
+        if key not in known:
+            hint = closest(key, known) or f"known: {', '.join(known)}"
+            value.problem("there is no such axis or group", hint)
+        required[key] = value.text()
+    return required
+
+
+def _launcher(section: Section) -> str:
+    return section.choice("ranks", LAUNCHER_RANKS, "node-contiguous")
+
+
+def _weights(section: Section) -> dict[str, float]:
+    weights = {}
+    for key, value in section.entries():
+        if key not in WEIGHTED_AXES:
+            hint = closest(key, WEIGHTED_AXES) or f"known: {', '.join(WEIGHTED_AXES)}"
+            value.problem("there is no such axis to weigh", hint)
+        weights[key] = value.number()
+    return weights
+
+
+def _check_together(root: Section, job: Job) -> None:
+    """Rules that tie one part of the job to another."""
+    if job.model is not None:
+        _check_model(root, job.model, job.parallelism)
+    elif not job.weights and not job.groups:
+        message = "the job sends nothing: it has no model, weights or groups"
+        root.problem(message, hint="add model and compute, or weights, or groups")
+
+
+def _check_model(root: Section, model: Model, parallelism: Parallelism) -> None:
+    section = root.section("parallelism")
+    stages = parallelism.pp * parallelism.vp
+    # Megatron may count the embedding and the loss as one layer each.
+    if stages > model.layers + 2:
+        message = (
+            f"pp x vp = {parallelism.pp} x {parallelism.vp} = {stages} stages are more "
+            f"than the model's {model.layers} layers (+2 for embedding and loss)"
+        )
+        section.problem(message, "pp")
+    if parallelism.tp > model.heads:
+        message = f"{parallelism.tp} is more than the model's {model.heads} heads"
+        section.problem(message, "tp")
+    if parallelism.ep > 1 and not model.experts:
+        section.problem("the model has no experts", "ep", "set ep: 1")
+    elif model.experts % parallelism.ep:
+        message = (
+            f"{parallelism.ep} does not divide the model's {model.experts} experts"
+        )
+        section.problem(message, "ep")

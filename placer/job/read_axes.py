@@ -1,0 +1,121 @@
+"""The ``parallelism`` mapping of a job: axis sizes, order, and Megatron's rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from placer.document import Section, closest
+from placer.job.axes import AXES, MEGATRON_DEFAULT_ORDER, Parallelism
+
+MAX_WORLD_SIZE = 2**20
+
+
+def decode_parallelism(section: Section) -> Parallelism:
+    """Axis sizes and rank order; problems go to the section's document."""
+    document = section.document
+    problems_before = len(document.problems)
+    parallelism = _sizes(section)
+    if len(document.problems) == problems_before:
+        _check_sizes(section, parallelism)
+    if len(document.problems) > problems_before:
+        section.has("order")
+        return Parallelism()
+    parallelism = replace(parallelism, order=_order(section, parallelism))
+    if len(document.problems) == problems_before:
+        _check_expert_pipeline(section, parallelism)
+    return parallelism
+
+
+def _sizes(section: Section) -> Parallelism:
+    def size(axis: str, default: int = 1) -> int:
+        return section.integer(axis, default, maximum=MAX_WORLD_SIZE)
+
+    tp = size("tp")
+    return Parallelism(
+        tp=tp,
+        cp=size("cp"),
+        ep=size("ep"),
+        pp=size("pp"),
+        dp=size("dp"),
+        vp=size("vp"),
+        etp=size("etp", tp),
+    )
+
+
+def _check_sizes(section: Section, parallelism: Parallelism) -> None:
+    world_size = parallelism.world_size
+    if world_size > MAX_WORLD_SIZE:
+        message = f"tp x cp x pp x dp = {world_size} ranks; at most {MAX_WORLD_SIZE}"
+        section.problem(message)
+    tp, cp, dp = parallelism.tp, parallelism.cp, parallelism.dp
+    expert_block = parallelism.ep * parallelism.etp
+    if (tp * cp * dp) % expert_block:
+        message = (
+            f"ep x etp = {parallelism.ep} x {parallelism.etp} = {expert_block} does "
+            f"not divide tp x cp x dp = {tp} x {cp} x {dp} = {tp * cp * dp}"
+        )
+        section.problem(message, "ep", "experts share the ranks of tp, cp and dp")
+
+
+def _order(section: Section, parallelism: Parallelism) -> tuple[str, ...]:
+    """Order given, or Megatron's default; axes of size 1 may be left out."""
+    if not section.has("order"):
+        return MEGATRON_DEFAULT_ORDER
+    given = section.text("order").split("-")
+    hint = "write the axes innermost first, for example tp-cp-ep-pp-dp"
+    for axis in given:
+        if axis not in AXES:
+            section.problem(
+                f'unknown axis "{axis}" in the order',
+                "order",
+                closest(axis, AXES) or hint,
+            )
+            return MEGATRON_DEFAULT_ORDER
+    if len(set(given)) < len(given):
+        section.problem("an axis appears twice in the order", "order", hint)
+        return MEGATRON_DEFAULT_ORDER
+    missing = [axis for axis in AXES if axis not in given]
+    needed = [axis for axis in missing if _widest(parallelism, axis) > 1]
+    if needed:
+        message = f"the order leaves out {', '.join(needed)}, which is larger than 1"
+        section.problem(message, "order", hint)
+        return MEGATRON_DEFAULT_ORDER
+    for axis in missing:
+        given.insert(AXES.index(axis), axis)
+    return tuple(given)
+
+
+def _widest(parallelism: Parallelism, axis: str) -> int:
+    """Larger of the axis' sizes in the dense and in the expert numbering."""
+    expert = {"tp": parallelism.etp, "dp": parallelism.edp}
+    return max(parallelism.size(axis), expert.get(axis, 1))
+
+
+def _check_expert_pipeline(section: Section, parallelism: Parallelism) -> None:
+    """Require that dense and expert layers share their pipeline groups.
+
+    Megatron-Core refuses anything else (``core/parallel_state.py``): a stage would hold
+    the attention of one part of the model and the experts of another.
+    """
+    usual = parallelism.ep == 1 and parallelism.etp == parallelism.tp
+    if usual or parallelism.pp == 1 or pipeline_groups_agree(parallelism):
+        return
+    order = [axis for axis in parallelism.order if axis != "pp"]
+    message = (
+        f"with ep {parallelism.ep} and etp {parallelism.etp} the order "
+        f"{'-'.join(parallelism.order)} gives experts other pipeline groups than the "
+        "dense layers"
+    )
+    hint = f"put pp last: {'-'.join([*order, 'pp'])}"
+    section.problem(message, "order" if section.has("order") else "ep", hint)
+
+
+def pipeline_groups_agree(parallelism: Parallelism) -> bool:
+    """Whether the dense and the expert numbering have the same pipeline groups."""
+    at = parallelism.coordinates
+    dense = (at["dp"] * parallelism.cp + at["cp"]) * parallelism.tp + at["tp"]
+    expert = (at["edp"] * parallelism.ep + at["ep"]) * parallelism.etp + at["etp"]
+    num_groups = parallelism.world_size // parallelism.pp
+    return len(np.unique(dense * num_groups + expert)) == num_groups

@@ -1,0 +1,92 @@
+"""The ``groups`` list of a job: communicators of the user's own."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from placer.job.axes import AXES, EXPERT_AXES
+from placer.job.model import Group
+from placer.units import parse_bytes
+
+if TYPE_CHECKING:
+    from placer.document import Section, Value
+
+COLLECTIVES = (
+    "all_to_all",
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "send_recv",
+)
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
+_TAKEN = (*AXES, *EXPERT_AXES, "vp", "dp_cp")
+
+
+def decode_groups(job: Section, world_size: int) -> tuple[Group, ...]:
+    """All communicators of a job; problems go to the job's document.
+
+    A ``world_size`` of 0 means that it is unknown and ranks cannot be checked.
+    """
+    names: set[str] = set()
+    groups = []
+    for value in job.items("groups"):
+        section = value.section()
+        group = _decode_group(section, world_size)
+        if group.name in names:
+            message = f'there is another group called "{group.name}"'
+            section.problem(message, "name", "list all its members in one entry")
+        names.add(group.name)
+        groups.append(group)
+    return tuple(groups)
+
+
+def _decode_group(section: Section, world_size: int) -> Group:
+    name = section.text("name")
+    if name and not _NAME.fullmatch(name):
+        hint = "letters, digits, dots, - and _, at most 63, a letter first"
+        section.problem("cannot be used as a name", "name", hint)
+    if name in _TAKEN:
+        section.problem(f'"{name}" is the name of an axis', "name", "choose another")
+    return Group(
+        name=name,
+        collective=section.choice("collective", COLLECTIVES),
+        size_bytes=section.quantity("bytes", parse_bytes),
+        per_step=section.number("per_step", 1.0, maximum=1e9),
+        overlap=section.boolean("overlap", False),
+        ranks=_ranks(section, world_size),
+    )
+
+
+def _ranks(section: Section, world_size: int) -> tuple[tuple[int, ...], ...]:
+    """Members of each group; ``all`` is one group of the whole world."""
+    value = section.get("ranks", required=True)
+    if value is None:
+        return ()
+    if value.kind == "text":
+        if value.node.raw != "all":
+            hint = "write a list of lists of ranks, or all"
+            value.problem(f"expected ranks, got {value.shown()}", hint)
+        return (tuple(range(world_size)),)
+    rows = value.items()
+    if value.kind == "list" and not rows:
+        value.problem("the list of groups is empty")
+    highest = world_size - 1 if world_size else 10**9
+    members = tuple(tuple(row.integers(maximum=highest)) for row in rows)
+    if not section.document.problems:
+        _check_members(rows, members)
+    return members
+
+
+def _check_members(rows: list[Value], members: tuple[tuple[int, ...], ...]) -> None:
+    seen: set[int] = set()
+    for row, ranks in zip(rows, members, strict=True):
+        if not ranks:
+            row.problem("the group has no members")
+        for index, rank in enumerate(ranks):
+            if rank in seen:
+                row.items()[index].problem(
+                    f"rank {rank} is already in a group of this name"
+                )
+            seen.add(rank)

@@ -1,0 +1,82 @@
+"""The placements a job would get without placer, by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import InfeasibleError
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.model import Job
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+BASELINES = (
+    "given-order",
+    "sorted-hosts",
+    "megatron-default",
+    "replica-major",
+    "random",
+)
+
+
+def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placement:
+    """The placement called ``name``: every node filled in turn, in some order.
+
+    ``given-order`` takes hosts as given; ``sorted-hosts`` sorts their names as text, as
+    torchrun's c10d rendezvous does; ``megatron-default`` and ``replica-major`` number the
+    ranks ``tp-cp-ep-dp-pp`` and ``tp-cp-ep-pp-dp`` on the hosts as given; ``random``
+    shuffles the hosts by ``seed``.
+
+    Raises
+    ------
+    InfeasibleError
+        If the machine has fewer GPUs than the job has ranks.
+    KeyError
+        If there is no such baseline.
+    """
+    if job.world_size > topology.num_gpus:
+        raise InfeasibleError(
+            f"the job has {job.world_size:,} ranks, "
+            f"the machine {topology.num_gpus:,} usable GPUs"
+        )
+    if name not in BASELINES:
+        raise KeyError(name)
+    slots = gpus_in_host_order(topology, _host_order(name, topology, seed))
+    orders = {
+        "megatron-default": MEGATRON_DEFAULT_ORDER,
+        "replica-major": REPLICA_MAJOR_ORDER,
+    }
+    position = rank_positions(job, orders.get(name, job.parallelism.order))
+    return Placement(slots[position])
+
+
+def rank_positions(job: Job, order: tuple[str, ...]) -> IntArray:
+    """Number each rank would have if ranks were numbered by ``order``; shape (R,)."""
+    axes = job.parallelism
+    stride = 1
+    position = np.zeros(axes.world_size, dtype=np.int64)
+    for axis in order:
+        if axis != "ep":  # the dense generator numbers ranks; experts re-use them
+            position += axes.coordinates[axis] * stride
+            stride *= axes.size(axis)
+    return position
+
+
+def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
+    """Global GPU indices of ``nodes``, node after node."""
+    counts = topology.gpus_of_node[nodes]
+    starts = np.repeat(topology.first_gpu_of_node[nodes], counts)
+    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return starts + offsets
+
+
+def _host_order(name: str, topology: Topology, seed: int) -> IntArray:
+    if name == "sorted-hosts":
+        by_name = sorted(range(topology.num_nodes), key=topology.node_names.__getitem__)
+        return np.array(by_name, dtype=np.int64)
+    if name == "random":
+        return np.random.default_rng(seed).permutation(topology.num_nodes)
+    return np.arange(topology.num_nodes)

@@ -1,0 +1,113 @@
+"""Between a placement (indices into a topology) and a plan (names that stand alone)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placer.errors import InputError, Problem
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+_SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
+_NOTHING: Mapping[str, Any] = {}
+
+
+def build_plan(
+    topology: Topology,
+    job: Job,
+    placement: Placement,
+    *,
+    score: Mapping[str, Any] = _NOTHING,
+    baselines: Mapping[str, Any] = _NOTHING,
+    bound: Mapping[str, Any] = _NOTHING,
+    solver: Mapping[str, Any] = _NOTHING,
+) -> Plan:
+    """The plan that names where ``placement`` puts the ranks of ``job``.
+
+    Nodes come in the order of their lowest rank. The domains of a node are named at
+    every tier between the node and the whole cluster.
+    """
+    node = topology.node_of_gpu[placement.gpu_of_rank]
+    kept, first_rank, entry = np.unique(node, return_index=True, return_inverse=True)
+    by_rank = np.argsort(first_rank)
+    nodes = kept[by_rank]
+    position = np.empty_like(by_rank)
+    position[by_rank] = np.arange(len(nodes))
+    return Plan(
+        topology=_topology_section(topology),
+        job=_job_section(job),
+        nodes=tuple(topology.node_names[n] for n in nodes),
+        domains={
+            topology.tiers[t].name: tuple(
+                topology.domain_names[t][d] for d in topology.domain_of_node[t, nodes]
+            )
+            for t in range(1, len(topology.tiers) - 1)
+        },
+        node_of_rank=position[entry],
+        gpu_of_rank=placement.gpu_of_rank - topology.first_gpu_of_node[node],
+        score=score,
+        baselines=baselines,
+        bound=bound,
+        solver=solver,
+    )
+
+
+def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
+    """The placement on ``topology`` that ``plan`` describes by names.
+
+    Raises
+    ------
+    InputError
+        If the topology lacks one of the plan's nodes, or a node lacks one of its GPUs.
+    """
+    index = {name: i for i, name in enumerate(topology.node_names)}
+    problems = [
+        Problem(_why_missing(name, topology), key=f"nodes[{i}]")
+        for i, name in enumerate(plan.nodes)
+        if name not in index
+    ]
+    if problems:
+        more = [Problem(f"and {len(problems) - 20} more nodes")] * (len(problems) > 20)
+        raise InputError([*problems[:20], *more])
+    node = np.array([index[name] for name in plan.nodes], dtype=np.int64)
+    node_of_rank = node[plan.node_of_rank]
+    outside = np.flatnonzero(plan.gpu_of_rank >= topology.gpus_of_node[node_of_rank])
+    if outside.size:
+        rank = outside[0]
+        count = topology.gpus_of_node[node_of_rank[rank]]
+        host = plan.host_of_rank[rank]
+        message = f"{host} has {count} GPUs, none with index {plan.gpu_of_rank[rank]}"
+        raise InputError([Problem(message, key=f"gpu_of_rank[{rank}]")])
+    return Placement(topology.first_gpu_of_node[node_of_rank] + plan.gpu_of_rank)
+
+
+def _topology_section(topology: Topology) -> dict[str, Any]:
+    return {
+        "name": topology.name,
+        "sha256": topology.sha256,
+        "tiers": [tier.name for tier in topology.tiers],
+        "scale_up": topology.scale_up_tier + 1,
+    }
+
+
+def _job_section(job: Job) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "sha256": job.sha256,
+        "order": "-".join(job.parallelism.order),
+        "parallelism": {axis: job.parallelism.size(axis) for axis in _SIZES},
+        "launcher": job.launcher,
+    }
+
+
+def _why_missing(node: str, topology: Topology) -> str:
+    if node in topology.unavailable:
+        return f"{node} must not be used: {topology.unavailable[node]}"
+    return f"topology {topology.name} has no node {node}"

@@ -1,0 +1,32 @@
+"""A placement: which GPU every rank runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Rank -> GPU, as indices into one topology.
+
+    Attributes
+    ----------
+    gpu_of_rank : ndarray, shape (R,)
+        Global GPU index (``Topology.first_gpu_of_node`` numbering) of each rank.
+    """
+
+    gpu_of_rank: IntArray
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return len(self.gpu_of_rank)
+
+    def same_as(self, other: Placement) -> bool:
+        """Whether both put every rank on the same GPU."""
+        return bool(np.array_equal(self.gpu_of_rank, other.gpu_of_rank))

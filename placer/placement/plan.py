@@ -1,0 +1,90 @@
+"""The plan: a placement with its score, bound and provenance, as plain data.
+
+A plan stands alone: it names its nodes with their domains, and the axes of its job, so
+that reports and emitters need nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One plan; ``to_dict`` gives its file form.
+
+    Attributes
+    ----------
+    topology : mapping
+        ``name``, ``sha256``, ``tiers`` (names, innermost first), ``scale_up`` (how many of
+        them are NVLink tiers).
+    job : mapping
+        ``name``, ``sha256``, ``order`` (string), ``parallelism`` (axis -> size), ``launcher``.
+    nodes : tuple of str
+        The nodes that hold ranks, in order of their lowest rank.
+    domains : mapping of str to tuple of str
+        Tier name -> domain name of each entry of ``nodes``; the node tier is left out.
+    node_of_rank : ndarray, shape (R,)
+        Index into ``nodes``.
+    gpu_of_rank : ndarray, shape (R,)
+        Index of the GPU inside its node.
+    score, baselines, bound, solver : mapping
+        Contract sections 4 and 5.
+    """
+
+    topology: Mapping[str, Any]
+    job: Mapping[str, Any]
+    nodes: tuple[str, ...]
+    domains: Mapping[str, tuple[str, ...]]
+    node_of_rank: IntArray
+    gpu_of_rank: IntArray
+    score: Mapping[str, Any] = field(default_factory=dict)
+    baselines: Mapping[str, Any] = field(default_factory=dict)
+    bound: Mapping[str, Any] = field(default_factory=dict)
+    solver: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return len(self.node_of_rank)
+
+    @cached_property
+    def host_of_rank(self) -> tuple[str, ...]:
+        """Host name of every rank."""
+        return tuple(self.nodes[n] for n in self.node_of_rank)
+
+    @cached_property
+    def local_rank(self) -> IntArray:
+        """Position of each rank among the ranks of its node, by rank; shape (R,)."""
+        by_node = np.argsort(self.node_of_rank, kind="stable")
+        nodes = self.node_of_rank[by_node]
+        starts = np.searchsorted(nodes, nodes)
+        local = np.empty_like(by_node)
+        local[by_node] = np.arange(len(nodes)) - starts
+        return local
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan in its file form, ready for JSON."""
+        return {
+            "format": "placer/plan",
+            "version": 1,
+            "topology": dict(self.topology),
+            "job": dict(self.job),
+            "world_size": self.world_size,
+            "nodes": list(self.nodes),
+            "domains": {tier: list(names) for tier, names in self.domains.items()},
+            "node_of_rank": self.node_of_rank.tolist(),
+            "gpu_of_rank": self.gpu_of_rank.tolist(),
+            "score": dict(self.score),
+            "baselines": dict(self.baselines),
+            "bound": dict(self.bound),
+            "solver": dict(self.solver),
+        }

@@ -1,0 +1,124 @@
+"""From the JSON of a plan file to a `Plan`, with all problems at once."""
+
+from __future__ import annotations
+
+from placer.document.tree import visible
+from placer.placement.plan import Plan
+from placer.placement.plan_consistency import require_consistent
+from placer.placement.plan_form import MISSING, Form, shown
+
+FORMAT = "placer/plan"
+VERSION = 1
+
+_AXES = ("tp", "cp", "ep", "pp", "dp")
+_SECTIONS = ("score", "baselines", "bound", "solver")
+# The numbers that reports calculate with, and how many objects deep they lie.
+_NUMBERS = {
+    "score": {
+        "step_time_s": 0,
+        "compute_s": 0,
+        "bubble_s": 0,
+        "fixed_s": 0,
+        "exposed_scale_out_s": 0,
+        "exposed_scale_out_share": 0,
+        "hop_cost": 0,
+        "exposed_s": 1,
+        "crossings": 2,
+        "traffic_bytes": 2,
+    },
+    "bound": {"value": 0, "lower_bound": 0, "gap": 0},
+}
+_BASELINE_NUMBERS = ("step_time_s", "exposed_scale_out_s", "hop_cost")
+
+
+def decode_plan(data: object, source: str) -> Plan:
+    """The plan that ``data``, as parsed from JSON, describes.
+
+    Raises
+    ------
+    ContradictionError
+        If it is well formed, but its parts do not fit together.
+    InputError
+        If it is not a plan, of a newer version, or malformed.
+    """
+    form = Form(data, source)
+    _check_format(form)
+    form.harmless(form.data)
+    form.fail()
+    plan = _plan(form)
+    _check_inputs(form)
+    _check_numbers(form)
+    world_size = form.whole("world_size", form.get("world_size"), 1)
+    form.fail()
+    require_consistent(plan, world_size, source)
+    return plan
+
+
+def _check_format(form: Form) -> None:
+    """Stop at once when this is no plan, or one of a newer version."""
+    found = form.data.get("format")
+    if found != FORMAT:
+        got = "none" if found is None else shown(found)
+        hint = "this command wants the JSON that `placer place -o` writes"
+        form.add("format", f'not a plan: expected "{FORMAT}", got {got}', hint)
+        form.fail()
+    version = form.whole("version", form.get("version"), 1)
+    if version > VERSION:
+        message = f"version {version} is newer than this placer reads ({VERSION})"
+        form.add("version", message, "upgrade placer")
+    form.fail()
+
+
+def _plan(form: Form) -> Plan:
+    return Plan(
+        topology=form.section("topology", ("name", "sha256")),
+        job=form.section("job", ("name", "sha256", "order")),
+        nodes=form.names("nodes", form.get("nodes"), hosts=True),
+        domains={
+            tier: form.names(f"domains.{tier}", names)
+            for tier, names in form.section("domains").items()
+        },
+        node_of_rank=form.indices("node_of_rank"),
+        gpu_of_rank=form.indices("gpu_of_rank"),
+        **{key: form.section(key) for key in _SECTIONS},
+    )
+
+
+def _check_inputs(form: Form) -> None:
+    """What a plan repeats of its topology and job, so far as it does."""
+    topology, job = form.data.get("topology"), form.data.get("job")
+    if isinstance(topology, dict):
+        tiers = form.names("topology.tiers", topology.get("tiers", MISSING))
+        count = form.whole("topology.scale_up", topology.get("scale_up", MISSING))
+        if tiers and count > len(tiers):
+            form.add("topology.scale_up", f"{count} of {len(tiers)} tiers")
+    if not isinstance(job, dict):
+        return
+    order = job.get("order")
+    if isinstance(order, str) and sorted(order.split("-")) != sorted(_AXES):
+        message = f'"{visible(order)}" does not name each of {" ".join(_AXES)} once'
+        form.add("job.order", message)
+    sizes = job.get("parallelism", {})
+    if not isinstance(sizes, dict):
+        form.add("job.parallelism", f"expected an object, got {shown(sizes)}")
+        return
+    for axis, size in sizes.items():
+        form.whole(f"job.parallelism.{axis}", size, 1)
+
+
+def _check_numbers(form: Form) -> None:
+    for section, depth_of in _NUMBERS.items():
+        inside = form.data.get(section)
+        if isinstance(inside, dict):
+            for key, depth in depth_of.items():
+                form.numbers(f"{section}.{key}", inside.get(key), depth)
+    baselines = form.data.get("baselines")
+    if not isinstance(baselines, dict):
+        return
+    for name, baseline in baselines.items():
+        if not isinstance(baseline, dict):
+            message = f"expected an object, got {shown(baseline)}"
+            form.add(f"baselines.{name}", message)
+            continue
+        for key in _BASELINE_NUMBERS:
+            form.numbers(f"baselines.{name}.{key}", baseline.get(key), 0)

@@ -1,0 +1,83 @@
+"""Plan files: JSON in, JSON out, all or nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from placer import files
+from placer.errors import InputError, Problem
+from placer.placement.plan_decode import decode_plan
+from placer.placement.plan_encode import encode_plan
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+def read_plan(source: str | PathLike[str]) -> Plan:
+    """The plan in a file, or on standard input for ``-``.
+
+    Keys of this version that are not known are left out; a newer version is refused.
+
+    Raises
+    ------
+    ContradictionError
+        If the plan is well formed but contradicts itself, such as two ranks on one GPU.
+    InputError
+        If the file cannot be read, is not a plan or is malformed.
+    """
+    name = fspath(source)
+    shown = files.shown_name(name)
+    return decode_plan(_parse(files.read_text(name), shown), shown)
+
+
+def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
+    """Write ``plan`` to ``path``, or to standard output for ``-``.
+
+    Equal plans give equal bytes.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; an existing file is kept.
+    """
+    files.write_text(fspath(path), encode_plan(plan))
+
+
+def _parse(text: str, source: str) -> object:
+    """What the JSON says, without duplicate keys and numbers that are not finite."""
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_mapping,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
+    except json.JSONDecodeError as error:
+        short = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
+        hint = "the file ends too early; was it written to the end?" if short else ""
+        place = (error.lineno, error.colno)
+        problem = Problem(f"not JSON: {error.msg}", source, *place, hint=hint)
+    except RecursionError:
+        problem = Problem("nested too deeply", source)
+    except ValueError as error:
+        problem = Problem(f"not JSON: {error}", source)
+    raise InputError([problem])
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"duplicate key {key[:60]!r}")
+        found[key] = value
+    return found
+
+
+def _finite(token: str) -> float:
+    number = float(token)
+    if not math.isfinite(number):
+        raise ValueError(f"{token[:60]} is not a finite number")
+    return number

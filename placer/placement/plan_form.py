@@ -1,0 +1,165 @@
+"""Typed values out of a plan's JSON; every problem is kept with its key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.document.tree import CONTROL, MAX_DEPTH, visible
+from placer.errors import InputError, Problem
+from placer.hostlist import name_problem
+
+MAX_PROBLEMS = 20
+MISSING = object()
+
+_MAX_INDEX = 2**31
+_MAX_NUMBER = 1e300
+
+
+class Form:
+    """Reads values of the right type; what is malformed becomes something harmless.
+
+    Attributes
+    ----------
+    data : dict
+        The top-level object.
+    source : str
+        File name for messages.
+    """
+
+    def __init__(self, data: object, source: str) -> None:
+        if not isinstance(data, dict):
+            message = f"not a plan: expected an object, got {shown(data)}"
+            raise InputError([Problem(message, source)])
+        self.data: dict[str, Any] = data
+        self.source = source
+        self._problems: list[Problem] = []
+
+    def add(self, key: str, message: str, hint: str = "") -> None:
+        """Record a problem."""
+        self._problems.append(
+            Problem(message, self.source, key=visible(key), hint=hint)
+        )
+
+    def fail(self) -> None:
+        """Raise what was found so far.
+
+        Raises
+        ------
+        InputError
+            If there is any problem; at most 20 are listed.
+        """
+        if self._problems:
+            raise InputError(capped(self._problems, self.source))
+
+    def get(self, key: str) -> Any:
+        """A required value of the top level, or ``MISSING``."""
+        if key not in self.data:
+            self.add(key, "is missing")
+        return self.data.get(key, MISSING)
+
+    def harmless(self, value: object, key: str = "", depth: int = 0) -> None:
+        """Refuse what would spoil a terminal or overflow a stack."""
+        if isinstance(value, str):
+            if CONTROL.search(value):
+                self.add(key, f'control character in "{visible(value)}"')
+        elif depth > MAX_DEPTH:
+            self.add(key, f"nested deeper than {MAX_DEPTH} levels")
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                self.harmless(name, key, depth)
+                self.harmless(item, f"{key}.{name}" if key else name, depth + 1)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, str | dict | list):
+                    self.harmless(item, f"{key}[{index}]", depth + 1)
+
+    def whole(self, key: str, value: object, least: int = 0) -> int:
+        """A whole number of at least ``least``."""
+        if type(value) is int and least <= value < _MAX_INDEX:
+            return value
+        if value is not MISSING:
+            wanted = f"a whole number of at least {least}"
+            self.add(key, f"expected {wanted}, got {shown(value)}")
+        return least
+
+    def section(self, key: str, texts: tuple[str, ...] = ()) -> dict[str, Any]:
+        """An object of the top level; required when it has required ``texts``."""
+        value = self.get(key) if texts else self.data.get(key, {})
+        if value is MISSING:
+            return {}
+        if not isinstance(value, dict):
+            self.add(key, f"expected an object, got {shown(value)}")
+            return {}
+        for name in texts:
+            if name not in value:
+                self.add(f"{key}.{name}", "is missing")
+            elif not isinstance(value[name], str):
+                self.add(f"{key}.{name}", f"expected a text, got {shown(value[name])}")
+        return value
+
+    def names(self, key: str, value: object, hosts: bool = False) -> tuple[str, ...]:
+        """A list of names, or of host names."""
+        if value is MISSING:
+            return ()
+        if not isinstance(value, list):
+            self.add(key, f"expected a list of names, got {shown(value)}")
+            return ()
+        for index, name in enumerate(value):
+            if not isinstance(name, str) or not name:
+                self.add(f"{key}[{index}]", f"expected a name, got {shown(name)}")
+            elif hosts and (reason := name_problem(name)):
+                self.add(f"{key}[{index}]", reason)
+        return tuple(value)
+
+    def indices(self, key: str) -> npt.NDArray[np.int64]:
+        """A required list of indices, shape (any,)."""
+        value = self.get(key)
+        none = np.zeros(0, dtype=np.int64)
+        if value is MISSING:
+            return none
+        if not isinstance(value, list):
+            self.add(key, f"expected a list of indices, got {shown(value)}")
+            return none
+        bad = [
+            index
+            for index, item in enumerate(value)
+            if type(item) is not int or not 0 <= item < _MAX_INDEX
+        ]
+        for index in bad:
+            self.add(f"{key}[{index}]", f"expected an index, got {shown(value[index])}")
+        return none if bad else np.array(value, dtype=np.int64)
+
+    def numbers(self, key: str, value: object, depth: int) -> None:
+        """Check numbers ``depth`` objects down; null is as good as absent."""
+        if value is None:
+            return
+        if not depth:
+            if type(value) not in (int, float) or abs(value) > _MAX_NUMBER:  # type: ignore[arg-type]
+                self.add(key, f"expected a number, got {shown(value)}")
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                self.numbers(f"{key}.{name}", item, depth - 1)
+        else:
+            self.add(key, f"expected an object, got {shown(value)}")
+
+
+def capped(problems: list[Problem], source: str) -> list[Problem]:
+    """The first 20 problems, and how many more there are."""
+    more = len(problems) - MAX_PROBLEMS
+    if more <= 0:
+        return problems
+    return [*problems[:MAX_PROBLEMS], Problem(f"and {more} more problems", source)]
+
+
+def shown(value: object) -> str:
+    """A JSON value for a message."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, str):
+        return f'"{visible(value)}"'
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return visible(str(value))

@@ -1,0 +1,135 @@
+"""What seats must satisfy: one rank a GPU, groups inside domains, the launcher's order.
+
+Groups are worked out here and nowhere else used, so that the checker does not repeat a
+mistake of the rank numbering it checks. Shapes: R ranks, M members over all groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.wording import share, some_ranks
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.seats import Seats
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+_DENSE = {"tp": "tp", "cp": "cp", "pp": "pp", "dp": "dp"}
+_EXPERT = {"etp": "tp", "ep": "ep", "edp": "dp"}
+
+
+def doubled_gpus(seats: Seats, topology: Topology) -> Iterator[str]:
+    """A sentence when a GPU holds more than one rank."""
+    width = int(topology.gpus_of_node.max(initial=0)) + 1
+    key = seats.node * width + seats.gpu
+    by_gpu = np.argsort(key, kind="stable")
+    repeat = np.flatnonzero(np.diff(key[by_gpu]) == 0)
+    if not repeat.size:
+        return
+    first, second = by_gpu[repeat[0]], by_gpu[repeat[0] + 1]
+    count = np.unique(key[by_gpu[repeat]]).size
+    yield (
+        f"{count:,} {'GPU holds' if count == 1 else 'GPUs hold'} more than one rank: "
+        f"the first is GPU {seats.gpu[first]} of "
+        f"{topology.node_names[seats.node[first]]} (ranks {first} and {second})"
+    )
+
+
+def split_groups(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
+    """A sentence for each requirement whose groups leave their domain."""
+    tiers = {tier.name: t for t, tier in enumerate(topology.tiers)}
+    for axis, tier in job.require.items():
+        groups = _groups(axis, job)
+        if tier not in tiers:
+            yield f"{axis} must stay in one {tier}, the topology has no such tier"
+        elif groups is None:
+            yield f"{axis} must stay in one {tier}, the job has no such groups"
+        else:
+            domain = topology.domain_of_node[tiers[tier]][seats.node]
+            yield from _split(axis, tier, domain, *groups)
+
+
+def broken_launch_order(seats: Seats, topology: Topology) -> Iterator[str]:
+    """Sentences on nodes whose ranks a node-by-node launcher cannot number so.
+
+    torchrun counts ranks node by node, and on a node hands out GPUs in ascending order.
+    """
+    step = np.diff(seats.node)
+    run_nodes = seats.node[np.append(0, np.flatnonzero(step) + 1)]
+    nodes, first_run, runs = np.unique(run_nodes, return_index=True, return_counts=True)
+    split = np.flatnonzero(runs > 1)
+    if split.size:
+        node = nodes[split[np.argmin(first_run[split])]]
+        yield (
+            f"{share(split.size, nodes.size, 'node', 'does', 'do')} not hold "
+            f"consecutive ranks: the first is {topology.node_names[node]} "
+            f"{some_ranks(np.flatnonzero(seats.node == node))}"
+        )
+    down = np.flatnonzero((step == 0) & (np.diff(seats.gpu) < 0))
+    if down.size:
+        rank, count = down[0], np.unique(seats.node[down]).size
+        yield (
+            f"{share(count, nodes.size, 'node', 'hands', 'hand')} out GPUs in another "
+            f"order than ranks: the first is {topology.node_names[seats.node[rank]]} "
+            f"(rank {rank} on GPU {seats.gpu[rank]}, "
+            f"rank {rank + 1} on GPU {seats.gpu[rank + 1]})"
+        )
+
+
+def _split(
+    axis: str, tier: str, domain: IntArray, members: IntArray, starts: IntArray
+) -> Iterator[str]:
+    """One sentence when a group has ranks in several domains; ``domain`` is (R,)."""
+    inside = domain[members]
+    low = np.minimum.reduceat(inside, starts)
+    bad = np.flatnonzero(low != np.maximum.reduceat(inside, starts))
+    if not bad.size:
+        return
+    end = np.append(starts, members.size)
+    ranks = members[starts[bad[0]] : end[bad[0] + 1]]
+    noun = f"{axis} group"
+    yield (
+        f"{share(bad.size, starts.size, noun, 'leaves its', 'leave their')} {tier}: "
+        f"the first is {noun} {bad[0]} {some_ranks(ranks)}"
+    )
+
+
+def _groups(axis: str, job: Job) -> tuple[IntArray, IntArray] | None:
+    """Ranks of all groups in a row, shape (M,), and where each group starts."""
+    if axis in _DENSE or axis in _EXPERT:
+        lines = _lines(axis, job)
+        return lines.ravel(), np.arange(0, lines.size, lines.shape[1])
+    for group in job.groups:
+        if group.name == axis:
+            lengths = [len(ranks) for ranks in group.ranks]
+            members = np.array([*chain.from_iterable(group.ranks)], dtype=np.int64)
+            return members, np.cumsum([0, *lengths[:-1]])
+    return None
+
+
+def _lines(axis: str, job: Job) -> IntArray:
+    """Ranks of each group of one axis, shape (groups, members), by first rank.
+
+    The first axis of the order is fastest, so a C-ordered grid whose last dimension is
+    that axis holds each rank at its coordinates, and a group is a line of the grid.
+    """
+    p = job.parallelism
+    if axis in _DENSE:
+        sizes = {"tp": p.tp, "cp": p.cp, "ep": 1, "pp": p.pp, "dp": p.dp}
+    else:
+        edp = p.tp * p.cp * p.dp // (p.etp * p.ep)
+        sizes = {"tp": p.etp, "cp": 1, "ep": p.ep, "pp": p.pp, "dp": edp}
+    outermost_first = p.order[::-1]
+    shape = [sizes[a] for a in outermost_first]
+    along = outermost_first.index((_DENSE | _EXPERT)[axis])
+    grid = np.moveaxis(np.arange(np.prod(shape)).reshape(shape), along, -1)
+    lines = grid.reshape(-1, shape[along])
+    return lines[np.argsort(lines[:, 0])]

@@ -1,0 +1,80 @@
+"""Where the preset files are: one file a preset, named by its file name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal
+
+from placer.errors import InputError, Problem
+
+Kind = Literal["topologies", "jobs", "models"]
+
+_SUFFIX = ".yaml"
+_LIST_HINT = {
+    "topologies": '"placer topo list" shows all presets; a file needs its path',
+    "jobs": '"placer jobs list" shows all presets; a file needs its path',
+    "models": "a model without a preset is written as a mapping (layers, hidden, ...)",
+}
+_SINGULAR = {"topologies": "topology", "jobs": "job", "models": "model"}
+
+
+def preset_names(kind: Kind) -> tuple[str, ...]:
+    """Names of all presets of a kind, sorted."""
+    folder = _folder(kind)
+    return tuple(sorted(path.stem for path in folder.glob(f"*{_SUFFIX}")))
+
+
+def preset_path(kind: Kind, name: str) -> Path:
+    """File of the preset ``name``.
+
+    Raises
+    ------
+    InputError
+        If there is no such preset; the hint names the nearest one.
+    """
+    names = preset_names(kind)
+    if name in names:
+        return _folder(kind) / f"{name}{_SUFFIX}"
+    near = get_close_matches(name[:200], names, n=1, cutoff=0.5)
+    suggestion = f'did you mean "{near[0]}"? ' if near else ""
+    shown = "".join(c if c.isprintable() else "?" for c in name[:80])
+    raise InputError(
+        [
+            Problem(
+                f'there is no {_SINGULAR[kind]} preset or file "{shown}"',
+                hint=suggestion + _LIST_HINT[kind],
+            )
+        ]
+    )
+
+
+def find_file(kind: Kind, source: str) -> str:
+    """File that ``source`` means: a file (or ``-``) as it is, a preset by its name.
+
+    An existing file, a name that ends in ``.yaml``, ``.yml`` or ``.json`` and anything
+    with a path separator are files.
+
+    Raises
+    ------
+    InputError
+        If it is no file and there is no such preset.
+    """
+    is_file_name = source.endswith((".yaml", ".yml", ".json")) or "/" in source
+    if source == "-" or is_file_name or _is_file(source):
+        return source
+    return str(preset_path(kind, source))
+
+
+def _is_file(source: str) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _folder(kind: Kind) -> Path:
+    """Folder of a kind: inside the installed package, else beside it in a checkout."""
+    package = Path(__file__).parent
+    installed = package / "_presets" / kind
+    return installed if installed.is_dir() else package.parent / kind

@@ -1,0 +1,124 @@
+"""What changed between two plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from placer.report.cost_changes import CostChange, cost_changes, cost_dict
+from placer.report.group_tiers import AxisChange, axis_changes
+from placer.report.matching import match
+from placer.report.moves import Fold, Move, folds, home_tier, moves
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+_INPUTS = ("topology", "job")
+
+
+@dataclass(frozen=True)
+class PlanDiff:
+    """The difference of two plans; ``to_dict`` gives its JSON form.
+
+    Attributes
+    ----------
+    old, new : mapping
+        What each plan says of itself: world size, names and digests of its inputs.
+    ranks_compared : int
+        Ranks that both plans have.
+    moved : tuple of Move
+        Ranks on another GPU.
+    folds : tuple of Fold
+        The same moves by data parallel replica and domain.
+    home_tier : str
+        Tier of the domains in ``folds``.
+    nodes_gained, nodes_lost : tuple of str
+        Nodes that only the new, only the old plan uses.
+    axes : tuple of AxisChange
+        What happened to the groups of each axis.
+    costs : tuple of CostChange
+        Cost before and after.
+    """
+
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+    ranks_compared: int
+    moved: tuple[Move, ...]
+    folds: tuple[Fold, ...]
+    home_tier: str
+    nodes_gained: tuple[str, ...]
+    nodes_lost: tuple[str, ...]
+    axes: tuple[AxisChange, ...]
+    costs: tuple[CostChange, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the plans agree on inputs, ranks, groups and cost."""
+        return (
+            self.old == self.new
+            and not self.moved
+            and not self.nodes_gained
+            and not self.nodes_lost
+            and not any(axis.changed_domain for axis in self.axes)
+            and all(cost.old == cost.new for cost in self.costs)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The difference as plain data, ready for JSON."""
+        return {
+            "format": "placer/diff",
+            "version": 1,
+            "same": self.is_empty,
+            "old": dict(self.old),
+            "new": dict(self.new),
+            "ranks_compared": self.ranks_compared,
+            "ranks_moved": len(self.moved),
+            "moved": [move.to_dict() for move in self.moved],
+            "folded_by": self.home_tier,
+            "folded": [fold.to_dict() for fold in self.folds],
+            "nodes_gained": list(self.nodes_gained),
+            "nodes_lost": list(self.nodes_lost),
+            "groups": {axis.axis: axis.to_dict() for axis in self.axes},
+            "cost": cost_dict(self.costs),
+        }
+
+
+def diff(old: Plan, new: Plan) -> PlanDiff:
+    """What changed from ``old`` to ``new``.
+
+    The plans may be of different data parallel sizes: then the replicas that both have
+    are compared.
+
+    Raises
+    ------
+    InputError
+        If the plans are of jobs or machines whose ranks or tiers do not correspond.
+    """
+    matching = match(old, new)
+    return PlanDiff(
+        old=_about(old),
+        new=_about(new),
+        ranks_compared=len(matching.old_rank),
+        moved=moves(old, new, matching),
+        folds=folds(old, new, matching),
+        home_tier=home_tier(old, new),
+        nodes_gained=_without(new, old),
+        nodes_lost=_without(old, new),
+        axes=axis_changes(old, new, matching),
+        costs=cost_changes(old, new),
+    )
+
+
+def _about(plan: Plan) -> dict[str, Any]:
+    about: dict[str, Any] = {"world_size": plan.world_size}
+    for key in _INPUTS:
+        section = getattr(plan, key)
+        about[key] = {"name": section.get("name"), "sha256": section.get("sha256")}
+    return about
+
+
+def _without(plan: Plan, other: Plan) -> tuple[str, ...]:
+    """Nodes of ``plan`` that ``other`` does not use, in the plan's order."""
+    used = set(other.nodes)
+    return tuple(node for node in plan.nodes if node not in used)

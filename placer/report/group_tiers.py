@@ -1,0 +1,148 @@
+"""Which groups changed their lowest common domain between two plans.
+
+Shapes: T levels, N nodes of a plan, V groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import InputError
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+    from placer.report.matching import Matching
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AxisChange:
+    """What happened to the groups of one axis.
+
+    Attributes
+    ----------
+    axis : str
+    groups : int
+        Groups that both plans have.
+    changed_domain : int
+        Groups whose lowest common domain is another one, of whichever tier.
+    entered, left : int
+        Groups whose lowest common tier is now further in, or further out.
+    tiers : mapping of (str, str) to int
+        How many groups went from one lowest common tier to another.
+    """
+
+    axis: str
+    groups: int
+    changed_domain: int
+    entered: int
+    left: int
+    tiers: Mapping[tuple[str, str], int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The change as plain data."""
+        return {
+            "groups": self.groups,
+            "changed_domain": self.changed_domain,
+            "entered": self.entered,
+            "left": self.left,
+            "tiers": [
+                {"old": old, "new": new, "groups": count}
+                for (old, new), count in self.tiers.items()
+            ],
+        }
+
+
+def axis_changes(old: Plan, new: Plan, matching: Matching) -> tuple[AxisChange, ...]:
+    """What happened to the groups of every axis; nothing without domains in the plans.
+
+    Raises
+    ------
+    InputError
+        If the plans are of machines with different tiers.
+    """
+    levels = _levels(old)
+    if not matching.axes or not levels or not _levels(new):
+        return ()
+    if levels != _levels(new):
+        raise InputError(
+            "the plans cannot be compared: tiers "
+            f"{', '.join(levels)} against {', '.join(_levels(new))}"
+        )
+    domains = _domains(old, new, levels)
+    return tuple(
+        _axis_change(axis, old, new, matching, levels, domains)
+        for axis in matching.axes
+    )
+
+
+def _axis_change(
+    axis: str,
+    old: Plan,
+    new: Plan,
+    matching: Matching,
+    levels: list[str],
+    domains: tuple[IntArray, IntArray],
+) -> AxisChange:
+    old_groups, new_groups = matching.groups(axis)
+    old_tier, old_domain = _lowest(domains[0], old.node_of_rank[old_groups])
+    new_tier, new_domain = _lowest(domains[1], new.node_of_rank[new_groups])
+    moved = (old_tier != new_tier) | (old_domain != new_domain)
+    pairs = np.bincount(
+        old_tier * len(levels) + new_tier, minlength=len(levels) ** 2
+    ).reshape(len(levels), -1)
+    return AxisChange(
+        axis=axis,
+        groups=len(old_tier),
+        changed_domain=int(moved.sum()),
+        entered=int((new_tier < old_tier).sum()),
+        left=int((new_tier > old_tier).sum()),
+        tiers={
+            (levels[a], levels[b]): int(pairs[a, b])
+            for a, b in np.argwhere(pairs).tolist()
+            if a != b
+        },
+    )
+
+
+def _levels(plan: Plan) -> list[str]:
+    """Tiers whose domains the plan knows, innermost first."""
+    tiers = plan.topology.get("tiers", ())
+    return [
+        tier
+        for i, tier in enumerate(tiers)
+        if i in (0, len(tiers) - 1) or tier in plan.domains
+    ]
+
+
+def _domains(old: Plan, new: Plan, levels: list[str]) -> tuple[IntArray, IntArray]:
+    """Domain of each node of both plans at each level, numbered alike; each (T, N).
+
+    A domain is known by its name and the names of all that enclose it.
+    """
+    split = len(old.nodes)
+    names = [""] * (split + len(new.nodes))
+    rows = np.zeros((len(levels), len(names)), dtype=np.int64)
+    for level in range(len(levels) - 2, -1, -1):
+        tier = levels[level]
+        own = (
+            [*old.domains[tier], *new.domains[tier]]
+            if level
+            else [*old.nodes, *new.nodes]
+        )
+        names = [f"{outer}/{name}" for outer, name in zip(names, own, strict=True)]
+        rows[level] = np.unique(names, return_inverse=True)[1]
+    return rows[:, :split], rows[:, split:]
+
+
+def _lowest(domains: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
+    """Lowest common level of each group and its domain there; ``nodes`` is (V, any)."""
+    inside = domains[:, nodes]
+    level = (inside == inside[:, :, :1]).all(axis=2).argmax(axis=0)
+    return level, domains[level, nodes[:, 0]]

@@ -1,0 +1,134 @@
+"""Which rank of one plan does the work of which rank of another.
+
+Shapes: R ranks compared, V groups compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import InputError
+from placer.job.axes import Parallelism
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+IntArray = npt.NDArray[np.int64]
+
+_DENSE = ("tp", "cp", "pp", "dp")
+_EXPERT = ("etp", "ep", "pp", "edp")
+_MUST_AGREE = ("tp", "cp", "pp", "ep", "etp")
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """Ranks of two plans with the same coordinates.
+
+    Attributes
+    ----------
+    old, new : Parallelism or None
+        Axes of the two plans; None when a plan does not record them.
+    old_rank, new_rank : ndarray, shape (R,)
+        Ranks that do the same work, ascending by old rank.
+    """
+
+    old: Parallelism | None
+    new: Parallelism | None
+    old_rank: IntArray
+    new_rank: IntArray
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Axes with groups of two or more ranks in either plan."""
+        if self.old is None or self.new is None:
+            return ()
+        expert = ("ep", "etp", "edp") if self.old.ep > 1 else ()
+        return tuple(
+            axis
+            for axis in ("tp", "cp", "pp", "dp", *expert)
+            if max(self.old.size(axis), self.new.size(axis)) > 1
+        )
+
+    def groups(self, axis: str) -> tuple[IntArray, IntArray]:
+        """Old and new ranks of the groups of ``axis`` that both plans have.
+
+        Two arrays of shape (V, members); row for row the groups do the same work.
+        """
+        if self.old is None or self.new is None:
+            raise ValueError("the plans do not record their axes")
+        fixed = [a for a in (_DENSE if axis in _DENSE else _EXPERT) if a != axis]
+        rows = [p.ranks_of_group[axis] for p in (self.old, self.new)]
+        firsts = [members[:, 0] for members in rows]
+        _, at_old, at_new = _common(self.old, self.new, fixed, *firsts)
+        return rows[0][at_old], rows[1][at_new]
+
+
+def match(old: Plan, new: Plan) -> Matching:
+    """How the ranks of two plans correspond.
+
+    Ranks correspond by their coordinates, so the plans may differ in data parallel size
+    and in the order of their axes; plans without axes correspond rank by rank.
+
+    Raises
+    ------
+    InputError
+        If the plans are of jobs whose ranks do not correspond.
+    """
+    before, after = axes_of(old), axes_of(new)
+    if before is None or after is None:
+        if old.world_size != new.world_size:
+            raise InputError(
+                f"the plans cannot be compared: {old.world_size} ranks against "
+                f"{new.world_size}, and a plan does not record its axes"
+            )
+        every = np.arange(old.world_size)
+        return Matching(None, None, every, every)
+    unlike = [
+        f"{axis} {before.size(axis)} against {after.size(axis)}"
+        for axis in _MUST_AGREE
+        if before.size(axis) != after.size(axis)
+    ]
+    if unlike:
+        raise InputError(f"the plans cannot be compared: {', '.join(unlike)}")
+    _, old_rank, new_rank = _common(
+        before, after, _DENSE, np.arange(old.world_size), np.arange(new.world_size)
+    )
+    by_rank = np.argsort(old_rank)
+    return Matching(before, after, old_rank[by_rank], new_rank[by_rank])
+
+
+def axes_of(plan: Plan) -> Parallelism | None:
+    """Axis sizes and order of a plan's job; None when the plan does not record them."""
+    sizes = plan.job.get("parallelism")
+    if not sizes:
+        return None
+    known = {
+        axis: sizes[axis] for axis in (*_DENSE, "vp", "ep", "etp") if axis in sizes
+    }
+    return Parallelism(**known, order=tuple(plan.job["order"].split("-")))
+
+
+def _common(
+    old: Parallelism,
+    new: Parallelism,
+    axes: Sequence[str],
+    old_rank: IntArray,
+    new_rank: IntArray,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Coordinates (as one key) that both lists of ranks have, and where they stand."""
+    radix = [max(old.size(axis), new.size(axis)) for axis in axes]
+    keys = [
+        reduce(
+            lambda key, digit: key * digit[1] + p.coordinates[digit[0]][ranks],
+            zip(axes, radix, strict=True),
+            np.zeros(len(ranks), dtype=np.int64),
+        )
+        for p, ranks in ((old, old_rank), (new, new_rank))
+    ]
+    return np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)

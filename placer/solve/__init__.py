@@ -1,0 +1,1 @@
+"""Search: nestings, packing, realisation, bounds and the certificate."""

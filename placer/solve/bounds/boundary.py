@@ -1,0 +1,197 @@
+"""The least boundary of any s ranks of a product graph, for all s at once.
+
+A set S of vertices of ``H x line`` is cut into slices S_1 .. S_L, one a position of the
+line. Inside its copy of H a slice of n vertices has at least ``floor(n)`` of boundary.
+Along the line, neighbouring slices differ in at least ``|n_i - n_j|`` vertices, each a cut
+edge. So a floor of the product follows from the floor of H by minimising over the slice
+sizes alone (the compression argument of Bollobas and Leader 1991, "Edge-isoperimetric
+inequalities in the grid", read as a lower bound):
+
+* path of weight w: ``sum floor(n_i) + w sum |n_i - n_{i+1}|``, a dynamic programme over
+  the positions; a price per vertex and position may be added;
+* ring: around a ring sizes rise to the largest and fall back, so
+  ``sum floor(n_i) + 2 w (max - min)`` (once w for a ring of two, which has one edge); the
+  sum does not depend on the order, so sizes may be taken to rise along the ring;
+* clique on single vertices: ``w n (L - n)``.
+
+The floors nest: every step uses only that its input is a lower bound. Shapes: B price
+vectors, K the largest slice, S the largest set. Arrays are indexed by the set's size.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.products import Axis, Product
+
+FloatArray = npt.NDArray[np.float64]
+
+# Array elements a step may touch before a cheaper, weaker floor is used.
+EXACT_RING_LIMIT = 5_000_000
+PACKING_LIMIT = 300_000_000
+
+
+def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray:
+    """Least boundary plus prices of any set inside one copy of the chain.
+
+    Parameters
+    ----------
+    product : Product
+    prices : ndarray, shape (B, P)
+        Price of a rank on each position of the chain.
+    size : int
+        Largest set of interest.
+
+    Returns
+    -------
+    ndarray, shape (B, N + 1)
+        Entry n: floor of sets of n ranks, N the lesser of ``size`` and the copy.
+    """
+    floor = np.zeros((1, 2))
+    for axis in product.stage:
+        floor = _add_line(floor, axis, size)
+    chain = product.chain
+    return _sequence_floor(
+        floor, prices, min(size, (floor.shape[1] - 1) * chain.size), chain.weight
+    )
+
+
+def copies_floor(replica: FloatArray, copies: Axis, size: int) -> FloatArray:
+    """Least boundary of any set of ranks over all copies; shape (B, S + 1)."""
+    return _add_line(replica[:, : size + 1], copies, size)
+
+
+def _add_line(floor: FloatArray, axis: Axis, size: int) -> FloatArray:
+    """Floor of the product with a ring, a clique or, without weight, a bare line."""
+    length, largest = axis.size, floor.shape[1] - 1
+    size = min(size, largest * length)
+    if length == 1:
+        return floor[:, : size + 1]
+    if axis.clique:
+        inside = np.arange(size + 1, dtype=np.float64)
+        return axis.weight * (inside * (length - inside))[None, :]
+    spread = axis.weight * (2 if length > 2 else 1)
+    work = len(floor) * length * largest * size
+    if length <= size and work <= EXACT_RING_LIMIT:
+        no_prices = np.zeros((1, length))
+        return _sequence_floor(floor, no_prices, size, spread, falls=False)
+    return _long_ring_floor(floor, length, spread, size)
+
+
+def _sequence_floor(
+    floor: FloatArray,
+    prices: FloatArray,
+    size: int,
+    weight: float,
+    *,
+    falls: bool = True,
+) -> FloatArray:
+    """Cheapest sequence of slices by its total size; shape (B, size + 1).
+
+    Pays ``floor`` and price for each slice and ``weight`` for every vertex by which two
+    neighbours differ. Without ``falls`` sizes may only rise.
+    """
+    slices = np.arange(floor.shape[1])
+    climb = (weight * slices)[:, None]
+    batch = max(len(floor), len(prices))
+    best = np.full((batch, len(slices), size + 1), np.inf)
+    fitting = slices[: size + 1]
+    best[:, fitting, fitting] = (floor + prices[:, :1] * slices)[:, fitting]
+    for position in range(1, prices.shape[1]):
+        reach = np.minimum.accumulate(best - climb, axis=1) + climb
+        if falls:
+            down = np.minimum.accumulate((best + climb)[:, ::-1], axis=1)[:, ::-1]
+            np.minimum(reach, down - climb, out=reach)
+        step = floor + prices[:, position, None] * slices
+        best = _shift_rows(reach) + step[:, :, None]
+    return best.min(axis=1)
+
+
+def _shift_rows(table: FloatArray) -> FloatArray:
+    """``table`` with row n moved n places to the right, infinity moved in."""
+    batch, rows, width = table.shape
+    padded = np.full((batch, rows, width + rows), np.inf)
+    padded[:, :, :width] = table
+    # Reading the same memory in rows shorter by one shifts each row by its number.
+    skewed = padded.reshape(batch, -1)[:, :-rows].reshape(batch, rows, -1)
+    return skewed[:, :, :width]
+
+
+def _long_ring_floor(
+    floor: FloatArray, length: int, spread: float, size: int
+) -> FloatArray:
+    """Floor of a ring so long that the number of slices hardly binds.
+
+    Either some slice is empty, then the set pays ``spread`` times its largest slice and is
+    a packing of slices; or none is, and it pays at least the convex hull of the slices.
+    """
+    largest = min(floor.shape[1] - 1, size)
+    floor = floor[:, : largest + 1]
+    small = len(floor) * largest * size <= PACKING_LIMIT
+    pack = _packing_floor if small else _rate_floor
+    packed, unspread = pack(floor, spread, size)
+    sizes = np.arange(length, size + 1)
+    for row in range(len(floor) if len(sizes) else 0):
+        hull = length * _hull_at(floor[row, 1:], sizes / length)
+        whole = np.maximum(hull, unspread[row, length:])
+        np.minimum(packed[row, length:], whole, out=packed[row, length:])
+    return packed
+
+
+def _packing_floor(
+    floor: FloatArray, spread: float, size: int
+) -> tuple[FloatArray, FloatArray]:
+    """Unbounded knapsack of slices, with and without ``spread`` x the largest slice."""
+    batch = len(floor)
+    packed = np.full((batch, size + 1), np.inf)
+    packed[:, 0] = 0.0
+    best = packed.copy()
+    for n in range(1, floor.shape[1]):
+        rows = size // n + 1
+        grid = np.full((batch, rows * n), np.inf)
+        grid[:, : size + 1] = packed
+        grid = grid.reshape(batch, rows, n)
+        paid = (np.arange(rows) * floor[:, n, None])[:, :, None]
+        grid = np.minimum.accumulate(grid - paid, axis=1) + paid
+        packed = grid.reshape(batch, -1)[:, : size + 1]
+        np.minimum(best, packed + spread * n, out=best)
+    return best, packed
+
+
+def _rate_floor(
+    floor: FloatArray, spread: float, size: int
+) -> tuple[FloatArray, FloatArray]:
+    """The packing with fractional slices, for sets too large for a knapsack.
+
+    A set whose largest slice is n pays at least ``min_{m <= n} floor(m) / m`` a vertex.
+    """
+    largest = floor.shape[1] - 1
+    sizes = np.arange(size + 1, dtype=np.float64)
+    rates = np.minimum.accumulate(floor[:, 1:] / np.arange(1, largest + 1), axis=1)
+    best = np.full((len(floor), size + 1), np.inf)
+    for row, rate in enumerate(rates):
+        for n in 1 + np.flatnonzero(np.diff(rate, prepend=np.inf)):
+            np.minimum(best[row], rate[n - 1] * sizes + spread * n, out=best[row])
+    best[:, 0] = 0.0
+    return best, rates[:, -1:] * sizes
+
+
+def _hull_at(values: FloatArray, at: FloatArray) -> FloatArray:
+    """Lower convex hull of the points (1, values[0]), (2, values[1]) .. read at ``at``."""
+    hull: list[int] = []
+    for x in range(len(values)):
+        while len(hull) > 1 and _above(values, hull[-2], hull[-1], x):
+            hull.pop()
+        hull.append(x)
+    corners = np.array(hull)
+    return np.interp(at, corners + 1.0, values[corners])
+
+
+def _above(values: FloatArray, left: int, middle: int, right: int) -> bool:
+    """Whether the middle point lies on or above the line through the other two."""
+    rise = (values[middle] - values[left]) * (right - left)
+    return bool(rise >= (values[right] - values[left]) * (middle - left))

@@ -1,0 +1,154 @@
+"""Which ranks must stay together, tier by tier, and how many such parts fit.
+
+A hard requirement says that every group of an axis lies in one domain of a tier. Groups of
+several axes that share ranks are tied together, so the ranks fall into *parts*, each of
+which must lie in one domain. Parts of an inner tier nest in the parts of the outer ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import InputError, Problem
+from placer.job.model import Job
+from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The parts of a job on a machine.
+
+    Attributes
+    ----------
+    label : ndarray, shape (T, R)
+        Part of every rank at each tier, numbered by lowest rank.
+    block : int
+        Ranks that a node holds, all consecutive, when every node holds as many
+        (node-contiguous launch); 0 when nodes differ; 1 when any rank may go anywhere.
+    """
+
+    label: IntArray
+    block: int
+
+    def sizes(self, tier: int) -> IntArray:
+        """Ranks of each part of a tier."""
+        return np.bincount(self.label[tier])
+
+    def uniform_sizes(self) -> tuple[int, ...] | None:
+        """Size of the parts of each tier, None when a tier has parts of several sizes."""
+        sizes = [np.unique(self.sizes(t)) for t in range(len(self.label))]
+        if any(len(values) > 1 for values in sizes):
+            return None
+        return tuple(int(values[0]) for values in sizes)
+
+
+def check_requirements(topology: Topology, job: Job) -> None:
+    """Refuse requirements that name a tier the machine does not have.
+
+    Raises
+    ------
+    InputError
+        Naming every such requirement.
+    """
+    known = [tier.name for tier in topology.tiers]
+    problems = [
+        Problem(
+            f'the machine "{topology.name}" has no tier "{tier}"',
+            key=f"require.{axis}",
+            hint=f"its tiers are {', '.join(known)}",
+        )
+        for axis, tier in job.require.items()
+        if tier not in known
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def parts_of(topology: Topology, job: Job, block: int) -> Parts:
+    """The parts of ``job`` on ``topology`` when nodes hold blocks of ``block`` ranks."""
+    num_tiers = len(topology.tiers)
+    world = job.world_size
+    label = np.arange(world) // max(block, 1)
+    rows = []
+    for t, tier in enumerate(topology.tiers):
+        for axis, required in job.require.items():
+            if required == tier.name:
+                for members in groups_of(job, axis):
+                    label = _join(label, members)
+        rows.append(np.zeros(world, dtype=np.int64) if t == num_tiers - 1 else label)
+    if num_tiers == 1:
+        rows = [label]
+    return Parts(np.array([_by_first_rank(row) for row in rows]), block)
+
+
+def groups_of(job: Job, axis: str) -> Sequence[IntArray]:
+    """Members of all groups of an axis or custom group, as arrays of equal-sized rows."""
+    found = job.parallelism.ranks_of_group.get(axis)
+    if found is not None:
+        return [found]
+    return [
+        np.array([ranks], dtype=np.int64)
+        for group in job.groups
+        if group.name == axis
+        for ranks in group.ranks
+    ]
+
+
+def _join(label: IntArray, members: IntArray) -> IntArray:
+    """Labels after tying together the ranks of each row of ``members``."""
+    root = np.arange(label.max() + 1)
+    rows = label[members]
+    while True:
+        lowest = root[rows].min(axis=1)
+        before = root.copy()
+        np.minimum.at(root, rows, lowest[:, None])
+        root = np.minimum(root, root[root])
+        if np.array_equal(root, before):
+            return root[label]
+
+
+def _by_first_rank(label: IntArray) -> IntArray:
+    """The same partition, parts numbered by their lowest rank."""
+    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.int64)
+    number[np.argsort(first)] = np.arange(len(first))
+    return number[inverse]
+
+
+def node_capacity(topology: Topology, block: int) -> IntArray:
+    """Ranks each node may hold; shape (N,).
+
+    A node of a node-contiguous launch holds one block or nothing.
+    """
+    gpus = topology.gpus_of_node
+    return np.where(gpus >= block, block, 0) if block > 1 else gpus
+
+
+def whole_parts(
+    topology: Topology, capacity_of_node: IntArray, units: Sequence[int]
+) -> list[IntArray]:
+    """Ranks each domain can hold if it takes whole units only, one array a tier.
+
+    ``units[t]`` ranks must stay together inside a domain of tier ``t``; each unit is made
+    of whole units of the tier below. Exact: children can be filled independently.
+    """
+    takes = [capacity_of_node // units[0] * units[0]]
+    for t in range(1, len(topology.tiers)):
+        parent = parent_of_domain(topology, t)
+        inside = np.bincount(parent, takes[-1], len(topology.domain_names[t]))
+        takes.append(inside.astype(np.int64) // units[t] * units[t])
+    return takes
+
+
+def parent_of_domain(topology: Topology, tier: int) -> IntArray:
+    """Domain of ``tier`` that holds each domain of the tier below."""
+    below = topology.domain_of_node[tier - 1]
+    parent = np.empty(int(below.max()) + 1, dtype=np.int64)
+    parent[below] = topology.domain_of_node[tier]
+    return parent

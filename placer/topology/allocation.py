@@ -1,0 +1,139 @@
+"""An allocation: the hosts of a job, in launch order, out of a whole machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer import files
+from placer.errors import InputError, Problem
+from placer.hostlist import expand
+from placer.topology.suggest import Suggester
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+_MAX_PROBLEMS = 20
+_SLOTS = re.compile(r"(?:\s+(?:max_)?slots=[0-9]+)+$")
+
+
+def allocate(
+    topology: Topology, hosts: Sequence[str] | None = None, exclude: Sequence[str] = ()
+) -> Topology:
+    """The machine with only ``hosts``, in that order, without those of ``exclude``.
+
+    Parameters
+    ----------
+    topology : Topology
+    hosts : sequence of str, optional
+        The allocation in launch order; every usable node when None.
+    exclude : sequence of str
+        Hosts not to use, in any order; they need not be among ``hosts``.
+
+    Raises
+    ------
+    InputError
+        If a host is unknown, unavailable or given twice, or no host is left; the error
+        lists every such host.
+    """
+    if hosts is None and not exclude:
+        return topology
+    node_of_name = {name: node for node, name in enumerate(topology.node_names)}
+    excluded = set(exclude)
+    suggester = Suggester(topology.node_names)
+    problems = [
+        _unknown(host, "exclude", suggester)
+        for host in dict.fromkeys(exclude)
+        if host not in node_of_name and host not in topology.unavailable
+    ]
+    chosen = topology.node_names if hosts is None else hosts
+    if hosts is not None:
+        problems += _host_problems(topology, hosts, excluded, suggester)
+    left = [host for host in chosen if host not in excluded]
+    if not problems and not left:
+        what = "every host is excluded" if chosen else "the allocation names no host"
+        problems.append(Problem(what, key="exclude" if chosen else "hosts"))
+    _fail(problems)
+    return topology.select(np.array([node_of_name[h] for h in left], dtype=np.int64))
+
+
+def parse_hosts(text: str) -> list[str]:
+    """Hosts of a host list, or of the file that ``@file`` names, in order.
+
+    A file holds one host or host list a line; ``#`` starts a comment. ``slots=4`` after
+    a host is ignored, and in a file a repeated host (as with a line for every task)
+    counts once, where it first stands, since an allocation is made of hosts.
+
+    Raises
+    ------
+    InputError
+        If a list is malformed, with all bad lines, or the file cannot be read.
+    """
+    if text.startswith("@"):
+        return _read_file(text[1:])
+    try:
+        return expand(text)
+    except ValueError as error:
+        raise InputError([Problem(str(error), key="hosts")]) from None
+
+
+def _read_file(source: str) -> list[str]:
+    hosts: dict[str, None] = {}
+    problems = []
+    for number, column, line in _lines(files.read_text(source)):
+        try:
+            hosts.update(dict.fromkeys(expand(line)))
+        except ValueError as error:
+            shown = files.shown_name(source)
+            problems.append(Problem(str(error), shown, number, column))
+    _fail(problems)
+    return list(hosts)
+
+
+def _fail(problems: Sequence[Problem]) -> None:
+    """Raise the problems, if any; a long list is cut."""
+    more = len(problems) - _MAX_PROBLEMS
+    if more > 0:
+        rest = Problem(f"and {more} more problems", problems[0].source)
+        problems = [*problems[:_MAX_PROBLEMS], rest]
+    if problems:
+        raise InputError(problems)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """Line number, column and host list of every line that holds one."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        content = line.partition("#")[0].rstrip()
+        listed = content.lstrip()
+        if not listed:
+            continue
+        listed = _SLOTS.sub("", listed)
+        yield number, len(content) - len(content.lstrip()) + 1, listed
+
+
+def _host_problems(
+    topology: Topology, hosts: Sequence[str], excluded: set[str], suggester: Suggester
+) -> Iterator[Problem]:
+    known = set(topology.node_names)
+    seen: set[str] = set()
+    for host in hosts:
+        if host in seen:
+            hint = "name every host once"
+            yield Problem(f'host "{host}" is given twice', key="hosts", hint=hint)
+        elif host in topology.unavailable:
+            if host not in excluded:
+                reason = topology.unavailable[host]
+                hint = f"exclude {host}, or take it out of the topology's unavailable"
+                message = f'host "{host}" is unavailable: {reason}'
+                yield Problem(message, key="hosts", hint=hint)
+        elif host not in known:
+            yield _unknown(host, "hosts", suggester)
+        seen.add(host)
+
+
+def _unknown(host: str, key: str, suggester: Suggester) -> Problem:
+    message = f'the topology has no host "{host}"'
+    return Problem(message, key=key, hint=suggester.hint(host))

@@ -1,0 +1,109 @@
+"""The last step of every reader: tiers, nodes and domains to a `Topology`.
+
+Shapes: T tiers, N nodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.topology.model import FloatArray, IntArray, Tier, Topology
+
+MAX_GPUS = 1 << 24
+MAX_GPUS_OF_NODE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Every node a machine lists, usable or not.
+
+    Attributes
+    ----------
+    domains : ndarray, shape (T, N)
+        Domain of each node at each tier.
+    names : tuple of tuple of str
+        Names of the domains of each tier; those of tier 0 are the node names.
+    gpus : ndarray, shape (N,)
+        Healthy GPUs of each node; a node without any is left out of the machine.
+    bandwidth_factor : ndarray, shape (N,)
+        Share of the nominal bandwidth a node reaches, in (0, 1].
+    unavailable : mapping of str to str
+        Nodes that must not be used, with the reason.
+    """
+
+    domains: IntArray
+    names: tuple[tuple[str, ...], ...]
+    gpus: IntArray
+    bandwidth_factor: FloatArray
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Which nodes may hold ranks; shape (N,)."""
+        listed = np.array([n not in self.unavailable for n in self.names[0]])
+        return listed & (self.gpus > 0)
+
+    @property
+    def problem(self) -> str:
+        """Why no machine can be made of these nodes; empty when one can."""
+        usable = self.usable
+        if not usable.any():
+            total = len(usable)
+            return f"no usable node: all {total} are unavailable or have no GPUs"
+        num_gpus = int(self.gpus[usable].sum())
+        if num_gpus > MAX_GPUS:
+            return f"{num_gpus} GPUs, the most is {MAX_GPUS}"
+        return ""
+
+
+NO_NODES = Nodes(np.zeros((0, 0), np.int64), ((),), np.zeros(0, np.int64), np.zeros(0))
+
+
+def build(
+    name: str,
+    tiers: Sequence[Tier],
+    nodes: Nodes,
+    sources: Sequence[str] = (),
+    description: str = "",
+) -> Topology:
+    """The machine made of the usable nodes (see `Nodes.problem`)."""
+    unavailable = dict(nodes.unavailable)
+    for node in np.flatnonzero(nodes.gpus == 0).tolist():
+        unavailable.setdefault(nodes.names[0][node], "no GPUs")
+    machine = Topology(
+        name=name,
+        tiers=tuple(tiers),
+        node_names=nodes.names[0],
+        gpus_of_node=nodes.gpus,
+        bandwidth_factor=nodes.bandwidth_factor,
+        domain_of_node=nodes.domains,
+        domain_names=nodes.names,
+        unavailable=unavailable,
+        sources=tuple(sources),
+        description=description,
+    )
+    if unavailable:
+        machine = machine.select(np.flatnonzero(nodes.usable))
+    return replace(machine, sha256=_digest(machine))
+
+
+def _digest(machine: Topology) -> str:
+    """SHA-256 of what a placement depends on: tiers, nodes and domains, in order.
+
+    Name, sources and the nodes left out do not count.
+    """
+    text = json.dumps([[astuple(tier) for tier in machine.tiers], machine.domain_names])
+    digest = hashlib.sha256(text.encode())
+    for array, kind in (
+        (machine.domain_of_node, "<i8"),
+        (machine.gpus_of_node, "<i8"),
+        (machine.bandwidth_factor, "<f8"),
+    ):
+        digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    return digest.hexdigest()

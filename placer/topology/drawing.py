@@ -1,0 +1,130 @@
+"""A machine as a page of plain text: its tiers, and its tree folded into one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.hostlist import compress
+from placer.units import format_bandwidth, format_seconds
+
+if TYPE_CHECKING:
+    from placer.topology.model import IntArray, Tier, Topology
+
+_MAX_SIZES = 8
+_HEADER: tuple[str, ...] = (
+    "tier",
+    "domains",
+    "GPUs each",
+    "bandwidth",
+    "latency",
+    "oversubscription",
+    "efficiency",
+    "link",
+)
+
+
+def draw(topology: Topology) -> str:
+    """The machine as text, lines without trailing blanks."""
+    lines = [topology.name]
+    if topology.description:
+        lines.append(topology.description)
+    lines += [
+        f"{_count(topology.num_nodes, 'node')}, {_count(topology.num_gpus, 'GPU')}",
+        "",
+        *_table(topology),
+        "",
+        *_tree(topology),
+    ]
+    slow = int(np.count_nonzero(topology.bandwidth_factor < 1.0))
+    if slow:
+        lines.append(f"{_count(slow, 'node')} with a bandwidth factor below 1")
+    lines += _left_out(topology)
+    if topology.sources:
+        lines += ["", "sources", *(f"  {source}" for source in topology.sources)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _table(topology: Topology) -> Iterator[str]:
+    """Rows of the tiers, outermost first."""
+    outermost_first = reversed(list(enumerate(topology.tiers)))
+    rows = [
+        _HEADER,
+        *(_row(tier, _gpus_of_domain(topology, t)) for t, tier in outermost_first),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *cells in rows:
+        aligned = [c.rjust(w) for c, w in zip(cells[:-1], widths[1:-1], strict=True)]
+        yield "  ".join([name.ljust(widths[0]), *aligned, cells[-1]])
+
+
+def _row(tier: Tier, gpus: IntArray) -> tuple[str, ...]:
+    least, most = int(gpus.min()), int(gpus.max())
+    return (
+        tier.name,
+        str(len(gpus)),
+        str(most) if least == most else f"{least}-{most}",
+        format_bandwidth(tier.bandwidth),
+        format_seconds(tier.latency),
+        f"{tier.oversubscription:g}",
+        f"{tier.efficiency:g}",
+        "scale-up" if tier.scale_up else "scale-out",
+    )
+
+
+def _tree(topology: Topology) -> list[str]:
+    """``16 blocks x 18 nodes x 4 GPUs``; sizes of every uneven tier if it is not so."""
+    names = [tier.name for tier in topology.tiers]
+    sizes = [_gpus_of_domain(topology, t) for t in range(len(names))]
+    uneven = [
+        f"{name}: {_histogram(gpus)}"
+        for name, gpus in zip(names, sizes, strict=True)
+        if gpus.min() != gpus.max()
+    ]
+    if uneven:
+        return uneven[::-1]
+    gpus_of_domain = [1, *(int(gpus[0]) for gpus in sizes)]
+    factors = [
+        _count(outer // inner, kind)
+        for (inner, outer), kind in zip(
+            pairwise(gpus_of_domain), ["GPU", *names[:-1]], strict=True
+        )
+    ]
+    return [f"{names[-1]}: {' x '.join(reversed(factors))}"]
+
+
+def _gpus_of_domain(topology: Topology, t: int) -> IntArray:
+    """GPUs of each domain of tier ``t``; shape (domains,)."""
+    row = topology.domain_of_node[t]
+    counts = np.bincount(row, weights=topology.gpus_of_node)
+    return counts.astype(np.int64)
+
+
+def _histogram(gpus: IntArray) -> str:
+    """``118 of 72 GPUs, 10 of 64 GPUs``: the commonest sizes first."""
+    sizes, counts = np.unique(gpus, return_counts=True)
+    order: Sequence[int] = np.lexsort((-sizes, -counts)).tolist()
+    parts = [f"{counts[i]} of {_count(int(sizes[i]), 'GPU')}" for i in order]
+    more = len(parts) - _MAX_SIZES
+    if more > 0:
+        rest = int(sum(counts[i] for i in order[_MAX_SIZES:]))
+        parts = [*parts[:_MAX_SIZES], f"{rest} of {more} other sizes"]
+    return ", ".join(parts)
+
+
+def _left_out(topology: Topology) -> Iterator[str]:
+    """The unavailable nodes, one line a reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in topology.unavailable.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        yield f"left out, {reason}: {compress(names)}"
+
+
+def _count(number: int, noun: str) -> str:
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"

@@ -1,0 +1,162 @@
+"""The machine as arrays: tiers of nested domains over nodes and their GPUs.
+
+Shapes: T tiers, N nodes, G GPUs. Tier 0 is the node, tier T-1 the whole cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tier:
+    """One level of the machine's tree.
+
+    Attributes
+    ----------
+    name : str
+        Name of the level, for example ``rack``.
+    bandwidth : float, B/s
+        What one GPU sends, one way, to other GPUs of the same domain of this tier
+        outside its own child domain.
+    latency : float, s
+        Latency of one hop whose lowest common tier is this one.
+    scale_up : bool
+        Whether GPUs talk over NVLink at this tier.
+    oversubscription : float
+        A child domain's uplink into this tier carries
+        ``GPUs of the child x bandwidth / oversubscription``.
+    efficiency : float
+        Share of the line rate that long messages reach, in (0, 1].
+    distance : float
+        Weight of a hop at this tier in the hop-cost objective.
+    """
+
+    name: str
+    bandwidth: float
+    latency: float
+    scale_up: bool
+    oversubscription: float
+    efficiency: float
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """A machine, compiled: every node, its GPUs and its domain at each tier.
+
+    Attributes
+    ----------
+    name : str
+    tiers : tuple of Tier
+        Innermost (the node) first, the whole cluster last.
+    node_names : tuple of str, length N
+        Usable nodes, in the order the input gives them.
+    gpus_of_node : ndarray, shape (N,)
+        Healthy GPUs of each node.
+    bandwidth_factor : ndarray, shape (N,)
+        Share of the nominal bandwidth a node reaches, in (0, 1].
+    domain_of_node : ndarray, shape (T, N)
+        Index of the node's domain at each tier; row 0 is ``arange(N)``.
+    domain_names : tuple of tuple of str
+        ``domain_names[t][d]`` is the name of domain ``d`` of tier ``t``.
+    unavailable : mapping of str to str
+        Nodes left out, with the reason.
+    sources : tuple of str
+        Where the figures come from.
+    sha256 : str
+        Digest of the machine's content (not of the file's layout).
+    description : str
+        One line for people.
+    """
+
+    name: str
+    tiers: tuple[Tier, ...]
+    node_names: tuple[str, ...]
+    gpus_of_node: IntArray
+    bandwidth_factor: FloatArray
+    domain_of_node: IntArray
+    domain_names: tuple[tuple[str, ...], ...]
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    sha256: str = ""
+    description: str = ""
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of usable nodes."""
+        return len(self.node_names)
+
+    @property
+    def num_gpus(self) -> int:
+        """Number of usable GPUs."""
+        return int(self.gpus_of_node.sum())
+
+    @cached_property
+    def first_gpu_of_node(self) -> IntArray:
+        """Global index of each node's GPU 0, and the GPU count at the end; shape (N+1,)."""
+        return np.concatenate(([0], np.cumsum(self.gpus_of_node)))
+
+    @cached_property
+    def node_of_gpu(self) -> IntArray:
+        """Node of each global GPU index; shape (G,)."""
+        return np.repeat(np.arange(self.num_nodes), self.gpus_of_node)
+
+    @cached_property
+    def domain_of_gpu(self) -> IntArray:
+        """Domain of each GPU at each tier; shape (T, G)."""
+        return self.domain_of_node[:, self.node_of_gpu]
+
+    @cached_property
+    def scale_up_tier(self) -> int:
+        """Index of the largest tier whose GPUs talk over NVLink; -1 when there is none."""
+        count = 0
+        while count < len(self.tiers) and self.tiers[count].scale_up:
+            count += 1
+        return count - 1
+
+    def tier_index(self, name: str) -> int:
+        """Index of the tier called ``name``.
+
+        Raises
+        ------
+        KeyError
+            If there is no such tier.
+        """
+        for index, tier in enumerate(self.tiers):
+            if tier.name == name:
+                return index
+        raise KeyError(name)
+
+    def select(self, nodes: IntArray) -> Topology:
+        """The same machine with only ``nodes`` (indices), in that order.
+
+        The digest stays that of the whole machine: an allocation is not another machine.
+        """
+        domain_of_node = np.empty((len(self.tiers), len(nodes)), dtype=np.int64)
+        names: list[tuple[str, ...]] = []
+        for t, row in enumerate(self.domain_of_node[:, nodes]):
+            kept, first, inverse = np.unique(
+                row, return_index=True, return_inverse=True
+            )
+            by_appearance = np.argsort(first)
+            new_index = np.empty_like(by_appearance)
+            new_index[by_appearance] = np.arange(len(kept))
+            domain_of_node[t] = new_index[inverse]
+            names.append(tuple(self.domain_names[t][d] for d in kept[by_appearance]))
+        return replace(
+            self,
+            node_names=tuple(self.node_names[n] for n in nodes),
+            gpus_of_node=self.gpus_of_node[nodes],
+            bandwidth_factor=self.bandwidth_factor[nodes],
+            domain_of_node=domain_of_node,
+            domain_names=tuple(names),
+        )

@@ -1,0 +1,203 @@
+"""Decoding the nodes of a topology file: its ``layout``, or its ``nodes`` one by one.
+
+Shapes: T tiers, N nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.document import Document, Node, Section, Value
+from placer.hostlist import expand
+from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
+from placer.topology.layout import MAX_NODES, lay_out, parse_levels
+from placer.topology.suggest import Suggester
+
+if TYPE_CHECKING:
+    from placer.topology.tiers import Tiers
+
+_SMALLEST = 1e-6
+
+
+def read_nodes(document: Document, tiers: Tiers) -> Nodes:
+    """The nodes of a topology file; `NO_NODES`, with a problem, when it gives none."""
+    root = document.root
+    layout = root.get("layout")
+    listed = root.get("nodes")
+    if layout and listed:
+        root.problem("both layout and nodes are given", "nodes", "keep one of them")
+        return NO_NODES
+    if layout:
+        nodes = _read_layout(layout, tiers)
+    elif listed:
+        nodes = _Listing(document, tiers).read(listed)
+    else:
+        root.problem('one of the keys "layout" and "nodes" is missing')
+        return NO_NODES
+    if nodes is NO_NODES:
+        return NO_NODES
+    unavailable = _read_unavailable(root, nodes.names[0])
+    return replace(nodes, unavailable=unavailable)
+
+
+def _read_layout(value: Value, tiers: Tiers) -> Nodes:
+    wanted = tiers.names[::-1]
+    hint = f'write "{" ".join(f"{name}:count" for name in wanted)}"'
+    text = value.text()
+    if not text:
+        return NO_NODES
+    try:
+        levels = parse_levels(text)
+        found = tuple(level.tier for level in levels)
+        if found != wanted:
+            raise ValueError(
+                f"its tiers are {', '.join(found)}; the tiers listed above are, "
+                f"outermost first, {', '.join(wanted)}"
+            )
+        domains, names = lay_out(levels)
+    except ValueError as error:
+        value.problem(str(error), hint)
+        return NO_NODES
+    num_nodes = len(names[0])
+    return Nodes(domains, names, np.full(num_nodes, tiers.gpus), np.ones(num_nodes))
+
+
+@dataclass
+class _Domains:
+    """The domains of one tier met so far."""
+
+    index: dict[str, int] = field(default_factory=dict)
+    parent: dict[str, tuple[str, str]] = field(default_factory=dict)
+    of_node: list[int] = field(default_factory=list)
+
+
+class _Listing:
+    """Collects the entries of ``nodes``."""
+
+    def __init__(self, document: Document, tiers: Tiers) -> None:
+        self.document = document
+        self.tiers = tiers
+        self.entry_of_node: dict[str, str] = {}
+        self.gpus: list[int] = []
+        self.bandwidth_factor: list[float] = []
+        self.outer = [_Domains() for _ in tiers.tiers[1:]]
+
+    def read(self, listed: Value) -> Nodes:
+        """All entries; `NO_NODES`, with a problem, when they name no node."""
+        problems_before = len(self.document.problems)
+        for entry in listed.items():
+            self._read_entry(entry.section())
+        if not self.entry_of_node:
+            if len(self.document.problems) == problems_before:
+                listed.problem("it names no node")
+            return NO_NODES
+        names = [tuple(self.entry_of_node)]
+        domains = [list(range(len(names[0])))]
+        for tier in self.outer:
+            names.append(tuple(tier.index))
+            domains.append(tier.of_node)
+        return Nodes(
+            np.array(domains, dtype=np.int64),
+            tuple(names),
+            np.array(self.gpus, dtype=np.int64),
+            np.array(self.bandwidth_factor),
+        )
+
+    def _read_entry(self, section: Section) -> None:
+        maximum = MAX_GPUS_OF_NODE
+        gpus = section.integer("gpus", self.tiers.gpus, minimum=0, maximum=maximum)
+        factor = section.number("bandwidth_factor", 1.0, minimum=_SMALLEST, maximum=1.0)
+        count = self._read_names(section)
+        self.gpus += [gpus] * count
+        self.bandwidth_factor += [factor] * count
+        for tier, domain in zip(self.outer, self._read_path(section), strict=True):
+            tier.of_node += [tier.index.setdefault(domain, len(tier.index))] * count
+
+    def _read_names(self, section: Section) -> int:
+        """Count of the entry's nodes that are new, which are added."""
+        value = section.get("names", required=True)
+        text = value.text() if value else ""
+        if not (value and text):
+            return 0
+        try:
+            names = expand(text)
+        except ValueError as error:
+            value.problem(str(error))
+            return 0
+        if not names:
+            value.problem("it names no node")
+        if len(self.entry_of_node) + len(names) > MAX_NODES:
+            value.problem(f"more than {MAX_NODES} nodes")
+            self.document.fail_if_problems()
+        own = section.value.key
+        before = len(self.entry_of_node)
+        repeated = []
+        for name in names:
+            if name in self.entry_of_node:
+                repeated.append(name)
+            else:
+                self.entry_of_node[name] = own
+        if repeated:
+            value.problem(self._twice(repeated))
+        return len(self.entry_of_node) - before
+
+    def _twice(self, repeated: Sequence[str]) -> str:
+        more = f" (and {len(repeated) - 1} more)" if len(repeated) > 1 else ""
+        first = self.entry_of_node[repeated[0]]
+        return f'node "{repeated[0]}"{more} is listed twice, first in {first}'
+
+    def _read_path(self, section: Section) -> list[str]:
+        """Domain of the entry at every tier above the node, innermost first."""
+        names = self.tiers.names
+        domains = [section.text(tier) for tier in names[1:-1]]
+        domains.append(section.text(names[-1], self._whole()))
+        for t, tier in enumerate(self.outer[:-2]):
+            domain, parent = domains[t], domains[t + 1]
+            if not (domain and parent):
+                continue
+            first, where = tier.parent.setdefault(domain, (parent, section.value.key))
+            if first != parent:
+                message = (
+                    f'{names[t + 1]} "{domain}" lies in {names[t + 2]} "{first}" '
+                    f'({where}) and in "{parent}"'
+                )
+                section.problem(message, names[t + 1], "a domain has one parent")
+        if self.outer[-1].index and domains[-1] != self._whole():
+            message = f'a second domain of the outermost tier, beside "{self._whole()}"'
+            section.problem(message, names[-1], "the last tier is the whole cluster")
+        return domains
+
+    def _whole(self) -> str:
+        """Name of the one domain of the outermost tier."""
+        return next(iter(self.outer[-1].index), self.tiers.names[-1])
+
+
+def _read_unavailable(root: Section, names: Sequence[str]) -> Mapping[str, str]:
+    section = root.section("unavailable")
+    known = set(names)
+    suggester = Suggester(names)
+    reasons: dict[str, str] = {}
+    for key, value in section.entries():
+        reason = value.text()
+        try:
+            nodes = expand(key)
+        except ValueError as error:
+            _key_problem(section, key, str(error))
+            continue
+        for node in nodes:
+            if node not in known:
+                hint = suggester.hint(node)
+                _key_problem(section, key, f'no node is called "{node}"', hint)
+                break
+            reasons[node] = reason
+    return reasons
+
+
+def _key_problem(section: Section, key: str, message: str, hint: str = "") -> None:
+    """Record a problem at the key itself, not at its value."""
+    place = Node("text", *section.node.places[key])
+    section.document.problem(message, place, section.path(key), hint)

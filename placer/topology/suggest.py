@@ -1,0 +1,34 @@
+"""Did-you-mean for node names, quick on machines with many nodes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from placer.document import closest
+
+_NEIGHBOURS = 500
+_MAX_HINTS = 10
+
+
+class Suggester:
+    """Hints for unknown node names.
+
+    A name is compared with its neighbours in sorted order only, and after some hints
+    none is given: a wrong list of thousands of hosts must not take minutes to refuse.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = names
+        self._sorted: list[str] = []
+        self._given = 0
+
+    def hint(self, name: str) -> str:
+        """Hint that names a node like ``name``; empty when none is near."""
+        if self._given == _MAX_HINTS:
+            return ""
+        self._given += 1
+        self._sorted = self._sorted or sorted(self._names)
+        at = bisect_left(self._sorted, name)
+        near = self._sorted[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS]
+        return closest(name, near)

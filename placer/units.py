@@ -1,0 +1,142 @@
+"""Quantities with units: texts to SI numbers, and SI numbers to texts for people."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+_QUANTITY = re.compile(
+    r"\s*([-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*"
+)
+_NOT_FINITE = re.compile(r"\s*[-+]?\.?(?:inf|infinity|nan)\s*", re.IGNORECASE)
+
+_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_BYTES = {f"{p}B": factor for p, factor in (_DECIMAL | _BINARY).items()}
+_BANDWIDTHS = (
+    {f"{unit}/s": factor for unit, factor in _BYTES.items()}
+    | {f"{p}b/s": factor / 8 for p, factor in _DECIMAL.items()}
+    | {f"{p}bit/s": factor / 8 for p, factor in _DECIMAL.items()}
+    | {f"{p}bps": factor / 8 for p, factor in _DECIMAL.items()}
+)
+_TIMES = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "\N{MICRO SIGN}s": 1e-6,
+    "\N{GREEK SMALL LETTER MU}s": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+}
+
+MAX_BANDWIDTH = 1e18
+MAX_BYTES = 1e18
+MAX_SECONDS = 1e9
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bytes per second: ``100GB/s``, ``400Gb/s`` (bits), or a bare number of B/s.
+
+    Raises
+    ------
+    ValueError
+        If it is not a bandwidth above 0 and at most 1e18 B/s.
+    """
+    value = _parse(text, "bandwidth", _BANDWIDTHS, "100GB/s or 400Gb/s", MAX_BANDWIDTH)
+    if value == 0.0:
+        raise ValueError("the bandwidth must be above 0")
+    return value
+
+
+def parse_time(text: str) -> float:
+    """Seconds: ``5us``, ``120ms``, ``1.2s``, or a bare number of seconds.
+
+    Raises
+    ------
+    ValueError
+        If it is not a time from 0 to 1e9 s.
+    """
+    return _parse(text, "time", _TIMES, "5us, 120ms or 1.2s", MAX_SECONDS)
+
+
+def parse_bytes(text: str) -> float:
+    """Bytes: ``64MB``, ``16MiB``, or a bare number.
+
+    Raises
+    ------
+    ValueError
+        If it is not a size from 0 to 1e18 bytes.
+    """
+    return _parse(text, "size", _BYTES, "64MB or 16MiB", MAX_BYTES)
+
+
+def parse_number(text: str) -> float:
+    """A plain number without a unit.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number from 0 to 1e18.
+    """
+    return _parse(text, "number", {}, "2 or 0.5", MAX_BYTES)
+
+
+def format_seconds(seconds: float) -> str:
+    """A time for people: ``1.271 s``, ``20.1 ms``, ``5 us``."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if abs(seconds) >= factor * 0.99995:
+            return f"{_short(seconds / factor)} {unit}"
+    return f"{_short(seconds * 1e9)} ns" if seconds else "0 s"
+
+
+def format_bytes(size_bytes: float) -> str:
+    """A size for people, in decimal units: ``33.55 MB``."""
+    for factor, prefix in (
+        (1e15, "P"),
+        (1e12, "T"),
+        (1e9, "G"),
+        (1e6, "M"),
+        (1e3, "k"),
+    ):
+        if abs(size_bytes) >= factor * 0.99995:
+            return f"{_short(size_bytes / factor)} {prefix}B"
+    return f"{_short(size_bytes)} B"
+
+
+def format_bandwidth(bytes_per_s: float) -> str:
+    """A bandwidth for people: ``100 GB/s``."""
+    return f"{format_bytes(bytes_per_s)}/s"
+
+
+def _short(value: float) -> str:
+    """Four significant digits, without an exponent or trailing zeros."""
+    text = f"{value:.4g}"
+    return text if "e" not in text else f"{value:.0f}"
+
+
+def _parse(
+    text: str, what: str, units: Mapping[str, float], example: str, largest: float
+) -> float:
+    shown = text if len(text) <= 60 else f"{text[:60]}..."
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f"{shown} is not a finite {what}")
+    found = _QUANTITY.fullmatch(text)
+    if found is None or len(text) > 100:
+        raise ValueError(f'"{shown}" is not a {what}; write for example {example}')
+    digits, unit = found.groups()
+    if unit and unit not in units:
+        message = f'unknown unit "{unit}" in the {what} "{shown}"'
+        raise ValueError(f"{message}; write for example {example}")
+    if re.match(r"[-+]?0[0-9]", digits):
+        raise ValueError(f"the {what} {shown} has leading zeros; leave them out")
+    factor = units.get(unit, 1.0)
+    number = float(digits)
+    # Dividing keeps 5us the same number as 5e-6.
+    value = number * factor if factor >= 1.0 else number / round(1.0 / factor)
+    if value < 0.0:
+        raise ValueError(f"the {what} {shown} is negative")
+    if not math.isfinite(value) or value > largest:
+        raise ValueError(f"the {what} {shown} is too large; at most {largest:g}")
+    return value

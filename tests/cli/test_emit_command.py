@@ -1,0 +1,82 @@
+"""``placer emit``: text to standard output, or a file and its path."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.emit import emit as command
+from placer.emit import emit
+from placer.emit.registry import FORMATS
+from placer.errors import EmitError
+from placer.placement.plan_file import write_plan
+from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> str:
+    path = tmp_path / "plan.json"
+    write_plan(plan_of(CONTIGUOUS), path)
+    return str(path)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("extra", [[], ["-o", "-"]], ids=["plain", "dash"])
+def test_prints_the_text(plan_file: str, format: str, extra: list[str]) -> None:
+    """Without a path, or with ``-``, the launcher file itself is printed."""
+    run = CliRunner().invoke(command, [plan_file, format, *extra])
+    assert (run.exit_code, run.stderr) == (0, "")
+    assert run.stdout == emit(plan_of(CONTIGUOUS), format)
+
+
+def test_writes_and_prints_the_path(plan_file: str, tmp_path: Path) -> None:
+    """With a path the file is written, and only the path is printed."""
+    target = tmp_path / "hosts.txt"
+    run = CliRunner().invoke(command, [plan_file, "slurm-hostfile", "-o", str(target)])
+    assert run.stdout == f"{target}\n"
+    assert target.read_text() == "n3\nn3\nn1\nn1\nn4\nn4\nn2\nn2\n"
+
+
+def test_reads_standard_input(plan_file: str) -> None:
+    """A plan can come from a pipe."""
+    text = Path(plan_file).read_text()
+    run = CliRunner().invoke(command, ["-", "csv"], input=text)
+    assert run.stdout == emit(plan_of(CONTIGUOUS), "csv")
+
+
+def test_list_needs_no_plan() -> None:
+    """``--list`` alone prints one line a format."""
+    run = CliRunner().invoke(command, ["--list"])
+    assert run.exit_code == 0
+    assert [line.split()[0] for line in run.stdout.splitlines()] == list(FORMATS)
+
+
+def test_unknown_format_is_a_usage_error(plan_file: str) -> None:
+    """A format that does not exist ends with 2 and the names of those that do."""
+    run = CliRunner().invoke(command, [plan_file, "kubernetes"])
+    assert run.exit_code == 2
+    assert "openmpi-rankfile" in run.stderr
+
+
+def test_refusal_writes_nothing(tmp_path: Path) -> None:
+    """A refused plan leaves no file behind."""
+    write_plan(plan_of(FREE), tmp_path / "plan.json")
+    target = tmp_path / "run.sh"
+    run = CliRunner().invoke(
+        command, [str(tmp_path / "plan.json"), "torchrun", "-o", str(target)]
+    )
+    assert isinstance(run.exception, EmitError)
+    assert not target.exists()
+
+
+def test_command_is_light() -> None:
+    """Importing the command loads no array, solver or graph library."""
+    script = (
+        "import sys, placer.cli.emit; print(*{n.split('.')[0] for n in sys.modules})"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not {"numpy", "networkx", "ortools"} & set(run.stdout.split())

@@ -1,0 +1,110 @@
+"""``placer topo``: list, show and validate."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.topo import topo
+from placer.errors import InputError
+from placer.presets import preset_names
+from placer.topology.read import parse_topology, read_topology
+
+
+def run(*arguments):
+    result = CliRunner().invoke(topo, arguments)
+    if isinstance(result.exception, InputError):
+        raise result.exception
+    return result
+
+
+def test_list_names_every_preset():
+    """Each preset has a line with its size and description."""
+    lines = run("list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(preset_names("topologies"))
+    for line in lines:
+        machine = read_topology(line.split()[0])
+        assert f" {machine.num_nodes} nodes" in line
+        assert f" {machine.num_gpus} GPUs" in line
+        assert machine.description in line
+
+
+def test_list_as_json():
+    """The same as data."""
+    rows = json.loads(run("list", "--format", "json").stdout)
+    assert [row["name"] for row in rows] == list(preset_names("topologies"))
+    assert {tuple(row) for row in rows} == {("name", "nodes", "gpus", "description")}
+
+
+@pytest.mark.parametrize("arguments", [["nvl72"], ["-t", "nvl72"]])
+def test_show_takes_an_argument_or_an_option(arguments):
+    """The topology may be named either way."""
+    assert "rack: 18 nodes x 4 GPUs" in run("show", *arguments).stdout
+
+
+def test_show_as_json_is_a_topology():
+    """The compiled machine is a topology file of the same machine, an entry a node."""
+    text = run("show", "rack:2 node:3 gpu:4", "--format", "json").stdout
+    machine = read_topology("rack:2 node:3 gpu:4")
+    assert parse_topology(text, "x.json").sha256 == machine.sha256
+    assert json.loads(text)["nodes"][3] == {
+        "names": "r2-n1",
+        "rack": "r2",
+        "cluster": "cluster",
+    }
+
+
+def test_show_says_that_figures_were_assumed():
+    """The drawing of a synthetic machine tells that its figures are assumptions."""
+    assert "assumed" in run("show", "node:2 gpu:8").stdout
+
+
+@pytest.mark.parametrize("command", ["show", "validate"])
+def test_a_topology_must_be_named(command):
+    """Without a topology the command is misused."""
+    result = run(command)
+    assert result.exit_code == 2
+    assert "TOPOLOGY" in result.output
+
+
+def test_show_refuses_two_topologies():
+    """An argument and an option together are misuse."""
+    result = run("show", "nvl72", "-t", "nvl72")
+    assert result.exit_code == 2
+    assert "twice" in result.output
+
+
+def test_validate_reports_each_machine():
+    """Valid machines are listed with their size."""
+    assert run("validate", "nvl72", "node:2 gpu:8").stdout.splitlines() == [
+        "nvl72: valid, 18 nodes, 72 GPUs",
+        "node:2 gpu:8: valid, 2 nodes, 16 GPUs",
+    ]
+    rows = json.loads(run("validate", "-t", "nvl72", "--format", "json").stdout)
+    assert rows[0]["sha256"] == read_topology("nvl72").sha256
+
+
+def test_validate_lists_the_problems_of_all_files(tmp_path):
+    """Problems of every file come together."""
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("format: placer/topology\nversion: 1\n")
+    with pytest.raises(InputError) as caught:
+        run("validate", str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml"))
+    text = str(caught.value)
+    assert "a.yaml:1:1" in text
+    assert "b.yaml:1:1" in text
+
+
+def test_command_imports_nothing_heavy():
+    """Importing the command and its help loads no array or solver library."""
+    code = (
+        "import sys; from placer.cli.topo import topo;"
+        "topo(['show', '--help'], standalone_mode=False);"
+        "heavy = {'numpy', 'ortools', 'networkx'} & set(sys.modules);"
+        "sys.exit(bool(heavy))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -1,0 +1,229 @@
+"""Text to tree: the same content as plain loaders, and hostile text refused in place.
+
+The mark ``^`` stands just before the place that the message must name; it is taken out
+before the text is read.
+"""
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placer.document import Node, parse_document
+from placer.document.tree import MAX_TEXT
+from placer.errors import InputError
+
+
+def plain(node: Node):
+    """What a tree says, as plain data with scalars in their raw form."""
+    if node.kind == "mapping":
+        return {key: plain(value) for key, value in node.entries.items()}
+    if node.kind == "list":
+        return [plain(item) for item in node.items]
+    return (node.kind, node.raw)
+
+
+def raw(value):
+    """The same for plain data."""
+    if isinstance(value, dict):
+        return {key: raw(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [raw(item) for item in value]
+    if isinstance(value, str):
+        return ("text", value)
+    kind = "boolean" if isinstance(value, bool) else "number"
+    return ("null" if value is None else kind, json.dumps(value))
+
+
+def tree(text, source="x.yaml"):
+    return parse_document(text, source).root.node
+
+
+SMALL = "name: a\nlist: [1, two, {three: yes}]\nempty:\n'q': \"no\"\n"
+
+
+def test_yaml_keeps_scalars_as_written():
+    """Kinds follow YAML 1.1, texts stay what the file says."""
+    assert plain(tree(SMALL)) == {
+        "name": ("text", "a"),
+        "list": [("number", "1"), ("text", "two"), {"three": ("boolean", "yes")}],
+        "empty": ("null", ""),
+        "q": ("text", "no"),
+    }
+
+
+@pytest.mark.parametrize("source", ["x.yaml", "x.json", "<stdin>"])
+def test_json_reads_alike_by_every_route(source):
+    """A JSON text gives one tree, whatever the file is called."""
+    text = '{"a": [1, -2.5e3, true, null, "x"],\n "b": {"c": "no"}}'
+    assert plain(tree(text, source)) == raw(json.loads(text)) | {
+        "a": [("number", t) for t in ("1", "-2.5e3")]
+        + [("boolean", "true"), ("null", "null"), ("text", "x")]
+    }
+
+
+def test_a_flow_mapping_with_quoted_keys_may_still_be_yaml():
+    """Text that opens like JSON but is not falls to YAML, except in a .json file."""
+    text = '{"a": plain}'
+    assert plain(tree(text)) == {"a": ("text", "plain")}
+    with pytest.raises(InputError, match="not JSON"):
+        tree(text, "x.json")
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**15), 10**15)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text("abcdefgh", min_size=1, max_size=5), inner, max_size=4
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.dictionaries(st.text("abcdefgh", min_size=1), values, max_size=4))
+def test_any_json_object_reads_as_the_standard_library_reads_it(content):
+    """Trees of JSON texts agree with ``json.loads``, indented or not."""
+    for indent in (None, 1):
+        text = json.dumps(content, indent=indent)
+        assert plain(tree(text, "x.json")) == raw(content)
+
+
+def test_places_are_one_based_lines_and_columns():
+    """Values and keys know where they start, in both notations."""
+    for source in ("x.yaml", "x.json"):
+        root = tree('{"a": 1,\n  "bc": [2,\n 3]}', source)
+        assert root.places == {"a": (1, 2), "bc": (2, 3)}
+        items = root.entries["bc"].items
+        assert [(n.line, n.column) for n in items] == [(2, 10), (3, 2)]
+
+
+HOSTILE = [
+    ("x.yaml", "a: ^&x 1", "anchors"),
+    ("x.yaml", "a: ^&x [1]\nb: *x", "anchors"),
+    ("x.yaml", "a: ^&x {b: 1}", "anchors"),
+    ("x.yaml", "a: ^*x", "aliases"),
+    ("x.yaml", "b:\n  ^<<: {a: 1}", "merge keys"),
+    ("x.yaml", "a: ^!!python/object/apply:os.system [ls]", "!!python/object/apply"),
+    ("x.yaml", "a: ^!!python/name:os.system", "the tag !!python/name"),
+    ("x.yaml", "a: ^!!binary aGk=", "the tag !!binary"),
+    ("x.yaml", "a: ^!!set {b, c}", "the tag !!set"),
+    ("x.yaml", "a: ^!mine b", "the tag !mine"),
+    ("x.yaml", "a: !!int 5\nb: !!str 5\n^b: 1", "duplicate key"),
+    ("x.yaml", "a: ! no\nb: |\n  x\n^a: 1", "duplicate key"),
+    ("x.yaml", "a: ^!!seq {b: c}", "the tag !!seq"),
+    ("x.yaml", "? ^[a, b]\n: c", "list cannot be a key"),
+    ("x.yaml", "? ^{a: b}\n: c", "mapping cannot be a key"),
+    ("x.yaml", "a: 1\n^---\nb: 2", "more than one YAML document"),
+    ("x.yaml", "a: 1\nb: x^\x07y", "control character U+0007"),
+    ("x.yaml", "a: ^\u202eb", "control character U+202E"),
+    ("x.yaml", "a: b: c", "not YAML: mapping values are not allowed"),
+    ("x.yaml", "a: [1, 2", "not YAML"),
+    ("x.yaml", "a:\n\t- b", "not YAML"),
+    ("x.yaml", "a: ^@b", "not YAML: found character that cannot start"),
+    ("x.yaml", "^", "the file is empty"),
+    ("x.yaml", "# nothing\n", "the file is empty"),
+    ("x.yaml", "^- a\n", "expected a mapping (key: value), got a list"),
+    ("x.yaml", "^text", 'expected a mapping (key: value), got "text"'),
+    ("x.yaml", "a: 1\n^a: 2", 'duplicate key "a"'),
+    ("x.yaml", "{a: 1, ^a: {b: 2}}", 'duplicate key "a"'),
+    ("x.yaml", "^1: a", "the key 1 is read as a number"),
+    ("x.yaml", "^no: a", "the key no is read as a boolean"),
+    ("x.yaml", "^~: a", "the key ~ is read as a null"),
+    ("x.yaml", '^"a\\eb": 1', "control character in the key"),
+    ("x.yaml", "a: ^" + "b" * (MAX_TEXT + 1), "text longer than"),
+    ("x.yaml", "[" * 32 + "^" + "[" * 10_000, "nested deeper than 32 levels"),
+    ("x.yaml", "- " * 32 + "^- " + "- " * 10_000, "nested deeper than 32 levels"),
+    ("x.json", "[" * 32 + "^" + "[" * 10_000, "nested deeper than 32 levels"),
+    ("x.json", '{"a":1,\n^"a":2}', 'duplicate key "a"'),
+    ("x.json", '{"a":^NaN}', 'expected a value, got "N"'),
+    ("x.json", '{"a":^Infinity}', "expected a value"),
+    ("x.json", '{"a":^01}', "expected a value"),
+    ("x.json", '{"a":1,^}', 'expected a key, got "}"'),
+    ("x.json", '{"a":[1,^]}', 'expected a value, got "]"'),
+    ("x.json", '{"a":[1^}', 'expected a comma or "]"'),
+    ("x.json", '{"a" ^1}', "expected a colon"),
+    ("x.json", "{^a: 1}", 'expected a key or "}"'),
+    ("x.json", "{^1: 1}", 'expected a key or "}"'),
+    ("x.json", '{"a":1} ^x', "expected the end of the file"),
+    ("x.json", '{"a":1}\n^{}', "expected the end of the file"),
+    ("x.json", '{"a":1^', 'expected a comma or "}", got the end of the file'),
+    ("x.json", '{"a": ^"b\nc"}', "expected a value"),
+    ("x.json", '{"a": ^"\\q"}', "invalid escape"),
+    ("x.json", '{"a":^\x00}', "got a control character"),
+    ("x.json", "^// no\n{}", "expected a value"),
+    ("x.json", "^", "expected a value, got the end of the file"),
+]
+
+
+@pytest.mark.parametrize(("source", "marked", "fragment"), HOSTILE)
+def test_hostile_text_is_refused_in_its_place(source, marked, fragment):
+    """Each trick of the notation is an InputError with line and column."""
+    with pytest.raises(InputError) as caught:
+        parse_document(marked.replace("^", "", 1), source).fail_if_problems()
+    found = [p for p in caught.value.problems if fragment in p.message]
+    assert found, str(caught.value)
+    if "^" in marked:
+        before = marked[: marked.index("^")]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        assert (found[0].line, found[0].column) == place
+
+
+def test_an_alias_bomb_is_refused_at_its_first_anchor():
+    """Nine levels of nine aliases never unfold."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10)]
+    with pytest.raises(InputError, match=r"x\.yaml:1:5: anchors"):
+        parse_document("\n".join(lines), "x.yaml")
+
+
+def test_too_many_values_are_refused(monkeypatch):
+    """The number of values is capped while reading."""
+    monkeypatch.setattr("placer.document.tree.MAX_NODES", 100)
+    with pytest.raises(InputError, match="more than 100 values"):
+        parse_document("a: [" + "1," * 200 + "]", "x.yaml")
+
+
+@pytest.mark.parametrize("source", ["x.yaml", "x.json", "-"])
+@pytest.mark.parametrize(
+    "alphabet",
+    ["abc def\n", "{}[]:,\"'", " \n\t-:", "".join(map(chr, range(1, 0x250)))],
+)
+def test_ten_megabytes_of_garbage_are_refused(source, alphabet):
+    """Large nonsense ends in an InputError like small nonsense."""
+    rng = random.Random(3)
+    block = "".join(rng.choices(alphabet, k=10_000))
+    with pytest.raises(InputError):
+        parse_document(block * 1000, source).fail_if_problems()
+
+
+def test_every_cut_of_a_good_text_is_read_or_refused():
+    """A truncated file never ends in anything but an InputError."""
+    good = json.dumps({"a": [1, "é\n", {"b": None}], "c": -1.5e-3}, indent=1)
+    for source in ("x.yaml", "x.json"):
+        for end in range(len(good)):
+            assert outcome(good[:end], source) == "refused"
+        assert outcome(good, source) == "read"
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.text(max_size=60), st.sampled_from(["x.yaml", "x.json"]))
+def test_any_text_is_read_or_refused(text, source):
+    """No text makes the parsers fail in another way."""
+    assert outcome(text, source) in ("read", "refused")
+
+
+def outcome(text, source):
+    try:
+        parse_document(text, source).fail_if_problems()
+    except InputError:
+        return "refused"
+    return "read"

@@ -1,0 +1,216 @@
+"""Plans built by hand, and readers that turn every launcher file back into a map.
+
+The readers follow the launchers' rules, not the emitters' code: a map is the list of
+(host, GPU) by rank.
+"""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+from placer.placement.plan import Plan
+
+Seat = tuple[str, int]
+
+# 4 nodes of 2 GPUs, first in node order n3 n1 n4 n2, then with ranks anywhere.
+CONTIGUOUS = [
+    ("n3", 0),
+    ("n3", 1),
+    ("n1", 0),
+    ("n1", 1),
+    ("n4", 0),
+    ("n4", 1),
+    ("n2", 0),
+    ("n2", 1),
+]
+FREE = [
+    ("n3", 0),
+    ("n1", 1),
+    ("n4", 0),
+    ("n2", 1),
+    ("n1", 0),
+    ("n3", 1),
+    ("n2", 0),
+    ("n4", 1),
+]
+# Ranks anywhere, but on every node the lower rank has the lower GPU.
+INTERLEAVED = [
+    ("n3", 0),
+    ("n1", 0),
+    ("n4", 0),
+    ("n2", 0),
+    ("n1", 1),
+    ("n3", 1),
+    ("n2", 1),
+    ("n4", 1),
+]
+
+
+def plan_of(seats: list[Seat]) -> Plan:
+    """A plan that puts rank r on ``seats[r]``."""
+    nodes = tuple(dict.fromkeys(host for host, _ in seats))
+    return Plan(
+        topology={"name": "t", "sha256": "0"},
+        job={"name": "j", "sha256": "0", "order": "tp-cp-ep-dp-pp"},
+        nodes=nodes,
+        domains={},
+        node_of_rank=np.array([nodes.index(h) for h, _ in seats], dtype=np.int64),
+        gpu_of_rank=np.array([gpu for _, gpu in seats], dtype=np.int64),
+    )
+
+
+@st.composite
+def seatings(draw: st.DrawFn) -> list[Seat]:
+    """Small maps, many of them contiguous, many with GPUs in order."""
+    names = st.from_regex(r"[a-z][0-9]{1,2}(\.x)?", fullmatch=True)
+    hosts = draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    permute = draw(st.booleans())
+    seats = []
+    for host in hosts:
+        gpus = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True))
+        seats += [(host, g) for g in (gpus if permute else range(len(gpus)))]
+    if draw(st.booleans()):
+        seats = draw(st.permutations(seats))
+    return seats
+
+
+def is_contiguous(seats: list[Seat]) -> bool:
+    """Whether no host comes back after another one."""
+    hosts = [host for host, _ in seats]
+    starts = [h for k, h in enumerate(hosts) if k == 0 or hosts[k - 1] != h]
+    return len(starts) == len(set(starts))
+
+
+def has_gpus_in_order(seats: list[Seat]) -> bool:
+    """Whether the k-th rank of every host is on GPU k."""
+    return seats == counted([host for host, _ in seats])
+
+
+def counted(hosts: list[str]) -> list[Seat]:
+    """The map of a launcher that gives a host's k-th rank GPU k."""
+    seen: Counter[str] = Counter()
+    seats = []
+    for host in hosts:
+        seats.append((host, seen[host]))
+        seen[host] += 1
+    return seats
+
+
+def read_json(text: str) -> list[Seat]:
+    """The map in a ``placer/rank-map`` document."""
+    data = json.loads(text)
+    assert (data["format"], data["version"]) == ("placer/rank-map", 1)
+    assert data["world_size"] == len(data["ranks"])
+    assert [row["rank"] for row in data["ranks"]] == list(range(data["world_size"]))
+    return [(row["host"], row["gpu"]) for row in data["ranks"]]
+
+
+def read_csv(text: str) -> list[Seat]:
+    """The map in a CSV table."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["rank"] for row in rows] == [str(k) for k in range(len(rows))]
+    return [(row["host"], int(row["gpu"])) for row in rows]
+
+
+def read_hostfile(text: str) -> list[Seat]:
+    """The map Slurm makes of a host file: line k is task k, local ids count up."""
+    assert text.endswith("\n")
+    return counted(text.splitlines())
+
+
+def read_rankfile(text: str) -> list[Seat]:
+    """The map Open MPI makes of a rankfile: local ranks count up, slots never clash."""
+    line = re.compile(r"rank (\d+)=([\w.-]+) slot=(\d+)")
+    rows = [line.fullmatch(row) for row in text.splitlines()]
+    hosts = [row[2] for row in rows if row]
+    assert [row[1] for row in rows if row] == [str(k) for k in range(len(rows))]
+    slots = [(row[2], row[3]) for row in rows if row]
+    assert len(set(slots)) == len(rows)
+    return counted(hosts)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a script made of its command: arguments and environment, or an error."""
+
+    status: int
+    arguments: list[str]
+    environment: dict[str, str]
+    error: str
+
+
+def write_script(folder: Path, text: str) -> Path:
+    """The script in a file, next to a ``torchrun`` that shows how it was called."""
+    script = folder / "script.sh"
+    script.write_text(text)
+    for name in ("torchrun", "probe"):
+        stub = folder / name
+        stub.write_text('#!/bin/sh\nprintf "%s\\0" "$#" "$@"\nexec env -0\n')
+        stub.chmod(0o755)
+    return script
+
+
+def run_script(script: Path, *arguments: str, **environment: str) -> Run:
+    """Run a script with nothing in its environment but what is given."""
+    path = f"{script.parent}:{os.defpath}"
+    done = subprocess.run(
+        ["bash", str(script), *arguments],
+        cwd=script.parent,
+        env={"PATH": path, **environment},
+        capture_output=True,
+        text=True,
+    )
+    fields = done.stdout.split("\0")
+    count = int(fields[0] or 0)
+    pairs = (field.split("=", 1) for field in fields[1 + count : -1])
+    return Run(done.returncode, fields[1 : 1 + count], dict(pairs), done.stderr)
+
+
+def run_torchrun(script: Path, hosts: list[str]) -> list[Seat]:
+    """The map torchrun makes: processes numbered by node rank, then by position."""
+    agents = {}
+    for host in hosts:
+        run = run_script(script, "train.py", PLACER_HOST=host)
+        assert run.status == 0, run.error
+        agents[int(run.environment["PET_NODE_RANK"])] = (host, run.environment)
+    assert sorted(agents) == list(range(len(hosts)))
+    assert {env["PET_NNODES"] for _, env in agents.values()} == {str(len(hosts))}
+    assert {env["PET_MASTER_ADDR"] for _, env in agents.values()} == {agents[0][0]}
+    seats = []
+    for _, (host, env) in sorted(agents.items()):
+        count = int(env["PET_NPROC_PER_NODE"])
+        everything = ",".join(map(str, range(count)))
+        visible = env.get("CUDA_VISIBLE_DEVICES", everything).split(",")
+        assert len(visible) == count
+        seats += [(host, int(gpu)) for gpu in visible]
+    return seats
+
+
+def run_env(script: Path, hosts: list[str]) -> list[Seat]:
+    """The map ``env://`` makes of every process of every host (one entry a rank)."""
+    seat_of_rank: dict[int, Seat] = {}
+    local_ranks = defaultdict(list)
+    for host, count in Counter(hosts).items():
+        for index in range(count):
+            run = run_script(
+                script, "probe", PLACER_HOST=host, PLACER_LOCAL_INDEX=str(index)
+            )
+            assert run.status == 0, run.error
+            env = run.environment
+            assert env["WORLD_SIZE"] == str(len(hosts))
+            assert env["LOCAL_WORLD_SIZE"] == str(count)
+            assert env["MASTER_ADDR"] == hosts[0]
+            assert int(env["RANK"]) not in seat_of_rank
+            seat_of_rank[int(env["RANK"])] = (host, int(env["LOCAL_RANK"]))
+            local_ranks[host].append(int(env["LOCAL_RANK"]))
+    assert all(sorted(gpus) == gpus for gpus in local_ranks.values())
+    return [seat_of_rank[rank] for rank in range(len(hosts))]

@@ -1,0 +1,108 @@
+"""Host names nobody should have: refused, or carried through unharmed."""
+
+import re
+import string
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from placer.emit import emit
+from placer.emit.registry import FORMATS
+from placer.errors import EmitError
+from tests.emit.readback import (
+    Seat,
+    plan_of,
+    read_csv,
+    read_hostfile,
+    read_json,
+    read_rankfile,
+    run_script,
+    write_script,
+)
+
+ODD_CHARACTERS = [
+    *map(chr, [*range(32), 127, 0x80, 0x85, 0x9B, 0xA0, 0xAD, 0xE9, 0x0660, 0x200B]),
+    *map(chr, [0x2028, 0x202E, 0x2066, 0xFEFF, 0xFF11, 0x1F600, 0xDC80]),
+    *(c for c in string.punctuation + " " if c not in "-._"),
+]
+REFUSED = [
+    *(f"n{c}1" for c in ODD_CHARACTERS),
+    *(f"{c}n1" for c in ODD_CHARACTERS),
+    *(f"n1{c}" for c in ODD_CHARACTERS),
+    "", " ", "-", "-n1", "-oProxyCommand=touch pwned", ".", "..", "n1.", ".n1", "a..b",
+    "../n1", "/etc/passwd", "n[1-2]", "n3*2", "+n0", "$(touch pwned)", "`touch pwned`",
+    "n1;touch pwned", "n1) touch pwned;;", "n1|touch pwned", "n1\ntouch pwned",
+    "n1'; touch pwned; '", '";touch pwned;"', "${PATH}", "a" * 64, "a." * 127 + "a",
+    "n1\r\nrank 1=n2 slot=0", "=1+1", "<script>", "\x1b[31mn1",
+]  # fmt: skip
+ACCEPTED = [
+    "esac", "if", "case", "in", "do", "done", "function", "exec", "torchrun", "0", "1",
+    "007", "1e3", "0x10", "nan", "null", "true", "no", "rank", "slot", "slots", "_",
+    "_n", "username", "user-name", "localhost", "n1-", "a" * 63, "127.0.0.1",
+    "1n.example", "a.b.c", "A", "EOF", "n1_", "find_node", "host", "x--y", "die",
+]  # fmt: skip
+READERS = {
+    "json": read_json,
+    "csv": read_csv,
+    "slurm-hostfile": read_hostfile,
+    "openmpi-rankfile": read_rankfile,
+}
+
+
+def test_there_are_enough() -> None:
+    """The lists hold at least 200 different names."""
+    assert len({*REFUSED, *ACCEPTED}) >= 200
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_format_writes_a_hostile_name(format: str) -> None:
+    """Every format refuses every name that is not a host name, first or last."""
+    for name in REFUSED:
+        for seats in ([(name, 0), ("n2", 0)], [("n2", 0), (name, 0)]):
+            with pytest.raises(EmitError) as refusal:
+                emit(plan_of(seats), format)
+            assert not re.search(r"[\x00-\x1f\x7f-\x9f]", str(refusal.value))
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_odd_names_pass_unharmed(tmp_path: Path, name: str) -> None:
+    """A name that is a keyword or a number somewhere comes through all formats."""
+    seats: list[Seat] = [("other", 0), (name, 0)]
+    plan = plan_of(seats)
+    for format, read in READERS.items():
+        if format == "openmpi-rankfile" and name in RANKFILE_CANNOT:
+            with pytest.raises(EmitError, match="in a rankfile"):
+                emit(plan, format)
+        else:
+            assert read(emit(plan, format)) == seats
+    for format, key in (("torchrun", "PET_NODE_RANK"), ("env", "RANK")):
+        script = write_script(tmp_path, emit(plan, format))
+        arguments = ["probe", name, "$(touch pwned)"]
+        run = run_script(script, *arguments, PLACER_HOST=name, SLURM_LOCALID="0")
+        assert run.environment[key] == "1"
+        assert run.arguments[-2:] == [name, "$(touch pwned)"]
+    assert not (tmp_path / "pwned").exists()
+
+
+# Keywords of Open MPI's scanner, bare numbers, and dotted names without a first letter.
+RANKFILE_CANNOT = {
+    "rank", "slot", "slots", "username", "user-name", "0", "1", "007", "1n.example",
+}  # fmt: skip
+
+
+def test_names_of_job_and_machine_are_not_written() -> None:
+    """Free texts of a plan reach no launcher file."""
+    seats: list[Seat] = [("n1", 0), ("n2", 0)]
+    nasty = plan_of(seats)
+    nasty.job["name"] = nasty.topology["name"] = "x\ntouch pwned\n"  # type: ignore[index]
+    for format in FORMATS:
+        assert emit(nasty, format) == emit(plan_of(seats), format)
+
+
+@pytest.mark.parametrize("format", ["torchrun", "env"])
+def test_scripts_are_valid_bash(format: str) -> None:
+    """``bash -n`` accepts the scripts with every odd name in them."""
+    text = emit(plan_of([(name, 1) for name in ACCEPTED]), format)
+    check = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
+    assert (check.returncode, check.stderr) == (0, "")

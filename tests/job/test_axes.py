@@ -1,0 +1,160 @@
+"""Rank groups: Megatron-LM's own example, small cases by hand, a nested-loop oracle.
+
+The 16-GPU example is the docstring of ``initialize_model_parallel`` in Megatron-LM's
+``core/parallel_state.py``.
+"""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from placer.job.axes import AXES, Parallelism, mixed_radix
+from placer.job.read_axes import pipeline_groups_agree
+
+
+def groups(parallelism, axis):
+    return parallelism.ranks_of_group[axis].tolist()
+
+
+def test_megatron_docstring_example_of_16_ranks():
+    """Two-way tensor and four-way pipeline on 16 GPUs give the documented groups."""
+    job = Parallelism(tp=2, pp=4, dp=2, etp=2)
+    assert groups(job, "tp") == [[2 * i, 2 * i + 1] for i in range(8)]
+    assert groups(job, "pp") == [
+        [0, 4, 8, 12],
+        [1, 5, 9, 13],
+        [2, 6, 10, 14],
+        [3, 7, 11, 15],
+    ]
+    assert groups(job, "dp") == [
+        [0, 2],
+        [1, 3],
+        [4, 6],
+        [5, 7],
+        [8, 10],
+        [9, 11],
+        [12, 14],
+        [13, 15],
+    ]
+
+
+def test_replica_major_order_keeps_a_replica_together():
+    """With pp before dp a replica holds consecutive ranks and dp strides over them."""
+    job = Parallelism(tp=2, pp=2, dp=2, etp=2, order=("tp", "cp", "ep", "pp", "dp"))
+    assert groups(job, "pp") == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert groups(job, "dp") == [[0, 4], [1, 5], [2, 6], [3, 7]]
+
+
+def test_gradient_group_joins_data_and_context_ranks():
+    """The dense gradient group holds every rank with the same tp and pp coordinate."""
+    job = Parallelism(tp=2, cp=2, dp=2, etp=2)
+    assert groups(job, "cp") == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert groups(job, "dp") == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    assert groups(job, "dp_cp") == [[0, 2, 4, 6], [1, 3, 5, 7]]
+
+
+@pytest.mark.parametrize(
+    ("etp", "ep", "of_etp", "of_ep", "of_edp"),
+    [
+        pytest.param(
+            1,
+            4,
+            [[i] for i in range(8)],
+            [[0, 1, 2, 3], [4, 5, 6, 7]],
+            [[0, 4], [1, 5], [2, 6], [3, 7]],
+            id="experts without tensor parallelism",
+        ),
+        pytest.param(
+            2,
+            2,
+            [[0, 1], [2, 3], [4, 5], [6, 7]],
+            [[0, 2], [1, 3], [4, 6], [5, 7]],
+            [[0, 4], [1, 5], [2, 6], [3, 7]],
+            id="experts with the dense tensor size",
+        ),
+        pytest.param(
+            4,
+            2,
+            [[0, 1, 2, 3], [4, 5, 6, 7]],
+            [[0, 4], [1, 5], [2, 6], [3, 7]],
+            [[i] for i in range(8)],
+            id="experts with a wider tensor size",
+        ),
+    ],
+)
+def test_expert_groups_by_hand(etp, ep, of_etp, of_ep, of_edp):
+    """Experts number the ranks of tp x cp x dp by their own etp, ep and edp."""
+    job = Parallelism(tp=2, dp=4, ep=ep, etp=etp)
+    assert groups(job, "etp") == of_etp
+    assert groups(job, "ep") == of_ep
+    assert groups(job, "edp") == of_edp
+
+
+def test_mixed_radix_counts_like_an_odometer():
+    """The first axis of the order turns fastest."""
+    digits = mixed_radix(("b", "a"), {"a": 2, "b": 3})
+    assert digits["b"].tolist() == [0, 1, 2, 0, 1, 2]
+    assert digits["a"].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_without_experts_expert_groups_are_the_dense_ones():
+    """A dense job has no second numbering, whatever the order of cp and pp."""
+    order = ("cp", "pp", "tp", "ep", "dp")
+    job = Parallelism(tp=2, cp=2, pp=2, etp=2, order=order)
+    assert groups(job, "etp") == groups(job, "tp") == [[0, 4], [1, 5], [2, 6], [3, 7]]
+    assert groups(job, "edp") == groups(job, "dp_cp")
+    assert groups(job, "edp") == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+sizes = st.integers(1, 4)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(sizes, sizes, sizes, sizes, st.sampled_from(list(permutations(AXES))))
+def test_dense_groups_agree_with_nested_loops(tp, cp, pp, dp, order):
+    """Counting ranks in nested loops, outermost axis first, gives the same groups."""
+    size = {"tp": tp, "cp": cp, "ep": 1, "pp": pp, "dp": dp}
+    job = Parallelism(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp, order=order)
+    outermost_first = order[::-1]
+    points = [
+        dict(zip(outermost_first, point, strict=True))
+        for point in product(*(range(size[axis]) for axis in outermost_first))
+    ]
+    for axis in ("tp", "cp", "pp", "dp"):
+        expected = {}
+        for rank, at in enumerate(points):
+            rest = tuple(at[other] for other in AXES if other != axis)
+            expected.setdefault(rest, []).append(rank)
+        assert sorted(groups(job, axis)) == sorted(expected.values())
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([2, 4, 8]),
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2]),
+    st.sampled_from(list(permutations(AXES))),
+)
+def test_groups_of_every_axis_partition_the_ranks(tp, cp, dp, pp, ep, etp, order):
+    """Every rank is in one group of each axis, and groups have the axis' size."""
+    assume((tp * cp * dp) % (ep * etp) == 0)
+    job = Parallelism(tp=tp, cp=cp, dp=dp, pp=pp, ep=ep, etp=etp, order=order)
+    assume((ep == 1 and etp == tp) or pipeline_groups_agree(job))
+    for axis, rows in job.ranks_of_group.items():
+        assert sorted(rows.ravel().tolist()) == list(range(job.world_size))
+        assert (np.diff(rows, axis=1) > 0).all()
+        size = cp * dp if axis == "dp_cp" else job.size(axis)
+        assert rows.shape == (job.world_size // size, size)
+
+
+def test_world_size_and_expert_data_parallel_size():
+    """Expert data parallelism is what tp x cp x dp leaves beside ep x etp."""
+    job = Parallelism(tp=2, cp=2, dp=8, pp=3, ep=4, etp=1)
+    assert job.world_size == 96
+    assert job.edp == 8

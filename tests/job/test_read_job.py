@@ -1,0 +1,411 @@
+"""Job files: what a good one says, and where each bad one is wrong.
+
+In the tables the mark ``^`` stands just before the place that the message must name; it
+is taken out before the text is read.
+"""
+
+import io
+import random
+import sys
+
+import pytest
+
+from placer.document import parse_document
+from placer.errors import InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, DataParallel, Group, Model, Overlap
+from placer.job.read import decode_job, read_job
+from placer.job.read_axes import pipeline_groups_agree
+
+FULL = """\
+format: placer/job
+version: 1
+name: example
+sources: ["made up"]
+parallelism: {tp: 4, cp: 2, ep: 1, pp: 8, vp: 8, dp: 16, order: tp-cp-ep-pp-dp}
+model: llama3.1-405b
+sequence: 8192
+micro_batch: 2
+micro_batches: 8
+bytes: {activation: 2, gradient: 4, parameter_gather: 1}
+data_parallel: {sharding: zero1, bucket_parameters: 1000, overlap_reduce: false}
+overlap: {tp: true, cp: false}
+compute: {micro_batch_time: 120ms, fixed_time: 200ms}
+require: {tp: rack, embedding: block}
+launcher: {ranks: free}
+groups:
+  - {name: embedding, collective: all_to_all, bytes: 64MB, ranks: [[0, 1], [5, 4]]}
+weights: {tp: 4000, edp: 0.5}
+"""
+
+
+def job_of(text):
+    return decode_job(parse_document(text, "job.yaml"))
+
+
+def problems_of(text):
+    with pytest.raises(InputError) as caught:
+        job_of(text)
+    return caught.value.problems
+
+
+def changed(old, new):
+    assert old in FULL
+    return FULL.replace(old, new, 1)
+
+
+def test_a_full_file_becomes_a_job():
+    """Every field of the file arrives in the job, with units resolved."""
+    job = job_of(FULL)
+    order = ("tp", "cp", "ep", "pp", "dp")
+    assert job.parallelism == Parallelism(4, 2, 1, 8, 16, 8, 4, order)
+    assert job.model is not None
+    assert job.model.layers == 126
+    assert (job.sequence, job.micro_batch, job.micro_batches) == (8192, 2, 8)
+    assert (job.bytes.activation, job.bytes.gradient) == (2.0, 4.0)
+    assert job.bytes.parameter_gather == 1.0
+    assert job.data_parallel == DataParallel("zero1", 1000, overlap_reduce=False)
+    assert job.overlap == Overlap(tp=True, cp=False)
+    assert job.compute == Compute(0.12, 0.0, 0.2)
+    assert job.require == {"tp": "rack", "embedding": "block"}
+    assert job.launcher == "free"
+    assert job.groups == (
+        Group("embedding", "all_to_all", 64e6, 1.0, False, ((0, 1), (5, 4))),
+    )
+    assert job.weights == {"tp": 4000.0, "edp": 0.5}
+    assert job.sources == ("made up",)
+
+
+HEAD = "format: placer/job\nversion: 1\nname: small\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "parallelism: {dp: 4}\nweights: {dp: 1}\n",
+        "parallelism: {dp: 4}\n"
+        "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: all}]\n",
+    ],
+)
+def test_weights_or_groups_make_a_job_without_a_model(rest):
+    """A job that says what it sends needs no model."""
+    job = job_of(HEAD + rest)
+    assert job.model is None
+    assert job.world_size == 4
+
+
+def test_all_is_one_group_of_the_whole_world():
+    """``ranks: all`` holds every rank once."""
+    job = job_of(
+        HEAD + "parallelism: {dp: 4}\n"
+        "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: all}]\n"
+    )
+    assert job.groups[0].ranks == ((0, 1, 2, 3),)
+
+
+def test_a_model_can_be_written_out():
+    """A mapping of fields is a model of its own."""
+    job = job_of(
+        HEAD + "parallelism: {tp: 2, dp: 2, ep: 2}\nsequence: 16\n"
+        "compute: {tflops_per_gpu: 1}\n"
+        "model: {layers: 2, hidden: 8, ffn: 16, heads: 4, vocab: 10, experts: 4,"
+        " top_k: 2}\n"
+    )
+    assert job.model == Model(
+        "custom", 2, 8, 16, 4, 4, 10, experts=4, top_k=2, expert_ffn=16, moe_layers=2
+    )
+
+
+def parallelism_of(text):
+    return job_of(HEAD + f"parallelism: {text}\nweights: {{dp: 1}}\n").parallelism
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("{tp: 2, pp: 2, dp: 2}", "tp-cp-ep-dp-pp"),
+        ("{tp: 2, pp: 2, dp: 2, order: tp-cp-pp-dp}", "tp-cp-ep-pp-dp"),
+        ("{tp: 2, pp: 2, dp: 2, order: tp-pp-dp}", "tp-cp-ep-pp-dp"),
+        ("{tp: 2, pp: 2, dp: 2, order: dp-pp-tp-cp-ep}", "dp-pp-tp-cp-ep"),
+    ],
+)
+def test_order_may_leave_out_axes_of_size_one(text, order):
+    """Without an order it is Megatron's; axes of size 1 find their usual place."""
+    assert "-".join(parallelism_of(text).order) == order
+
+
+def test_expert_tensor_size_defaults_to_the_dense_one():
+    """``etp`` is ``tp`` unless given."""
+    assert parallelism_of("{tp: 4, dp: 2, ep: 2}").etp == 4
+    assert parallelism_of("{tp: 4, dp: 2, ep: 2, etp: 1}").etp == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "order", "agree"),
+    [
+        ({"tp": 2, "dp": 4, "ep": 2, "etp": 2, "pp": 2}, "tp-cp-ep-dp-pp", True),
+        ({"tp": 2, "dp": 4, "ep": 2, "etp": 2, "pp": 2}, "tp-cp-ep-pp-dp", False),
+        (
+            {"tp": 2, "cp": 2, "dp": 2, "ep": 2, "etp": 2, "pp": 2},
+            "tp-cp-ep-pp-dp",
+            True,
+        ),
+        ({"tp": 4, "dp": 2, "ep": 4, "etp": 1, "pp": 2}, "tp-cp-ep-pp-dp", True),
+        ({"tp": 4, "dp": 2, "ep": 2, "etp": 1, "pp": 2}, "tp-cp-ep-pp-dp", False),
+    ],
+)
+def test_pipeline_groups_of_dense_and_expert_layers(fields, order, agree):
+    """Groups agree when ranks before pp make equal blocks on both sides, by hand."""
+    parallelism = Parallelism(**fields, order=tuple(order.split("-")))
+    assert pipeline_groups_agree(parallelism) is agree
+
+
+def test_fsdp_is_zero3_and_hsdp_has_its_shard_size():
+    """``fsdp`` is another word for ``zero3``."""
+    text = HEAD + "parallelism: {dp: 8}\nweights: {dp: 1}\ndata_parallel: "
+    assert job_of(text + "{sharding: fsdp}").data_parallel.sharding == "zero3"
+    hsdp = job_of(text + "{sharding: hsdp, shard_size: 4}").data_parallel
+    assert (hsdp.sharding, hsdp.shard_size) == ("hsdp", 4)
+
+
+@pytest.mark.parametrize(("dp", "bucket"), [(8, 40_000_000), (64, 64_000_000)])
+def test_the_bucket_defaults_to_megatrons(dp, bucket):
+    """A bucket is the larger of 40 M and 1 M a data-parallel rank."""
+    job = job_of(HEAD + f"parallelism: {{dp: {dp}}}\nweights: {{dp: 1}}\n")
+    assert job.data_parallel.bucket_parameters == bucket
+
+
+BAD = [
+    ("format: placer/job", "format: ^placer/topology", "format", "expected"),
+    ("format: placer/job\n", "^", "", 'key "format" is missing'),
+    ("version: 1", "version: ^2", "version", "newer than this placer reads"),
+    ("version: 1", "version: ^one", "version", "expected an integer"),
+    ("name: example", "name: ^no", "name", "expected a text, got the boolean no"),
+    ("name: example", "name: ^010", "name", "expected a text, got the number 010"),
+    ("name: example", 'name: ^"a\\eb"', "name", "control character"),
+    ("name: example", "name:^", "name", "expected a text, got nothing"),
+    ("name: example", "name: a\n^name: b", "", "duplicate key"),
+    ("name: example", "name: example\n^on: x", "", "the key on is read as a boolean"),
+    ("micro_batch: 2", "^micro_bach: 2", "", 'unknown key "micro_bach"'),
+    ("tp: 4", "tp: ^0", "parallelism.tp", "0 is not between 1"),
+    ("tp: 4", "tp: ^-4", "parallelism.tp", "-4 is not between 1"),
+    ("tp: 4", "tp: ^4.0", "parallelism.tp", "expected an integer"),
+    ("tp: 4", "tp: ^'4'", "parallelism.tp", 'got "4"'),
+    ("tp: 4", "tp: ^0x4", "parallelism.tp", "got the number 0x4"),
+    ("tp: 4", "^tq: 4", "parallelism", 'unknown key "tq"'),
+    ("tp: 4", "tp: ^256", "parallelism.tp", "more than the model's 128 heads"),
+    ("tp: 4", "tp: ^" + "9" * 5000, "parallelism.tp", "is not between"),
+    ("dp: 16", "dp: 1048576", "parallelism", "ranks; at most"),
+    ("tp-cp-ep-pp-dp", "^tp-cp-ep-pp", "parallelism.order", "leaves out dp"),
+    ("tp-cp-ep-pp-dp", "^tp-tp-cp-pp-dp", "parallelism.order", "appears twice"),
+    ("tp-cp-ep-pp-dp", "^tp-cp-ep-pp-ddp", "parallelism.order", 'unknown axis "ddp"'),
+    ("ep: 1", "ep: ^3", "parallelism.ep", "does not divide tp x cp x dp"),
+    ("ep: 1", "ep: ^2", "parallelism.ep", "the model has no experts"),
+    ("ep: 1, pp: 8", "ep: 4, pp: 8", "parallelism.order", "other pipeline groups"),
+    ("vp: 8", "vp: 17", "parallelism.pp", "= 136 stages are more than"),
+    ("model: llama3.1-405b", "model: ^llama", "model", "there is no model preset"),
+    ("model: llama3.1-405b", "model: ^[1]", "model", "expected a text, got a list"),
+    ("sequence: 8192\n", "", "", 'key "sequence" is missing'),
+    ("micro_batches: 8", "micro_batches: ^0", "micro_batches", "0 is not between"),
+    ("activation: 2", "activation: ^.nan", "bytes.activation", "expected a number"),
+    ("activation: 2", "activation: ^-.inf", "bytes.activation", "expected a number"),
+    ("activation: 2", "activation: ^1e400", "bytes.activation", "is not between"),
+    ("sharding: zero1", "sharding: ^zero2", "data_parallel.sharding", "none of ddp"),
+    (
+        "sharding: zero1",
+        "sharding: hsdp, shard_size: ^5",
+        "data_parallel.shard_size",
+        "5 does not divide dp x cp = 32",
+    ),
+    (
+        "sharding: zero1",
+        "sharding: zero1, shard_size: ^4",
+        "data_parallel.shard_size",
+        "is for sharding hsdp only",
+    ),
+    ("cp: false", "cp: ^0", "overlap.cp", "expected true or false"),
+    ("120ms", "^120mz", "compute.micro_batch_time", 'unknown unit "mz"'),
+    ("120ms", "^-1ms", "compute.micro_batch_time", "negative"),
+    ("120ms", "^0", "compute.micro_batch_time", "must be above 0"),
+    ("120ms", "^[1]", "compute.micro_batch_time", "expected a quantity"),
+    (
+        "micro_batch_time: 120ms",
+        "micro_batch_time: 1, tflops_per_gpu: ^5",
+        "compute.tflops_per_gpu",
+        "contradicts micro_batch_time",
+    ),
+    ("micro_batch_time: 120ms, ", "", "compute", "says nothing about the time"),
+    ("{tp: rack", "{zp: ^rack", "require.zp", "no such axis or group"),
+    ("ranks: free", "ranks: ^contiguous", "launcher.ranks", "none of node-contiguous"),
+    ("launcher: {ranks: free}", "launcher: ^free", "launcher", "expected a mapping"),
+    ("name: embedding", "name: ^tp", "groups[0].name", "is the name of an axis"),
+    ("name: embedding", "name: ^a b", "groups[0].name", "cannot be used as a name"),
+    ("all_to_all", "^alltoall", "groups[0].collective", "none of all_to_all"),
+    ("64MB", "^64XB", "groups[0].bytes", 'unknown unit "XB"'),
+    ("[[0, 1], [5, 4]]", "^some", "groups[0].ranks", "expected ranks"),
+    ("[[0, 1], [5, 4]]", "^[]", "groups[0].ranks", "list of groups is empty"),
+    ("[5, 4]", "^[]", "groups[0].ranks[1]", "has no members"),
+    ("[5, 4]", "^7", "groups[0].ranks[1]", "expected a list"),
+    ("[5, 4]", "[5, ^0]", "groups[0].ranks[1][1]", "rank 0 is already in a group"),
+    ("[5, 4]", "[5, ^1024]", "groups[0].ranks[1][1]", "not between 0 and 1023"),
+    ("weights: {tp: 4000", "weights: {etp: ^1", "weights.etp", "no such axis to weigh"),
+    ("tp: 4000", "tp: ^heavy", "weights.tp", "expected a number"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "key", "fragment"), BAD)
+def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragment):
+    """The message has the marked line and column, the key path and what is wrong."""
+    marked = changed(old, new)
+    text = marked.replace("^", "", 1)
+    found = [p for p in problems_of(text) if fragment in p.message]
+    assert found, problems_of(text)
+    problem = found[0]
+    assert problem.source == "job.yaml"
+    assert problem.key == key
+    if "^" in marked:
+        before = marked[: marked.index("^")]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        assert (problem.line, problem.column) == place
+
+
+@pytest.mark.parametrize(
+    ("rest", "fragment"),
+    [
+        ("", 'the key "parallelism" is missing'),
+        (
+            "parallelism: {dp: 4}\ngroups:\n"
+            "- {name: a, collective: all_reduce, bytes: 1, ranks: all}\n"
+            "- {name: a, collective: all_reduce, bytes: 1, ranks: all}\n",
+            'groups[1].name: there is another group called "a"',
+        ),
+        (
+            "parallelism: {dp: 4}\n"
+            "groups: [{name: a, collective: all_reduce, bytes: 1}]\n",
+            'groups[0]: the key "ranks" is missing',
+        ),
+        ("parallelism: {dp: 4}\n", "the job sends nothing"),
+        ("parallelism: {dp: 4}\ncompute: {tflops_per_gpu: 5}\n", "needs a model"),
+        (
+            "parallelism: {dp: 4}\nsequence: 8\nmodel: gpt3-175b\n",
+            'the key "compute" is missing',
+        ),
+        (
+            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, kv_heads: 3, vocab: 9}",
+            "3 does not divide heads (4)",
+        ),
+        (
+            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, experts: 2}",
+            "a model with experts needs top_k",
+        ),
+        (
+            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, experts: 2,"
+            " top_k: 3, moe_layers: 3}",
+            "3 is more than experts (2)",
+        ),
+        (
+            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, top_k: 3}",
+            "needs experts",
+        ),
+        (
+            "parallelism: {dp: 6, ep: 3}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, experts: 4,"
+            " top_k: 1}",
+            "3 does not divide the model's 4 experts",
+        ),
+    ],
+)
+def test_what_a_job_must_have_together(rest, fragment):
+    """Parts of a job that need each other are missed by name."""
+    assert any(fragment in str(p) for p in problems_of(HEAD + rest))
+
+
+def test_all_problems_come_at_once_in_file_order():
+    """Three faults give three messages, sorted by place."""
+    text = changed("tp: 4,", "tp: x,").replace("name: example", "name: no")
+    text = text.replace("launcher: {ranks: free}", "launcer: {ranks: free}")
+    found = problems_of(text)
+    assert [p.line for p in found] == [3, 5, 15]
+    assert "did you mean" in found[-1].hint
+
+
+def test_the_wrong_pipeline_order_gets_a_remedy():
+    """The hint writes out the order with pp last."""
+    found = problems_of(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
+    assert found[0].hint == "put pp last: tp-cp-ep-dp-pp"
+
+
+def test_the_digest_depends_on_content_not_on_layout():
+    """Key order, units and comments do not change the digest; a figure does."""
+    job = job_of(FULL)
+    lines = FULL.splitlines()
+    shuffled = "\n".join([*lines[:2], *lines[15:], *lines[2:15]])
+    assert job_of(shuffled).sha256 == job.sha256
+    assert job_of("# measured\n" + changed("120ms", "0.12")).sha256 == job.sha256
+    assert job_of(changed("120ms", "121ms")).sha256 != job.sha256
+
+
+def test_the_digest_covers_the_content_of_a_model_preset():
+    """A preset and the same model written out differ in nothing but the name."""
+    inline = (
+        "{name: llama3.1-405b, layers: 126, hidden: 16384, ffn: 53248, heads: 128,"
+        " kv_heads: 8, vocab: 128256}"
+    )
+    written_out = changed("model: llama3.1-405b", f"model: {inline}")
+    assert job_of(written_out).sha256 == job_of(FULL).sha256
+    other = written_out.replace("layers: 126", "layers: 127")
+    assert job_of(other).sha256 != job_of(FULL).sha256
+
+
+def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
+    """A file by text or path and standard input give the same job."""
+    path = tmp_path / "job.yaml"
+    path.write_text(FULL)
+    digest = job_of(FULL).sha256
+    assert read_job(path).sha256 == digest
+    assert read_job(str(path)).sha256 == digest
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FULL.encode())))
+    assert read_job("-").sha256 == digest
+
+
+def test_an_unknown_preset_says_so():
+    """A name that is neither file nor preset tells how to list presets."""
+    with pytest.raises(InputError, match="placer jobs list"):
+        read_job("there-is-no-such-job")
+
+
+def mutants(seed, count):
+    rng = random.Random(seed)
+    for _ in range(count):
+        text = list(FULL)
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(text))
+            action = rng.randrange(4)
+            if action == 0:
+                del text[at : at + rng.randint(1, 12)]
+            elif action == 1:
+                text.insert(at, rng.choice("{}[]:,&*!|>'\"%@`#-?\t\n\x00\x1b0é.eE~"))
+            elif action == 2:
+                start = rng.randrange(len(text))
+                text[at:at] = text[start : start + rng.randint(1, 40)]
+            else:
+                text[at] = chr(rng.choice([rng.randrange(128), rng.randrange(0x2100)]))
+        yield "".join(text)
+
+
+def test_mutated_files_give_a_job_or_an_input_error():
+    """500 random edits of a good file never end in anything but an InputError."""
+    outcomes = [outcome(text) for text in mutants(seed=7, count=500)]
+    assert set(outcomes) == {"job", "refused"}
+
+
+def outcome(text):
+    try:
+        job_of(text)
+    except InputError:
+        return "refused"
+    return "job"

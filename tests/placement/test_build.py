@@ -1,0 +1,86 @@
+"""From placement to plan and back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from placer.errors import InputError
+from placer.job.model import Job
+from placer.placement.build import build_plan, placement_of_plan
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
+from tests.plan_cases import placed, tiny, tiny_plan
+
+
+@given(placed())
+def test_there_and_back(case: tuple[Topology, Job, Placement]) -> None:
+    """A plan gives back the placement it was built from."""
+    topology, job, placement = case
+    plan = build_plan(topology, job, placement)
+    assert placement_of_plan(plan, topology).same_as(placement)
+
+
+@given(placed())
+def test_names_of_every_rank(case: tuple[Topology, Job, Placement]) -> None:
+    """Host, GPU and domains of each rank are those that a loop over nodes finds."""
+    topology, job, placement = case
+    plan = build_plan(topology, job, placement)
+    seats = []
+    for node, count in enumerate(topology.gpus_of_node):
+        seats += [(node, gpu) for gpu in range(count)]
+    for rank, gpu in enumerate(placement.gpu_of_rank):
+        node, local = seats[gpu]
+        entry = plan.node_of_rank[rank]
+        assert plan.nodes[entry] == topology.node_names[node]
+        assert plan.gpu_of_rank[rank] == local
+        for t, tier in ((1, "rack"), (2, "block")):
+            domain = topology.domain_of_node[t, node]
+            assert plan.domains[tier][entry] == topology.domain_names[t][domain]
+    lowest = [plan.node_of_rank.tolist().index(i) for i in range(len(plan.nodes))]
+    assert lowest == sorted(lowest)
+
+
+def test_sections() -> None:
+    """A plan repeats what reports need of its topology and job."""
+    topology, job = tiny()
+    plan = tiny_plan(score={"step_time_s": 1.0}, solver={"seed": 3})
+    assert plan.topology == {
+        "name": "machine",
+        "sha256": topology.sha256,
+        "tiers": ["node", "rack", "block", "cluster"],
+        "scale_up": 1,
+    }
+    assert plan.job == {
+        "name": "tiny",
+        "sha256": job.sha256,
+        "order": "tp-cp-ep-pp-dp",
+        "parallelism": {"tp": 2, "cp": 1, "ep": 1, "pp": 2, "vp": 1, "dp": 4, "etp": 2},
+        "launcher": "node-contiguous",
+    }
+    assert list(plan.domains) == ["rack", "block"]
+    assert (plan.score, plan.solver) == ({"step_time_s": 1.0}, {"seed": 3})
+    assert (plan.baselines, plan.bound) == ({}, {})
+
+
+def test_unknown_nodes() -> None:
+    """Every node that the topology lacks is named, with the reason if there is one."""
+    topology, _ = tiny()
+    fewer = replace(
+        topology.select(np.arange(6)), unavailable={"n006": "xid 79"}, name="half"
+    )
+    with pytest.raises(InputError) as caught:
+        placement_of_plan(tiny_plan(), fewer)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "nodes[6]: n006 must not be used: xid 79",
+        "nodes[7]: topology half has no node n007",
+    ]
+
+
+def test_unknown_gpus() -> None:
+    """A GPU that its node does not have is an error that names rank, node and count."""
+    topology, _ = tiny()
+    smaller = replace(topology, gpus_of_node=np.array([2, 2, 2, 1, 2, 2, 2, 2]))
+    with pytest.raises(InputError, match=r"gpu_of_rank\[7\]: n003 has 1 GPUs, none wi"):
+        placement_of_plan(tiny_plan(), smaller)

@@ -1,0 +1,317 @@
+"""Plan files: what is written reads back; what is broken is refused with a reason."""
+
+import io
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.errors import InputError, OutputError
+from placer.job.model import Job
+from placer.placement.build import build_plan
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from placer.placement.plan_consistency import ContradictionError
+from placer.placement.plan_encode import encode_plan
+from placer.placement.plan_file import read_plan, write_plan
+from placer.topology.model import Topology
+from tests.plan_cases import placed, tiny_plan
+
+NUMBERS = st.floats(-1e300, 1e300) | st.integers(-(2**53), 2**53)
+SCORES = st.fixed_dictionaries(
+    {"step_time_s": NUMBERS, "exposed_s": st.dictionaries(st.text("ab"), NUMBERS)},
+    optional={
+        "hop_cost": NUMBERS | st.none(),
+        "hottest_links": st.lists(st.fixed_dictionaries({"tier": st.just("rack")})),
+    },
+)
+
+
+def written(path: Path, change: dict | None = None, drop: str = "") -> Path:
+    """The tiny plan's file with some keys changed or dropped."""
+    data = tiny_plan().to_dict() | (change or {})
+    data.pop(drop, None)
+    path.write_text(json.dumps(data))
+    return path
+
+
+@given(placed(), SCORES)
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory,
+    case: tuple[Topology, Job, Placement],
+    score: dict,
+) -> None:
+    """A plan read back says the same, and is written as the same bytes again."""
+    path = tmp_path_factory.mktemp("plan") / "plan.json"
+    plan = build_plan(*case, score=score)
+    write_plan(plan, path)
+    again = read_plan(path)
+    assert again.to_dict() == plan.to_dict()
+    assert encode_plan(again) == path.read_text()
+    assert json.loads(path.read_text()) == plan.to_dict()
+
+
+def test_text_is_readable() -> None:
+    """Long lists take one line, and the file stays short."""
+    text = encode_plan(tiny_plan(score={"crossings": {"tp": {"node": 8}}}))
+    assert '\n  "node_of_rank": [0, 0, 1, 1, 2, 2, 3, 3, ' in text
+    assert '\n    "crossings": {\n      "tp": {"node": 8}\n    }\n' in text
+    assert text.endswith("}\n")
+    assert text.count("\n") < 40
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    """Scores may hold numpy's own numbers and arrays."""
+    score = {"step_time_s": np.float64(0.1), "hop_cost": np.int64(3), "x": np.arange(2)}
+    text = encode_plan(tiny_plan(score=score))
+    assert json.loads(text)["score"] == {"step_time_s": 0.1, "hop_cost": 3, "x": [0, 1]}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_numbers_must_be_finite_to_be_written(tmp_path: Path, value: float) -> None:
+    """A number that JSON has no form for is an error, and no file appears."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_plan(tiny_plan(score={"step_time_s": value}), tmp_path / "p.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_plain_data_is_written() -> None:
+    """An object without a JSON form is refused by its type."""
+    with pytest.raises(TypeError, match="Plan has no place in a plan"):
+        encode_plan(tiny_plan(score={"x": tiny_plan()}))
+
+
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
+    """When the new plan cannot be written, the old one is left whole."""
+    path = tmp_path / "plan.json"
+    write_plan(tiny_plan(), path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_plan(tiny_plan(score={"step_time_s": math.nan}), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_unwritable_place_is_an_output_error(tmp_path: Path) -> None:
+    """A folder that does not exist is an OutputError that names the path."""
+    with pytest.raises(OutputError, match=r"none.p\.json"):
+        write_plan(tiny_plan(), tmp_path / "none" / "p.json")
+
+
+def test_standard_streams(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``-`` writes to standard output and reads from standard input."""
+    write_plan(tiny_plan(), "-")
+    text = capsys.readouterr().out
+    stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert read_plan("-").to_dict() == tiny_plan().to_dict()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_files_are_refused(tmp_path: Path, share: float) -> None:
+    """A file cut short is an InputError with the place where it ends."""
+    path = tmp_path / "cut.json"
+    text = encode_plan(tiny_plan())
+    path.write_text(text[: int(len(text) * share)].rstrip("}\n"))
+    with pytest.raises(InputError, match="not JSON") as caught:
+        read_plan(path)
+    assert caught.value.problems[0].line >= 1
+
+
+@given(st.integers(0, 2**20), st.binary(max_size=3))
+def test_damaged_files_never_crash(
+    tmp_path_factory: pytest.TempPathFactory, at: int, patch: bytes
+) -> None:
+    """Whatever bytes change, reading gives a plan or an InputError."""
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    data = encode_plan(tiny_plan()).encode()
+    start = at % len(data)
+    path.write_bytes(data[:start] + patch + data[start + len(patch) :])
+    try:
+        assert isinstance(read_plan(path), Plan)
+    except InputError as error:
+        assert error.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("[]", "not a plan: expected an object, got a list"),
+        ("3", "not a plan: expected an object, got 3"),
+        ("{}", 'format: not a plan: expected "placer/plan", got none'),
+        ('{"format": "placer/job"}', 'expected "placer/plan", got "placer/job"'),
+        ('{"format": "placer/plan"}', "version: is missing"),
+        (
+            '{"format": "placer/plan", "version": 2}',
+            "version 2 is newer than this placer reads (1)",
+        ),
+        ('{"format": "placer/plan", "version": 1.0}', "version: expected a whole"),
+        ('{"format": "placer/plan", "version": true}', "at least 1, got true"),
+        ('{"format": "placer/plan", "format": 1}', "duplicate key 'format'"),
+        ('{"format": NaN}', "NaN is not a finite number"),
+        ('{"format": 1e999}', "1e999 is not a finite number"),
+        ('{"format": ' + "9" * 5000 + "}", "not JSON: "),
+        ("[" * 200_000, "nested too deeply"),
+        ('{"format": "placer/plan"} x', "not JSON: Extra data"),
+        ("format: placer/plan", "not JSON: "),
+    ],
+)
+def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+    """Files that are not plans of this version are refused with the reason."""
+    path = tmp_path / "p.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_plan(path)
+    assert wanted in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+DEEP: list = []
+for _ in range(50):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"nodes": "n000"}, 'nodes: expected a list of names, got "n000"'),
+        ({"nodes": [3]}, "nodes[0]: expected a name, got 3"),
+        ({"nodes": ["a b"]}, "nodes[0]: 'a b' is no host name"),
+        ({"nodes": ["$(reboot)"]}, "nodes[0]: '$(reboot)' is no host name"),
+        ({"nodes": ["-oProxyCommand=x"]}, "nodes[0]: '-oProxyCommand=x' is no host"),
+        ({"nodes": ["a\nb"]}, "nodes[0]: control character"),
+        ({"topology": {"name": "\x1b[31m", "sha256": ""}}, "topology.name: control"),
+        ({"topology": 3}, "topology: expected an object, got 3"),
+        ({"topology": {}}, "topology.name: is missing"),
+        ({"topology": {"name": 1, "sha256": ""}}, "topology.name: expected a text"),
+        (
+            {"topology": {"name": "", "sha256": "", "tiers": ["a"], "scale_up": 2}},
+            "topology.scale_up: 2 of 1 tiers",
+        ),
+        ({"job": {"name": "", "sha256": ""}}, "job.order: is missing"),
+        ({"job": {"name": "", "sha256": "", "order": "tp"}}, 'job.order: "tp" does not'),
+        (
+            {
+                "job": {
+                    "name": "",
+                    "sha256": "",
+                    "order": "tp-cp-ep-pp-dp",
+                    "parallelism": {"tp": True},
+                }
+            },
+            "job.parallelism.tp: expected a whole number of at least 1, got true",
+        ),
+        (
+            {
+                "job": {
+                    "name": "",
+                    "sha256": "",
+                    "order": "tp-cp-ep-pp-dp",
+                    "parallelism": [2],
+                }
+            },
+            "job.parallelism: expected an object, got a list",
+        ),
+        ({"domains": {"rack": [None] * 8}}, "domains.rack[0]: expected a name, got null"),
+        ({"node_of_rank": None}, "node_of_rank: expected a list of indices, got null"),
+        ({"node_of_rank": [True]}, "node_of_rank[0]: expected an index, got true"),
+        ({"gpu_of_rank": [0.0]}, "gpu_of_rank[0]: expected an index, got 0.0"),
+        ({"gpu_of_rank": [-1]}, "gpu_of_rank[0]: expected an index, got -1"),
+        ({"gpu_of_rank": [2**70]}, "gpu_of_rank[0]: expected an index, got 118059"),
+        ({"world_size": "16"}, 'world_size: expected a whole number of at least 1, got'),
+        ({"score": []}, "score: expected an object, got a list"),
+        ({"score": {"step_time_s": "1"}}, 'score.step_time_s: expected a number, got "1"'),
+        ({"score": {"hop_cost": 10**400}}, "score.hop_cost: expected a number"),
+        ({"score": {"exposed_s": 1}}, "score.exposed_s: expected an object, got 1"),
+        (
+            {"score": {"crossings": {"pp": {"rack": False}}}},
+            "score.crossings.pp.rack: expected a number, got false",
+        ),
+        ({"score": {"x": DEEP}}, "nested deeper than 32 levels"),
+        ({"baselines": {"random": 1}}, "baselines.random: expected an object, got 1"),
+        (
+            {"baselines": {"random": {"step_time_s": "1"}}},
+            "baselines.random.step_time_s: expected a number",
+        ),
+        ({"bound": {"gap": {}}}, "bound.gap: expected a number, got an object"),
+    ],
+)
+def test_malformed_plans_are_refused(
+    tmp_path: Path, change: dict, wanted: str
+) -> None:
+    """A value of the wrong kind is named by its key; the plan is not used."""
+    with pytest.raises(InputError) as caught:
+        read_plan(written(tmp_path / "p.json", change))
+    assert wanted in str(caught.value)
+    assert not isinstance(caught.value, ContradictionError)
+
+
+@pytest.mark.parametrize(
+    "key", ["world_size", "topology", "job", "nodes", "node_of_rank", "gpu_of_rank"]
+)
+def test_missing_keys_are_named(tmp_path: Path, key: str) -> None:
+    """Each key a plan must have is asked for by name."""
+    with pytest.raises(InputError, match=f"{key}: is missing"):
+        read_plan(written(tmp_path / "p.json", drop=key))
+
+
+@pytest.mark.parametrize("key", ["domains", "score", "baselines", "bound", "solver"])
+def test_sections_may_be_left_out(tmp_path: Path, key: str) -> None:
+    """A plan without its optional sections is still a plan."""
+    assert read_plan(written(tmp_path / "p.json", drop=key)).to_dict()[key] == {}
+
+
+def test_unknown_keys_are_let_through(tmp_path: Path) -> None:
+    """Keys that a later minor release may add do not hinder reading."""
+    change = {"colour": "red", "score": {"mood": [1, {"x": "good"}]}}
+    assert read_plan(written(tmp_path / "p.json", change)).score == change["score"]
+
+
+def test_all_problems_at_once(tmp_path: Path) -> None:
+    """Problems are listed together, the first 20 of them and a count of the rest."""
+    change = {"nodes": [1] * 30, "world_size": None}
+    with pytest.raises(InputError) as caught:
+        read_plan(written(tmp_path / "p.json", change))
+    assert len(caught.value.problems) == 21
+    assert str(caught.value.problems[-1]).endswith("and 11 more problems")
+
+
+def doubled() -> dict:
+    return {"gpu_of_rank": [0, 1] * 7 + [0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"world_size": 15}, "node_of_rank: 16 entries for a world of 15"),
+        ({"gpu_of_rank": [0]}, "gpu_of_rank: 1 entries for a world of 16"),
+        ({"node_of_rank": [8] * 16}, "node_of_rank[0]: 8 points outside the 8 nodes"),
+        (doubled(), "gpu_of_rank[15]: ranks 14 and 15 are both on n007:0 (1 such ranks"),
+        ({"nodes": ["a"] * 8}, "nodes: a is listed 8 times"),
+        ({"domains": {"rack": ["r"]}}, "domains.rack: 1 entries for 8 nodes"),
+        ({"domains": {"hall": ["h"] * 8}}, "domains.hall: topology.tiers has no such"),
+        (
+            {"job": {**tiny_plan().job, "parallelism": {"tp": 8}}},
+            "job.parallelism: tp x cp x pp x dp is 8, the world has 16 ranks",
+        ),
+        (
+            {"job": {**tiny_plan().job, "parallelism": {"dp": 16, "ep": 3}}},
+            "job.parallelism: etp x ep x pp (3) does not divide 16",
+        ),
+        (
+            {"job": {**tiny_plan().job, "parallelism": {"dp": 8, "pp": 2, "ep": 2}}},
+            "job.parallelism: dense and expert axes do not agree on who is in a pipe",
+        ),
+    ],
+)
+def test_contradictions_are_refused(tmp_path: Path, change: dict, wanted: str) -> None:
+    """A well-formed plan whose parts do not fit is a ContradictionError."""
+    with pytest.raises(ContradictionError) as caught:
+        read_plan(written(tmp_path / "p.json", change))
+    assert wanted in str(caught.value)

@@ -1,0 +1,338 @@
+"""Plan differences against naive loops, mirrored, and by hand."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from placer.errors import InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.build import build_plan
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from placer.report.diff import PlanDiff, diff
+from placer.topology.model import Topology
+from tests.plan_cases import jobs, machines, placements, tiny, tiny_plan
+
+LEVELS = ("node", "rack", "block", "cluster")
+AMOUNTS = st.floats(0, 10)
+
+
+@st.composite
+def scores(draw: st.DrawFn) -> dict:
+    by_tier = st.dictionaries(st.sampled_from(LEVELS), st.integers(0, 9))
+    by_axis = st.dictionaries(st.sampled_from(["tp", "pp", "mine"]), by_tier)
+    score = {
+        "step_time_s": draw(AMOUNTS),
+        "exposed_s": draw(st.dictionaries(st.sampled_from(["tp", "dp"]), AMOUNTS)),
+        "crossings": draw(by_axis),
+        "traffic_bytes": draw(by_axis),
+    }
+    if draw(st.booleans()):
+        score["hop_cost"] = draw(AMOUNTS)
+    return score
+
+
+@st.composite
+def two_plans(draw: st.DrawFn) -> tuple[Plan, Plan]:
+    """Two plans of one job on one machine."""
+    job = draw(jobs())
+    topology = draw(machines(job.world_size))
+    first, second = (
+        build_plan(
+            topology,
+            job,
+            draw(placements(topology, job.world_size)),
+            score=draw(scores()),
+        )
+        for _ in range(2)
+    )
+    return first, second
+
+
+def seat(plan: Plan, rank: int) -> str:
+    return f"{plan.nodes[plan.node_of_rank[rank]]}:{plan.gpu_of_rank[rank]}"
+
+
+def lowest(plan: Plan, ranks: list[int]) -> tuple[str, str]:
+    """Lowest common tier of some ranks, and the name of the domain there."""
+    nodes = {plan.node_of_rank[rank] for rank in ranks}
+    for tier in LEVELS[:-1]:
+        names = plan.nodes if tier == "node" else plan.domains[tier]
+        domains = {names[node] for node in nodes}
+        if len(domains) == 1:
+            return tier, domains.pop()
+    return "cluster", "all"
+
+
+@given(two_plans())
+def test_a_plan_does_not_differ_from_itself(plans: tuple[Plan, Plan]) -> None:
+    """The difference of a plan with itself is empty."""
+    plan, _ = plans
+    found = diff(plan, plan)
+    assert found.is_empty
+    assert found.to_dict()["same"] is True
+    assert found.moved == found.folds == found.nodes_gained == found.nodes_lost == ()
+    assert all(not axis.tiers and not axis.changed_domain for axis in found.axes)
+
+
+@given(two_plans())
+def test_moved_ranks(plans: tuple[Plan, Plan]) -> None:
+    """Ranks moved are those whose host and GPU a loop finds changed."""
+    old, new = plans
+    found = diff(old, new)
+    expected = [
+        (rank, seat(old, rank), seat(new, rank))
+        for rank in range(old.world_size)
+        if seat(old, rank) != seat(new, rank)
+    ]
+    assert [(m.rank, m.old, m.new) for m in found.moved] == expected
+    assert all(m.rank == m.new_rank for m in found.moved)
+    assert set(found.nodes_gained) == set(new.nodes) - set(old.nodes)
+    assert set(found.nodes_lost) == set(old.nodes) - set(new.nodes)
+
+
+@given(two_plans())
+def test_folds(plans: tuple[Plan, Plan]) -> None:
+    """Moves are folded by replica and rack, with their nodes and ranks counted."""
+    old, new = plans
+    axes = Parallelism(
+        **old.job["parallelism"], order=tuple(old.job["order"].split("-"))
+    )
+    found = diff(old, new)
+    nodes: dict[tuple, set] = {}
+    ranks: Counter[tuple] = Counter()
+    for move in found.moved:
+        rank = move.rank
+        before, after = old.node_of_rank[rank], new.node_of_rank[rank]
+        replica = axes.coordinates["dp"][rank]
+        key = (replica, old.domains["rack"][before], new.domains["rack"][after])
+        nodes.setdefault(key, set()).add(before)
+        ranks[key] += 1
+    rows = {(f.replica, f.old, f.new): (f.nodes, f.ranks) for f in found.folds}
+    assert rows == {key: (len(nodes[key]), ranks[key]) for key in ranks}
+    assert len(rows) == len(found.folds)
+
+
+@given(two_plans())
+def test_tier_changes(plans: tuple[Plan, Plan]) -> None:
+    """Groups that changed domain or tier are those that a loop over groups finds."""
+    old, new = plans
+    axes = Parallelism(
+        **old.job["parallelism"], order=tuple(old.job["order"].split("-"))
+    )
+    for change in diff(old, new).axes:
+        groups = axes.ranks_of_group[change.axis].tolist()
+        pairs = [(lowest(old, ranks), lowest(new, ranks)) for ranks in groups]
+        steps = [(LEVELS.index(a[0]), LEVELS.index(b[0])) for a, b in pairs]
+        assert change.groups == len(groups)
+        assert change.changed_domain == sum(a != b for a, b in pairs)
+        assert change.entered == sum(b < a for a, b in steps)
+        assert change.left == sum(b > a for a, b in steps)
+        assert change.tiers == Counter(
+            (a[0], b[0]) for a, b in pairs if a[0] != b[0]
+        )
+
+
+@given(two_plans())
+def test_costs(plans: tuple[Plan, Plan]) -> None:
+    """Costs are listed as both scores state them, absent axes and tiers as zero."""
+    old, new = plans
+    costs = {cost.path: (cost.old, cost.new) for cost in diff(old, new).costs}
+    for path, pair in costs.items():
+        for plan, value in zip((old, new), pair, strict=True):
+            stated = plan.score
+            for key in path:
+                stated = stated.get(key, {})
+            assert value == (stated or 0)
+    stated_twice = "hop_cost" in old.score and "hop_cost" in new.score
+    assert (("hop_cost",) in costs) == stated_twice
+    assert ("step_time_s",) in costs
+    for plan in plans:
+        for measure in ("crossings", "traffic_bytes"):
+            for axis, tiers in plan.score[measure].items():
+                assert all((measure, axis, tier) in costs for tier in tiers)
+
+
+@given(two_plans())
+def test_backwards_is_the_mirror(plans: tuple[Plan, Plan]) -> None:
+    """The difference the other way round says the same with old and new swapped."""
+    there, back = diff(*plans), diff(*reversed(plans))
+    assert [(m.rank, m.new, m.old) for m in there.moved] == [
+        (m.rank, m.old, m.new) for m in back.moved
+    ]
+    assert (there.nodes_gained, there.nodes_lost) == (
+        back.nodes_lost,
+        back.nodes_gained,
+    )
+    assert {(c.path, c.new, c.old) for c in there.costs} == {
+        (c.path, c.old, c.new) for c in back.costs
+    }
+    for one, other in zip(there.axes, back.axes, strict=True):
+        assert (one.entered, one.left) == (other.left, other.entered)
+        assert one.changed_domain == other.changed_domain
+        assert {(b, a): n for (a, b), n in one.tiers.items()} == other.tiers
+    assert {(f.replica, f.new, f.old, f.ranks) for f in there.folds} == {
+        (f.replica, f.old, f.new, f.ranks) for f in back.folds
+    }
+    assert there.is_empty == back.is_empty
+
+
+def replicas(dp: int, order: str, start: int = 0) -> Plan:
+    """Replica d of tp 2 x pp 2 fills rack ``start + d``, whatever the numbering."""
+    topology, job = tiny()
+    axes = Parallelism(tp=2, pp=2, dp=dp, etp=2, order=tuple(order.split("-")))
+    at = axes.coordinates
+    gpus = 4 * (at["dp"] + start) + 2 * at["pp"] + at["tp"]
+    return build_plan(topology, replace(job, parallelism=axes), Placement(gpus))
+
+
+@pytest.mark.parametrize("order", ["tp-cp-ep-pp-dp", "tp-cp-ep-dp-pp"])
+def test_other_data_parallel_size(order: str) -> None:
+    """With fewer replicas, those in common are compared, by coordinates."""
+    found = diff(replicas(4, order), replicas(3, order))
+    assert found.ranks_compared == 12
+    assert found.moved == ()
+    assert found.nodes_lost == ("n006", "n007")
+    assert {axis.axis: axis.groups for axis in found.axes} == {"tp": 6, "pp": 6, "dp": 4}
+    assert [a.axis for a in found.axes if a.changed_domain] == []
+    assert not found.is_empty
+
+
+def test_other_data_parallel_group() -> None:
+    """A data parallel group that shrinks into one block has entered it."""
+    old, new = replicas(3, "tp-cp-ep-pp-dp"), replicas(2, "tp-cp-ep-pp-dp")
+    (change,) = [axis for axis in diff(old, new).axes if axis.axis == "dp"]
+    assert (change.changed_domain, change.entered, change.left) == (4, 4, 0)
+    assert change.tiers == {("cluster", "block"): 4}
+
+
+def test_other_order() -> None:
+    """Renumbering alone moves no work."""
+    found = diff(replicas(4, "tp-cp-ep-pp-dp"), replicas(4, "tp-cp-ep-dp-pp"))
+    assert found.moved == ()
+    assert not any(axis.changed_domain for axis in found.axes)
+
+
+def test_moves_are_folded_by_replica() -> None:
+    """Each replica that moves one rack on is one line."""
+    order = "tp-cp-ep-pp-dp"
+    found = diff(replicas(2, order), replicas(2, order, start=1))
+    assert [(f.replica, f.old, f.new, f.nodes, f.ranks) for f in found.folds] == [
+        (0, "r0", "r1", 2, 4),
+        (1, "r1", "r2", 2, 4),
+    ]
+    assert found.home_tier == "rack"
+
+
+def test_racks_of_one_name_in_two_blocks_are_two() -> None:
+    """A domain is known by its name and the names around it."""
+    rows = {"rack": ("r",) * 8, "block": ("a",) * 4 + ("b",) * 4}
+    old = replace(tiny_plan(), domains=rows)
+    at = np.array([0, 1, *range(8, 14), *range(2, 8), 14, 15])
+    new = replace(
+        old, node_of_rank=old.node_of_rank[at], gpu_of_rank=old.gpu_of_rank[at]
+    )
+    changes = {axis.axis: axis.tiers for axis in diff(old, new).axes}
+    assert changes["pp"] == {("rack", "cluster"): 2 * 2}
+
+
+def test_experts_have_groups() -> None:
+    """With experts, their axes are compared too."""
+    topology, job = tiny()
+    axes = Parallelism(tp=2, pp=2, dp=4, ep=4, etp=1)
+    plan = build_plan(topology, replace(job, parallelism=axes), Placement(np.arange(16)))
+    found = diff(plan, plan)
+    sizes = {axis.axis: axis.groups for axis in found.axes}
+    assert sizes == {"tp": 8, "pp": 8, "dp": 4, "ep": 4, "edp": 8}
+
+
+def bare(plan: Plan) -> Plan:
+    """Only what a plan must say."""
+    keep = ("name", "sha256", "order")
+    return replace(
+        plan,
+        topology={k: v for k, v in plan.topology.items() if k in keep},
+        job={k: v for k, v in plan.job.items() if k in keep},
+        domains={},
+    )
+
+
+def test_bare_plans_are_compared_rank_by_rank() -> None:
+    """Without axes and domains, moves are told and groups are not."""
+    order = "tp-cp-ep-pp-dp"
+    old, new = bare(replicas(2, order)), bare(replicas(2, order, start=1))
+    found = diff(old, new)
+    assert len(found.moved) == 8
+    assert found.axes == ()
+    assert {(f.replica, f.old, f.new) for f in found.folds} == {
+        (None, f"n00{i}", f"n00{i + 2}") for i in range(4)
+    }
+
+
+@pytest.mark.parametrize(
+    ("new", "wanted"),
+    [
+        (bare(replicas(3, "tp-cp-ep-pp-dp")), "16 ranks against 12"),
+        (
+            replace(
+                tiny_plan(), job={**tiny_plan().job, "parallelism": {"tp": 4, "dp": 4}}
+            ),
+            "tp 2 against 4, pp 2 against 1, etp 2 against 1",
+        ),
+        (
+            replace(
+                tiny_plan(),
+                topology={**tiny_plan().topology, "tiers": ["node", "rack", "all"]},
+            ),
+            "tiers node, rack, block, cluster against node, rack, all",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_said(new: Plan, wanted: str) -> None:
+    """Plans whose ranks or tiers do not correspond are refused with the reason."""
+    with pytest.raises(InputError, match=f"cannot be compared: .*{wanted}"):
+        diff(tiny_plan(), new)
+
+
+def test_other_inputs_are_a_difference() -> None:
+    """The same ranks for another job are not the same plan."""
+    other = replace(tiny_plan(), job={**tiny_plan().job, "sha256": "other"})
+    assert not diff(tiny_plan(), other).is_empty
+
+
+def test_json_form() -> None:
+    """The JSON form nests costs like a score and lists every moved rank."""
+    order = "tp-cp-ep-pp-dp"
+    old = replace(replicas(2, order), score={"crossings": {"pp": {"rack": 4}}})
+    new = replace(replicas(2, order, start=1), score={"crossings": {"pp": {"block": 4}}})
+    data = diff(old, new).to_dict()
+    assert (data["format"], data["version"], data["same"]) == ("placer/diff", 1, False)
+    assert data["cost"] == {
+        "crossings": {"pp": {"rack": {"old": 4, "new": 0}, "block": {"old": 0, "new": 4}}}
+    }
+    assert data["ranks_moved"] == len(data["moved"]) == 8
+    assert data["moved"][0] == {
+        "rank": 0,
+        "new_rank": 0,
+        "old": "n000:0",
+        "new": "n002:0",
+    }
+    assert data["folded"][1] == {
+        "replica": 1,
+        "old": "r1",
+        "new": "r2",
+        "nodes": 2,
+        "ranks": 4,
+    }
+    assert data["groups"]["dp"] == {
+        "groups": 4,
+        "changed_domain": 4,
+        "entered": 0,
+        "left": 4,
+        "tiers": [{"old": "block", "new": "cluster", "groups": 4}],
+    }

@@ -1,0 +1,124 @@
+"""Promises about the code itself that the linters do not check."""
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = sorted((ROOT / "placer").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+HEAVY = {"matplotlib", "networkx", "numpy", "ortools", "pandas", "rich"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def num_lines(path: Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, kinds)]
+
+
+def loaded_by(*args: str) -> set[str]:
+    """Top-level modules that a run of the command with ``args`` imports."""
+    script = (
+        "import contextlib, io, json, sys\n"
+        f"sys.argv = {['placer', *args]!r}\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    with contextlib.suppress(SystemExit):\n"
+        "        from placer.cli.main import main\n"
+        "        main()\n"
+        "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(run.stdout))
+
+
+def test_modules_are_short() -> None:
+    """No module is longer than 400 lines, no test module longer than 600."""
+    too_long = {name_of(p): num_lines(p) for p in MODULES if num_lines(p) > 400}
+    too_long |= {name_of(p): num_lines(p) for p in TESTS if num_lines(p) > 600}
+    assert too_long == {}
+
+
+def test_functions_are_short() -> None:
+    """No function is longer than 70 lines."""
+    too_long = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in MODULES
+        for node in functions(path)
+        if (node.end_lineno or 0) - node.lineno >= 70
+    ]
+    assert too_long == []
+
+
+def test_only_the_command_prints() -> None:
+    """No module outside ``placer/cli`` calls ``print``."""
+    printing = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in MODULES
+        if path.parts[len(ROOT.parts) + 1] != "cli"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+    assert printing == []
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["place", "--help"], ["no-such-command"]]
+)
+def test_help_loads_nothing_heavy(args: list[str]) -> None:
+    """Help, version and usage errors import no solver, array, graph, table library."""
+    loaded = loaded_by(*args)
+    assert "placer" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_import_is_light() -> None:
+    """``import placer`` alone loads no solver, array or graph library."""
+    script = "import sys, placer; print(*{n.split('.')[0] for n in sys.modules})"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(run.stdout.split()) & HEAVY == set()
+
+
+@pytest.mark.parametrize("start", [["cli.py"], ["-m", "placer"]])
+def test_command_starts_from_a_checkout(start: list[str]) -> None:
+    """``python cli.py`` and ``python -m placer`` both run the command."""
+    run = subprocess.run(
+        [sys.executable, *start, "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert "place" in run.stdout
+
+
+def test_one_version() -> None:
+    """The package, its metadata and the command give the same version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    run = subprocess.run(
+        [sys.executable, "cli.py", "--version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert project["version"] in run.stdout

@@ -1,0 +1,163 @@
+"""Reading within limits, and writing all or nothing."""
+
+import io
+import os
+import stat
+import sys
+
+import pytest
+
+from placer import files
+from placer.errors import InputError, OutputError
+
+
+def test_bom_and_crlf_are_taken(tmp_path):
+    """A byte order mark and CRLF or CR line ends do not reach the reader."""
+    path = tmp_path / "windows.yaml"
+    path.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\rc: 3\n")
+    assert files.read_text(str(path)) == "a: 1\nb: 2\nc: 3\n"
+
+
+def refused(source):
+    with pytest.raises(InputError) as caught:
+        files.read_text(str(source))
+    (problem,) = caught.value.problems
+    return problem
+
+
+def test_a_missing_file_is_named(tmp_path):
+    """The message has the path and the reason."""
+    problem = refused(tmp_path / "none.yaml")
+    assert problem.source.endswith("none.yaml")
+    assert "No such file" in problem.message
+
+
+def test_a_folder_is_refused(tmp_path):
+    """A folder is not read."""
+    assert "folder" in refused(tmp_path).message
+
+
+def test_a_fifo_is_refused_without_waiting(tmp_path):
+    """A FIFO that nobody writes does not block."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert "not a regular file" in refused(fifo).message
+
+
+def test_a_device_is_refused():
+    """An endless device is not read."""
+    assert "not a regular file" in refused("/dev/zero").message
+
+
+def test_a_name_with_a_nul_is_refused():
+    """A path that no system takes is an input error."""
+    assert "cannot be read" in refused("a\0b").message
+
+
+@pytest.mark.parametrize(
+    ("data", "fragment", "place"),
+    [
+        (b"a: \x00", "binary", (0, 0)),
+        (b"a: 1\nb: \xff", "not UTF-8", (2, 4)),
+        (b"\xff\xfea\x00", "UTF-16", (0, 0)),
+    ],
+)
+def test_what_is_not_utf8_text_is_refused(tmp_path, data, fragment, place):
+    """Binary files and other encodings are refused with their place."""
+    path = tmp_path / "data"
+    path.write_bytes(data)
+    problem = refused(path)
+    assert fragment in problem.message
+    assert (problem.line, problem.column) == place
+
+
+def test_a_file_above_the_cap_is_refused(tmp_path):
+    """More than 64 MiB is not taken, and not read to the end."""
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    assert "larger than 64 MiB" in refused(path).message
+
+
+def test_standard_input(monkeypatch):
+    """``-`` reads standard input; messages call it so."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1")))
+    assert files.read_text("-") == "a: 1"
+    assert files.shown_name("-") == "<stdin>"
+
+
+def test_writing_replaces_and_leaves_nothing_else(tmp_path):
+    """The file holds the new text and the folder holds only the file."""
+    path = tmp_path / "out.txt"
+    files.write_text(str(path), "old")
+    files.write_text(str(path), "new \N{SNOWMAN}\n")
+    assert path.read_text(encoding="utf-8") == "new \N{SNOWMAN}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_writing_keeps_the_mode_of_a_file_and_honours_the_umask(tmp_path):
+    """An existing file keeps its permissions; a new one gets the usual ones."""
+    path = tmp_path / "out.txt"
+    before = os.umask(0o027)
+    try:
+        files.write_text(str(path), "x")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o600)
+        files.write_text(str(path), "y")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
+    """When the disk is full the old content stays and no temporary file is left."""
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    def full(_handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OutputError, match="No space left"):
+        files.write_text(str(path), "new")
+    assert path.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_impossible_targets_are_output_errors(tmp_path):
+    """A missing folder and a folder as the target are output errors."""
+    with pytest.raises(OutputError, match="No such file"):
+        files.write_text(str(tmp_path / "none" / "out.txt"), "x")
+    with pytest.raises(OutputError, match="folder"):
+        files.write_text(str(tmp_path), "x")
+
+
+def test_writing_through_a_link_is_kept_a_link(tmp_path):
+    """A symbolic link keeps pointing at the file, which gets the text."""
+    target = tmp_path / "target.txt"
+    target.write_text("old")
+    link = tmp_path / "link.txt"
+    link.symlink_to(target)
+    files.write_text(str(link), "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_what_is_not_a_regular_file_is_written_in_place(tmp_path):
+    """A pipe, like a device, takes the text and is not replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        files.write_text(str(pipe), "text")
+        assert os.read(reader, 100) == b"text"
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_standard_output(capsys):
+    """``-`` writes to standard output."""
+    files.write_text("-", "text\n")
+    assert capsys.readouterr().out == "text\n"

@@ -1,0 +1,162 @@
+"""Host lists: Slurm's rules, what is refused, and the way back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.hostlist import MAX_NAMES, compress, expand, name_problem
+
+EXPANDED = [
+    ("n[001-003,7]", "n001 n002 n003 n7"),
+    ("n[09-11]", "n09 n10 n11"),
+    ("n[01-1]", "n01"),
+    ("n[1-02]", "n1 n2"),
+    ("n[8-11]", "n8 n9 n10 n11"),
+    (
+        "gpu-[1-2]-[08-10]",
+        "gpu-1-08 gpu-1-09 gpu-1-10 gpu-2-08 gpu-2-09 gpu-2-10",
+    ),
+    ("n[1,2][3-4]", "n13 n14 n23 n24"),
+    ("n[1,1]", "n1 n1"),
+    ("a,,b", "a b"),
+    (" a, b", "a b"),
+    ("a\t,b ,", "a b"),
+    ("", ""),
+    (",", ""),
+    ("[1101-1102]", "1101 1102"),
+    ("b,a,b", "b a b"),
+    ("n1.pod-2.example.com,x_1", "n1.pod-2.example.com x_1"),
+]
+
+REFUSED = [
+    ("n[1-3]x", "'x'", 7),
+    ("n[1-5:2]", "'1-5:2'", 3),
+    ("n[3-1]", "backwards", 3),
+    ("a,n[5,3-1]", "backwards", 7),
+    ("n[]", "empty range", 3),
+    ("n[1,]", "empty range", 5),
+    ("n[1-2]*2", "'*'", 7),
+    ("n[1-2", "never closed", 2),
+    ("n[1[2]]", "never closed", 2),
+    ("n1]", "']'", 3),
+    ("n1*2", "'*'", 3),
+    ("n{1-2}", "'{'", 2),
+    ("a b", "comma is missing", 3),
+    ("a;rm -rf $HOME", "';'", 2),
+    ("$(x)", "'$'", 1),
+    ("a\nb", r"'\n'", 2),
+    ("a,-oProxyCommand", "starts with '-'", 3),
+    ("-[1-2]", "starts with '-'", 1),
+    ("a..b", "between two dots", 1),
+    (".a", "between two dots", 1),
+    ("n\N{FULLWIDTH DIGIT ONE}", "not allowed", 2),
+    ("n[\N{ARABIC-INDIC DIGIT ONE}]", "not a number", 3),
+    ("a" * 64, "more than 63", 1),
+    (".".join(["a" * 60] * 5), "most is 253", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), EXPANDED)
+def test_expands_as_slurm_does(text, names):
+    """A host list gives the names that scontrol shows, in that order."""
+    assert expand(text) == names.split()
+
+
+@pytest.mark.parametrize(("text", "reason", "position"), REFUSED)
+def test_refuses_with_reason_and_position(text, reason, position):
+    """What is no host list is refused with what is wrong and where."""
+    with pytest.raises(ValueError, match="position") as caught:
+        expand(text)
+    assert reason in str(caught.value)
+    assert f"(position {position})" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"n[1-{MAX_NAMES + 1}]",
+        "n[1-999999999999999999]",
+        "n[1-9999]c[1-9999]",
+        f"n[1-{MAX_NAMES}],x",
+        "n" + "[0-999999999]" * 100,
+    ],
+)
+def test_counts_before_expanding(text):
+    """A list of too many names is refused by its count, without being built."""
+    with pytest.raises(ValueError, match="hosts in one list"):
+        expand(text)
+
+
+def test_the_largest_list_expands():
+    """Exactly as many names as allowed are given."""
+    assert len(expand(f"n[1-{MAX_NAMES}]")) == MAX_NAMES
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ("n3 n1 n4 n2", "n[3,1,4,2]"),
+        ("n10 n9 n8", "n[10,9,8]"),
+        ("n9 n10", "n[9-10]"),
+        ("n09 n10", "n[09-10]"),
+        ("n1 n01", "n[1,01]"),
+        ("n1 n1 n2", "n[1,1-2]"),
+        ("n5", "n5"),
+        ("n n1 n2", "n,n[1-2]"),
+        ("a a b", "a,a,b"),
+        ("1 2", "[1-2]"),
+        ("gpu-1-08 gpu-1-09 gpu-2-10", "gpu-1-[08-09],gpu-2-10"),
+        ("", ""),
+    ],
+)
+def test_compresses_as_slurm_does(names, text):
+    """Names are folded as scontrol folds them: order and width are kept."""
+    assert compress(names.split()) == text
+
+
+NAMES = st.from_regex(r"[a-z0-9_.]?[a-c]?[0-9]{0,3}", fullmatch=True).filter(
+    lambda name: not name_problem(name)
+)
+
+
+@given(st.lists(NAMES, max_size=30))
+def test_expanding_undoes_compressing(names):
+    """Every list of host names comes back from its compressed form unchanged."""
+    assert expand(compress(names)) == names
+
+
+@given(st.integers(0, 2000), st.integers(0, 50), st.integers(1, 5))
+def test_a_run_of_numbers_becomes_one_range(first, more, width):
+    """Ascending numbers of any width are one range, and expand to themselves."""
+    names = [f"n{number:0{width}d}" for number in range(first, first + more + 1)]
+    text = compress(names)
+    assert text.count(",") == 0
+    assert expand(text) == names
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_expanded_or_refused(text):
+    """No text does anything but give host names or a ValueError."""
+    try:
+        names = expand(text)
+    except ValueError:
+        return
+    assert not any(name_problem(name) for name in names)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-a", "a b", "a;b", "a\n", "a/b", "a" * 64, "a.", "a[1]", "\x1b[31m"]
+)
+def test_bad_names_have_a_reason(name):
+    """A name that is no host name gets a reason without control characters."""
+    reason = name_problem(name)
+    assert reason
+    assert reason.isprintable()
+
+
+@pytest.mark.parametrize("name", ["a", "7", "n-1", "a_b", "a" * 63, "n1.x-y.z"])
+def test_good_names_have_none(name):
+    """A host name has no problem."""
+    assert name_problem(name) == ""

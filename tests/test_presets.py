@@ -1,0 +1,71 @@
+"""Where presets are found, in a checkout and in an installed package."""
+
+import pytest
+
+from placer import presets
+from placer.errors import InputError
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with two job presets beside the package."""
+    package = tmp_path / "placer"
+    package.mkdir()
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    for name in ("moe-large", "dense-small"):
+        (jobs / f"{name}.yaml").touch()
+    monkeypatch.setattr(presets, "__file__", str(package / "presets.py"))
+    return tmp_path
+
+
+def test_names_are_sorted_file_names(checkout):
+    """Presets are named by their files, in order."""
+    assert presets.preset_names("jobs") == ("dense-small", "moe-large")
+    assert presets.preset_path("jobs", "moe-large") == checkout / "jobs/moe-large.yaml"
+
+
+def test_the_installed_folder_comes_first(checkout):
+    """What the package carries wins over the folder beside it."""
+    installed = checkout / "placer/_presets/jobs"
+    installed.mkdir(parents=True)
+    (installed / "other.yaml").touch()
+    assert presets.preset_names("jobs") == ("other",)
+
+
+@pytest.mark.usefixtures("checkout")
+def test_a_missing_folder_has_no_presets():
+    """Without the folder there are no names and no crash."""
+    assert presets.preset_names("topologies") == ()
+
+
+@pytest.mark.parametrize("name", ["moe-larg", "", "../jobs/moe-large", "x" * 5000])
+@pytest.mark.usefixtures("checkout")
+def test_an_unknown_name_is_an_input_error(name):
+    """Anything but a preset's name is refused with the way to list them."""
+    with pytest.raises(InputError, match="placer jobs list") as caught:
+        presets.preset_path("jobs", name)
+    assert ('did you mean "moe-large"' in str(caught.value)) == ("moe-larg" in name)
+
+
+@pytest.mark.parametrize(
+    "source", ["-", "x.yaml", "x.yml", "x.json", "folder/x", "./dense-small"]
+)
+@pytest.mark.usefixtures("checkout")
+def test_what_looks_like_a_file_is_a_file(source):
+    """Suffixes and path separators mean files, present or not."""
+    assert presets.find_file("jobs", source) == source
+
+
+def test_an_existing_file_wins_over_a_preset(checkout, monkeypatch):
+    """A file of the working folder is taken before the preset of that name."""
+    assert presets.find_file("jobs", "dense-small").endswith("jobs/dense-small.yaml")
+    monkeypatch.chdir(checkout)
+    (checkout / "dense-small").touch()
+    assert presets.find_file("jobs", "dense-small") == "dense-small"
+
+
+def test_a_name_that_no_system_takes_is_an_unknown_preset():
+    """A NUL in the name is an input error."""
+    with pytest.raises(InputError, match="no job preset"):
+        presets.find_file("jobs", "a\0b")

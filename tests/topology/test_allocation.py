@@ -1,0 +1,143 @@
+"""Allocations: hosts in launch order, exclusions, and the files that list them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.errors import InputError
+from placer.topology.allocation import allocate, parse_hosts
+from placer.topology.read import parse_topology, read_topology
+
+MACHINE = read_topology("rack:3 node:3 gpu:2")
+WITH_BROKEN = parse_topology(
+    """\
+format: placer/topology
+version: 1
+name: small
+tiers:
+  - {name: node, size: 4, bandwidth: 1GB/s}
+  - {name: cluster, bandwidth: 1GB/s}
+nodes: [{names: "n[1-4]"}]
+unavailable: {n2: "xid 79"}
+""",
+    "small.yaml",
+)
+
+
+def problems_of(call, *arguments):
+    with pytest.raises(InputError) as caught:
+        call(*arguments)
+    return caught.value.problems
+
+
+def test_hosts_are_in_launch_order():
+    """The allocation has exactly the hosts given, in the order given."""
+    machine = allocate(MACHINE, ["r2-n3", "r1-n1", "r2-n1"], ["r1-n1"])
+    assert machine.node_names == ("r2-n3", "r2-n1")
+    assert machine.domain_names[1] == ("r2",)
+    assert machine.sha256 == MACHINE.sha256
+
+
+def test_without_hosts_it_is_the_whole_machine():
+    """No hosts means all of them, less the excluded ones."""
+    assert allocate(MACHINE, None, []).node_names == MACHINE.node_names
+    machine = allocate(MACHINE, None, ["r1-n1", "r3-n3"])
+    assert machine.node_names == MACHINE.node_names[1:-1]
+
+
+def test_unknown_hosts_are_all_named():
+    """Every unknown host is reported with the nearest host there is."""
+    problems = problems_of(allocate, MACHINE, ["r1-n1", "r1n2", "zz"], ["r9-n1"])
+    assert [p.message for p in problems] == [
+        'the topology has no host "r9-n1"',
+        'the topology has no host "r1n2"',
+        'the topology has no host "zz"',
+    ]
+    assert [p.key for p in problems] == ["exclude", "hosts", "hosts"]
+    assert 'did you mean "r1-n2"?' in problems[1].hint
+    assert problems[2].hint == ""
+
+
+def test_repeated_and_unavailable_hosts_are_refused():
+    """A host given twice, or one that must not be used, is an error with its reason."""
+    problems = problems_of(allocate, WITH_BROKEN, ["n1", "n2", "n1"], [])
+    assert [p.message for p in problems] == [
+        'host "n2" is unavailable: xid 79',
+        'host "n1" is given twice',
+    ]
+
+
+def test_unavailable_hosts_may_be_excluded():
+    """Excluding a host that is left out already is no error."""
+    assert allocate(WITH_BROKEN, None, ["n2"]).num_nodes == 3
+    assert allocate(WITH_BROKEN, ["n1", "n2"], ["n2"]).node_names == ("n1",)
+
+
+def test_an_empty_allocation_is_refused():
+    """No host at all, or none after exclusion, is an error that says which."""
+    (none,) = problems_of(allocate, MACHINE, [], [])
+    assert "names no host" in none.message
+    (excluded,) = problems_of(allocate, MACHINE, ["r1-n1"], ["r1-n1"])
+    assert "every host is excluded" in excluded.message
+    (all_of_it,) = problems_of(allocate, MACHINE, None, MACHINE.node_names)
+    assert "every host is excluded" in all_of_it.message
+
+
+def test_a_long_wrong_list_is_cut():
+    """Thousands of unknown hosts give some problems and the count of the others."""
+    problems = problems_of(allocate, MACHINE, [f"q{i}" for i in range(5000)], [])
+    assert len(problems) == 21
+    assert "4980 more" in problems[-1].message
+
+
+@given(st.data())
+def test_selection_agrees_with_a_loop(data):
+    """Domains of any allocation are those of its hosts, renumbered as they appear."""
+    order = data.draw(st.permutations(range(MACHINE.num_nodes)))
+    order = order[: data.draw(st.integers(1, MACHINE.num_nodes))]
+    machine = MACHINE.select(np.array(order))
+    for t in range(len(MACHINE.tiers)):
+        names = [
+            MACHINE.domain_names[t][MACHINE.domain_of_node[t, node]] for node in order
+        ]
+        index = {}
+        for name in names:
+            index.setdefault(name, len(index))
+        assert machine.domain_of_node[t].tolist() == [index[name] for name in names]
+        assert machine.domain_names[t] == tuple(index)
+    assert machine.node_names == tuple(MACHINE.node_names[node] for node in order)
+    assert machine.num_gpus == 2 * len(order)
+
+
+def test_hosts_from_a_list():
+    """A host list is expanded, repeats kept for the allocation to refuse."""
+    assert parse_hosts("n[3,1],n1") == ["n3", "n1", "n1"]
+    (problem,) = problems_of(parse_hosts, "n[3")
+    assert "never closed" in problem.message
+
+
+def test_hosts_from_a_file(tmp_path):
+    """Lists, comments, slots and repeated lines give each host once, in order."""
+    path = tmp_path / "hosts"
+    path.write_text(
+        "# the allocation\n\n  n[3-4]  # first\nn1 slots=4\nn1 slots=4 max_slots=8\n"
+        "n3\nn2\tslots=4\r\n"
+    )
+    assert parse_hosts(f"@{path}") == ["n3", "n4", "n1", "n2"]
+
+
+def test_bad_lines_of_a_file_are_all_named(tmp_path):
+    """Every malformed line is reported with its place."""
+    path = tmp_path / "hosts"
+    path.write_text("n1\n  n[2\nn3 gpus=4\n$(reboot)\n")
+    problems = problems_of(parse_hosts, f"@{path}")
+    assert [(p.source, p.line, p.column) for p in problems] == [
+        (str(path), 2, 3),
+        (str(path), 3, 1),
+        (str(path), 4, 1),
+    ]
+    (missing,) = problems_of(parse_hosts, f"@{path}.missing")
+    assert "cannot be read" in missing.message

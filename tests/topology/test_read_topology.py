@@ -1,0 +1,275 @@
+"""Reading topology files: what the compiled machine is."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.presets import preset_names, preset_path
+from placer.topology.read import parse_topology, read_topology
+from placer.topology.write import to_document
+
+HEAD = """\
+format: placer/topology
+version: 1
+name: small
+sources: ["the test"]
+tiers:
+  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: block, bandwidth: 400Gb/s, latency: 5us}
+  - {name: cluster, bandwidth: 25GB/s, oversubscription: 2, efficiency: 0.8,
+     distance: 70}
+"""
+# Blocks come back after others, racks are uneven, one node is weak, one is slow.
+UNEVEN = (
+    HEAD
+    + """\
+nodes:
+  - {names: "x[2,1]", rack: r1, block: b1}
+  - {names: y1, rack: r2, block: b2, gpus: 2}
+  - {names: z1, rack: r3, block: b1, bandwidth_factor: 0.5}
+  - {names: "y[2-3]", rack: r2, block: b2}
+"""
+)
+
+
+def test_explicit_machine_worked_by_hand():
+    """Nodes keep the order of the file; domains are numbered by first appearance."""
+    machine = parse_topology(UNEVEN, "small.yaml")
+    assert machine.name == "small"
+    assert machine.sources == ("the test",)
+    assert machine.node_names == ("x2", "x1", "y1", "z1", "y2", "y3")
+    assert machine.gpus_of_node.tolist() == [4, 4, 2, 4, 4, 4]
+    assert machine.bandwidth_factor.tolist() == [1, 1, 1, 0.5, 1, 1]
+    assert machine.domain_of_node.tolist() == [
+        [0, 1, 2, 3, 4, 5],
+        [0, 0, 1, 2, 1, 1],
+        [0, 0, 1, 0, 1, 1],
+        [0, 0, 0, 0, 0, 0],
+    ]
+    assert machine.domain_names[1:] == (("r1", "r2", "r3"), ("b1", "b2"), ("cluster",))
+    assert (machine.num_nodes, machine.num_gpus) == (6, 22)
+    assert machine.first_gpu_of_node.tolist() == [0, 4, 8, 10, 14, 18, 22]
+
+
+def test_figures_of_the_tiers():
+    """Units, defaults and the default distance follow the format."""
+    node, rack, block, cluster = parse_topology(UNEVEN, "small.yaml").tiers
+    assert (node.bandwidth, node.latency, node.distance) == (9e11, 1e-6, 1.0)
+    assert (rack.scale_up, block.scale_up) == (True, False)
+    assert (block.bandwidth, block.distance) == (50e9, 18.0)
+    assert block.latency == pytest.approx(5e-6)
+    assert (block.oversubscription, block.efficiency) == (1.0, 1.0)
+    assert (cluster.latency, cluster.oversubscription) == (0.0, 2.0)
+    assert (cluster.efficiency, cluster.distance) == (0.8, 70.0)
+    assert parse_topology(UNEVEN, "small.yaml").scale_up_tier == 1
+
+
+def test_tiers_are_found_by_name():
+    """A tier's index is its place, innermost first; an unknown name is a KeyError."""
+    machine = parse_topology(UNEVEN, "small.yaml")
+    assert [machine.tier_index(n) for n in ("node", "block", "cluster")] == [0, 2, 3]
+    with pytest.raises(KeyError):
+        machine.tier_index("pod")
+
+
+def test_domains_of_gpus_agree_with_a_loop():
+    """Every GPU has the domain of its node at every tier."""
+    machine = parse_topology(UNEVEN, "small.yaml")
+    expected = [
+        [
+            int(machine.domain_of_node[t, node])
+            for node in range(machine.num_nodes)
+            for _ in range(machine.gpus_of_node[node])
+        ]
+        for t in range(4)
+    ]
+    assert machine.domain_of_gpu.tolist() == expected
+    assert machine.node_of_gpu.tolist() == expected[0]
+
+
+def test_unavailable_nodes_are_left_out():
+    """Unavailable nodes and nodes without GPUs vanish, and so do empty domains."""
+    text = UNEVEN.replace("gpus: 2", "gpus: 0")
+    text += 'unavailable: {z1: "xid 79", "x[1-2]": "maintenance"}\n'
+    machine = parse_topology(text, "small.yaml")
+    assert machine.node_names == ("y2", "y3")
+    assert machine.domain_names == (("y2", "y3"), ("r2",), ("b2",), ("cluster",))
+    assert machine.domain_of_node.tolist() == [[0, 1], [0, 0], [0, 0], [0, 0]]
+    assert machine.unavailable == {
+        "z1": "xid 79",
+        "x1": "maintenance",
+        "x2": "maintenance",
+        "y1": "no GPUs",
+    }
+
+
+def test_layout_machine():
+    """A layout gives the nodes, and unavailable names them by their generated names."""
+    text = HEAD + 'layout: "cluster:1 block:2 rack:2 node:3"\n'
+    machine = parse_topology(text, "small.yaml")
+    assert (machine.num_nodes, machine.num_gpus) == (12, 48)
+    assert machine.domain_of_node[1].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    fewer = parse_topology(text + "unavailable: {b2-r1-n2: broken}\n", "small.yaml")
+    assert set(machine.node_names) - set(fewer.node_names) == {"b2-r1-n2"}
+
+
+@pytest.mark.parametrize("inner", [0, 1, 6, 9])
+def test_any_number_of_tiers(inner):
+    """A machine has as many tiers as its file, under the user's names."""
+    names = ["host", *(f"level{i}" for i in range(inner)), "everything"]
+    tiers = [{"name": name, "bandwidth": 1e9, "latency": 0} for name in names]
+    tiers[0]["size"] = 8
+    node = {"names": "n[1-3]"} | dict.fromkeys(names[1:-1], "d")
+    text = json.dumps(
+        {
+            "format": "placer/topology",
+            "version": 1,
+            "name": "deep",
+            "tiers": tiers,
+            "nodes": [node],
+        }
+    )
+    machine = parse_topology(text, "deep.json")
+    assert [tier.name for tier in machine.tiers] == names
+    assert machine.domain_of_node[1:].tolist() == [[0, 0, 0]] * (inner + 1)
+    assert machine.domain_names[-1] == ("everything",)
+
+
+def test_the_cluster_may_be_named():
+    """Nodes may name the domain of the outermost tier, if all say the same."""
+    text = UNEVEN.replace("block: b1", "block: b1, cluster: east")
+    text = text.replace("block: b2", "block: b2, cluster: east")
+    assert parse_topology(text, "small.yaml").domain_names[-1] == ("east",)
+
+
+def test_digest_is_of_the_content():
+    """Layout of the file, prose and unavailable nodes do not change the digest."""
+    digest = parse_topology(UNEVEN, "small.yaml").sha256
+    same = [
+        UNEVEN.replace("{names: y1", "{names:  'y1'").replace("400Gb/s", "50GB/s"),
+        UNEVEN.replace("name: small", "name: other\ndescription: a machine"),
+        UNEVEN.replace(
+            "  - {names: y1", "  - {names: w1, rack: r1, block: b1}\n  - {names: y1"
+        )
+        + "unavailable: {w1: broken}\n",
+        UNEVEN.replace("size: 4", "size: 2")
+        .replace(", gpus: 2", "")
+        .replace("rack: r1", "gpus: 4, rack: r1")
+        .replace("names: z1", "gpus: 4, names: z1")
+        .replace('names: "y[2-3]"', 'gpus: 4, names: "y[2-3]"'),
+    ]
+    assert {parse_topology(text, "small.yaml").sha256 for text in same} == {digest}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x[2,1]", "x[1,2]"),
+        ("gpus: 2", "gpus: 3"),
+        ("factor: 0.5", "factor: 0.6"),
+        ("rack: r3", "rack: r1"),
+        ("latency: 5us", "latency: 6us"),
+        ("oversubscription: 2", "oversubscription: 3"),
+        ("distance: 70", "distance: 71"),
+        ("names: z1", "names: z2"),
+    ],
+)
+def test_digest_changes_with_the_machine(old, new):
+    """Whatever a placement may depend on, order of nodes included, is in the digest."""
+    assert old in UNEVEN
+    changed = parse_topology(UNEVEN.replace(old, new), "small.yaml")
+    assert changed.sha256 != parse_topology(UNEVEN, "small.yaml").sha256
+
+
+def same_machine(one, other):
+    assert (one.name, one.tiers, one.sources, one.description, one.sha256) == (
+        other.name,
+        other.tiers,
+        other.sources,
+        other.description,
+        other.sha256,
+    )
+    assert one.node_names == other.node_names
+    assert one.domain_names == other.domain_names
+    assert np.array_equal(one.domain_of_node, other.domain_of_node)
+    assert np.array_equal(one.gpus_of_node, other.gpus_of_node)
+    assert np.array_equal(one.bandwidth_factor, other.bandwidth_factor)
+
+
+def round_trip(machine):
+    return parse_topology(json.dumps(to_document(machine)), "written.json")
+
+
+def test_written_machine_is_read_back():
+    """A compiled machine, one entry a node, reads back as the same machine."""
+    machine = parse_topology(UNEVEN + "unavailable: {x1: broken}\n", "small.yaml")
+    document = to_document(machine)
+    assert document["nodes"][1] == {
+        "names": "y1",
+        "rack": "r2",
+        "block": "b2",
+        "cluster": "cluster",
+        "gpus": 2,
+    }
+    assert document["nodes"][2]["bandwidth_factor"] == 0.5
+    assert len(document["nodes"]) == machine.num_nodes
+    same_machine(round_trip(machine), machine)
+
+
+@given(st.data())
+def test_any_machine_is_read_back(data):
+    """Random uneven machines survive writing and reading."""
+    counts = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    levels = " ".join(f"{'abcd'[i]}:{count}" for i, count in enumerate(counts))
+    machine = read_topology(f"{levels} gpu:{data.draw(st.integers(1, 8))}")
+    kept = data.draw(st.permutations(range(machine.num_nodes)))
+    kept = kept[: data.draw(st.integers(1, machine.num_nodes))]
+    part = machine.select(np.array(kept))
+    again = round_trip(part)
+    assert again.node_names == part.node_names
+    assert again.domain_names == part.domain_names
+    assert np.array_equal(again.domain_of_node, part.domain_of_node)
+    assert again.tiers == part.tiers
+
+
+@pytest.mark.parametrize("name", preset_names("topologies"))
+def test_presets_read(name):
+    """Every preset is a valid machine, has a description and names its sources."""
+    machine = read_topology(name)
+    assert machine.num_gpus > 0
+    assert machine.description
+    assert machine.sources
+    same_machine(machine, read_topology(preset_path("topologies", name)))
+
+
+def test_files_paths_and_standard_input(tmp_path, monkeypatch):
+    """A file by text or path and standard input give the same machine."""
+    path = tmp_path / "machine"
+    path.write_text(UNEVEN)
+    monkeypatch.chdir(tmp_path)
+    stdin = io.TextIOWrapper(io.BytesIO(UNEVEN.encode()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    machines = [read_topology(s) for s in (str(path), path, Path("machine"), "machine")]
+    machines.append(read_topology("-"))
+    assert len({machine.sha256 for machine in machines}) == 1
+
+
+def test_large_explicit_machine():
+    """A machine that lists 25,000 nodes one by one compiles to the right domains."""
+    lines = [
+        f"  - {{names: n{i:05d}, rack: r{i // 18}, block: b{i // 180}}}"
+        for i in range(25_000)
+    ]
+    machine = parse_topology(HEAD + "nodes:\n" + "\n".join(lines), "large.yaml")
+    nodes = np.arange(25_000)
+    assert np.array_equal(machine.domain_of_node[1], nodes // 18)
+    assert np.array_equal(machine.domain_of_node[2], nodes // 180)
