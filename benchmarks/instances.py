@@ -1,11 +1,11 @@
 """The placement benchmark: nine machines with a job each, and small toys.
 
 A machine is ``k`` leaves (scale-up domains) under a regular tree. GPUs of a leaf are
-equal, and a leaf is modelled as one node. ``hier`` gives the children of a unit bottom-up
-above the leaf, ``dist`` the distance inside a leaf, inside a level-1 unit, and so on.
-Meaning of the instances: A, B, E, F, G are racks of 72 GPUs in blocks (and zones); C is
-Llama 3 405B on hosts of 8 in racks of 2 and pods of 192 racks; D and H are GPT-3 175B on
-hosts of 8 in units of 32 hosts.
+equal, and a leaf is modelled as one node. ``hier`` gives the children of a unit
+bottom-up above the leaf, ``dist`` the distance inside a leaf, inside a level-1 unit,
+and so on. Meaning of the instances: A, B, E, F, G are racks of 72 GPUs in blocks (and
+zones); C is Llama 3 405B on hosts of 8 in racks of 2 and pods of 192 racks; D and H are
+GPT-3 175B on hosts of 8 in units of 32 hosts.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ _LLAMA_A = Parallelism(tp=4, cp=2, dp=128, pp=8)
 _LARGE = Parallelism(tp=8, cp=2, dp=384, pp=16)
 
 INSTANCES = {
-    "A": Instance(
-        _LLAMA_A, PRIORITY_WEIGHTS, (8, 16), (1, 18, 24), _equal(128, 64)
-    ),
+    "A": Instance(_LLAMA_A, PRIORITY_WEIGHTS, (8, 16), (1, 18, 24), _equal(128, 64)),
     "Araw": Instance(_LLAMA_A, RAW_WEIGHTS, (8, 16), (1, 18, 24), _equal(128, 64)),
     "B": Instance(
         _LLAMA_A, PRIORITY_WEIGHTS, (8, 18), (1, 18, 24), _uneven(144, 20260101)
@@ -144,7 +142,9 @@ def megatron_default(topology: Topology, job: Job) -> Placement:
     return place_in_order(topology, np.arange(job.world_size))
 
 
-def replica_major(topology: Topology, job: Job, limit: int = 0, unit: int = 1) -> Placement:
+def replica_major(
+    topology: Topology, job: Job, limit: int = 0, unit: int = 1
+) -> Placement:
     """Ranks by (dp, pp, ep, cp, tp), dp slowest, on the GPUs in turn.
 
     Parameters
@@ -168,9 +168,9 @@ def place_in_order(
     """``ranks`` on the GPUs in turn, at most ``limit`` and whole ``unit`` s a leaf."""
     size = topology.gpus_of_node
     usable = (np.minimum(size, limit) if limit else size) // unit * unit
-    position = np.arange(topology.num_gpus) - topology.first_gpu_of_node[
-        topology.node_of_gpu
-    ]
+    position = (
+        np.arange(topology.num_gpus) - topology.first_gpu_of_node[topology.node_of_gpu]
+    )
     slots = np.flatnonzero(position < usable[topology.node_of_gpu])
     gpu_of_rank = np.empty(len(ranks), dtype=np.int64)
     gpu_of_rank[ranks] = slots[: len(ranks)]

@@ -43,9 +43,7 @@ def members_together(fabric: Fabric, gpus: IntArray) -> IntArray:
     return together
 
 
-def all_to_all_cost(
-    fabric: Fabric, gpus: IntArray, size_bytes: float
-) -> ExchangeCost:
+def all_to_all_cost(fabric: Fabric, gpus: IntArray, size_bytes: float) -> ExchangeCost:
     """The cost of one all-to-all in every row of ``gpus`` at once.
 
     Parameters

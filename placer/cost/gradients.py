@@ -53,9 +53,7 @@ class _Pass:
         return self.latency + self.bandwidth
 
 
-def sync_time(
-    network: Network, job: Job, sizes: Volumes, buckets: float
-) -> SyncTime:
+def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> SyncTime:
     """The data-parallel times of one step.
 
     ZeRO-1 reduces and gathers once a step; DDP reduces twice over (an all-reduce) and

@@ -1,7 +1,7 @@
 """Hop cost: the sum over the job's edges of weight x distance between the two GPUs.
 
-This is the objective of process-mapping papers (sparse quadratic assignment on a tree of
-distances; Schulz and Traeff 2017, "Better process mapping and sparse quadratic
+This is the objective of process-mapping papers (sparse quadratic assignment on a tree
+of distances; Schulz and Traeff 2017, "Better process mapping and sparse quadratic
 assignment"). Shapes: R ranks, E edges, T tiers, G GPUs.
 """
 
@@ -41,8 +41,8 @@ class AxisEdges(NamedTuple):
 def hop_edges(job: Job) -> tuple[AxisEdges, ...]:
     """Edges of every axis that has a weight and more than one member.
 
-    A ring in every ``tp``, ``cp``, ``dp`` and ``edp`` group (one edge for two members), a
-    chain along ``pp``, all pairs in an ``ep`` group.
+    A ring in every ``tp``, ``cp``, ``dp`` and ``edp`` group (one edge for two members),
+    a chain along ``pp``, all pairs in an ``ep`` group.
     """
     parallelism = job.parallelism
     return tuple(
@@ -126,7 +126,8 @@ class HopCost:
     def _distances(self, gpu: int, others: IntArray) -> FloatArray:
         here = self._domain_of_gpu[:, gpu, None]
         tier = (self._domain_of_gpu[:, others] != here).sum(axis=0)
-        return self.distance[tier]
+        distance: FloatArray = self.distance[tier]
+        return distance
 
     def _build_neighbours(self, world_size: int) -> None:
         """Adjacency in compressed rows: neighbours of r are start[r]:start[r+1]."""

@@ -1,16 +1,31 @@
-"""The pipeline schedule: longest path through 1F1B, plain or interleaved.
+"""The pipeline's time: longest path through the work of all ranks and their messages.
 
-Every pipeline rank runs a fixed list of forward and backward chunks (Megatron-LM d98e8a64,
-``core/pipeline_parallel/schedules.py``): micro-batches in groups of ``p``, the chunks of a
-group one after the other, ``2 (p-s-1) + (v-1) p`` forwards of warm-up on rank ``s``
-(``p-s-1`` without virtual stages), then one forward and one backward in turn. With ``v > 1``
-the last rank also sends to the first: the stages form a closed ring.
+The order of the work is that of `pipeline_order`. With ``v > 1`` the last rank also sends
+to the first: the stages form a closed ring.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.pipeline_order import Block, blocks
+
+FloatArray = npt.NDArray[np.float64]
+Time = TypeVar("Time", float, FloatArray)
+
+# Groups that are walked one by one: three to get going, then (in long runs, after as many
+# repetitions of the third as are needed) three to run out.
+HEAD, WALKED = 3, 6
+# A long run that has not become periodic after so many repetitions goes on at its mean
+# pace.
+MOST_REPETITIONS = 64
+SAME = 1e-12  # relative difference that rounding may make
 
 
 class Stages(NamedTuple):
@@ -29,11 +44,6 @@ class Stages(NamedTuple):
     hop: tuple[float, ...]
 
 
-# A max-plus linear system runs periodically after a short transient (Baccelli et al. 1992,
-# *Synchronization and Linearity*, 3.7); a few groups of micro-batches cover it.
-TRANSIENT_GROUPS = 4
-
-
 @lru_cache(maxsize=65536)
 def pipeline_time(
     stages: Stages, micro_batches: int, chunks: int, overlap: bool
@@ -50,128 +60,132 @@ def pipeline_time(
 
     Notes
     -----
-    Long runs are extended from the periodic part, group of ``p`` micro-batches by group.
+    A max-plus linear system becomes periodic (Baccelli et al. 1992, *Synchronization and
+    Linearity*, 3.7): a long run is walked until its state recurs, and the rest skipped.
     """
-    group = len(stages.hop)
-    longest = (TRANSIENT_GROUPS + 1) * group + micro_batches % group
-    if micro_batches <= longest:
-        return simulate(stages, micro_batches, chunks, overlap)
-    period = simulate(stages, longest, chunks, overlap) - simulate(
-        stages, longest - group, chunks, overlap
-    )
-    rest = (micro_batches - longest) // group
-    return simulate(stages, longest, chunks, overlap) + rest * period
+    work_s = (*stages.forward, *stages.backward)
+    walk = _Walk[float](work_s, stages.hop * 2, overlap, max, 0.0)
+    return float(walk.run(micro_batches, chunks))
 
 
-@lru_cache(maxsize=65536)
-def simulate(stages: Stages, micro_batches: int, chunks: int, overlap: bool) -> float:
-    """The same by simulating every chunk of every micro-batch."""
-    return _Simulation(stages, micro_batches, chunks, overlap).run()
+def pipeline_times(
+    patterns: FloatArray, micro_batches: int, chunks: int, overlap: bool
+) -> FloatArray:
+    """The same for many replicas at once; shape (D,), s.
+
+    Parameters
+    ----------
+    patterns : ndarray, shape (D, 3 p), s
+        Forward, backward and hop times of each replica side by side.
+    micro_batches, chunks : int
+    overlap : bool
+    """
+    num_stages = patterns.shape[1] // 3
+    columns = list(np.ascontiguousarray(patterns.T))
+    work_s, hop_s = columns[: 2 * num_stages], columns[2 * num_stages :]
+    start = np.zeros(len(patterns))
+    walk = _Walk[FloatArray](work_s, hop_s * 2, overlap, np.maximum, start)
+    return walk.run(micro_batches, chunks)
 
 
-class _Simulation:
-    """Ends of all forwards and backwards, each rank's list walked as inputs arrive."""
+@dataclass
+class _Walk(Generic[Time]):
+    """Walks the work of one replica (times are floats) or of many (arrays).
 
-    def __init__(
-        self, stages: Stages, micro_batches: int, chunks: int, overlap: bool
-    ) -> None:
-        self.stages = stages
-        self.num_stages = len(stages.hop)
-        self.chunks = chunks
-        self.overlap = overlap
-        self.forwards = _chunk_order(self.num_stages, micro_batches, chunks)
-        self.position = {key: i for i, key in enumerate(self.forwards)}
-        total = len(self.forwards)
-        self.arrival_forward = [[-1.0] * total for _ in range(self.num_stages)]
-        self.arrival_backward = [[-1.0] * total for _ in range(self.num_stages)]
-        self.clock = [0.0] * self.num_stages
-        self.link_forward = [0.0] * self.num_stages
-        self.link_backward = [0.0] * self.num_stages
-        for i, (_, chunk) in enumerate(self.forwards):
-            if chunk == 0:
-                self.arrival_forward[0][i] = 0.0
+    Attributes
+    ----------
+    work_s, hop_s : sequence, length 2 p, s
+        Time of each kind of work and each link of `Operation`.
+    overlap : bool
+    largest : callable
+        Maximum of two times.
+    start : time
+    clock, free : list
+        When each rank, and each link, has finished what it was given.
+    arrived : dict
+        When results arrive that nobody has used yet, by key.
+    """
 
-    def run(self) -> float:
-        """Seconds until the last backward ends."""
-        work = [self._work_list(stage) for stage in range(self.num_stages)]
-        done = [0] * self.num_stages
-        remaining = sum(len(items) for items in work)
-        while remaining:
-            for stage, items in enumerate(work):
-                while done[stage] < len(items) and self._step(
-                    stage, *items[done[stage]]
-                ):
-                    done[stage] += 1
-                    remaining -= 1
-        return max(self.clock)
+    work_s: Sequence[Time]
+    hop_s: Sequence[Time]
+    overlap: bool
+    largest: Callable[[Time, Time], Time]
+    start: Time
+    clock: list[Time] = field(init=False)
+    free: list[Time] = field(init=False)
+    arrived: dict[int, Time] = field(init=False)
 
-    def _work_list(self, stage: int) -> list[tuple[bool, int]]:
-        """(is forward, index) of everything the stage runs, in order."""
-        total = len(self.forwards)
-        warm_up = self.num_stages - stage - 1
-        if self.chunks > 1:
-            warm_up = 2 * warm_up + (self.chunks - 1) * self.num_stages
-        warm_up = min(warm_up, total)
-        items = [(True, i) for i in range(warm_up)]
-        for i in range(total - warm_up):
-            items += [(True, warm_up + i), (False, i)]
-        return items + [(False, i) for i in range(total - warm_up, total)]
+    def run(self, micro_batches: int, chunks: int) -> Time:
+        """When the last backward ends."""
+        num_stages = len(self.work_s) // 2
+        self.clock = [self.start] * num_stages
+        self.free = [self.start] * len(self.hop_s)
+        self.arrived = {}
+        repetitions = max(0, -(-micro_batches // num_stages) - WALKED)
+        walked = blocks(num_stages, micro_batches - repetitions * num_stages, chunks)
+        for block in walked[:HEAD]:
+            self._do(block)
+        if repetitions:
+            self._repeat(walked[HEAD - 1], repetitions, chunks * num_stages)
+        for block in walked[HEAD:]:
+            self._do(block)
+        return self.clock[0]
 
-    def _step(self, stage: int, is_forward: bool, i: int) -> bool:
-        """Run one item if its input has arrived; whether it ran."""
-        arrivals = self.arrival_forward if is_forward else self.arrival_backward
-        ready = arrivals[stage][i]
-        if ready < 0:
-            return False
-        times = self.stages.forward if is_forward else self.stages.backward
-        end = max(self.clock[stage], ready) + times[stage]
-        self.clock[stage] = end
-        if is_forward:
-            self._send_forward(stage, i, end)
-        else:
-            self._send_backward(stage, i, end)
-        return True
+    def _do(self, block: Block) -> None:
+        clock, free, arrived = self.clock, self.free, self.arrived
+        largest, overlap = self.largest, self.overlap
+        for stage, work, source, key, link in block:
+            end = clock[stage]
+            if source >= 0:
+                end = largest(end, arrived.pop(source))
+            end = end + self.work_s[work]
+            clock[stage] = end
+            if link >= 0:
+                end = largest(end, free[link]) + self.hop_s[link]
+                free[link] = end
+                if not overlap:
+                    clock[stage] = end
+            if key >= 0:
+                arrived[key] = end
 
-    def _send_forward(self, stage: int, i: int, end: float) -> None:
-        micro_batch, chunk = self.forwards[i]
-        last = self.num_stages - 1
-        if stage < last:
-            arrival = self._travel(self.link_forward, stage, stage, end)
-            self.arrival_forward[stage + 1][i] = arrival
-        elif chunk < self.chunks - 1:
-            arrival = self._travel(self.link_forward, stage, stage, end)
-            following = self.position[micro_batch, chunk + 1]
-            self.arrival_forward[0][following] = arrival
-        else:
-            # Backward runs the chunks the other way round: its first is the last chunk.
-            self.arrival_backward[last][self.position[micro_batch, 0]] = end
+    def _repeat(self, block: Block, repetitions: int, group: int) -> None:
+        """Do a block many times, each time for the next group."""
+        links = sorted({operation.link for operation in block if operation.link >= 0})
+        states = [self._state(links)]
+        while repetitions:
+            self.arrived = {key - group: time for key, time in self.arrived.items()}
+            self._do(block)
+            repetitions -= 1
+            states.append(self._state(links))
+            lag = _lag(states)
+            if lag:
+                skipped = repetitions // lag
+                self._shift((states[-1][0] - states[-1 - lag][0]) * skipped)
+                repetitions -= skipped * lag
+                states = [self._state(links)] if skipped else states
+            elif len(states) > MOST_REPETITIONS:
+                pace = (states[-1][0] - states[0][0]) / (len(states) - 1)
+                self._shift(pace * repetitions)
+                return
 
-    def _send_backward(self, stage: int, i: int, end: float) -> None:
-        micro_batch, mirrored = self.forwards[i]
-        if stage > 0:
-            arrival = self._travel(self.link_backward, stage, stage - 1, end)
-            self.arrival_backward[stage - 1][i] = arrival
-        elif mirrored < self.chunks - 1:
-            last = self.num_stages - 1
-            arrival = self._travel(self.link_backward, stage, last, end)
-            following = self.position[micro_batch, mirrored + 1]
-            self.arrival_backward[last][following] = arrival
+    def _state(self, links: list[int]) -> npt.NDArray[Any]:
+        """Everything that the future depends on, as one array."""
+        waiting = [self.arrived[key] for key in sorted(self.arrived)]
+        return np.array([*self.clock, *(self.free[link] for link in links), *waiting])
 
-    def _travel(self, free: list[float], stage: int, hop: int, end: float) -> float:
-        """When a message sent at ``end`` over ``hop`` arrives; a link carries one at a time."""
-        arrival = max(end, free[hop]) + self.stages.hop[hop]
-        free[hop] = arrival
-        if not self.overlap:
-            self.clock[stage] = arrival
-        return arrival
+    def _shift(self, seconds: Time) -> None:
+        """Let the same state come ``seconds`` later."""
+        self.clock = [time + seconds for time in self.clock]
+        self.free = [time + seconds for time in self.free]
+        self.arrived = {key: time + seconds for key, time in self.arrived.items()}
 
 
-def _chunk_order(
-    num_stages: int, micro_batches: int, chunks: int
-) -> list[tuple[int, int]]:
-    """(micro-batch, chunk) of every forward, in the order each rank runs them."""
-    order = []
-    for first in range(0, micro_batches, num_stages):
-        group = range(first, min(first + num_stages, micro_batches))
-        order += [(mb, chunk) for chunk in range(chunks) for mb in group]
-    return order
+def _lag(states: list[npt.NDArray[Any]]) -> int:
+    """Repetitions after which the last state has come again, only later; 0 for never."""
+    now = states[-1]
+    tolerance = SAME * now.max()
+    for lag in range(1, len(states)):
+        later = now - states[-1 - lag]
+        if (np.abs(later - later[0]) <= tolerance).all():
+            return lag
+    return 0

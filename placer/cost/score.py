@@ -153,9 +153,13 @@ def critical_path(step: Step) -> list[dict[str, Any]]:
         "ep": "expert dispatch and combine (ep)",
         "pp": "pipeline messages (pp)",
     }
-    parts += [(names.get(axis, axis), exposed[axis]) for axis in exposed if axis != "dp"]
+    parts += [
+        (names.get(axis, axis), exposed[axis]) for axis in exposed if axis != "dp"
+    ]
     entries = [
-        {"operation": name, "seconds": seconds} for name, seconds in parts if seconds > 0
+        {"operation": name, "seconds": seconds}
+        for name, seconds in parts
+        if seconds > 0
     ]
     if step.stage_times:
         replica = step.slowest_replica()

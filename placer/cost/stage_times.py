@@ -41,9 +41,7 @@ class StageTime:
     traffic: Traffic
 
 
-def tensor_time(
-    network: Network, job: Job, sizes: Volumes, times: Work
-) -> StageTime:
+def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
     """The exposed time of tensor-parallel collectives.
 
     Without overlap, each pass waits for four collectives a layer. Overlapped ones run in
@@ -65,9 +63,7 @@ def tensor_time(
     return StageTime(added, added, cost.seconds, traffic)
 
 
-def context_time(
-    network: Network, job: Job, sizes: Volumes, times: Work
-) -> StageTime:
+def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
     """The exposed time of the context-parallel ring.
 
     Each layer passes its keys and values around the ring, ``c-1`` hops forward and twice
@@ -85,9 +81,7 @@ def context_time(
     return StageTime(forward, 2 * forward, ring, Traffic.of(cost, rounds))
 
 
-def expert_time(
-    network: Network, job: Job, sizes: Volumes, times: Work
-) -> StageTime:
+def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
     """The exposed time of expert dispatch and combine, two all-to-alls a layer and pass."""
     axes = job.parallelism
     members = axes.ranks_of_group["ep"]

@@ -18,7 +18,7 @@ from placer.cost.data_parallel import exposed_gather, exposed_reduce
 from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.network import Network, PlacedNetwork
-from placer.cost.schedule import Stages, pipeline_time
+from placer.cost.schedule import Stages, pipeline_time, pipeline_times
 from placer.cost.stage_times import (
     StageTime,
     context_time,
@@ -34,6 +34,9 @@ from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+# Up to so many different replicas are timed one by one, and remembered.
+FEW_PATTERNS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,23 +135,15 @@ class Step:
         return min(times, key=lambda entry: (-entry[0], entry[1]))[1]
 
     def _replica_times(self, axes: tuple[str, ...]) -> list[tuple[float, int]]:
-        """(pipeline seconds, first replica) of every pattern that may be the slowest."""
+        """(pipeline seconds, first replica) of every pattern of times."""
         job = self.model.job
-        rows = self._patterns(axes)
-        patterns, first = np.unique(rows, axis=0, return_index=True)
-        keep = _undominated(patterns)
-        return [
-            (
-                pipeline_time(
-                    Stages(*(tuple(part) for part in np.split(row, 3))),
-                    job.micro_batches,
-                    job.parallelism.vp,
-                    job.overlap.pp,
-                ),
-                int(replica),
-            )
-            for row, replica in zip(patterns[keep], first[keep], strict=True)
-        ]
+        patterns, first = np.unique(self._patterns(axes), axis=0, return_index=True)
+        schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+        if len(patterns) <= FEW_PATTERNS:
+            seconds = [pipeline_time(_stages(row), *schedule) for row in patterns]
+        else:
+            seconds = pipeline_times(patterns, *schedule).tolist()
+        return list(zip(seconds, first.tolist(), strict=True))
 
     def _patterns(self, axes: tuple[str, ...]) -> FloatArray:
         """Forward, backward and hop times of each replica side by side; shape (D, 3 P)."""
@@ -167,19 +162,12 @@ class Step:
         return np.concatenate((forward, backward, hop), axis=1)
 
 
-def _undominated(rows: FloatArray) -> npt.NDArray[np.bool_]:
-    """Rows that no other row equals or exceeds everywhere.
-
-    The schedule is monotone in its times, so only these can be the slowest.
-    """
-    if len(rows) == 1:
-        return np.ones(1, dtype=bool)
-    keep = np.ones(len(rows), dtype=bool)
-    for i, row in enumerate(rows):
-        exceeds = (rows >= row).all(axis=1) & keep
-        exceeds[i] = False
-        keep[i] = not exceeds.any()
-    return keep
+def _stages(pattern: FloatArray) -> Stages:
+    """One row of patterns as a pipeline of its own."""
+    forward, backward, hop = np.split(pattern, 3)
+    return Stages(
+        tuple(forward.tolist()), tuple(backward.tolist()), tuple(hop.tolist())
+    )
 
 
 class StepModel:

@@ -9,7 +9,9 @@ from placer.cost.volumes import Volumes
 from placer.job.model import Job
 from placer.job.models import flops_per_sample, layer_parameters
 
-FORWARD_SHARE = 1 / 3  # forward : backward = 1 : 2, two products of three are backward's
+FORWARD_SHARE = (
+    1 / 3
+)  # forward : backward = 1 : 2, two products of three are backward's
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -21,6 +25,16 @@ class Placement:
     """
 
     gpu_of_rank: IntArray
+
+    @classmethod
+    def on_nodes(cls, topology: Topology, node_of_rank: IntArray) -> Placement:
+        """The placement with each rank on the given node, its GPUs taken by rank."""
+        by_node = np.argsort(node_of_rank, kind="stable")
+        nodes = node_of_rank[by_node]
+        position = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
+        gpu_of_rank = np.empty(len(nodes), dtype=np.int64)
+        gpu_of_rank[by_node] = topology.first_gpu_of_node[nodes] + position
+        return cls(gpu_of_rank)
 
     @property
     def world_size(self) -> int:

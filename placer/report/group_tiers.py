@@ -60,21 +60,24 @@ class AxisChange:
 
 
 def axis_changes(old: Plan, new: Plan, matching: Matching) -> tuple[AxisChange, ...]:
-    """What happened to the groups of every axis; nothing without domains in the plans.
+    """What happened to the groups of every axis, by the tiers whose domains are known.
 
     Raises
     ------
     InputError
         If the plans are of machines with different tiers.
     """
-    levels = _levels(old)
-    if not matching.axes or not levels or not _levels(new):
+    tiers = [list(plan.topology.get("tiers", ())) for plan in (old, new)]
+    if not matching.axes or not all(tiers):
         return ()
-    if levels != _levels(new):
+    if tiers[0] != tiers[1]:
         raise InputError(
             "the plans cannot be compared: tiers "
-            f"{', '.join(levels)} against {', '.join(_levels(new))}"
+            f"{', '.join(tiers[0])} against {', '.join(tiers[1])}"
         )
+    ends = (tiers[0][0], tiers[0][-1])
+    known = {*ends, *(old.domains.keys() & new.domains.keys())}
+    levels = [tier for tier in tiers[0] if tier in known]
     domains = _domains(old, new, levels)
     return tuple(
         _axis_change(axis, old, new, matching, levels, domains)
@@ -109,16 +112,6 @@ def _axis_change(
             if a != b
         },
     )
-
-
-def _levels(plan: Plan) -> list[str]:
-    """Tiers whose domains the plan knows, innermost first."""
-    tiers = plan.topology.get("tiers", ())
-    return [
-        tier
-        for i, tier in enumerate(tiers)
-        if i in (0, len(tiers) - 1) or tier in plan.domains
-    ]
 
 
 def _domains(old: Plan, new: Plan, levels: list[str]) -> tuple[IntArray, IntArray]:

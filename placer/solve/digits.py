@@ -57,9 +57,7 @@ def digits_of(axes: Parallelism) -> tuple[Digit, ...] | None:
     return tuple(found)
 
 
-def _spans(
-    order: tuple[str, ...], sizes: dict[str, int]
-) -> list[tuple[str, int, int]]:
+def _spans(order: tuple[str, ...], sizes: dict[str, int]) -> list[tuple[str, int, int]]:
     """(axis, first stride, stride past its end) of every axis with more than one member."""
     spans, stride = [], 1
     for axis in order:
@@ -76,9 +74,7 @@ def _at(spans: list[tuple[str, int, int]], stride: int) -> str:
 
 def box_of(digits: tuple[Digit, ...], ranks: IntArray) -> tuple[int, ...] | None:
     """Values of each digit among ``ranks``, None when they do not form a full box."""
-    box = tuple(
-        len(np.unique(ranks // digit.stride % digit.size)) for digit in digits
-    )
+    box = tuple(len(np.unique(ranks // digit.stride % digit.size)) for digit in digits)
     return box if int(np.prod(box, dtype=np.int64)) == len(ranks) else None
 
 

@@ -177,9 +177,7 @@ def _largest_capacity(topology: Topology, capacity_of_node: IntArray) -> list[in
     return largest
 
 
-def _boxes(
-    digits: tuple[Digit, ...], base: tuple[int, ...], capacity: int
-) -> IntArray:
+def _boxes(digits: tuple[Digit, ...], base: tuple[int, ...], capacity: int) -> IntArray:
     """Boxes that hold the base box and fit the capacity; shape (boxes, digits)."""
     choices = [
         [value for value in range(low, digit.size + 1, low) if digit.size % value == 0]
@@ -244,13 +242,11 @@ def _nesting(
         units.append(int(box.prod()))
     heaviest = sorted(
         range(len(digits)),
-        key=lambda i: -max(
-            weights.get(digits[i].dense, 0), weights.get(digits[i].expert, 0)
+        key=lambda i: (
+            -max(weights.get(digits[i].dense, 0), weights.get(digits[i].expert, 0))
         ),
     )
-    factors = [
-        (i, int(level[i])) for level in levels for i in heaviest if level[i] > 1
-    ]
+    factors = [(i, int(level[i])) for level in levels for i in heaviest if level[i] > 1]
     units[-1] = units[-2] if len(units) > 1 else 1
     name = " | ".join(
         " ".join(

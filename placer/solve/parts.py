@@ -80,7 +80,7 @@ def parts_of(topology: Topology, job: Job, block: int) -> Parts:
         for axis, required in job.require.items():
             if required == tier.name:
                 for members in groups_of(job, axis):
-                    label = _join(label, members)
+                    label = join(label, members)
         rows.append(np.zeros(world, dtype=np.int64) if t == num_tiers - 1 else label)
     if num_tiers == 1:
         rows = [label]
@@ -100,7 +100,7 @@ def groups_of(job: Job, axis: str) -> Sequence[IntArray]:
     ]
 
 
-def _join(label: IntArray, members: IntArray) -> IntArray:
+def join(label: IntArray, members: IntArray) -> IntArray:
     """Labels after tying together the ranks of each row of ``members``."""
     root = np.arange(label.max() + 1)
     rows = label[members]

@@ -149,7 +149,10 @@ def without_last_rank() -> Plan:
 @pytest.mark.parametrize(
     ("plan", "wanted"),
     [
-        (changed(5, 0, 0), "1 GPU holds more than one rank: the first is GPU 0 of n000"),
+        (
+            changed(5, 0, 0),
+            "1 GPU holds more than one rank: the first is GPU 0 of n000",
+        ),
         (changed(5, 2, 2), "1 of 16 ranks uses a GPU that the node does not have"),
         (changed(5, 8, 0), "1 of 16 ranks points outside the list of nodes"),
         (changed(5, -1, 0), "1 of 16 ranks points outside the list of nodes"),
@@ -239,7 +242,8 @@ def test_each_violation_is_named(plan: Plan, wanted: str) -> None:
                     Group("mine", "send_recv", 1, 1, False, ((0, 1, 2), (3, 9))),
                 ),
             },
-            "1 of 2 mine groups leaves its block: the first is mine group 1 (ranks 3, 9)",
+            "1 of 2 mine groups leaves its block: "
+            "the first is mine group 1 (ranks 3, 9)",
         ),
     ],
 )
@@ -266,8 +270,7 @@ def test_unavailable_nodes_are_refused() -> None:
     wanted = "1 of 8 nodes is not to be used: the first is n003 (xid 79)"
     assert violations(tiny_plan(), shut, job) == [wanted]
     assert violations(Placement(np.arange(16)), shut, job) == [
-        "2 of 16 ranks have a node that must not be used: "
-        "the first is rank 6 (index 3)"
+        "2 of 16 ranks have a node that must not be used: the first is rank 6 (index 3)"
     ]
     gone = replace(topology.select(np.array([0, 1, 2, 4, 5, 6, 7])))
     gone = replace(gone, unavailable={"n003": "xid 79"})

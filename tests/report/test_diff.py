@@ -5,17 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import InputError
 from placer.job.axes import Parallelism
-from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from placer.report.diff import PlanDiff, diff
-from placer.topology.model import Topology
+from placer.report.diff import diff
 from tests.plan_cases import jobs, machines, placements, tiny, tiny_plan
 
 LEVELS = ("node", "rack", "block", "cluster")
@@ -133,9 +131,7 @@ def test_tier_changes(plans: tuple[Plan, Plan]) -> None:
         assert change.changed_domain == sum(a != b for a, b in pairs)
         assert change.entered == sum(b < a for a, b in steps)
         assert change.left == sum(b > a for a, b in steps)
-        assert change.tiers == Counter(
-            (a[0], b[0]) for a, b in pairs if a[0] != b[0]
-        )
+        assert change.tiers == Counter((a[0], b[0]) for a, b in pairs if a[0] != b[0])
 
 
 @given(two_plans())
@@ -198,7 +194,11 @@ def test_other_data_parallel_size(order: str) -> None:
     assert found.ranks_compared == 12
     assert found.moved == ()
     assert found.nodes_lost == ("n006", "n007")
-    assert {axis.axis: axis.groups for axis in found.axes} == {"tp": 6, "pp": 6, "dp": 4}
+    assert {axis.axis: axis.groups for axis in found.axes} == {
+        "tp": 6,
+        "pp": 6,
+        "dp": 4,
+    }
     assert [a.axis for a in found.axes if a.changed_domain] == []
     assert not found.is_empty
 
@@ -245,7 +245,9 @@ def test_experts_have_groups() -> None:
     """With experts, their axes are compared too."""
     topology, job = tiny()
     axes = Parallelism(tp=2, pp=2, dp=4, ep=4, etp=1)
-    plan = build_plan(topology, replace(job, parallelism=axes), Placement(np.arange(16)))
+    plan = build_plan(
+        topology, replace(job, parallelism=axes), Placement(np.arange(16))
+    )
     found = diff(plan, plan)
     sizes = {axis.axis: axis.groups for axis in found.axes}
     assert sizes == {"tp": 8, "pp": 8, "dp": 4, "ep": 4, "edp": 8}
@@ -309,11 +311,15 @@ def test_json_form() -> None:
     """The JSON form nests costs like a score and lists every moved rank."""
     order = "tp-cp-ep-pp-dp"
     old = replace(replicas(2, order), score={"crossings": {"pp": {"rack": 4}}})
-    new = replace(replicas(2, order, start=1), score={"crossings": {"pp": {"block": 4}}})
+    new = replace(
+        replicas(2, order, start=1), score={"crossings": {"pp": {"block": 4}}}
+    )
     data = diff(old, new).to_dict()
     assert (data["format"], data["version"], data["same"]) == ("placer/diff", 1, False)
     assert data["cost"] == {
-        "crossings": {"pp": {"rack": {"old": 4, "new": 0}, "block": {"old": 0, "new": 4}}}
+        "crossings": {
+            "pp": {"rack": {"old": 4, "new": 0}, "block": {"old": 0, "new": 4}}
+        }
     }
     assert data["ranks_moved"] == len(data["moved"]) == 8
     assert data["moved"][0] == {

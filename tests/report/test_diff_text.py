@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given
 
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
@@ -11,7 +10,7 @@ from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
-from tests.plan_cases import tiny, tiny_plan
+from tests.plan_cases import machine, tiny, tiny_plan
 
 OLD_SCORE = {
     "step_time_s": 1.25,
@@ -78,14 +77,21 @@ def test_other_inputs_and_nodes() -> None:
 
 def test_long_lists_are_cut() -> None:
     """Many folds and hosts are cut, and the text says how many more there are."""
-    topology, job = tiny()
-    many = replace(job, parallelism=Parallelism(dp=16))
-    old = build_plan(topology, many, Placement(np.arange(16)))
-    new = build_plan(topology, many, Placement(np.arange(16)[::-1].copy()))
-    wide = replace(old, nodes=tuple(f"{c}-{'x' * 40}" for c in "abcdefgh"))
-    text = diff_text(diff(old, replace(new, domains={})))
-    assert "DP replica 15: 1 node n007 -> n000 (1 rank)" in text
-    assert "more" not in text
-    text = diff_text(diff(old, wide))
+    topology = machine([("b0", [1] * 50)])
+    job = replace(tiny()[1], parallelism=Parallelism(dp=25), require={})
+    old = build_plan(topology, job, Placement(np.arange(25)))
+    new = build_plan(topology, job, Placement(np.arange(25) + 25))
+    names = tuple(f"{'x' * 9}{chr(97 + i)}" for i in range(25))
+    text = diff_text(diff(old, replace(new, nodes=names)))
+    assert "  DP replica 19: 1 node in r0 (1 rank)\n" in text
+    assert "  and 5 more; --format json lists every rank\n" in text
+    assert "nodes gained: 25 (xxxxxxxxxa,xxxxxxxxxb," in text
     assert "...)\n" in text
-    assert max(map(len, text.splitlines())) < 240
+
+
+def test_plans_without_domains() -> None:
+    """When a plan names no racks, moves are folded by node."""
+    old, new = tiny_plan(), replace(nodes_swapped(), domains={})
+    text = diff_text(diff(old, new))
+    assert "  DP replica 0: 1 node n001 -> n006 (2 ranks)\n" in text
+    assert "    node -> cluster" not in text

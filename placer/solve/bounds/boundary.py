@@ -2,16 +2,16 @@
 
 A set S of vertices of ``H x line`` is cut into slices S_1 .. S_L, one a position of the
 line. Inside its copy of H a slice of n vertices has at least ``floor(n)`` of boundary.
-Along the line, neighbouring slices differ in at least ``|n_i - n_j|`` vertices, each a cut
-edge. So a floor of the product follows from the floor of H by minimising over the slice
-sizes alone (the compression argument of Bollobas and Leader 1991, "Edge-isoperimetric
-inequalities in the grid", read as a lower bound):
+Along the line, neighbouring slices differ in at least ``|n_i - n_j|`` vertices, each a
+cut edge. So a floor of the product follows from the floor of H by minimising over the
+slice sizes alone (the compression argument of Bollobas and Leader 1991,
+"Edge-isoperimetric inequalities in the grid", read as a lower bound):
 
-* path of weight w: ``sum floor(n_i) + w sum |n_i - n_{i+1}|``, a dynamic programme over
+* path of weight w: ``sum floor(n_i) + w sum |n_i - n_{i+1}|``, a dynamic program over
   the positions; a price per vertex and position may be added;
 * ring: around a ring sizes rise to the largest and fall back, so
-  ``sum floor(n_i) + 2 w (max - min)`` (once w for a ring of two, which has one edge); the
-  sum does not depend on the order, so sizes may be taken to rise along the ring;
+  ``sum floor(n_i) + 2 w (max - min)`` (once w for a ring of two, which has one edge);
+  the sum does not depend on the order, so sizes may be taken to rise along the ring;
 * clique on single vertices: ``w n (L - n)``.
 
 The floors nest: every step uses only that its input is a lower bound. Shapes: B price
@@ -32,7 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Array elements a step may touch before a cheaper, weaker floor is used.
 EXACT_RING_LIMIT = 5_000_000
-PACKING_LIMIT = 300_000_000
+PACKING_LIMIT = 100_000_000
 
 
 def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray:
@@ -55,9 +55,11 @@ def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray
     for axis in product.stage:
         floor = _add_line(floor, axis, size)
     chain = product.chain
-    return _sequence_floor(
-        floor, prices, min(size, (floor.shape[1] - 1) * chain.size), chain.weight
-    )
+    if not prices.any():
+        # Without prices the sizes may be sorted: they only rise, by max - min.
+        return _line_floor(floor, chain.size, chain.weight, size)
+    size = min(size, (floor.shape[1] - 1) * chain.size)
+    return _sequence_floor(floor, prices, size, chain.weight)
 
 
 def copies_floor(replica: FloatArray, copies: Axis, size: int) -> FloatArray:
@@ -67,14 +69,19 @@ def copies_floor(replica: FloatArray, copies: Axis, size: int) -> FloatArray:
 
 def _add_line(floor: FloatArray, axis: Axis, size: int) -> FloatArray:
     """Floor of the product with a ring, a clique or, without weight, a bare line."""
-    length, largest = axis.size, floor.shape[1] - 1
+    length = axis.size
+    if axis.clique and length > 1:
+        inside = np.arange(min(size, length) + 1, dtype=np.float64)
+        return axis.weight * (inside * (length - inside))[None, :]
+    return _line_floor(floor, length, axis.weight * (2 if length > 2 else 1), size)
+
+
+def _line_floor(floor: FloatArray, length: int, spread: float, size: int) -> FloatArray:
+    """Floor of ``length`` slices that pay ``spread`` times the range of their sizes."""
+    largest = floor.shape[1] - 1
     size = min(size, largest * length)
     if length == 1:
         return floor[:, : size + 1]
-    if axis.clique:
-        inside = np.arange(size + 1, dtype=np.float64)
-        return axis.weight * (inside * (length - inside))[None, :]
-    spread = axis.weight * (2 if length > 2 else 1)
     work = len(floor) * length * largest * size
     if length <= size and work <= EXACT_RING_LIMIT:
         no_prices = np.zeros((1, length))
@@ -108,7 +115,8 @@ def _sequence_floor(
             np.minimum(reach, down - climb, out=reach)
         step = floor + prices[:, position, None] * slices
         best = _shift_rows(reach) + step[:, :, None]
-    return best.min(axis=1)
+    cheapest: FloatArray = best.min(axis=1)
+    return cheapest
 
 
 def _shift_rows(table: FloatArray) -> FloatArray:
@@ -126,8 +134,9 @@ def _long_ring_floor(
 ) -> FloatArray:
     """Floor of a ring so long that the number of slices hardly binds.
 
-    Either some slice is empty, then the set pays ``spread`` times its largest slice and is
-    a packing of slices; or none is, and it pays at least the convex hull of the slices.
+    Either some slice is empty, then the set pays ``spread`` times its largest slice and
+    is a packing of slices; or none is, and it pays at least the convex hull of the
+    slices.
     """
     largest = min(floor.shape[1] - 1, size)
     floor = floor[:, : largest + 1]
@@ -152,11 +161,11 @@ def _packing_floor(
     best = packed.copy()
     for n in range(1, floor.shape[1]):
         rows = size // n + 1
-        grid = np.full((batch, rows * n), np.inf)
-        grid[:, : size + 1] = packed
-        grid = grid.reshape(batch, rows, n)
+        padded = np.full((batch, rows * n), np.inf)
+        padded[:, : size + 1] = packed
         paid = (np.arange(rows) * floor[:, n, None])[:, :, None]
-        grid = np.minimum.accumulate(grid - paid, axis=1) + paid
+        refund = padded.reshape(batch, rows, n) - paid
+        grid = np.minimum.accumulate(refund, axis=1) + paid
         packed = grid.reshape(batch, -1)[:, : size + 1]
         np.minimum(best, packed + spread * n, out=best)
     return best, packed
@@ -181,14 +190,15 @@ def _rate_floor(
 
 
 def _hull_at(values: FloatArray, at: FloatArray) -> FloatArray:
-    """Lower convex hull of the points (1, values[0]), (2, values[1]) .. read at ``at``."""
+    """Lower convex hull of the points (x + 1, values[x]), read at ``at``."""
     hull: list[int] = []
     for x in range(len(values)):
         while len(hull) > 1 and _above(values, hull[-2], hull[-1], x):
             hull.pop()
         hull.append(x)
     corners = np.array(hull)
-    return np.interp(at, corners + 1.0, values[corners])
+    read: FloatArray = np.interp(at, corners + 1.0, values[corners])
+    return read
 
 
 def _above(values: FloatArray, left: int, middle: int, right: int) -> bool:

@@ -1,27 +1,28 @@
 """A lower bound on the hop cost of any placement, from the least cut of every tier.
 
-The hop cost of a placement is ``d_0 W + sum_t (d_{t+1} - d_t) cut_t``: every edge pays the
-innermost distance, and once more the rise of the distance at each tier whose domains
-separate its ends. W is the total weight, ``cut_t`` the weight between different domains of
-tier t. Distances that fall outwards are first lowered to the least distance from there on,
-which lowers the cost of every placement, so all rises are at least 0.
+The hop cost of a placement is ``d_0 W + sum_t (d_{t+1} - d_t) cut_t``: every edge pays
+the innermost distance, and once more the rise of the distance at each tier whose
+domains separate its ends. W is the total weight, ``cut_t`` the weight between different
+domains of tier t. Distances that fall outwards are first lowered to the least distance
+from there on, which lowers the cost of every placement, so all rises are at least 0.
 
 Every tier's cut is bounded alone. It is half the sum of the boundaries of the rank sets
 that its domains hold:
 
-1. `boundary` gives the least boundary ``floor(s)`` of any s ranks of a product graph, and
-   `products` writes the job's graph as a sum of such products;
+1. `boundary` gives the least boundary ``floor(s)`` of any s ranks of a product graph,
+   and `products` writes the job's graph as a sum of such products;
 2. `sizes` minimises the sum of ``floor`` over domains of given capacities that together
    hold all ranks;
-3. before both, a price may be put on every rank of each pipeline stage. What all domains
-   pay in prices is a constant, ranks of a stage x price, and is taken back. A price on the
-   chain's ends makes up for sets that all would like to sit there; prices on all stages
-   make up for segments of pipelines that do not add up to whole ones. Any prices give a
-   bound (Lagrange); ends are tried at 0, 1/4, 1/2, 3/4, 1 times the chain's weight, then
-   prices that mirror each other from both ends are improved by ascent.
+3. before both, a price may be put on every rank of each pipeline stage. What all
+   domains pay in prices is a constant, ranks of a stage x price, and is taken back. A
+   price on the chain's ends makes up for sets that all would like to sit there; prices
+   on all stages make up for segments of pipelines that do not add up to whole ones. Any
+   prices give a bound (Lagrange); ends are tried at 0, 1/4, 1/2, 3/4, 1 times the
+   chain's weight, then prices that mirror each other from both ends are improved by
+   ascent.
 
-Cuts are multiples of the greatest common divisor of the weights, so bounds are rounded up
-to one, after allowing for rounding errors.
+Cuts are multiples of the greatest common divisor of the weights, so bounds are rounded
+up to one, after allowing for rounding errors.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 ARGUMENT = (
-    "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a knapsack "
-    "over the domains' capacities, prices on pipeline stages"
+    "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a "
+    "knapsack over the domains' capacities, prices on pipeline stages"
 )
 
 

@@ -1,8 +1,9 @@
 """The job's hop-cost graph as products of rings, chains and cliques.
 
 Dense ranks are the product of axes tp x cp x pp x dp, expert ranks that of
-ep x etp x pp x edp over the same ranks. Each product is cut the same way: a *stage* (what
-one pipeline stage of one replica holds), a *chain* of stages, and *copies* of the chain.
+ep x etp x pp x edp over the same ranks. Each product is cut the same way: a *stage*
+(what one pipeline stage of one replica holds), a *chain* of stages, and *copies* of the
+chain.
 """
 
 from __future__ import annotations
@@ -108,11 +109,15 @@ def _product(job: Job, names: tuple[str, str, str, str]) -> Product:
 
 
 def _is_product(parallelism: Parallelism) -> bool:
-    """Whether expert coordinates and the stage name every rank once."""
+    """Whether expert coordinates name every rank once, with alike ``edp`` rings."""
+    at = parallelism.coordinates
     key = np.zeros(parallelism.world_size, dtype=np.int64)
     for name in EXPERT:
-        key = key * parallelism.size(name) + parallelism.coordinates[name]
-    return len(np.unique(key)) == parallelism.world_size
+        key = key * parallelism.size(name) + at[name]
+    if len(np.unique(key)) < parallelism.world_size:
+        return False
+    along = at["edp"][parallelism.ranks_of_group["edp"]]
+    return bool((along == along[0]).all())
 
 
 def _same_chains(parallelism: Parallelism) -> bool:

@@ -1,15 +1,16 @@
 """How many ranks each domain should hold, at the least total floor.
 
 ``minimise sum_i floor(s_i)`` subject to ``sum_i s_i = world`` and
-``low_i <= s_i <= capacity_i`` over the domains of a tier. Two steps bound it from below:
+``low_i <= s_i <= capacity_i`` over the domains of a tier. Two steps bound it from
+below:
 
-1. Lagrange: for a price ``p`` a rank, ``sum_i min_s (floor(s) - p s) + p world``, at its
-   best price (Everett 1963);
+1. Lagrange: for a price ``p`` a rank, ``sum_i min_s (floor(s) - p s) + p world``, at
+   its best price (Everett 1963);
 2. Gomory's group relaxation of what is left: with the reduced cost of every other size
-   at hand, the cheapest combination of changes of size whose sum makes up the difference
-   to ``world``, each change as often as one likes. In a suitable order the partial sums of
-   the changes stay within one step of the way, so a shortest path over a short line of
-   integers finds it.
+   at hand, the cheapest combination of changes of size whose sum makes up the
+   difference to ``world``, each change as often as one likes. In a suitable order the
+   partial sums of the changes stay within one step of the way, so a shortest path over
+   a short line of integers finds it.
 """
 
 from __future__ import annotations
@@ -140,7 +141,12 @@ def _choose(floor: FloatArray, classes: list[SizeClass], price: float) -> _Choic
     counts = np.array([domains.count for domains in classes])
     low, high = np.array(smallest), np.array(largest)
     return _Choice(
-        price, float(counts @ floor[low]), low, high, int(counts @ low), int(counts @ high)
+        price,
+        float(counts @ floor[low]),
+        low,
+        high,
+        int(counts @ low),
+        int(counts @ high),
     )
 
 
@@ -183,7 +189,7 @@ def _bases(
 
 
 def _shortest_walk(step_cost: FloatArray, target: int) -> float:
-    """Cheapest sum of steps from 0 to ``target`` (Dijkstra on a short line of integers).
+    """Cheapest sum of steps from 0 to ``target``; Dijkstra on a line of integers.
 
     Parameters
     ----------

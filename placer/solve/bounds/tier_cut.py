@@ -25,7 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 PRICE_GRIDS = (40, 5)
 ASCENT_ROUNDS = 60
-# Array elements one evaluation of the ascent may touch.
+# Array elements one evaluation may touch: of all end charges, of the ascent.
+CHARGE_WORK = 1_000_000_000
 ASCENT_WORK = 15_000_000
 ROUNDING = 1e-9
 
@@ -54,14 +55,15 @@ class TierCut:
 
     def charge_ends(self) -> None:
         """Raise ``value`` by the bounds with a price on the ends of the chain."""
-        charges = np.array(END_CHARGES if self.has_chain else END_CHARGES[:1])
+        priced = self.has_chain and self._work(len(END_CHARGES)) <= CHARGE_WORK
+        charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
         prices = np.zeros((len(charges), self.stages))
         prices[:, 0] = prices[:, -1] = charges * self.chain_weight
         for split in self.splits:
             self._keep_best(split, prices)
 
     def ascend(self) -> None:
-        """Raise ``value`` by improving the prices of all stages from the best so far."""
+        """Raise ``value`` by improving the prices of all stages."""
         half = (self.stages + 1) // 2
         if not self.has_chain or half < 2 or self._work(half) > ASCENT_WORK:
             return
@@ -110,7 +112,8 @@ class TierCut:
             cheapest_sizes(row, self.classes, self.world, refine=refine)
             for row in floor
         ]
-        return (np.array(totals) - constant) / 2
+        values: FloatArray = (np.array(totals) - constant) / 2
+        return values
 
     def _work(self, batch: int) -> int:
         """Array elements one evaluation of ``batch`` price vectors touches, about."""

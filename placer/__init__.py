@@ -1,0 +1,77 @@
+"""Puts every rank of a distributed training job on the right GPU.
+
+Public names load with their first use, so that importing the package is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from placer.errors import (
+    CheckError,
+    EmitError,
+    InfeasibleError,
+    InputError,
+    OutputError,
+    PlacerError,
+    Problem,
+)
+
+if TYPE_CHECKING:
+    from placer.api import Result, place, score
+    from placer.emit import emit
+    from placer.job.read import read_job
+    from placer.placement.check import check
+    from placer.placement.plan_file import read_plan, write_plan
+    from placer.report.diff import diff
+    from placer.topology.read import read_topology
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CheckError",
+    "EmitError",
+    "InfeasibleError",
+    "InputError",
+    "OutputError",
+    "PlacerError",
+    "Problem",
+    "Result",
+    "__version__",
+    "check",
+    "diff",
+    "emit",
+    "place",
+    "read_job",
+    "read_plan",
+    "read_topology",
+    "score",
+    "write_plan",
+]
+
+_HOME = {
+    "Result": "placer.api",
+    "check": "placer.placement.check",
+    "diff": "placer.report.diff",
+    "place": "placer.api",
+    "read_job": "placer.job.read",
+    "read_plan": "placer.placement.plan_file",
+    "read_topology": "placer.topology.read",
+    "score": "placer.api",
+    "write_plan": "placer.placement.plan_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public name ``name``, from the module it lives in."""
+    if name == "emit":
+        # A package that answers calls: importing it binds the name.
+        return import_module("placer.emit")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

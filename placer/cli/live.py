@@ -1,0 +1,39 @@
+"""A bar of the time spent, for terminals."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn, Task, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
+
+
+class _TimeColumn(ProgressColumn):
+    """How much of the time limit is spent."""
+
+    def render(self, task: Task) -> ProgressBar:
+        return ProgressBar(total=task.total, completed=task.elapsed or 0.0, width=40)
+
+
+class LiveBar:
+    """A bar under the printed lines; it vanishes when closed.
+
+    Parameters
+    ----------
+    time_limit : float, s
+    """
+
+    def __init__(self, time_limit: float) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            _TimeColumn(), TimeElapsedColumn(), console=console, transient=True
+        )
+        self._progress.add_task("", total=time_limit)
+        self._progress.start()
+
+    def print(self, line: str) -> None:
+        """Print ``line`` above the bar, as it is."""
+        self._progress.console.print(line, markup=False, highlight=False, emoji=False)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._progress.stop()

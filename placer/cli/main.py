@@ -1,0 +1,155 @@
+"""The ``placer`` command: finds the command asked for and turns errors to exit codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from placer import __version__
+from placer.errors import (
+    CheckError,
+    InfeasibleError,
+    InputError,
+    OutputError,
+    PlacerError,
+)
+
+# One module a command, imported when the command is asked for.
+COMMANDS = ("place", "score", "diff", "check", "emit", "topo", "jobs")
+
+INTERRUPTED = 130
+OUTPUT_FAILED = 4
+BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
+INTERNAL = 70
+
+_DEBUG = "placer.debug"
+
+
+def _exit_code(error: PlacerError) -> int:
+    if isinstance(error, CheckError):
+        return 1
+    if isinstance(error, InfeasibleError):
+        return 3
+    return OUTPUT_FAILED if isinstance(error, OutputError) else 2
+
+
+def _set_debug(context: click.Context, _parameter: click.Parameter, on: bool) -> None:
+    if on:
+        context.meta[_DEBUG] = True
+
+
+_DEBUG_OPTION = click.Option(
+    ["--debug"],
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_set_debug,
+    help="Show the traceback of an error.",
+)
+
+
+class Commands(click.Group):
+    """The group of all commands, loaded one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, most used first."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None when there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"placer.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        if _DEBUG_OPTION not in command.params:
+            command.params.append(_DEBUG_OPTION)
+        return command
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as the program ``placer``, however it was started."""
+        try:
+            return super().main(*args, **{"prog_name": "placer"} | kwargs)
+        except OSError as error:  # help or a message could not be printed
+            _drop_output()
+            raise SystemExit(OUTPUT_FAILED) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; whatever goes wrong becomes a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except PlacerError as error:
+            _leave(ctx, _message(error), _exit_code(error))
+        except KeyboardInterrupt:
+            _leave(ctx, "", INTERRUPTED)
+        except OSError as error:
+            # Files are read and written elsewhere, so this is standard output.
+            _drop_output()
+            if error.errno == errno.EPIPE:
+                ctx.exit(BROKEN_PIPE)
+            if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):
+                _leave(ctx, f"error: standard output: {error.strerror}", OUTPUT_FAILED)
+            _leave_internal(ctx, error)
+        except Exception as error:
+            _leave_internal(ctx, error)
+
+
+def _message(error: PlacerError) -> str:
+    """Text of an error; what names no file is marked as an error or as infeasible."""
+    if isinstance(error, InfeasibleError):
+        return f"infeasible: {error}"
+    if not isinstance(error, InputError):
+        return f"error: {error}"
+    return "\n".join(
+        str(problem) if problem.source else f"error: {problem}"
+        for problem in error.problems
+    )
+
+
+def _leave_internal(ctx: click.Context, error: Exception) -> NoReturn:
+    hint = "run again with --debug to see the traceback"
+    text = f"internal error: {type(error).__name__}: {error}"
+    _leave(ctx, f"{_visible(text, newline=False)}\n  hint: {hint}", INTERNAL)
+
+
+def _leave(ctx: click.Context, message: str, code: int) -> NoReturn:
+    """Print ``message`` to stderr, with --debug the traceback first, and exit."""
+    if ctx.meta.get(_DEBUG):
+        click.echo(traceback.format_exc(), err=True, nl=False)
+    if message:
+        click.echo(_visible(message), err=True)
+    ctx.exit(code)
+
+
+def _visible(text: str, newline: bool = True) -> str:
+    """``text`` without what could move a terminal's cursor or colour it."""
+    return "".join(
+        c if c.isprintable() or (newline and c == "\n") else "\N{REPLACEMENT CHARACTER}"
+        for c in text
+    )
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, so that leaving raises nothing more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):
+        sys.stdout = None  # type: ignore[assignment]
+
+
+main: Callable[..., Any] = Commands(
+    name="placer",
+    params=[_DEBUG_OPTION],
+    help="Put every rank of a distributed training job on the right GPU.",
+    epilog='Example: placer place -t "rack:4 node:9 gpu:8" -j quickstart',
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
+)
+main = click.version_option(__version__, prog_name="placer")(main)

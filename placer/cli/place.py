@@ -1,0 +1,185 @@
+"""``placer place``: the best placement of a job on a machine."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placer.cli.options import (
+    Rule,
+    Seconds,
+    Share,
+    format_option,
+    hosts_option,
+    job_option,
+    output_option,
+    quiet_option,
+    seed_option,
+    topology_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.api import Result
+    from placer.cli.interrupt import Interruptible
+    from placer.cli.progress import ProgressLines
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+
+@click.command()
+@topology_option
+@job_option
+@hosts_option
+@click.option("--exclude", metavar="H", help="Hosts not to use, as a list or @FILE.")
+@click.option(
+    "--objective",
+    type=click.Choice(["time", "hop-cost"]),
+    help="What to minimise. Default: time, or hop cost for a job that only has weights.",
+)
+@click.option(
+    "--require",
+    type=Rule(),
+    multiple=True,
+    help="Hard rule beside the job's: tp=rack. May be given again.",
+)
+@click.option(
+    "--gap", type=Share(), help="Exit with 1 unless the gap is proved this small: 1%."
+)
+@seed_option
+@click.option(
+    "--time-limit",
+    type=Seconds(),
+    default="60",
+    show_default=True,
+    help="When to stop the search: 90, 90s.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    help="Threads at most; the plan does not depend on it.",
+)
+@output_option("Write the plan here; - is stdout, then without a summary.")
+@format_option("text", "json")
+@quiet_option("No progress and notes; with -o PATH no summary either.")
+@click.option("-v", "--verbose", is_flag=True, help="Progress from the start.")
+@click.pass_context
+def place(context: click.Context, **options: Any) -> None:
+    """Put every rank of job J on a GPU of machine T.
+
+    Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
+    plan so far is checked and written.
+    """
+    from placer.cli.interrupt import Interruptible
+    from placer.topology.read import read_topology
+
+    _check_output(options["output"])
+    machine = read_topology(options["topology"])
+    if not options["quiet"]:
+        _note_assumptions(machine)
+    with Interruptible["Result"]() as interruptible:
+        result = _search(machine, options, interruptible)
+        _write(result, options)
+        if interruptible.exit_code:
+            click.echo("interrupted: this is the best plan so far", err=True)
+    if interruptible.exit_code:
+        context.exit(interruptible.exit_code)
+    gap = options["gap"]
+    if gap is not None and result.bound["gap"] > gap:
+        found = f"{result.bound['gap']:.3%}"
+        click.echo(f"gap not met: {found} proved, {gap:.3%} asked for", err=True)
+        context.exit(1)
+
+
+def _check_output(output: str | None) -> None:
+    """Refuse a path that cannot be written before the search, not after it."""
+    from placer.errors import OutputError
+
+    if output in (None, "-"):
+        return
+    path = Path(output)
+    if path.is_dir():
+        raise OutputError(f"{output}: cannot be written: it is a folder")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise OutputError(f"{output}: cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK) and not path.exists():
+        raise OutputError(f"{output}: cannot be written: Permission denied")
+
+
+def _note_assumptions(machine: Topology) -> None:
+    for source in machine.sources:
+        if source.startswith("synthetic: assumed"):
+            click.echo(f"note: {source}", err=True)
+
+
+def _search(
+    machine: Topology, options: dict[str, Any], interruptible: Interruptible[Result]
+) -> Result:
+    from placer.api import place
+    from placer.job.read import read_job
+    from placer.topology.allocation import parse_hosts
+
+    job = read_job(options["job"])
+    hosts, exclude = (
+        None if options[key] is None else parse_hosts(options[key])
+        for key in ("hosts", "exclude")
+    )
+    with _progress(options) as progress:
+
+        def work(stop: Callable[[], bool]) -> Result:
+            return place(
+                machine,
+                job,
+                hosts=hosts,
+                exclude=exclude or (),
+                objective=options["objective"],
+                require=_rules(options["require"]),
+                time_limit=options["time_limit"],
+                seed=options["seed"],
+                workers=options["workers"],
+                progress=progress,
+                stop=stop,
+            )
+
+        return interruptible.run(work)
+
+
+def _rules(rules: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    found = dict(rules)
+    if len(found) < len(set(rules)):
+        raise click.BadParameter("an axis has two rules", param_hint="--require")
+    return found
+
+
+def _progress(
+    options: dict[str, Any],
+) -> ProgressLines | nullcontext[None]:
+    from placer.cli.progress import QUIET_S, ProgressLines
+
+    if options["quiet"]:
+        return nullcontext()
+    delay_s = 0.0 if options["verbose"] else QUIET_S
+    return ProgressLines(options["time_limit"], delay_s)
+
+
+def _write(result: Result, options: dict[str, Any]) -> None:
+    """The plan to its file, and what the user asked to see to stdout."""
+    from placer.files import write_text
+    from placer.placement.plan_encode import encode_plan
+
+    output = options["output"]
+    plan: Plan = result.plan
+    to_file = output not in (None, "-")
+    text = encode_plan(plan)
+    if to_file:
+        write_text(output, text)
+    if output == "-" or options["format_name"] == "json":
+        write_text("-", text)
+    elif not (to_file and options["quiet"]):
+        write_text("-", result.summary() + "\n")

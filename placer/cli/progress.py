@@ -1,0 +1,91 @@
+"""Progress of a search on stderr: a line a better placement, and a bar on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from placer.cli.live import LiveBar
+    from placer.solve.solution import Incumbent
+
+# A search that ends within this time says nothing.
+QUIET_S = 1.0
+
+_HEAD = f"  {'time':>8}  {'value':>16}  {'lower bound':>16}  {'gap':>8}  phase"
+
+
+class ProgressLines:
+    """Told of every better placement, prints it once the search has run for a second.
+
+    Parameters
+    ----------
+    time_limit : float, s
+        Full length of the bar.
+    delay_s : float, s
+        How long to stay silent; the best placement until then is shown afterwards.
+    """
+
+    def __init__(self, time_limit: float, delay_s: float = QUIET_S) -> None:
+        self._time_limit = time_limit
+        self._lock = threading.Lock()
+        self._is_open = False
+        self._last: Incumbent | None = None
+        self._bar: LiveBar | None = None
+        self._timer = threading.Timer(delay_s, self._open)
+        self._timer.daemon = True
+
+    def __enter__(self) -> ProgressLines:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._is_open = False
+            if self._bar is not None:
+                self._bar.close()
+
+    def __call__(self, incumbent: Incumbent) -> None:
+        """Show ``incumbent``, or keep it while it is too early."""
+        with self._lock:
+            self._last = incumbent
+            if self._is_open:
+                self._print(_line(incumbent))
+
+    def _open(self) -> None:
+        with self._lock:
+            if sys.stderr.isatty():
+                from placer.cli.live import LiveBar
+
+                self._bar = LiveBar(self._time_limit)
+            self._is_open = True
+            self._print(_HEAD)
+            if self._last is not None:
+                self._print(_line(self._last))
+
+    def _print(self, line: str) -> None:
+        if self._bar is None:
+            click.echo(line, err=True)
+        else:
+            self._bar.print(line)
+
+
+def _line(incumbent: Incumbent) -> str:
+    """One line, ``*`` for a new best."""
+    value, bound = incumbent.value, incumbent.lower_bound
+    gap = f"{(value - bound) / value:8.3%}" if bound > 0 else f"{'-':>8}"
+    lower = f"{bound:16,.9g}" if bound > 0 else f"{'-':>16}"
+    return (
+        f"* {incumbent.elapsed_s:7.1f}s  {value:16,.9g}  {lower}  {gap}  "
+        f"{incumbent.phase}"
+    )

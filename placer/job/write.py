@@ -1,0 +1,60 @@
+"""A job back in its file form, everything written out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+
+_SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
+
+
+def to_document(job: Job) -> dict[str, Any]:
+    """The job as a job file, ready for JSON, with every default written out.
+
+    Reading it back gives the same job, with the same digest.
+    """
+    axes = job.parallelism
+    document: dict[str, Any] = {
+        "format": "placer/job",
+        "version": 1,
+        "name": job.name,
+        "description": job.description,
+        "sources": list(job.sources),
+        "parallelism": {axis: axes.size(axis) for axis in _SIZES}
+        | {"order": "-".join(axes.order)},
+        "model": None if job.model is None else asdict(job.model),
+        "sequence": job.sequence,
+        "micro_batch": job.micro_batch,
+        "micro_batches": job.micro_batches,
+        "bytes": asdict(job.bytes),
+        "data_parallel": _given(asdict(job.data_parallel)),
+        "overlap": asdict(job.overlap),
+        "compute": _given(asdict(job.compute)),
+        "require": dict(job.require),
+        "launcher": {"ranks": job.launcher},
+        "groups": [
+            {
+                "name": group.name,
+                "collective": group.collective,
+                "bytes": group.size_bytes,
+                "per_step": group.per_step,
+                "overlap": group.overlap,
+                "ranks": [list(ranks) for ranks in group.ranks],
+            }
+            for group in job.groups
+        ],
+        "weights": dict(job.weights),
+    }
+    return {key: value for key, value in document.items() if value not in (None, "")}
+
+
+def _given(section: dict[str, Any]) -> dict[str, Any]:
+    """The section without the keys whose 0 means that nothing was said."""
+    return {
+        key: value
+        for key, value in section.items()
+        if isinstance(value, bool | str) or value
+    }

@@ -1,0 +1,57 @@
+"""Hard rules of a job on one machine: those of its file and those asked for besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.document import closest
+from placer.errors import InputError, Problem
+from placer.job.axes import AXES, EXPERT_AXES
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+
+def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) -> Job:
+    """The job with its own rules and the ``added`` ones (axis or group -> tier).
+
+    Where both name an axis the stricter rule holds. The digest stays that of the job's
+    file: whatever is placed under more rules is a plan for that job.
+
+    Raises
+    ------
+    InputError
+        If a rule names no axis or group of the job, or no tier of the machine.
+    """
+    axes = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
+    tiers = [tier.name for tier in topology.tiers]
+    rules = [*job.require.items(), *added.items()]
+    problems = [
+        _unknown(f"require.{axis}", f'there is no axis or group "{axis}"', axis, axes)
+        for axis in added
+        if axis not in axes
+    ]
+    problems += [
+        _unknown(
+            f"require.{axis}",
+            f'the topology {topology.name} has no tier "{tier}"',
+            tier,
+            tiers,
+        )
+        for axis, tier in rules
+        if tier not in tiers
+    ]
+    if problems:
+        raise InputError(problems)
+    strictest: dict[str, str] = {}
+    for axis, tier in rules:
+        strictest[axis] = min(tier, strictest.get(axis, tier), key=tiers.index)
+    return replace(job, require=strictest)
+
+
+def _unknown(key: str, message: str, name: str, known: tuple[str, ...] | list[str]) -> Problem:
+    hint = closest(name, known) or f"known: {', '.join(known)}"
+    return Problem(message, key=key, hint=hint)

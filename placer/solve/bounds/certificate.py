@@ -1,0 +1,25 @@
+"""The lower bound of an objective, whatever the placement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.solve.bounds.cut import cut_bound
+from placer.solve.bounds.time import time_bound
+from placer.solve.objective import TimeObjective
+from placer.solve.parts import parts_of
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.objective import Objective
+    from placer.topology.model import Topology
+
+
+def lower_bound(topology: Topology, job: Job, goal: Objective) -> tuple[float, str]:
+    """(bound, what it rests on) for every placement that meets the requirements."""
+    if isinstance(goal, TimeObjective):
+        parts = parts_of(topology, job, 1)
+        found = time_bound(goal.model, parts, topology.gpus_of_node)
+        return found.value, found.argument
+    bound = cut_bound(topology, job)
+    return bound.value, bound.argument

@@ -1,0 +1,149 @@
+"""The best network imaginable: what each operation takes at the least.
+
+Everything here holds for *every* placement that obeys the given parts: `Parts` say which
+ranks share a domain of each tier (because a requirement says so, or because the case at hand
+supposes it). Rates are the best of the tiers an operation must use, latencies the lowest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.exchange import ExchangeCost
+from placer.cost.fabric import Fabric
+from placer.cost.links import LinkLoad
+from placer.cost.rings import RingCost
+from placer.solve.parts import parent_of_domain
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+NO_LOAD = LinkLoad([], [])
+
+
+@dataclass(frozen=True, eq=False)
+class IdealNetwork:
+    """Lower bounds on the cost of every operation.
+
+    Attributes
+    ----------
+    fabric : Fabric
+    label : ndarray, shape (T, R)
+        Part of each rank at each tier; a part lies in one domain of its tier.
+    capacity_of_node : ndarray, shape (N,)
+        Most ranks that each node may hold.
+    """
+
+    fabric: Fabric
+    label: IntArray
+    capacity_of_node: IntArray
+
+    def ring(self, members: IntArray, size_bytes: float) -> RingCost:
+        """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
+        num_groups, num_members = members.shape
+        spread = self._fewest_domains(members)
+        edge_bytes = (num_members - 1) / num_members * size_bytes
+        domains = spread[self.fabric.scale_up_tier + 1]
+        # Some hop leaves the widest domain that cannot hold the group.
+        used = int(np.flatnonzero(spread > 1).max(initial=0))
+        rate = float(self.fabric.bandwidth[used:].max())
+        if domains > 1:
+            rate *= max(num_members // domains, 1)
+        bandwidth_s = edge_bytes / rate if num_members > 1 else 0.0
+        latency_s = self._ring_latency(num_members, spread)
+        seconds = np.full(num_groups, bandwidth_s + latency_s)
+        return RingCost(
+            seconds, np.full(num_groups, bandwidth_s), self._no_bytes(), NO_LOAD
+        )
+
+    def all_to_all(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """Least cost of an all-to-all of each row, all rows alike."""
+        num_groups, num_members = members.shape
+        spread = self._fewest_domains(members)
+        # The smallest domain holds at most an even share: its members send the most.
+        inside = num_members // int(spread[self.fabric.scale_up_tier + 1])
+        share = size_bytes / num_members
+        seconds = (num_members - 1) * float(self.fabric.latency.min())
+        if inside < num_members:
+            seconds += share * (num_members - inside) / self._fastest_outside
+        else:
+            seconds += share * (num_members - 1) / float(self.fabric.bandwidth.max())
+        return ExchangeCost(np.full(num_groups, seconds), self._no_bytes(), NO_LOAD)
+
+    def send(
+        self, senders: IntArray, receivers: IntArray, size_bytes: float
+    ) -> ExchangeCost:
+        """Least cost of a message between different ranks."""
+        del receivers
+        nearest = size_bytes / self.fabric.bandwidth + self.fabric.latency
+        seconds = np.full(senders.shape, nearest.min())
+        return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def message_across(self, size_bytes: float) -> float:
+        """Least seconds of a message that leaves its scale-up domain."""
+        outer = slice(self.fabric.scale_up_tier + 1, None)
+        times = size_bytes / self.fabric.bandwidth[outer] + self.fabric.latency[outer]
+        return float(times.min())
+
+    @property
+    def _fastest_outside(self) -> float:
+        return float(self.fabric.bandwidth[self.fabric.scale_up_tier + 1 :].max())
+
+    def _ring_latency(self, num_members: int, spread: IntArray) -> float:
+        """Least latency of the n-1 steps of a ring over the fewest domains of each tier.
+
+        A ring over ``D`` domains of a tier leaves them ``D`` times; at each wider tier fewer
+        hops need to go so far.
+        """
+        if num_members == 1:
+            return 0.0
+        latency = self.fabric.latency
+        first_outer = self.fabric.scale_up_tier + 1
+        inner, outer = latency[:first_outer], latency[first_outer:]
+        domains = int(spread[first_outer])
+        cheapest = float(inner.min(initial=np.inf))
+        if domains == 1 or (domains < num_members and cheapest > outer.min()):
+            return float((num_members - 1) * latency.min())
+        leaving = np.where(spread > 1, spread, 0)[first_outer:-1]
+        rising = np.minimum.accumulate(outer[::-1])[::-1]
+        outer_sum = float(leaving @ np.diff(rising, prepend=0.0))
+        inner_sum = (num_members - domains) * cheapest if domains < num_members else 0.0
+        return (domains - 1) / domains * outer_sum + inner_sum
+
+    def _fewest_domains(self, members: IntArray) -> IntArray:
+        """Fewest domains that hold a row of ``members``; entry 0 is single GPUs, entry
+        ``t + 1`` domains of tier ``t``; shape (T + 1,)."""
+        num_members = members.shape[1]
+        fewest = [num_members]
+        for t, capacity in enumerate(self._capacities):
+            most = self._most_in_part(t, members) * (capacity // self._part_size(t))
+            filled = np.cumsum(np.sort(most)[::-1])
+            fewest.append(int(np.searchsorted(filled, num_members)) + 1)
+        return np.array(fewest)
+
+    def _most_in_part(self, tier: int, members: IntArray) -> int:
+        """Most members of one row in one part of a tier."""
+        label = self.label[tier]
+        row = np.arange(len(members))[:, None]
+        key = row * (int(label.max()) + 1) + label[members]
+        return int(np.unique(key, return_counts=True)[1].max())
+
+    def _part_size(self, tier: int) -> int:
+        return int(np.unique(self.label[tier], return_counts=True)[1].min())
+
+    @cached_property
+    def _capacities(self) -> list[IntArray]:
+        """Most ranks of each domain, one array a tier."""
+        inside = [self.capacity_of_node]
+        topology = self.fabric.topology
+        for t in range(1, len(topology.tiers)):
+            below = np.bincount(parent_of_domain(topology, t), inside[-1])
+            inside.append(below.astype(np.int64))
+        return inside
+
+    def _no_bytes(self) -> FloatArray:
+        return np.zeros(self.fabric.num_tiers)

@@ -1,0 +1,179 @@
+"""Whether the hard requirements can hold at all, and if not, what would help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import InfeasibleError
+from placer.solve.packing import packs
+from placer.solve.parts import (
+    Parts,
+    node_capacity,
+    parent_of_domain,
+    parts_of,
+    whole_parts,
+)
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+
+def launch_blocks(topology: Topology, job: Job) -> list[int]:
+    """Ranks a node may hold, best first: the block sizes a launch may use.
+
+    A free launch places single ranks. A node-contiguous one gives every node the same
+    number of consecutive ranks (torchrun's ``--nproc-per-node``): any divisor of the world
+    for which enough nodes are large enough, whole nodes first.
+    """
+    if job.launcher == "free":
+        return [1]
+    gpus = topology.gpus_of_node
+    return [
+        block
+        for block in range(int(gpus.max()), 0, -1)
+        if job.world_size % block == 0
+        and int((gpus >= block).sum()) * block >= job.world_size
+    ]
+
+
+def fits(topology: Topology, parts: Parts) -> bool:
+    """Whether the parts can be packed into the domains."""
+    capacity = node_capacity(topology, parts.block)
+    sizes = parts.uniform_sizes()
+    if sizes is None:
+        return packs(topology, parts, capacity)
+    takes = whole_parts(topology, capacity, sizes)
+    return int(takes[-1].sum()) >= parts.label.shape[1]
+
+
+def feasible_parts(topology: Topology, job: Job) -> list[Parts]:
+    """The parts of every launch block that can be packed, best first; may be empty."""
+    found = []
+    for block in launch_blocks(topology, job):
+        parts = parts_of(topology, job, block)
+        if fits(topology, parts):
+            found.append(parts)
+    return found
+
+
+def infeasible(topology: Topology, job: Job) -> InfeasibleError:
+    """The error that says which requirement cannot hold, by how much, and what would fit."""
+    if job.world_size > topology.num_gpus:
+        return InfeasibleError(
+            f"the job needs {job.world_size:,} GPUs, the machine "
+            f'"{topology.name}" has {topology.num_gpus:,} usable '
+            f"({_left_out(topology)})"
+            f"\n  hint: {_smaller_job(topology, job)}"
+        )
+    lines = _counts(topology, job)
+    relaxed = smallest_relaxation(topology, job)
+    if relaxed is None:
+        hint = "no relaxation of the required tiers fits; use fewer ranks or more nodes"
+    elif relaxed.require == job.require:
+        hint = "use launcher: {ranks: free}; then it fits"
+    else:
+        changes = [
+            f"{axis}={relaxed.require[axis]} instead of {axis}={tier}"
+            for axis, tier in job.require.items()
+            if relaxed.require[axis] != tier
+        ]
+        hint = f"it fits with {' and '.join(changes)}"
+    return InfeasibleError("\n".join([*lines, f"  hint: {hint}"]))
+
+
+def smallest_relaxation(topology: Topology, job: Job) -> Job | None:
+    """The job with the fewest tiers given up so that it fits, None when none does."""
+    tiers = [tier.name for tier in topology.tiers]
+    axes = list(job.require)
+    levels = [range(tiers.index(job.require[axis]), len(tiers)) for axis in axes]
+    choices = sorted(product(*levels), key=lambda choice: (sum(choice), choice))
+    for choice in choices:
+        require = {axis: tiers[t] for axis, t in zip(axes, choice, strict=True)}
+        candidate = replace(job, require=require)
+        if feasible_parts(topology, candidate):
+            return candidate
+    if job.launcher != "free":
+        free = replace(job, launcher="free")
+        return free if feasible_parts(topology, free) else None
+    return None
+
+
+def _counts(topology: Topology, job: Job) -> list[str]:
+    """Lines that say how many parts of each tier are needed and how many fit."""
+    blocks = launch_blocks(topology, job)
+    if not blocks:
+        return [_no_block(topology, job)]
+    parts = parts_of(topology, job, blocks[0])
+    capacity = node_capacity(topology, parts.block)
+    sizes = parts.uniform_sizes()
+    if sizes is None:
+        return [
+            "the required groups cannot be packed into the domains they must lie in "
+            f"({', '.join(f'{a}: {t}' for a, t in job.require.items())})"
+        ]
+    takes = whole_parts(topology, capacity, sizes)
+    lines = []
+    for t, tier in enumerate(topology.tiers[:-1]):
+        needed = job.world_size // sizes[t]
+        held = int(takes[t].sum()) // sizes[t]
+        tied = [
+            axis for axis, name in job.require.items() if _within(topology, name, t)
+        ]
+        if held < needed and tier.name in job.require.values():
+            room = int(takes[t - 1][_fullest(topology, takes, t)].sum()) if t else 0
+            room = room or int(capacity.max())
+            lines.append(
+                f"{' x '.join(tied)} groups tie {sizes[t]:,} ranks together in one "
+                f"{tier.name}: {needed:,} such parts are needed, {held:,} fit "
+                f"(the roomiest {tier.name} can take {room:,} ranks)"
+            )
+    return lines or [
+        f"the {job.world_size:,} ranks do not fit: with {parts.block} consecutive ranks "
+        f"on every node, {int(takes[-1].sum()):,} have a place"
+    ]
+
+
+def _within(topology: Topology, name: str, tier: int) -> bool:
+    return topology.tier_index(name) <= tier
+
+
+def _fullest(topology: Topology, takes: list[IntArray], tier: int) -> IntArray:
+    """Children of the domain of ``tier`` that can take the most ranks."""
+    parent = parent_of_domain(topology, tier)
+    inside = np.bincount(parent, takes[tier - 1])
+    return np.flatnonzero(parent == int(inside.argmax()))
+
+
+def _no_block(topology: Topology, job: Job) -> str:
+    return (
+        f"no number of ranks a node divides the {job.world_size:,} ranks and has enough "
+        f"nodes of that size ({topology.num_nodes:,} nodes, "
+        f"{topology.num_gpus:,} usable GPUs)"
+    )
+
+
+def _left_out(topology: Topology) -> str:
+    """Nodes that are not used, by reason."""
+    reasons = Counter(topology.unavailable.values())
+    if not reasons:
+        return "no node is marked unavailable"
+    return "left out: " + ", ".join(
+        f"{count} x {reason}" for reason, count in sorted(reasons.items())
+    )
+
+
+def _smaller_job(topology: Topology, job: Job) -> str:
+    axes = job.parallelism
+    most = topology.num_gpus // (axes.world_size // axes.dp)
+    if most:
+        return f"dp {most} would fit instead of dp {axes.dp}"
+    return f"one replica alone takes {axes.world_size // axes.dp:,} GPUs"

@@ -1,0 +1,105 @@
+"""Placements that lay the ranks along the tree in one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.fill import fill
+from placer.solve.nesting import nestings
+from placer.solve.packing import pack
+from placer.solve.parts import Parts, parts_of
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+Candidate = tuple[str, IntArray]
+
+
+def nested_fills(
+    topology: Topology,
+    job: Job,
+    parts: Parts,
+    capacity_of_node: IntArray,
+    weights: Mapping[str, float],
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of each nesting that fits, best estimate first.
+
+    Where a nesting's units do not fit, they are given up from the outermost tier in, down to
+    what the requirements tie together. Parts that are not all alike are packed exactly.
+    """
+    sizes = parts.uniform_sizes()
+    if sizes is None:
+        node_of_rank = pack(topology, parts, capacity_of_node)
+        if node_of_rank is not None:
+            yield "packing", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+        return
+    seen = set()
+    found = False
+    for nesting in nestings(topology, job, parts, capacity_of_node, weights):
+        for units in _relaxations(nesting.units, sizes):
+            node_of_rank = fill(topology, capacity_of_node, nesting.sequence, units)
+            if node_of_rank is None:
+                continue
+            found = True
+            key = node_of_rank.tobytes()
+            if key not in seen:
+                seen.add(key)
+                placement = Placement.on_nodes(topology, node_of_rank)
+                yield f"nesting {nesting.name}", placement.gpu_of_rank
+            break
+    if not found:
+        yield from _in_part_order(topology, parts, capacity_of_node, sizes)
+
+
+def _relaxations(
+    units: tuple[int, ...], sizes: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    """The units, then with those of the outer tiers given up one tier after the other."""
+    current = list(units)
+    yield tuple(current)
+    for t in range(len(units) - 1, -1, -1):
+        inner = current[t - 1] if t else 1
+        smallest = int(np.lcm(inner, sizes[t])) if t < len(units) - 1 else inner
+        if smallest != current[t]:
+            current[t] = smallest
+            current[t + 1 :] = [int(np.lcm(smallest, size)) for size in sizes[t + 1 :]]
+            current[-1] = current[-2] if len(current) > 1 else current[-1]
+            yield tuple(current)
+
+
+def _in_part_order(
+    topology: Topology, parts: Parts, capacity_of_node: IntArray, sizes: tuple[int, ...]
+) -> Iterator[Candidate]:
+    """Parts side by side in the order of their ranks, whatever the axes look like."""
+    sequence = np.lexsort(parts.label)
+    units = (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
+    node_of_rank = fill(topology, capacity_of_node, sequence, units)
+    if node_of_rank is not None:
+        yield "part order", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+
+
+def uneven_fills(topology: Topology, job: Job) -> Iterator[Candidate]:
+    """Ranks in order on nodes that take as many as they can, in whole tp groups or singly.
+
+    For node-contiguous launches on machines where no one number of ranks a node fits.
+    """
+    for chunk in dict.fromkeys((job.parallelism.tp, 1)):
+        if job.world_size % chunk:
+            continue
+        parts = parts_of(topology, job, chunk)
+        sizes = parts.uniform_sizes()
+        if sizes is None:
+            continue
+        capacity = topology.gpus_of_node // chunk * chunk
+        units = (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
+        node_of_rank = fill(topology, capacity, np.arange(job.world_size), units)
+        if node_of_rank is not None:
+            placement = Placement.on_nodes(topology, node_of_rank)
+            yield f"ranks in order, {chunk} at a time", placement.gpu_of_rank

@@ -1,0 +1,107 @@
+"""What a search minimises: predicted step time, or hop cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from placer.cost.hop_cost import HopCost
+from placer.cost.step import StepModel
+from placer.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+    IntArray = npt.NDArray[np.int64]
+
+# For the order in which nestings are tried when the objective is time: what an edge of an
+# axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel collectives
+# are waited for, data-parallel ones mostly hidden). Never part of a value or a bound.
+TIME_WEIGHTS = {
+    "tp": 4000.0,
+    "cp": 400.0,
+    "ep": 64.0,
+    "pp": 40.0,
+    "dp": 4.0,
+    "edp": 4.0,
+}
+
+
+class Objective(Protocol):
+    """A cost of placements, to be minimised.
+
+    Attributes
+    ----------
+    name : str
+    weights : mapping of str to float
+        Worth of an edge of each axis, to rank nestings.
+    """
+
+    name: str
+    weights: Mapping[str, float]
+
+    def value(self, gpu_of_rank: IntArray) -> float:
+        """Cost of a placement."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimeObjective:
+    """Predicted step time, s."""
+
+    model: StepModel
+    name: str = "time"
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Worth of an edge of each axis."""
+        return TIME_WEIGHTS
+
+    def value(self, gpu_of_rank: IntArray) -> float:
+        """Step time of a placement, s."""
+        return self.model.step(gpu_of_rank).step_time_s
+
+
+@dataclass(frozen=True, eq=False)
+class HopCostObjective:
+    """Sum of weight x distance over the job's edges."""
+
+    hops: HopCost
+    weights: Mapping[str, float]
+    name: str = "hop-cost"
+
+    def value(self, gpu_of_rank: IntArray) -> float:
+        """Hop cost of a placement."""
+        return self.hops.cost(gpu_of_rank)
+
+
+def objective_of(topology: Topology, job: Job, name: str | None) -> Objective:
+    """The objective called ``name``; by default time where the job says what time is.
+
+    Raises
+    ------
+    InputError
+        If the job lacks what the objective needs.
+    """
+    chosen = name or ("time" if job.model or job.groups else "hop-cost")
+    if chosen == "hop-cost":
+        if not job.weights:
+            problem = Problem(
+                "the hop-cost objective needs the job's weights",
+                key="weights",
+                hint="add, for example, weights: {tp: 4000, cp: 400, pp: 40, dp: 4}",
+            )
+            raise InputError([problem])
+        return HopCostObjective(HopCost(topology, job), job.weights)
+    if not (job.model or job.groups):
+        problem = Problem(
+            "the time objective needs a model or groups",
+            key="model",
+            hint="add a model with its compute time, or use --objective hop-cost",
+        )
+        raise InputError([problem])
+    return TimeObjective(StepModel(topology, job))

@@ -1,0 +1,182 @@
+"""Placements whose pipelines are stitched together over fragmented domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.fill import tree_order
+from placer.solve.parts import Parts, node_capacity, parent_of_domain
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.objective import Objective
+    from placer.solve.stitch import Segment, Stitching
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+# Joints a replica may have, tried in turn when the slowest replica sets the cost.
+JOINT_LIMITS = (1, 2, 3, None)
+
+
+class Units(NamedTuple):
+    """Stages of replicas as units that stay in one leaf domain.
+
+    Attributes
+    ----------
+    size : int
+        Ranks of a unit.
+    stages, replicas : int
+    ranks : ndarray, shape (replicas, stages, size)
+    """
+
+    size: int
+    stages: int
+    replicas: int
+    ranks: IntArray
+
+
+def stitched_pipelines(
+    topology: Topology,
+    job: Job,
+    parts: Parts,
+    goal: Objective,
+    time_limit: float,
+    seed: int,
+) -> Iterator[tuple[str, IntArray, bool]]:
+    """(name, GPU of every rank, whether solved to the end) of stitched placements.
+
+    Nothing when the job has no pipeline, or its stages do not fit a leaf domain whole.
+    """
+    leaf_tier = _leaf_tier(topology, goal)
+    units = _units(job)
+    if units is None or not _keeps_parts(parts, units, leaf_tier):
+        return
+    from placer.solve.stitch import stitch
+
+    capacity = _leaf_capacity(topology, parts, units, leaf_tier)
+    limits = JOINT_LIMITS if goal.name == "time" else (None,)
+    for most_joints in limits:
+        problem = _problem(topology, goal, units, leaf_tier, capacity, most_joints)
+        stitched = stitch(problem, time_limit, seed)
+        if stitched is not None:
+            at_most = (
+                "" if most_joints is None else f", at most {most_joints} a replica"
+            )
+            node_of_rank = _realise(
+                topology, parts, units, leaf_tier, stitched.replicas
+            )
+            placement = Placement.on_nodes(topology, node_of_rank)
+            joints = sum(len(replica) - 1 for replica in stitched.replicas)
+            name = f"stitched pipelines, {joints} joints{at_most}"
+            yield name, placement.gpu_of_rank, stitched.proved
+            return
+
+
+def _leaf_tier(topology: Topology, goal: Objective) -> int:
+    """Largest tier inside which a hop costs the least."""
+    if goal.name == "time":
+        return max(topology.scale_up_tier, 0)
+    nearest = topology.tiers[0].distance
+    last = 0
+    while (
+        last + 2 < len(topology.tiers) and topology.tiers[last + 1].distance == nearest
+    ):
+        last += 1
+    return last
+
+
+def _units(job: Job) -> Units | None:
+    """All ranks of one stage of one replica (of one expert replica) as a unit."""
+    axes = job.parallelism
+    if axes.pp == 1:
+        return None
+    replica = axes.coordinates["edp" if axes.ep > 1 else "dp"]
+    replicas = int(replica.max()) + 1
+    stage = axes.coordinates["pp"]
+    order = np.lexsort((np.arange(axes.world_size), stage, replica))
+    size = axes.world_size // (replicas * axes.pp)
+    return Units(size, axes.pp, replicas, order.reshape(replicas, axes.pp, size))
+
+
+def _keeps_parts(parts: Parts, units: Units, leaf_tier: int) -> bool:
+    """Whether ranks that must share a leaf domain are in the same unit."""
+    label = parts.label[leaf_tier]
+    unit_of_rank = np.empty(len(label), dtype=np.int64)
+    unit_of_rank[units.ranks] = np.arange(units.replicas * units.stages).reshape(
+        units.replicas, units.stages, 1
+    )
+    first = np.unique(label, return_index=True)[1]
+    return bool((unit_of_rank == unit_of_rank[first][label]).all())
+
+
+def _leaf_capacity(
+    topology: Topology, parts: Parts, units: Units, leaf_tier: int
+) -> IntArray:
+    """Units that each leaf domain can hold."""
+    ranks = node_capacity(topology, parts.block)
+    inside = np.bincount(topology.domain_of_node[leaf_tier], ranks).astype(np.int64)
+    return inside // units.size
+
+
+def _problem(
+    topology: Topology,
+    goal: Objective,
+    units: Units,
+    leaf_tier: int,
+    capacity: IntArray,
+    most_joints: int | None,
+) -> Stitching:
+    from placer.solve.stitch import Stitching
+
+    outer = range(leaf_tier + 1, len(topology.tiers))
+    nearest = topology.tiers[leaf_tier].distance
+    weight = goal.weights.get("pp", 0.0) * units.size
+    return Stitching(
+        capacity=np.minimum(capacity, units.stages * units.replicas),
+        parents=[parent_of_domain(topology, t) for t in outer]
+        or [np.zeros(len(capacity), dtype=np.int64)],
+        joint_cost=[weight * (topology.tiers[t].distance - nearest) for t in outer]
+        or [0.0],
+        length=units.stages,
+        replicas=units.replicas,
+        most_joints=most_joints,
+    )
+
+
+def _realise(
+    topology: Topology,
+    parts: Parts,
+    units: Units,
+    leaf_tier: int,
+    replicas: list[Segment],
+) -> IntArray:
+    """Node of every rank: replicas numbered along the tree, leaves filled node by node."""
+    position = np.empty(len(topology.domain_names[leaf_tier]), dtype=np.int64)
+    order = tree_order(topology)
+    position[topology.domain_of_node[leaf_tier][order[::-1]]] = np.arange(
+        len(order) - 1, -1, -1
+    )
+    along_tree = sorted(
+        replicas, key=lambda replica: [position[piece.leaf] for piece in replica]
+    )
+    ranks_of_leaf: dict[int, list[IntArray]] = {}
+    for index, replica in enumerate(along_tree):
+        stage = 0
+        for leaf, length in replica:
+            ranks = units.ranks[index, stage : stage + length].ravel()
+            ranks_of_leaf.setdefault(leaf, []).append(ranks)
+            stage += length
+    room = node_capacity(topology, parts.block)
+    node_of_rank = np.empty(units.ranks.size, dtype=np.int64)
+    for leaf, pieces in ranks_of_leaf.items():
+        ranks = np.concatenate(pieces)
+        nodes = np.flatnonzero(topology.domain_of_node[leaf_tier] == leaf)
+        slots = np.repeat(nodes, room[nodes])
+        node_of_rank[ranks] = slots[: len(ranks)]
+    return node_of_rank

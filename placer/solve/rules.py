@@ -1,0 +1,39 @@
+"""Whether a placement obeys the job's hard rules, quickly, for use inside the search.
+
+The independent checker (`placement.check`) judges every result again with its own code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.parts import groups_of
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+
+def obeys(topology: Topology, job: Job, gpu_of_rank: IntArray) -> bool:
+    """Whether every required group lies in one domain and the launcher can start it."""
+    for axis, tier in job.require.items():
+        domain = topology.domain_of_gpu[topology.tier_index(tier)][gpu_of_rank]
+        for members in groups_of(job, axis):
+            inside = domain[members]
+            if (inside != inside[:, :1]).any():
+                return False
+    return job.launcher == "free" or _node_contiguous(topology, gpu_of_rank)
+
+
+def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
+    """Whether every node holds consecutive ranks on ascending GPUs."""
+    node = topology.node_of_gpu[gpu_of_rank]
+    changes = node[1:] != node[:-1]
+    ascending = gpu_of_rank[1:] > gpu_of_rank[:-1]
+    runs = int(changes.sum()) + 1
+    return runs == len(np.unique(node)) and bool((ascending | changes).all())

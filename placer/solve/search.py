@@ -1,0 +1,213 @@
+"""The search: baselines, nestings, stitching and enumeration, with a bound.
+
+The best placement so far is kept outside every method, starting from the best baseline that
+obeys the job's rules, so a result is never worse than those and never lost to a limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.baselines import BASELINES, baseline
+from placer.placement.placement import Placement
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.enumerate import placements
+from placer.solve.feasibility import feasible_parts, infeasible
+from placer.solve.fills import nested_fills, uneven_fills
+from placer.solve.objective import Objective, objective_of
+from placer.solve.parts import Parts, check_requirements, node_capacity
+from placer.solve.pipelines import stitched_pipelines
+from placer.solve.rules import obeys
+from placer.solve.solution import EXACT, Incumbent, Progress, Solution
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+Candidate = tuple[str, IntArray]
+
+# Nestings that are priced in full: pricing takes time in proportion to the ranks.
+NESTINGS_AT_MOST = 64
+RANKS_PRICED = 2_000_000
+# Placements that are enumerated, and units of a job for which that is tried.
+ENUMERATED_AT_MOST = {"time": 20_000, "hop-cost": 100_000}
+SMALL_JOB_UNITS = 8
+
+
+def solve(
+    topology: Topology,
+    job: Job,
+    *,
+    objective: str | None = None,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Solution:
+    """The best placement found within the limit, with a lower bound.
+
+    Parameters
+    ----------
+    topology : Topology
+        Its nodes in launch order.
+    job : Job
+    objective : str, optional
+        ``time`` or ``hop-cost``; by default time where the job says what time is.
+    seed : int
+    time_limit : float, s
+    progress : Progress, optional
+        Told every better placement.
+    stop : callable
+        Asked between steps; True ends the search with the best so far.
+
+    Raises
+    ------
+    InfeasibleError
+        If no placement satisfies the hard requirements.
+    InputError
+        If a requirement names a tier the machine lacks, or the objective lacks its inputs.
+    """
+    check_requirements(topology, job)
+    goal = objective_of(topology, job, objective)
+    choices = feasible_parts(topology, job)
+    search = _Search(topology, job, goal, seed, time_limit, progress, stop)
+    return search.run(choices)
+
+
+class _Search:
+    """One search: the incumbent, the bound and the clock."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        job: Job,
+        goal: Objective,
+        seed: int,
+        time_limit: float,
+        progress: Progress | None,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.topology, self.job, self.goal, self.seed = topology, job, goal, seed
+        self.start = monotonic()
+        self.time_limit = time_limit
+        self.progress = progress
+        self.stop = stop
+        self.best: IntArray | None = None
+        self.value = np.inf
+        self.method = ""
+        self.bound, self.argument = 0.0, "none"
+        self.stop_reason = ""
+        self.cut_short = False
+
+    def run(self, choices: list[Parts]) -> Solution:
+        """Run the methods in turn until one proves the incumbent optimal."""
+        if choices:
+            parts = choices[0]
+            self._offer_all(self._baselines())
+            self.bound, self.argument = lower_bound(self.topology, self.job, self.goal)
+            for method in (self._nestings, self._stitched, self._enumerated):
+                if not self._over():
+                    method(parts)
+        else:
+            self._offer_all(self._baselines())
+            self._offer_all(uneven_fills(self.topology, self.job))
+            self.bound, self.argument = lower_bound(self.topology, self.job, self.goal)
+        if self.best is None:
+            raise infeasible(self.topology, self.job)
+        return self._solution()
+
+    def _baselines(self) -> Iterator[Candidate]:
+        for name in BASELINES:
+            if name != "random":
+                placement = baseline(name, self.topology, self.job, self.seed)
+                yield name, placement.gpu_of_rank
+
+    def _nestings(self, parts: Parts) -> None:
+        """Axes inside axes, filled into the tree in whole units."""
+        most = max(1, min(NESTINGS_AT_MOST, RANKS_PRICED // self.job.world_size))
+        capacity = node_capacity(self.topology, parts.block)
+        filled = nested_fills(
+            self.topology, self.job, parts, capacity, self.goal.weights
+        )
+        self._offer_all(islice(filled, most))
+
+    def _stitched(self, parts: Parts) -> None:
+        """Pipelines stitched out of what fragmented domains hold."""
+        remaining = self.time_limit - (monotonic() - self.start)
+        stitched = stitched_pipelines(
+            self.topology, self.job, parts, self.goal, remaining, self.seed
+        )
+        for name, gpu_of_rank, in_time in stitched:
+            self.cut_short |= not in_time
+            self._offer(name, gpu_of_rank)
+
+    def _enumerated(self, parts: Parts) -> None:
+        """Every placement of a small job; complete, it is a proof."""
+        units = self.job.world_size // parts.block
+        if units > SMALL_JOB_UNITS:
+            return
+        capacity = node_capacity(self.topology, parts.block)
+        count = 0
+        for node_of_rank in placements(self.topology, parts, capacity):
+            count += 1
+            if count > ENUMERATED_AT_MOST[self.goal.name] or self._over():
+                return
+            placement = Placement.on_nodes(self.topology, node_of_rank)
+            self._offer("enumeration", placement.gpu_of_rank)
+        self.bound = max(self.bound, float(self.value))
+        self.argument = (
+            f"all {count:,} ways to place {units} blocks of {parts.block} ranks, equal "
+            "domains counted once"
+        )
+
+    def _offer_all(self, candidates: Iterable[Candidate]) -> None:
+        for name, gpu_of_rank in candidates:
+            if self.best is not None and self._over():
+                return
+            self._offer(name, gpu_of_rank)
+
+    def _offer(self, method: str, gpu_of_rank: IntArray) -> None:
+        """Keep a placement if it obeys the rules and beats the incumbent."""
+        if not obeys(self.topology, self.job, gpu_of_rank):
+            return
+        value = self.goal.value(gpu_of_rank)
+        if self.best is not None and value >= self.value * (1 - EXACT):
+            return
+        self.best, self.value, self.method = gpu_of_rank, value, method
+        if self.progress is not None:
+            elapsed = monotonic() - self.start
+            self.progress(Incumbent(elapsed, method, value, self.bound))
+
+    def _over(self) -> bool:
+        """Whether to end: proved, out of time or asked to."""
+        if self.best is not None and self.value - self.bound <= EXACT * self.value:
+            self.stop_reason = "proved"
+        elif self.stop():
+            self.stop_reason = "interrupted"
+        elif monotonic() - self.start > self.time_limit:
+            self.stop_reason = "time-limit"
+        return bool(self.stop_reason)
+
+    def _solution(self) -> Solution:
+        if self.best is None:
+            raise infeasible(self.topology, self.job)
+        self._over()
+        ended = self.stop_reason or ("time-limit" if self.cut_short else "searched")
+        return Solution(
+            placement=Placement(self.best),
+            objective=self.goal.name,
+            value=float(self.value),
+            lower_bound=float(min(self.bound, self.value)),
+            argument=self.argument,
+            method=self.method,
+            stop_reason=ended,
+            wall_s=monotonic() - self.start,
+            deterministic=ended in ("proved", "searched"),
+        )

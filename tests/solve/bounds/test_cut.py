@@ -1,0 +1,210 @@
+"""The cut bound reaches the published bounds, and its parts keep their promises."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from benchmarks.instances import load, place_in_order, replica_major
+from placer.cost.hop_cost import hop_cost
+from placer.errors import InfeasibleError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.solve.bounds import boundary, sizes
+from placer.solve.bounds.boundary import copies_floor, replica_floor
+from placer.solve.bounds.cut import cut_bound
+from placer.solve.bounds.prices import climb
+from placer.solve.bounds.products import Axis, Product
+from placer.solve.bounds.sizes import SizeClass, cheapest_sizes, size_classes
+
+# Placement benchmark definitions, lower bounds and where they are tight.
+PUBLISHED = {
+    "A": (35_307_520, True),
+    "Araw": (34_508_800, False),
+    "B": (35_521_952, False),
+    "C": (72_038_400, True),
+    "D": (45_072_384, True),
+    "E": (22_462_464, True),
+    "F": (436_600_832, True),
+    "G": (440_082_688, False),
+    "H": (42_928_768, False),
+}
+# Costs of known placements of the open instances, from the same source.
+KNOWN_COST = {
+    "Araw": 34_551_808,
+    "B": 35_623_456,
+    "G": 440_716_256,
+    "H": 42_938_240,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_quick_bound_reaches_the_published_one(name: str) -> None:
+    """End charges alone give at least the published bound, equal where it is tight."""
+    published, tight = PUBLISHED[name]
+    bound = cut_bound(*load(name), incumbent=0.0)
+    assert bound.value == published if tight else bound.value >= published
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KNOWN_COST)
+def test_full_bound_stays_below_known_costs(name: str) -> None:
+    """With stage prices the bound exceeds no cost that a placement is known to have."""
+    value = cut_bound(*load(name)).value
+    assert PUBLISHED[name][0] <= value <= KNOWN_COST[name]
+
+
+@pytest.mark.parametrize("name", ["B", "H"])
+def test_stage_prices_raise_the_bound_on_uneven_machines(name: str) -> None:
+    """On machines with uneven domains stage prices beat end charges."""
+    quick = cut_bound(*load(name), incumbent=0.0)
+    assert cut_bound(*load(name)).value > quick.value
+
+
+@pytest.mark.parametrize("name", ["S64", "S128", "S256", "S512"])
+def test_toys_are_proved_optimal(name: str) -> None:
+    """On the toys the bound equals the cost of the replica-major order."""
+    topology, job = load(name)
+    cost = hop_cost(topology, job, replica_major(topology, job))
+    assert cut_bound(topology, job).value == cost
+
+
+def test_raw_weights_are_proved_optimal() -> None:
+    """On Araw tp x dp16 in racks and cp x dp4 of those in blocks is optimal."""
+    topology, job = load("Araw")
+    at = job.parallelism.coordinates
+    keys = (at["tp"], at["dp"] % 16, at["dp"] // 16 % 4, at["cp"], at["dp"] // 64)
+    placement = place_in_order(topology, np.lexsort((*keys, at["pp"])))
+    cost = hop_cost(topology, job, placement)
+    assert cut_bound(topology, job, incumbent=cost).value == cost
+
+
+def test_too_many_ranks() -> None:
+    """A job with more ranks than GPUs is refused with both counts."""
+    topology, _ = load("S64")
+    job = Job(name="j", parallelism=Parallelism(dp=65), weights={"dp": 1})
+    with pytest.raises(InfeasibleError, match="65 ranks, the machine 64 GPUs"):
+        cut_bound(topology, job)
+
+
+def test_no_weights() -> None:
+    """A job without weights has the bound 0."""
+    topology, _ = load("S64")
+    job = Job(name="j", parallelism=Parallelism(dp=64))
+    assert cut_bound(topology, job).value == 0.0
+
+
+def plain_boundary_floor(shape: Product, prices: list[float]) -> list[float]:
+    """Least boundary plus prices over all subsets of the product, one by one."""
+    first, second = shape.stage
+    lengths = (first.size, second.size, shape.chain.size, shape.copies.size)
+    vertices = list(product(*(range(n) for n in lengths)))
+    edges = []
+    for a, b in combinations(vertices, 2):
+        differ = [i for i in range(4) if a[i] != b[i]]
+        if len(differ) != 1:
+            continue
+        i = differ[0]
+        axis = (first, second, shape.chain, shape.copies)[i]
+        gap = abs(a[i] - b[i])
+        closes = i != 2 and gap == lengths[i] - 1
+        if gap == 1 or axis.clique or closes:
+            edges.append((a, b, axis.weight))
+    least = [float("inf")] * (len(vertices) + 1)
+    for mask in range(1 << len(vertices)):
+        inside = {v for i, v in enumerate(vertices) if mask >> i & 1}
+        cost = sum(w for a, b, w in edges if (a in inside) != (b in inside))
+        cost += sum(prices[v[2]] for v in inside)
+        least[len(inside)] = min(least[len(inside)], cost)
+    return least
+
+
+SHAPES = [
+    Product((Axis(3, 5.0), Axis(1, 0.0)), Axis(2, 2.0), Axis(2, 1.0)),
+    Product((Axis(2, 5.0), Axis(1, 0.0)), Axis(3, 2.0), Axis(2, 3.0)),
+    Product((Axis(2, 1.0), Axis(2, 3.0)), Axis(1, 2.0), Axis(3, 2.0)),
+    Product((Axis(3, 2.0, clique=True), Axis(1, 0.0)), Axis(2, 3.0), Axis(2, 1.0)),
+    Product((Axis(2, 2.0, clique=True), Axis(2, 0.0)), Axis(3, 3.0), Axis(1, 1.0)),
+    Product((Axis(1, 0.0), Axis(1, 0.0)), Axis(3, 3.0), Axis(4, 1.0)),
+]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_floor_is_at_most_every_boundary(
+    shape: Product, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No subset of a small product has a smaller boundary, prices included."""
+    if not exact:
+        monkeypatch.setattr(boundary, "EXACT_RING_LIMIT", 0)
+        monkeypatch.setattr(boundary, "PACKING_LIMIT", 0)
+    ends = [1.5, *([0.0] * (shape.chain.size - 2)), 1.5][: shape.chain.size]
+    for prices in ([0.0] * shape.chain.size, ends, [-1.0, 2.0, 0.5][: len(ends)]):
+        plain = plain_boundary_floor(shape, prices)
+        replica = replica_floor(shape, np.array([prices]), len(plain) - 1)
+        floor = copies_floor(replica, shape.copies, len(plain) - 1)[0]
+        assert (floor <= np.array(plain) + 1e-9).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_floor_without_prices_is_exact_where_slices_nest(shape: Product) -> None:
+    """Without prices the floor of half of these small products is attained."""
+    plain = plain_boundary_floor(shape, [0.0] * shape.chain.size)
+    zero = np.zeros((1, shape.chain.size))
+    replica = replica_floor(shape, zero, len(plain) - 1)
+    floor = copies_floor(replica, shape.copies, len(plain) - 1)[0]
+    assert floor[0] == floor[-1] == 0.0
+    assert np.isclose(floor, plain).mean() >= 0.5
+
+
+def plain_sizes(floor: list[float], classes: list[SizeClass], world: int) -> float:
+    """Least sum of floors over all ways to choose the sizes, one by one."""
+    ranges = [range(c.low, c.high + 1) for c in classes for _ in range(c.count)]
+    return min(
+        (sum(floor[s] for s in chosen) for chosen in product(*ranges)
+         if sum(chosen) == world),
+        default=float("inf"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_sizes_are_a_lower_bound(seed: int) -> None:
+    """The knapsack bound is at most the best choice of sizes, and so without repair."""
+    rng = np.random.default_rng(seed)
+    gpus = rng.integers(1, 6, size=rng.integers(1, 6))
+    world = int(rng.integers(1, gpus.sum() + 1))
+    classes = size_classes(gpus, world)
+    floor = np.concatenate(
+        [[0.0], rng.integers(0, 30, size=max(c.high for c in classes))]
+    )
+    best = plain_sizes(floor.tolist(), classes, world)
+    repaired = cheapest_sizes(floor, classes, world)
+    assert cheapest_sizes(floor, classes, world, refine=False) <= repaired + 1e-9
+    assert repaired <= best + 1e-9
+
+
+def test_sizes_see_what_no_mixture_can() -> None:
+    """Three domains of 4 that hold 7 ranks cannot be filled at the average price."""
+    floor = np.array([0.0, 10.0, 10.0, 10.0, 0.0])
+    classes = [SizeClass(0, 4, 3)]
+    assert cheapest_sizes(floor, classes, 7, refine=False) == pytest.approx(0.0)
+    assert cheapest_sizes(floor, classes, 7) == pytest.approx(10.0)
+
+
+def test_repair_is_left_out_for_huge_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the step limit the plain Lagrange bound is returned."""
+    monkeypatch.setattr(sizes, "LARGEST_STEP", 0)
+    floor = np.array([0.0, 10.0, 10.0, 10.0, 0.0])
+    assert cheapest_sizes(floor, [SizeClass(0, 4, 3)], 7) == pytest.approx(0.0)
+
+
+def test_climb_finds_a_kink() -> None:
+    """The ascent comes close to the top of a concave, piecewise linear function."""
+
+    def values(rows: np.ndarray) -> np.ndarray:
+        return -np.abs(rows[:, 0] - 3.0) - 4.0 * np.abs(rows[:, 0] + rows[:, 1] - 1.0)
+
+    best = climb(values, np.zeros(2), 1.0, 200)
+    assert values(best[None])[0] > -0.05
