@@ -64,7 +64,7 @@ class Result:
 
     @property
     def stop_reason(self) -> str:
-        """``proved``, ``time-limit``, ``interrupted``, or ``searched``: all was tried."""
+        """``proved``, ``searched`` (all was tried), ``time-limit``, ``interrupted``."""
         return str(self.plan.solver["stop_reason"])
 
     def summary(self) -> str:
@@ -144,11 +144,10 @@ def score(topology: Topology, job: Job, placement: Placement | Plan) -> dict[str
         If the placement is not one of this job on this machine.
     """
     if isinstance(placement, Plan):
-        order = "-".join(job.parallelism.order)
-        if placement.job.get("order", order) != order:
-            raise InputError(
-                f"the plan numbers ranks by {placement.job['order']}, the job by {order}"
-            )
+        own = "-".join(job.parallelism.order)
+        order = placement.job.get("order", own)
+        if order != own:
+            raise InputError(f"the plan numbers ranks by {order}, the job by {own}")
         placement = placement_of_plan(placement, topology)
     if placement.world_size != job.world_size:
         raise InputError(
@@ -200,7 +199,7 @@ def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:
     slack = EXACT * max(abs(value), abs(solution.value))
     if abs(value - solution.value) > slack:
         raise BrokenPromiseError(
-            f"the search values its placement at {solution.value!r}, the score {value!r}"
+            f"the search gives {solution.value!r} where the score is {value!r}"
         )
     if solution.lower_bound > value + slack:
         raise BrokenPromiseError(

@@ -11,8 +11,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
 
 Found = TypeVar("Found")
 
@@ -68,7 +70,7 @@ class Interruptible(Generic[Found]):
         def run() -> None:
             try:
                 found.append(work(self.stop.is_set))
-            except BaseException as error:  # noqa: BLE001 raised again below
+            except BaseException as error:
                 raised.append(error)
             finally:
                 done.set()

@@ -1,4 +1,4 @@
-"""The ``placer`` command: finds the command asked for and turns errors to exit codes."""
+"""The ``placer`` command: loads what is asked for, turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ _DEBUG_OPTION = click.Option(
 class Commands(click.Group):
     """The group of all commands, loaded one by one."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, _ctx: click.Context) -> list[str]:
         """Names of the commands, most used first."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None when there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
@@ -142,7 +142,7 @@ def _drop_output() -> None:
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (AttributeError, OSError, ValueError):
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
 
 
 main: Callable[..., Any] = Commands(

@@ -9,69 +9,46 @@ from typing import Any, TypeVar
 import click
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_Decorator = Callable[[_Function], _Function]
 
 
-class Seconds(click.ParamType):
-    """A time: seconds as a bare number, or with a unit (``90s``, ``500ms``)."""
+def seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
+    from placer.units import parse_time
 
-    name = "seconds"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Seconds that ``value`` means."""
-        if isinstance(value, float):
-            return value
-        from placer.units import parse_time
-
-        try:
-            return parse_time(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-class Share(click.ParamType):
-    """A share from 0 to 1, or a percentage with its sign (``1%``)."""
-
-    name = "share"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Share that ``value`` means."""
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text[-1:] == "%" else 1)
-        except ValueError:
-            share = math.nan
-        if not 0 <= share <= 1:
-            self.fail(f"{text!r} is not a share such as 0.01 or 1%", param, ctx)
-        return share
+def share(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> float | None:
+    """Share from 0 to 1 that an option means; ``1%`` is 0.01."""
+    if text is None:
+        return None
+    is_percentage = text.endswith("%")
+    try:
+        found = float(text.removesuffix("%")) / (100 if is_percentage else 1)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 1:
+        raise click.BadParameter(f"{text!r} is not a share such as 0.01 or 1%")
+    return found
 
 
-class Rule(click.ParamType):
-    """A hard rule ``axis=tier``."""
-
-    name = "axis=tier"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> tuple[str, str]:
-        """Axis and tier that ``value`` names."""
-        axis, equals, tier = str(value).partition("=")
-        if not (axis.strip() and equals and tier.strip()):
-            self.fail(f"{value!r} is not a rule such as tp=rack", param, ctx)
-        return axis.strip(), tier.strip()
+def rules(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    """Hard rules that an option means: axis to tier, each as ``axis=tier``."""
+    found: dict[str, str] = {}
+    for text in texts:
+        axis, _, tier = (part.strip() for part in text.partition("="))
+        if not (axis and tier):
+            raise click.BadParameter(f"{text!r} is not a rule such as tp=rack")
+        if found.setdefault(axis, tier) != tier:
+            raise click.BadParameter(f"{axis} has two rules, {found[axis]} and {tier}")
+    return found
 
 
 def topology_option(function: _Function) -> _Function:
@@ -116,7 +93,7 @@ def seed_option(function: _Function) -> _Function:
     )(function)
 
 
-def format_option(*formats: str) -> _Decorator[_Function]:
+def format_option(*formats: str) -> Callable[[_Function], _Function]:
     """``--format`` with these choices, the first of which is the default."""
     return click.option(
         "--format",
@@ -128,11 +105,11 @@ def format_option(*formats: str) -> _Decorator[_Function]:
     )
 
 
-def output_option(help: str) -> _Decorator[_Function]:
+def output_option(help: str) -> Callable[[_Function], _Function]:
     """``-o/--output``."""
     return click.option("-o", "--output", metavar="PATH", help=help)
 
 
-def quiet_option(help: str) -> _Decorator[_Function]:
+def quiet_option(help: str) -> Callable[[_Function], _Function]:
     """``-q/--quiet``."""
     return click.option("-q", "--quiet", is_flag=True, help=help)

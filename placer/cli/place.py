@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli.options import (
-    Rule,
-    Seconds,
-    Share,
     format_option,
     hosts_option,
     job_option,
     output_option,
     quiet_option,
+    rules,
+    seconds,
     seed_option,
+    share,
     topology_option,
 )
 
@@ -40,21 +40,26 @@ if TYPE_CHECKING:
 @click.option(
     "--objective",
     type=click.Choice(["time", "hop-cost"]),
-    help="What to minimise. Default: time, or hop cost for a job that only has weights.",
+    help="What to minimise. Default: time; hop cost when the job has only weights.",
 )
 @click.option(
     "--require",
-    type=Rule(),
     multiple=True,
+    callback=rules,
+    metavar="AXIS=TIER",
     help="Hard rule beside the job's: tp=rack. May be given again.",
 )
 @click.option(
-    "--gap", type=Share(), help="Exit with 1 unless the gap is proved this small: 1%."
+    "--gap",
+    callback=share,
+    metavar="SHARE",
+    help="Exit with 1 unless the gap is proved this small: 1%.",
 )
 @seed_option
 @click.option(
     "--time-limit",
-    type=Seconds(),
+    callback=seconds,
+    metavar="TIME",
     default="60",
     show_default=True,
     help="When to stop the search: 90, 90s.",
@@ -69,7 +74,7 @@ if TYPE_CHECKING:
 @quiet_option("No progress and notes; with -o PATH no summary either.")
 @click.option("-v", "--verbose", is_flag=True, help="Progress from the start.")
 @click.pass_context
-def place(context: click.Context, **options: Any) -> None:
+def place(context: click.Context, /, **options: Any) -> None:
     """Put every rank of job J on a GPU of machine T.
 
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
@@ -139,7 +144,7 @@ def _search(
                 hosts=hosts,
                 exclude=exclude or (),
                 objective=options["objective"],
-                require=_rules(options["require"]),
+                require=options["require"],
                 time_limit=options["time_limit"],
                 seed=options["seed"],
                 workers=options["workers"],
@@ -150,16 +155,7 @@ def _search(
         return interruptible.run(work)
 
 
-def _rules(rules: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    found = dict(rules)
-    if len(found) < len(set(rules)):
-        raise click.BadParameter("an axis has two rules", param_hint="--require")
-    return found
-
-
-def _progress(
-    options: dict[str, Any],
-) -> ProgressLines | nullcontext[None]:
+def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
     from placer.cli.progress import QUIET_S, ProgressLines
 
     if options["quiet"]:

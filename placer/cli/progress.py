@@ -1,15 +1,16 @@
-"""Progress of a search on stderr: a line a better placement, and a bar on a terminal."""
+"""Progress of a search on stderr: lines, and on a terminal a bar."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from placer.cli.live import LiveBar
     from placer.solve.solution import Incumbent
 

@@ -55,7 +55,8 @@ def score(**options: Any) -> None:
         raise click.UsageError("Give exactly one of --plan, --hostfile, --baseline.")
     hosts = options["hosts"]
     machine = allocate(
-        read_topology(options["topology"]), None if hosts is None else parse_hosts(hosts)
+        read_topology(options["topology"]),
+        None if hosts is None else parse_hosts(hosts),
     )
     job = read_job(options["job"])
     placement = _placement(machine, job, options)

@@ -1,1 +1,1 @@
-"""What a placement costs: collectives, contention, schedule, critical path, hop cost."""
+"""What a placement costs: collectives, contention, schedule, step time, hop cost."""

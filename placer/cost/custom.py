@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.exchange import ExchangeCost
-from placer.cost.network import Network
-from placer.cost.rings import RingCost
 from placer.cost.traffic import Traffic, total_traffic
-from placer.job.model import Group
+
+if TYPE_CHECKING:
+    from placer.cost.exchange import ExchangeCost
+    from placer.cost.network import Network
+    from placer.cost.rings import RingCost
+    from placer.job.model import Group
 
 IntArray = npt.NDArray[np.int64]
 

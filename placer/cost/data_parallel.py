@@ -1,13 +1,13 @@
-"""Exposed data-parallel time: what gradient reduction and parameter gather leave uncovered.
+"""Exposed data-parallel time: what no compute hides of reduction and gather.
 
 Symbols of the cost model: ``t_f``, ``t_b`` forward and backward of one chunk of one
 micro-batch, ``v`` chunks, ``m`` micro-batches, ``p`` stages, ``n_k`` buckets a chunk.
 Source of the schedule facts: Megatron-LM d98e8a64,
 ``core/distributed/distributed_data_parallel.py`` and
 ``core/pipeline_parallel/schedules.py``: only pipeline rank 0 splits its gradients into
-buckets; the reduction of a chunk starts after the backward of its last micro-batch, shifted
-by the rank so that all stages start together; chunks 0 and 1 are gathered with the step and
-each later one a chunk ahead of its use.
+buckets; the reduction of a chunk starts after the backward of its last micro-batch,
+shifted by the rank so that all stages start together; chunks 0 and 1 are gathered with
+the step and each later one a chunk ahead of its use.
 """
 
 from __future__ import annotations

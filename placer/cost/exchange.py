@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.fabric import Fabric
-from placer.cost.links import LinkLoad, flow_link_seconds, flow_load
+from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -33,13 +36,15 @@ class ExchangeCost:
 
 def members_together(fabric: Fabric, gpus: IntArray) -> IntArray:
     """How many of a group's members share each member's domain; shape (T, g, n)."""
-    num_groups, num_members = gpus.shape
-    together = np.empty((fabric.num_tiers, num_groups, num_members), dtype=np.int64)
-    row = np.arange(num_groups)[:, None]
-    for t, domain_of_gpu in enumerate(fabric.domain_of_gpu):
-        key = row * (int(domain_of_gpu.max()) + 1) + domain_of_gpu[gpus]
-        _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
-        together[t] = counts[inverse].reshape(gpus.shape)
+    together = np.full((fabric.num_tiers, *gpus.shape), gpus.shape[1], dtype=np.int64)
+    for t, domain_of_gpu in enumerate(fabric.domain_of_gpu[:-1]):
+        domain = domain_of_gpu[gpus]
+        by_domain = np.argsort(domain, axis=1)
+        in_order = np.take_along_axis(domain, by_domain, axis=1)
+        starts = np.ones(gpus.shape, dtype=bool)
+        starts[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
+        run = np.cumsum(starts).reshape(gpus.shape) - 1
+        np.put_along_axis(together[t], by_domain, np.bincount(run.ravel())[run], axis=1)
     return together
 
 
@@ -55,9 +60,9 @@ def all_to_all_cost(fabric: Fabric, gpus: IntArray, size_bytes: float) -> Exchan
 
     Notes
     -----
-    Each member sends ``size/n`` to every other, over NVLink and over its NIC side by side;
-    the fullest NVLink port, NIC or shared uplink sets the time, and the ``n-1`` pairwise
-    sends each pay the latency of their hop.
+    Each member sends ``size/n`` to every other, over NVLink and over its NIC side by
+    side; the fullest NVLink port, NIC or shared uplink sets the time, and the ``n-1``
+    pairwise sends each pay the latency of their hop.
     """
     num_members = gpus.shape[1]
     together = members_together(fabric, gpus)
@@ -84,7 +89,7 @@ def all_to_all_cost(fabric: Fabric, gpus: IntArray, size_bytes: float) -> Exchan
 
 
 def _exchange_load(fabric: Fabric, gpus: IntArray, leaving: FloatArray) -> LinkLoad:
-    """Uplink loads when member ``i`` sends ``leaving[t, i]`` bytes out of its child of t.
+    """Uplink loads when member ``i`` sends ``leaving[t, i]`` bytes out of its child.
 
     An all-to-all is symmetric: as much enters a domain as leaves it.
     """
@@ -92,7 +97,7 @@ def _exchange_load(fabric: Fabric, gpus: IntArray, leaving: FloatArray) -> LinkL
     for t in fabric.scale_out_tiers:
         child = fabric.child_domain_of_gpu(t)[gpus]
         num_children = len(fabric.uplink_capacity[t])
-        loads[t] = np.bincount(child.ravel(), leaving[t].ravel(), num_children)
+        loads[t] = weighted_counts(child, leaving[t], num_children)
     return LinkLoad(loads, loads)
 
 
@@ -101,8 +106,8 @@ def send_cost(
 ) -> ExchangeCost:
     """The cost of point-to-point messages that all run at once.
 
-    ``alpha + size / bandwidth`` of the tier (Hockney 1994, Parallel Computing 20(3)), or
-    the time of the fullest shared uplink on the way when that is longer.
+    ``alpha + size / bandwidth`` of the tier (Hockney 1994, Parallel Computing 20(3)),
+    or the time of the fullest shared uplink on the way when that is longer.
     """
     tiers = fabric.tier_between(sources, targets)
     flows = np.full(tiers.shape, size_bytes)
@@ -113,6 +118,6 @@ def send_cost(
     moved = np.where(sources == targets, 0.0, size_bytes)
     return ExchangeCost(
         fabric.latency[tiers] + np.maximum(own, shared),
-        np.bincount(tiers.ravel(), moved.ravel(), fabric.num_tiers),
+        weighted_counts(tiers, moved, fabric.num_tiers),
         load,
     )

@@ -1,7 +1,8 @@
 """The machine as the cost model sees it: rates, latencies and shared uplinks by tier.
 
-Shapes: T tiers, G GPUs. A hop at tier ``t`` leaves the child domain of every tier between
-the scale-up domain and ``t``; the uplink of each such child is a shared resource.
+Shapes: T tiers, G GPUs. A hop at tier ``t`` leaves the child domain of every tier
+between the scale-up domain and ``t``; the uplink of each such child is a shared
+resource.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.topology.model import Topology
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -50,7 +53,7 @@ class Fabric:
         )
 
     def with_free_scale_out(self) -> Fabric:
-        """The same machine if every scale-out link were free (infinite rate, no latency)."""
+        """The same machine with free scale-out links (infinite rate, no latency)."""
         outer = np.arange(len(self.bandwidth)) > self.scale_up_tier
         return replace(
             self,
@@ -80,18 +83,19 @@ class Fabric:
 
     @cached_property
     def scale_up_domain_of_gpu(self) -> IntArray:
-        """Scale-up domain of each GPU, the GPU itself when there is none; shape (G,)."""
+        """Scale-up domain of each GPU, the GPU itself without any; shape (G,)."""
         return self.child_domain_of_gpu(self.scale_up_tier + 1)
 
     def child_domain_of_gpu(self, tier: int) -> IntArray:
         """Child domain of ``tier`` that holds each GPU; shape (G,)."""
         if tier == 0:
             return np.arange(self.domain_of_gpu.shape[1])
-        return self.domain_of_gpu[tier - 1]
+        domain: IntArray = self.domain_of_gpu[tier - 1]
+        return domain
 
     @cached_property
     def uplink_capacity(self) -> Sequence[FloatArray]:
-        """Bytes a second that each child's uplink into a tier carries, one array a tier.
+        """Bytes a second of each child's uplink into a tier, one array a tier.
 
         ``GPUs of the child x bandwidth / oversubscription``.
         """

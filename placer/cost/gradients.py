@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.network import Network
 from placer.cost.traffic import Traffic, total_traffic
-from placer.cost.volumes import Volumes
-from placer.job.model import Job
+
+if TYPE_CHECKING:
+    from placer.cost.network import Network
+    from placer.cost.volumes import Volumes
+    from placer.job.model import Job
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -41,7 +45,7 @@ class SyncTime:
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """One direction (reduce or gather) of one set of groups: latency, rate part, stage."""
+    """One direction (reduce or gather) of some groups: latency, rate part, stage."""
 
     latency: FloatArray
     bandwidth: FloatArray
@@ -107,12 +111,14 @@ def _passes(
     width = job.bytes
     syncs = job.parallelism.vp / mode.sync_every
     outer: list[_Pass] = []
-    if mode.sharding == "hsdp" and mode.shard_size < members.shape[1]:
-        shards = members.reshape(len(members), -1, mode.shard_size)
+    if mode.sharding == "hsdp" and 0 < mode.shard_size < members.shape[1]:
+        # Expert groups may be smaller: their shard group is the largest that fits both.
+        shard_size = gcd(mode.shard_size, members.shape[1])
+        shards = members.reshape(len(members), -1, shard_size)
         across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])
-        shard = parameters / mode.shard_size * width.gradient
+        shard = parameters / shard_size * width.gradient
         outer = [_ring_pass(network, job, across, shard, 2.0, syncs)]
-        members = shards.reshape(-1, mode.shard_size)
+        members = shards.reshape(-1, shard_size)
     twice = 2.0 if mode.sharding == "ddp" else 1.0
     size = parameters * width.gradient
     down = [_ring_pass(network, job, members, size, twice, syncs), *outer]
@@ -131,7 +137,7 @@ def _ring_pass(
     rounds: float,
     syncs: float,
 ) -> _Pass:
-    """One ring pass of ``size_bytes``, ``rounds`` times over, ``syncs`` times a step."""
+    """One ring pass of ``size_bytes``, ``rounds`` times over, ``syncs`` a step."""
     cost = network.ring(members, size_bytes)
     stage = job.parallelism.coordinates["pp"][members[:, 0]]
     return _Pass(

@@ -1,17 +1,20 @@
 """Load on shared uplinks, and the seconds that the fullest of them needs.
 
 Bottleneck rule for flows that run together: each takes as long as its most loaded link,
-loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networks*, 6.5).
+loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networks*,
+6.5).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.fabric import Fabric
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -35,6 +38,19 @@ class LinkLoad:
         """The load of ``factor`` such rounds."""
         return LinkLoad([u * factor for u in self.up], [d * factor for d in self.down])
 
+    def plus(self, other: LinkLoad) -> LinkLoad:
+        """Both loads together."""
+        return LinkLoad(
+            [one + more for one, more in zip(self.up, other.up, strict=True)],
+            [one + more for one, more in zip(self.down, other.down, strict=True)],
+        )
+
+
+def weighted_counts(index: IntArray, weights: npt.ArrayLike, length: int) -> FloatArray:
+    """Sum of the weights of each index below ``length``; shape (length,)."""
+    counts = np.bincount(np.ravel(index), np.ravel(weights), length)
+    return counts.astype(np.float64, copy=False)
+
 
 def flow_load(
     fabric: Fabric,
@@ -51,8 +67,8 @@ def flow_load(
         num_children = len(fabric.uplink_capacity[t])
         crosses = tiers >= t
         sizes = np.broadcast_to(size_bytes, tiers.shape)[crosses]
-        up[t] = np.bincount(child[sources[crosses]], sizes, num_children)
-        down[t] = np.bincount(child[targets[crosses]], sizes, num_children)
+        up[t] = weighted_counts(child[sources[crosses]], sizes, num_children)
+        down[t] = weighted_counts(child[targets[crosses]], sizes, num_children)
     return LinkLoad(up, down)
 
 

@@ -1,21 +1,23 @@
 """What one operation of many groups takes: the seam between volumes and machine.
 
-`StepModel` asks a network for the cost of rings, all-to-alls and messages between ranks.
-`PlacedNetwork` answers for a placement; the time bound answers for the best placement
-imaginable.
+`StepModel` asks a network for the cost of rings, all-to-alls and messages between
+ranks. `PlacedNetwork` answers for a placement; the time bound answers for the best
+placement imaginable.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.cost.exchange import ExchangeCost, all_to_all_cost, send_cost
-from placer.cost.fabric import Fabric
 from placer.cost.rings import RingCost, build_rings, ring_cost
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 

@@ -1,14 +1,15 @@
 """The order of a pipeline's work: 1F1B, plain or interleaved, cut into blocks.
 
-Every pipeline rank runs a fixed list of forward and backward chunks (Megatron-LM d98e8a64,
-``core/pipeline_parallel/schedules.py``): micro-batches in groups of ``p``, the chunks of a
-group one after the other, ``2 (p-s-1) + (v-1) p`` forwards of warm-up on rank ``s``
-(``p-s-1`` without virtual stages), then one forward and one backward in turn. A last group
-of fewer than ``p`` micro-batches keeps the places of a full one, with nothing to do in the
-others; Megatron refuses it when ``v > 1``.
+Every pipeline rank runs a fixed list of forward and backward chunks (Megatron-LM
+d98e8a64, ``core/pipeline_parallel/schedules.py``): micro-batches in groups of ``p``,
+the chunks of a group one after the other, ``2 (p-s-1) + (v-1) p`` forwards of warm-up
+on rank ``s`` (``p-s-1`` without virtual stages), then one forward and one backward in
+turn. A last group of fewer than ``p`` micro-batches keeps the places of a full one,
+with nothing to do in the others; Megatron refuses it when ``v > 1``.
 
-Forward ``i`` of a rank is chunk ``(i mod g) div p`` of micro-batch ``(i div g) p + i mod p``
-with ``g = v p``; backward ``i`` is that micro-batch and chunk ``v-1`` less that.
+Forward ``i`` of a rank is chunk ``(i mod g) div p`` of micro-batch ``(i div g) p + i
+mod p`` with ``g = v p``; backward ``i`` is that micro-batch and chunk ``v-1`` less
+that.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Operation(NamedTuple):
         Its own key; -1 when nobody needs its result. One group of micro-batches later
         all keys are larger by ``g``.
     link : int
-        The link its result travels on: ``r`` from rank ``r`` to the next, ``p + r`` back;
-        -1 when it stays on its rank.
+        The link its result travels on: ``r`` from rank ``r`` to the next, ``p + r``
+        back; -1 when it stays on its rank.
     """
 
     stage: int

@@ -1,20 +1,23 @@
 """Ring collectives on a machine, built as NCCL builds them.
 
-NCCL numbers scale-up domains in the order in which they first appear by communicator rank
-and runs every ring over them in that order, the members of a domain side by side
-(NCCL 5067397c, ``src/init.cc``, ``src/graph/connect.cc``). A group with ``q`` members in
-each domain drives ``q`` NICs there.
+NCCL numbers scale-up domains in the order in which they first appear by communicator
+rank and runs every ring over them in that order, the members of a domain side by side
+(NCCL 5067397c, ``src/init.cc``, ``src/graph/connect.cc``). A group with ``q`` members
+in each domain drives ``q`` NICs there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.fabric import Fabric
-from placer.cost.links import LinkLoad, flow_link_seconds, flow_load
+from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -86,7 +89,7 @@ def build_rings(fabric: Fabric, gpus: IntArray) -> Rings:
 
 
 def _fewest_members(starts: npt.NDArray[np.bool_]) -> IntArray:
-    """Length of the shortest run in each row, runs beginning where ``starts`` is true."""
+    """Length of the shortest run in each row; runs begin where ``starts`` is true."""
     num_members = starts.shape[1]
     begin = np.flatnonzero(starts.ravel())
     row = begin // num_members
@@ -108,10 +111,11 @@ def ring_cost(fabric: Fabric, rings: Rings, size_bytes: FloatArray) -> RingCost:
 
     Notes
     -----
-    Every ring edge carries ``(n-1)/n size`` (Patarasuk and Yuan 2009, JPDC 69(2)). A hop
-    between domains spreads it over the group's ``q`` NICs; a shared uplink carries the sum
-    over all rings. The slowest edge sets the pace; the ``n - N`` steps inside the ``N``
-    domains and the ``N - 1`` steps between them each pay the mean latency of such hops.
+    Every ring edge carries ``(n-1)/n size`` (Patarasuk and Yuan 2009, JPDC 69(2)). A
+    hop between domains spreads it over the group's ``q`` NICs; a shared uplink carries
+    the sum over all rings. The slowest edge sets the pace; the ``n - N`` steps inside
+    the ``N`` domains and the ``N - 1`` steps between them each pay the mean latency of
+    such hops.
     """
     num_groups, num_members = rings.gpus.shape
     edge_bytes = (num_members - 1) / num_members * size_bytes
@@ -130,7 +134,7 @@ def ring_cost(fabric: Fabric, rings: Rings, size_bytes: FloatArray) -> RingCost:
     return RingCost(
         bandwidth_seconds + _ring_latency(fabric, rings, outer),
         bandwidth_seconds,
-        np.bincount(rings.hop_tier.ravel(), flows.ravel(), fabric.num_tiers),
+        weighted_counts(rings.hop_tier, flows, fabric.num_tiers),
         load,
     )
 
@@ -148,4 +152,6 @@ def _ring_latency(
     outer_mean = outer_sum / np.maximum(outer_hops, 1)
     inner_mean = inner_sum / np.maximum(inner_hops, 1)
     outer_steps = np.maximum(rings.domains - 1, 0)
-    return outer_steps * outer_mean + (num_members - 1 - outer_steps) * inner_mean
+    inner_steps = num_members - 1 - outer_steps
+    seconds: FloatArray = outer_steps * outer_mean + inner_steps * inner_mean
+    return seconds

@@ -1,7 +1,7 @@
 """The pipeline's time: longest path through the work of all ranks and their messages.
 
-The order of the work is that of `pipeline_order`. With ``v > 1`` the last rank also sends
-to the first: the stages form a closed ring.
+The order of the work is that of `pipeline_order`. With ``v > 1`` the last rank also
+sends to the first: the stages form a closed ring.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from placer.cost.pipeline_order import Block, blocks
 FloatArray = npt.NDArray[np.float64]
 Time = TypeVar("Time", float, FloatArray)
 
-# Groups that are walked one by one: three to get going, then (in long runs, after as many
-# repetitions of the third as are needed) three to run out.
+# Groups that are walked one by one: three to get going, then (in long runs, after as
+# many repetitions of the third as are needed) three to run out.
 HEAD, WALKED = 3, 6
 # A long run that has not become periodic after so many repetitions goes on at its mean
 # pace.
@@ -60,8 +60,9 @@ def pipeline_time(
 
     Notes
     -----
-    A max-plus linear system becomes periodic (Baccelli et al. 1992, *Synchronization and
-    Linearity*, 3.7): a long run is walked until its state recurs, and the rest skipped.
+    A max-plus linear system becomes periodic (Baccelli et al. 1992, *Synchronization
+    and Linearity*, 3.7): a long run is walked until its state recurs, and the rest
+    skipped.
     """
     work_s = (*stages.forward, *stages.backward)
     walk = _Walk[float](work_s, stages.hop * 2, overlap, max, 0.0)
@@ -170,8 +171,11 @@ class _Walk(Generic[Time]):
 
     def _state(self, links: list[int]) -> npt.NDArray[Any]:
         """Everything that the future depends on, as one array."""
-        waiting = [self.arrived[key] for key in sorted(self.arrived)]
-        return np.array([*self.clock, *(self.free[link] for link in links), *waiting])
+        return np.array(
+            self.clock
+            + [self.free[link] for link in links]
+            + [self.arrived[key] for key in sorted(self.arrived)]
+        )
 
     def _shift(self, seconds: Time) -> None:
         """Let the same state come ``seconds`` later."""
@@ -181,7 +185,7 @@ class _Walk(Generic[Time]):
 
 
 def _lag(states: list[npt.NDArray[Any]]) -> int:
-    """Repetitions after which the last state has come again, only later; 0 for never."""
+    """Repetitions after which the last state came again, only later; 0 for never."""
     now = states[-1]
     tolerance = SAME * now.max()
     for lag in range(1, len(states)):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.fabric import Fabric
 from placer.cost.hop_cost import hop_cost
-from placer.cost.links import LinkLoad
 from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
-from placer.job.model import Job
-from placer.placement.placement import Placement
-from placer.topology.model import Topology
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
+    from placer.cost.links import LinkLoad
+    from placer.job.model import Job
+    from placer.placement.placement import Placement
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -24,9 +26,9 @@ HOTTEST_LINKS = 10
 def score(topology: Topology, job: Job, placement: Placement) -> dict[str, Any]:
     """The score of a placement: seconds by part, crossings, bytes, hottest links.
 
-    Keys and units are those of the plan format; times are seconds. The exposed cross-rack
-    time ``exposed_scale_out_s`` is the step time minus that of the same placement if every
-    scale-out link were free.
+    Keys and units are those of the plan format; times are seconds. The exposed
+    cross-rack time ``exposed_scale_out_s`` is the step time minus that of the same
+    placement if every scale-out link were free.
     """
     return score_with(StepModel(topology, job), placement)
 
@@ -156,7 +158,7 @@ def critical_path(step: Step) -> list[dict[str, Any]]:
     parts += [
         (names.get(axis, axis), exposed[axis]) for axis in exposed if axis != "dp"
     ]
-    entries = [
+    entries: list[dict[str, Any]] = [
         {"operation": name, "seconds": seconds}
         for name, seconds in parts
         if seconds > 0

@@ -1,21 +1,25 @@
 """What TP, CP, EP and PP add to each stage of each replica, and the bytes they send.
 
-A stage waits for the slowest of its groups, so every time is the maximum over the groups
-that touch the stage; arrays have shape (D, P): D data-parallel replicas, P stages.
+A stage waits for the slowest of its groups, so every time is the maximum over the
+groups that touch the stage; arrays have shape (D, P): D data-parallel replicas, P
+stages.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.network import Network
 from placer.cost.traffic import Traffic
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, TP_OPERATIONS_PER_PASS, Volumes
-from placer.cost.work import Work
-from placer.job.model import Job
+
+if TYPE_CHECKING:
+    from placer.cost.network import Network
+    from placer.cost.work import Work
+    from placer.job.model import Job
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -28,8 +32,8 @@ class StageTime:
     Attributes
     ----------
     forward, backward : ndarray, shape (D, P), s
-        Added to a chunk's forward and backward; for ``pp`` both hold the hop to the next
-        stage.
+        Added to a chunk's forward and backward; for ``pp`` both hold the hop to the
+        next stage.
     group_seconds : ndarray, shape (groups,), s
         One operation of each group, to name the slowest.
     traffic : Traffic
@@ -44,9 +48,9 @@ class StageTime:
 def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
     """The exposed time of tensor-parallel collectives.
 
-    Without overlap, each pass waits for four collectives a layer. Overlapped ones run in
-    ``t`` pieces beside their matrix product: the last piece is seen, or what outlasts the
-    product (Transformer Engine, user-buffer overlap).
+    Without overlap, each pass waits for four collectives a layer. Overlapped ones run
+    in ``t`` pieces beside their matrix product: the last piece is seen, or what
+    outlasts the product (Transformer Engine, user-buffer overlap).
     """
     axes = job.parallelism
     members = axes.ranks_of_group["tp"]
@@ -66,8 +70,9 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
 def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
     """The exposed time of the context-parallel ring.
 
-    Each layer passes its keys and values around the ring, ``c-1`` hops forward and twice
-    that backward (keys and values again, and their gradients), beside attention proper.
+    Each layer passes its keys and values around the ring, ``c-1`` hops forward and
+    twice that backward (keys and values again, and their gradients), beside attention
+    proper.
     """
     axes = job.parallelism
     members = axes.ranks_of_group["cp"]
@@ -82,7 +87,7 @@ def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Sta
 
 
 def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
-    """The exposed time of expert dispatch and combine, two all-to-alls a layer and pass."""
+    """The exposed time of expert dispatch and combine, one each a layer and pass."""
     axes = job.parallelism
     members = axes.ranks_of_group["ep"]
     cost = network.all_to_all(members, sizes.ep_buffer)
@@ -110,8 +115,13 @@ def pipeline_hops(network: Network, job: Job, sizes: Volumes) -> StageTime:
     replica = axes.coordinates["dp"][members[:, 0]]
     slowest = np.zeros((axes.dp, axes.pp))
     np.maximum.at(slowest, replica, hop)
-    rounds = axes.vp * job.micro_batches * 2
-    return StageTime(slowest, slowest, hop.sum(axis=1), Traffic.of(cost, rounds))
+    forward = Traffic.of(cost, axes.vp * job.micro_batches)
+    if axes.vp > 1:
+        # The last chunk's activations end with the loss and do not close the ring.
+        closing = network.send(members[:, -1], members[:, 0], sizes.pp_message)
+        forward = forward.plus(Traffic.of(closing, -job.micro_batches))
+    traffic = forward.plus(forward.reversed())
+    return StageTime(slowest, slowest, hop.sum(axis=1), traffic)
 
 
 def _per_stage(job: Job, members: IntArray, seconds: FloatArray) -> FloatArray:

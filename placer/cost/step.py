@@ -1,7 +1,8 @@
 """The step: slowest replica's pipeline, exposed data-parallel time and fixed time.
 
-``step = pipeline of the slowest replica + exposed DP + custom groups + fixed``. Training is
-synchronous, so the worst replica and the worst group set the time, not the sum.
+``step = pipeline of the slowest replica + exposed DP + custom groups + fixed``.
+Training is synchronous, so the worst replica and the worst group set the time, not the
+sum.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +28,13 @@ from placer.cost.stage_times import (
     pipeline_hops,
     tensor_time,
 )
-from placer.cost.traffic import Traffic
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
-from placer.job.model import Job
-from placer.topology.model import Topology
+
+if TYPE_CHECKING:
+    from placer.cost.traffic import Traffic
+    from placer.job.model import Job
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -96,10 +100,10 @@ class Step:
         }
 
     def exposed_s(self) -> dict[str, float]:
-        """Exposed seconds by axis; with compute, bubble and fixed time they sum to the step.
+        """Exposed seconds by axis; they and compute, bubble and fixed sum to the step.
 
-        Axes are added one after the other (tp, cp, ep, pp), each charged with what it adds
-        to the pipeline of the slowest replica.
+        Axes are added one after the other (tp, cp, ep, pp), each charged with what it
+        adds to the pipeline of the slowest replica.
         """
         exposed = {}
         before = self.pipeline_s(())
@@ -146,7 +150,7 @@ class Step:
         return list(zip(seconds, first.tolist(), strict=True))
 
     def _patterns(self, axes: tuple[str, ...]) -> FloatArray:
-        """Forward, backward and hop times of each replica side by side; shape (D, 3 P)."""
+        """Forward, backward and hop times of each replica in a row; shape (D, 3 P)."""
         sizes = self.model.job.parallelism
         shape = (sizes.dp, sizes.pp)
         forward = np.full(shape, self.model.work.forward_s)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
-from placer.cost.rings import RingCost
+
+if TYPE_CHECKING:
+    from placer.cost.exchange import ExchangeCost
+    from placer.cost.rings import RingCost
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,21 +38,24 @@ class Traffic:
         """The traffic of an operation that runs ``times`` times in a step."""
         return cls(cost.bytes_by_tier * times, cost.load.scaled(times))
 
+    def plus(self, other: Traffic) -> Traffic:
+        """Both together."""
+        return Traffic(
+            self.bytes_by_tier + other.bytes_by_tier, self.load.plus(other.load)
+        )
+
+    def reversed(self) -> Traffic:
+        """The answers: as many bytes the other way."""
+        return Traffic(self.bytes_by_tier, LinkLoad(self.load.down, self.load.up))
+
 
 def total_load(traffic: Iterable[Traffic]) -> LinkLoad | None:
     """The load of all traffic together; None when there is none."""
     loads = [item.load for item in traffic]
-    if not loads:
-        return None
-    up = [np.sum(rows, axis=0) for rows in zip(*(a.up for a in loads), strict=True)]
-    down = [np.sum(rows, axis=0) for rows in zip(*(a.down for a in loads), strict=True)]
-    return LinkLoad(up, down)
+    return reduce(LinkLoad.plus, loads) if loads else None
 
 
 def total_traffic(traffic: Iterable[Traffic]) -> Traffic | None:
     """All traffic as one; None when there is none."""
     items = list(traffic)
-    load = total_load(items)
-    if load is None:
-        return None
-    return Traffic(np.sum([item.bytes_by_tier for item in items], axis=0), load)
+    return reduce(Traffic.plus, items) if items else None

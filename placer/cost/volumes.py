@@ -9,9 +9,12 @@ Megatron-LM d98e8a64, ``core/tensor_parallel/``, ``core/pipeline_parallel/schedu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from placer.job.model import Job, Model
 from placer.job.models import expert_parameters, layer_parameters
+
+if TYPE_CHECKING:
+    from placer.job.model import Job, Model
 
 # A layer's forward pass runs two all-gathers and two reduce-scatters over TP with
 # sequence parallelism, its backward the same; the gathers that backward repeats for the

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
-from placer.cost.volumes import Volumes
-from placer.job.model import Job
 from placer.job.models import flops_per_sample, layer_parameters
+
+if TYPE_CHECKING:
+    from placer.cost.volumes import Volumes
+    from placer.job.model import Job
 
 FORWARD_SHARE = (
     1 / 3
@@ -27,8 +30,8 @@ class Work:
     layer_forward_s : float, s
         Forward of one layer.
     attention_share : float
-        Share of a layer's work that is attention proper (scores and values), behind which
-        a context-parallel ring hides.
+        Share of a layer's work that is attention proper (scores and values), behind
+        which a context-parallel ring hides.
     """
 
     micro_batch_s: float
@@ -39,11 +42,12 @@ class Work:
 
 
 def work(job: Job, volumes: Volumes) -> Work:
-    """The job's compute times; all zero without a model."""
-    if job.model is None:
-        return Work(0.0, 0.0, 0.0, 0.0, 0.0)
+    """The job's compute times; those of a layer are zero without a model."""
     total = micro_batch_time(job)
     forward = total * FORWARD_SHARE / job.parallelism.vp
+    backward = total * (1 - FORWARD_SHARE) / job.parallelism.vp
+    if job.model is None:
+        return Work(total, forward, backward, 0.0, 0.0)
     # Per token, a layer multiplies 6 parameters' worth of FLOPs and attends over
     # the sequence for 6 h s more (causal), as in the FLOP count of `job.models`.
     scores = job.model.hidden * job.sequence
@@ -51,14 +55,14 @@ def work(job: Job, volumes: Volumes) -> Work:
     return Work(
         total,
         forward,
-        total * (1 - FORWARD_SHARE) / job.parallelism.vp,
+        backward,
         forward / volumes.layers_per_chunk,
         share,
     )
 
 
 def micro_batch_time(job: Job) -> float:
-    """Seconds one micro-batch keeps one stage busy, measured or from FLOPs and a rate."""
+    """Seconds a micro-batch keeps one stage busy, measured or from FLOPs and rate."""
     if job.compute.micro_batch_time or job.model is None:
         return job.compute.micro_batch_time
     axes = job.parallelism

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from placer.job.axes import Parallelism
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.job.axes import Parallelism
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def to_document(job: Job) -> dict[str, Any]:
         "sources": list(job.sources),
         "parallelism": {axis: axes.size(axis) for axis in _SIZES}
         | {"order": "-".join(axes.order)},
-        "model": None if job.model is None else asdict(job.model),
+        "model": None if job.model is None else _given(asdict(job.model)),
         "sequence": job.sequence,
         "micro_batch": job.micro_batch,
         "micro_batches": job.micro_batches,

@@ -7,9 +7,12 @@ import numpy.typing as npt
 
 from placer.errors import InfeasibleError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
-from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.topology.model import Topology
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+    from placer.job.model import Job
 
 IntArray = npt.NDArray[np.int64]
 

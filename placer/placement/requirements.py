@@ -52,6 +52,8 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
     return replace(job, require=strictest)
 
 
-def _unknown(key: str, message: str, name: str, known: tuple[str, ...] | list[str]) -> Problem:
+def _unknown(
+    key: str, message: str, name: str, known: tuple[str, ...] | list[str]
+) -> Problem:
     hint = closest(name, known) or f"known: {', '.join(known)}"
     return Problem(message, key=key, hint=hint)

@@ -20,13 +20,12 @@ def columns(rows: Sequence[Sequence[str]], gap: int = 2) -> Iterator[str]:
     for row in rows:
         cells = [row[0].ljust(width_of[0])]
         cells += [
-            cell.rjust(width) for cell, width in zip(row[1:], width_of[1:], strict=False)
+            cell.rjust(width)
+            for cell, width in zip(row[1:], width_of[1:], strict=False)
         ]
         yield (" " * gap).join(cells).rstrip()
 
 
 def wrapped(text: str, indent: str = "") -> list[str]:
     """Lines of ``text`` within the width; all but the first start with ``indent``."""
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False
-    )
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)

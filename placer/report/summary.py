@@ -29,7 +29,7 @@ _WHY = {
 def summarise(plan: Plan) -> str:
     """The plan for people: plain text, at most 80 columns, no final newline.
 
-    What the plan does not say (a plan of another program may have no score) is left out.
+    What the plan does not say is left out.
     """
     tiers = plan.topology.get("tiers", ())
     scale_up = plan.topology.get("scale_up", 0)

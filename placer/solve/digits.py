@@ -12,7 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from placer.job.axes import Parallelism
+from typing import TYPE_CHECKING
+import itertools
+
+if TYPE_CHECKING:
+    from placer.job.axes import Parallelism
 
 IntArray = npt.NDArray[np.int64]
 
@@ -50,7 +54,7 @@ def digits_of(axes: Parallelism) -> tuple[Digit, ...] | None:
     ]
     cuts = sorted({end for _, low, high in dense + expert for end in (low, high)})
     found = []
-    for low, high in zip(cuts, cuts[1:], strict=False):
+    for low, high in itertools.pairwise(cuts):
         if high % low:
             return None
         found.append(Digit(_at(dense, low), _at(expert, low), high // low, low))
@@ -72,10 +76,26 @@ def _at(spans: list[tuple[str, int, int]], stride: int) -> str:
     return next(name for name, low, high in spans if low <= stride < high)
 
 
-def box_of(digits: tuple[Digit, ...], ranks: IntArray) -> tuple[int, ...] | None:
-    """Values of each digit among ``ranks``, None when they do not form a full box."""
+def box_of(digits: tuple[Digit, ...], label: IntArray) -> tuple[int, ...] | None:
+    """Values of each digit in a part, None unless all parts are alike, side by side.
+
+    Parameters
+    ----------
+    digits : tuple of Digit
+    label : ndarray, shape (R,)
+        Part of every rank.
+    """
+    ranks = np.flatnonzero(label == label[0])
     box = tuple(len(np.unique(ranks // digit.stride % digit.size)) for digit in digits)
-    return box if int(np.prod(box, dtype=np.int64)) == len(ranks) else None
+    if any(digit.size % width for digit, width in zip(digits, box, strict=True)):
+        return None
+    cell = np.zeros(len(label), dtype=np.int64)
+    for digit, width in zip(digits, box, strict=True):
+        value = np.arange(len(label)) // digit.stride % digit.size
+        cell = cell * (digit.size // width) + value // width
+    parts, cells = int(label.max()) + 1, int(cell.max()) + 1
+    pairs = len(np.unique(cell * parts + label))
+    return box if parts == cells == pairs else None
 
 
 def sequence_of(

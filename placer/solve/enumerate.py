@@ -1,8 +1,9 @@
 """Every placement of a small job, equal machines counted once.
 
 Units (a block of ranks that one node holds, or a single rank) are put on nodes one after the
-other. Domains that look alike and hold nothing yet are interchangeable, so only the first of
-them is tried: each placement is met once up to a symmetry of the machine.
+other; in a node-contiguous launch, runs of consecutive ranks of any length. Domains that
+look alike and hold nothing yet are interchangeable, so only the first of them is tried:
+each placement is met once up to a symmetry of the machine.
 """
 
 from __future__ import annotations
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 
-def placements(
-    topology: Topology, parts: Parts, capacity_of_node: IntArray
-) -> Iterator[IntArray]:
-    """Node of every rank in each placement that keeps the parts together.
+class Enumeration:
+    """A depth-first walk over all placements that keep the parts together.
 
     Parameters
     ----------
@@ -32,19 +31,20 @@ def placements(
         With a block of at least 1: that many consecutive ranks form a unit.
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
+    most_steps : int
+        Units put on a node, again and again, after which the walk is given up.
     """
-    walk = _Walk(topology, parts, capacity_of_node)
-    for nodes in walk.extend(0):
-        yield np.repeat(nodes, parts.block)
-
-
-class _Walk:
-    """Depth-first walk over the units."""
 
     def __init__(
-        self, topology: Topology, parts: Parts, capacity_of_node: IntArray
+        self,
+        topology: Topology,
+        parts: Parts,
+        capacity_of_node: IntArray,
+        most_steps: int,
     ) -> None:
         self.domains = topology.domain_of_node
+        self.block = parts.block
+        self.steps_left = most_steps
         self.room = (capacity_of_node // parts.block).tolist()
         first = np.arange(0, parts.label.shape[1], parts.block)
         self.label = parts.label[:, first]
@@ -56,22 +56,63 @@ class _Walk:
         ]
         self.home: list[dict[int, int]] = [{} for _ in self.domains]
 
-    def extend(self, unit: int) -> Iterator[IntArray]:
+    @property
+    def complete(self) -> bool:
+        """Whether the walk, when it has ended, has met every placement."""
+        return self.steps_left > 0
+
+    def units(self) -> Iterator[IntArray]:
+        """Node of every rank when any unit may go to any node; shape (R,) each."""
+        for nodes in self._extend(0):
+            yield np.repeat(nodes, self.block)
+
+    def runs(self) -> Iterator[IntArray]:
+        """Node of every rank when a node holds consecutive units; shape (R,) each."""
+        for nodes in self._extend_runs(0):
+            yield np.repeat(nodes, self.block)
+
+    def _extend(self, unit: int) -> Iterator[IntArray]:
         """Complete the placement from ``unit`` on, in every way."""
         if unit == self.num_units:
             yield self.node_of_unit.copy()
             return
+        for node in self._different(self.room):
+            if self._allowed(unit, node):
+                settled = self._put(unit, node)
+                yield from self._extend(unit + 1)
+                self._take_back(unit, node, settled)
+
+    def _extend_runs(self, first: int) -> Iterator[IntArray]:
+        """Complete the placement from unit ``first`` on by runs on unused nodes."""
+        if first == self.num_units:
+            yield self.node_of_unit.copy()
+            return
+        pairs = zip(self.held[0], self.room, strict=True)
+        unused = [0 if used else room for used, room in pairs]
+        spare = sum(unused) - (self.num_units - first)
+        for node in self._different(unused):
+            # A shorter run would leave too little room for the rest.
+            shortest = self.room[node] - spare
+            run: list[list[int]] = []
+            end = first
+            while end < self.num_units and self.room[node] and self._allowed(end, node):
+                run.append(self._put(end, node))
+                end += 1
+                if len(run) >= shortest or end == self.num_units:
+                    yield from self._extend_runs(end)
+            for settled in reversed(run):
+                end -= 1
+                self._take_back(end, node, settled)
+
+    def _different(self, room: list[int]) -> Iterator[int]:
+        """Nodes with room, one of each sort that cannot be told apart."""
         tried = set()
-        for node in range(len(self.room)):
-            if self.room[node] == 0 or not self._allowed(unit, node):
-                continue
-            looks = self._looks(node)
-            if looks in tried:
-                continue
-            tried.add(looks)
-            settled = self._put(unit, node)
-            yield from self.extend(unit + 1)
-            self._take_back(unit, node, settled)
+        for node, free in enumerate(room):
+            if free and self.steps_left > 0:
+                looks = self._looks(node)
+                if looks not in tried:
+                    tried.add(looks)
+                    yield node
 
     def _allowed(self, unit: int, node: int) -> bool:
         """Whether the unit's parts already live where ``node`` is, or nowhere."""
@@ -92,6 +133,7 @@ class _Walk:
 
     def _put(self, unit: int, node: int) -> list[int]:
         """Place a unit; tiers at which its part found its home."""
+        self.steps_left -= 1
         self.node_of_unit[unit] = node
         self.room[node] -= 1
         settled = []

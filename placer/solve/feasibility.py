@@ -45,6 +45,16 @@ def launch_blocks(topology: Topology, job: Job) -> list[int]:
     ]
 
 
+def forced_block(topology: Topology, job: Job) -> int:
+    """Consecutive ranks that every node must hold, 1 when there is a choice.
+
+    With GPUs to spare a node-contiguous launch may also give nodes different numbers.
+    """
+    gpus = topology.gpus_of_node
+    is_full = job.world_size == topology.num_gpus and bool((gpus == gpus[0]).all())
+    return int(gpus[0]) if is_full and job.launcher != "free" else 1
+
+
 def fits(topology: Topology, parts: Parts) -> bool:
     """Whether the parts can be packed into the domains."""
     capacity = node_capacity(topology, parts.block)

@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.parts import parent_of_domain, whole_parts
-from placer.topology.model import Topology
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 

@@ -85,7 +85,7 @@ def _base_boxes(
     """Box of the parts of each tier, None when parts are no boxes or not all alike."""
     if parts.uniform_sizes() is None:
         return None
-    boxes = [box_of(digits, np.flatnonzero(row == 0)) for row in parts.label]
+    boxes = [box_of(digits, row) for row in parts.label]
     if any(box is None for box in boxes):
         return None
     return [box for box in boxes if box is not None]

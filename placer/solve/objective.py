@@ -33,17 +33,15 @@ TIME_WEIGHTS = {
 
 
 class Objective(Protocol):
-    """A cost of placements, to be minimised.
+    """A cost of placements, to be minimised."""
 
-    Attributes
-    ----------
-    name : str
-    weights : mapping of str to float
-        Worth of an edge of each axis, to rank nestings.
-    """
+    @property
+    def name(self) -> str:
+        """``time`` or ``hop-cost``."""
 
-    name: str
-    weights: Mapping[str, float]
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Worth of an edge of each axis, to rank nestings."""
 
     def value(self, gpu_of_rank: IntArray) -> float:
         """Cost of a placement."""
@@ -54,7 +52,11 @@ class TimeObjective:
     """Predicted step time, s."""
 
     model: StepModel
-    name: str = "time"
+
+    @property
+    def name(self) -> str:
+        """``time``."""
+        return "time"
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -72,7 +74,11 @@ class HopCostObjective:
 
     hops: HopCost
     weights: Mapping[str, float]
-    name: str = "hop-cost"
+
+    @property
+    def name(self) -> str:
+        """``hop-cost``."""
+        return "hop-cost"
 
     def value(self, gpu_of_rank: IntArray) -> float:
         """Hop cost of a placement."""

@@ -85,7 +85,7 @@ def _solve(
         for kind, count in number.items():
             model.add(sum(held[t][domain, kind] for domain in domains) == count)
     for node, room in enumerate(capacity):
-        sizes = {kind for n, kind in held[0] if n == node}
+        sizes = set(kinds[0])
         model.add(
             sum(kind[0] * held[0][node, kind] for kind in sizes) <= int(room)  # type: ignore[operator]
         )

@@ -14,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InputError, Problem
-from placer.job.model import Job
-from placer.topology.model import Topology
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+    from placer.job.model import Job
 
 IntArray = npt.NDArray[np.int64]
 

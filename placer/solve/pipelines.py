@@ -22,6 +22,8 @@ IntArray = npt.NDArray[np.int64]
 
 # Joints a replica may have, tried in turn when the slowest replica sets the cost.
 JOINT_LIMITS = (1, 2, 3, None)
+# Beyond this many integers the program takes minutes and gigabytes.
+MOST_JOINT_VARIABLES = 50_000
 
 
 class Units(NamedTuple):
@@ -51,7 +53,9 @@ def stitched_pipelines(
 ) -> Iterator[tuple[str, IntArray, bool]]:
     """(name, GPU of every rank, whether solved to the end) of stitched placements.
 
-    Nothing when the job has no pipeline, or its stages do not fit a leaf domain whole.
+    Nothing when the job has no pipeline, when its stages do not fit a leaf domain whole, on
+    a machine of equal domains (nestings cover those) or when the program would be too
+    large.
     """
     leaf_tier = _leaf_tier(topology, goal)
     units = _units(job)
@@ -60,6 +64,8 @@ def stitched_pipelines(
     from placer.solve.stitch import stitch
 
     capacity = _leaf_capacity(topology, parts, units, leaf_tier)
+    if _regular(topology, leaf_tier, capacity) or _too_large(topology, units, leaf_tier):
+        return
     limits = JOINT_LIMITS if goal.name == "time" else (None,)
     for most_joints in limits:
         problem = _problem(topology, goal, units, leaf_tier, capacity, most_joints)
@@ -122,6 +128,22 @@ def _leaf_capacity(
     ranks = node_capacity(topology, parts.block)
     inside = np.bincount(topology.domain_of_node[leaf_tier], ranks).astype(np.int64)
     return inside // units.size
+
+
+def _regular(topology: Topology, leaf_tier: int, capacity: IntArray) -> bool:
+    """Whether leaves hold equally much and domains have equally many children."""
+    if len(np.unique(capacity)) > 1:
+        return False
+    return all(
+        len(np.unique(np.bincount(parent_of_domain(topology, t)))) == 1
+        for t in range(leaf_tier + 1, len(topology.tiers))
+    )
+
+
+def _too_large(topology: Topology, units: Units, leaf_tier: int) -> bool:
+    """Whether the program would have too many joint variables to be solved in time."""
+    domains = sum(len(names) for names in topology.domain_names[leaf_tier + 1 :])
+    return domains * units.stages**2 // 4 > MOST_JOINT_VARIABLES
 
 
 def _problem(

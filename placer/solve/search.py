@@ -17,11 +17,16 @@ import numpy.typing as npt
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.enumerate import placements
-from placer.solve.feasibility import feasible_parts, infeasible
+from placer.solve.enumerate import Enumeration
+from placer.solve.feasibility import feasible_parts, forced_block, infeasible
 from placer.solve.fills import nested_fills, uneven_fills
 from placer.solve.objective import Objective, objective_of
-from placer.solve.parts import Parts, check_requirements, node_capacity
+from placer.solve.parts import (
+    Parts,
+    check_requirements,
+    node_capacity,
+    parts_of,
+)
 from placer.solve.pipelines import stitched_pipelines
 from placer.solve.rules import obeys
 from placer.solve.solution import EXACT, Incumbent, Progress, Solution
@@ -108,20 +113,30 @@ class _Search:
 
     def run(self, choices: list[Parts]) -> Solution:
         """Run the methods in turn until one proves the incumbent optimal."""
+        if self.job.world_size > self.topology.num_gpus:
+            raise infeasible(self.topology, self.job)
+        self._offer_all(self._baselines())
         if choices:
-            parts = choices[0]
-            self._offer_all(self._baselines())
-            self.bound, self.argument = lower_bound(self.topology, self.job, self.goal)
+            self._prove()
             for method in (self._nestings, self._stitched, self._enumerated):
                 if not self._over():
-                    method(parts)
-        else:
-            self._offer_all(self._baselines())
+                    method(choices[0])
+        elif self.job.launcher != "free":
             self._offer_all(uneven_fills(self.topology, self.job))
-            self.bound, self.argument = lower_bound(self.topology, self.job, self.goal)
+            if self.best is None or not self._over():
+                self._enumerated(parts_of(self.topology, self.job, 1))
+            if self.best is not None:
+                self._prove()
         if self.best is None:
             raise infeasible(self.topology, self.job)
         return self._solution()
+
+    def _prove(self) -> None:
+        """Find the lower bound, unless enumeration has found a better one."""
+        block = forced_block(self.topology, self.job)
+        bound, argument = lower_bound(self.topology, self.job, self.goal, block)
+        if bound > self.bound:
+            self.bound, self.argument = bound, argument
 
     def _baselines(self) -> Iterator[Candidate]:
         for name in BASELINES:
@@ -150,22 +165,34 @@ class _Search:
 
     def _enumerated(self, parts: Parts) -> None:
         """Every placement of a small job; complete, it is a proof."""
-        units = self.job.world_size // parts.block
-        if units > SMALL_JOB_UNITS:
+        if self.job.world_size > SMALL_JOB_UNITS * parts.block:
             return
-        capacity = node_capacity(self.topology, parts.block)
-        count = 0
-        for node_of_rank in placements(self.topology, parts, capacity):
-            count += 1
-            if count > ENUMERATED_AT_MOST[self.goal.name] or self._over():
+        walk = self._walk(parts_of(self.topology, self.job, 1))
+        is_free = self.job.launcher == "free"
+        found = self._met(walk.units() if is_free else walk.runs())
+        complete = walk.complete and len(found) < ENUMERATED_AT_MOST[self.goal.name]
+        if not (complete or is_free) and parts.block > 1:
+            # Too many ways to give nodes different numbers of ranks: equal ones only.
+            found = self._met(self._walk(parts).units())
+        for node_of_rank in found:
+            if self.best is not None and self._over():
                 return
             placement = Placement.on_nodes(self.topology, node_of_rank)
             self._offer("enumeration", placement.gpu_of_rank)
-        self.bound = max(self.bound, float(self.value))
-        self.argument = (
-            f"all {count:,} ways to place {units} blocks of {parts.block} ranks, equal "
-            "domains counted once"
-        )
+        if complete:
+            self.bound = max(self.bound, float(self.value))
+            self.argument = (
+                f"all {len(found):,} ways to place {self.job.world_size} ranks, equal "
+                "domains counted once"
+            )
+
+    def _walk(self, parts: Parts) -> Enumeration:
+        capacity = node_capacity(self.topology, parts.block)
+        steps = ENUMERATED_AT_MOST[self.goal.name] * SMALL_JOB_UNITS
+        return Enumeration(self.topology, parts, capacity, steps)
+
+    def _met(self, nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
+        return list(islice(nodes_of_rank, ENUMERATED_AT_MOST[self.goal.name]))
 
     def _offer_all(self, candidates: Iterable[Candidate]) -> None:
         for name, gpu_of_rank in candidates:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.time import time_bound
 from placer.solve.objective import TimeObjective
-from placer.solve.parts import parts_of
+from placer.solve.parts import node_capacity, parts_of
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-def lower_bound(topology: Topology, job: Job, goal: Objective) -> tuple[float, str]:
-    """(bound, what it rests on) for every placement that meets the requirements."""
+def lower_bound(
+    topology: Topology, job: Job, goal: Objective, block: int
+) -> tuple[float, str]:
+    """(bound, what it rests on) for every placement that meets the requirements.
+
+    ``block`` consecutive ranks share a node; 1 bounds every launch.
+    """
     if isinstance(goal, TimeObjective):
-        parts = parts_of(topology, job, 1)
-        found = time_bound(goal.model, parts, topology.gpus_of_node)
+        parts = parts_of(topology, job, block)
+        found = time_bound(goal.model, parts, node_capacity(topology, block))
         return found.value, found.argument
     bound = cut_bound(topology, job)
     return bound.value, bound.argument

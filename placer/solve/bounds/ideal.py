@@ -14,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.exchange import ExchangeCost
-from placer.cost.fabric import Fabric
 from placer.cost.links import LinkLoad
 from placer.cost.rings import RingCost
 from placer.solve.parts import parent_of_domain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -67,20 +70,30 @@ class IdealNetwork:
         # The smallest domain holds at most an even share: its members send the most.
         inside = num_members // int(spread[self.fabric.scale_up_tier + 1])
         share = size_bytes / num_members
-        seconds = (num_members - 1) * float(self.fabric.latency.min())
-        if inside < num_members:
-            seconds += share * (num_members - inside) / self._fastest_outside
-        else:
-            seconds += share * (num_members - 1) / float(self.fabric.bandwidth.max())
+        seconds = self._outside(share * (num_members - min(inside, num_members // 2)))
+        if inside == num_members:
+            # Together on NVLink, or split in two: NVLink and NICs work side by side.
+            together = share * (num_members - 1) / float(self.fabric.bandwidth.max())
+            seconds = min(seconds, together)
+        seconds += (num_members - 1) * float(self.fabric.latency.min())
         return ExchangeCost(np.full(num_groups, seconds), self._no_bytes(), NO_LOAD)
 
     def send(
         self, senders: IntArray, receivers: IntArray, size_bytes: float
     ) -> ExchangeCost:
-        """Least cost of a message between different ranks."""
-        del receivers
-        nearest = size_bytes / self.fabric.bandwidth + self.fabric.latency
-        seconds = np.full(senders.shape, nearest.min())
+        """Least cost of a message along each row, a chain or a closed ring of ranks.
+
+        Where no two ranks of a row can share a domain of some tier, every message leaves it.
+        """
+        first, last = (
+            ranks.reshape(len(ranks), -1) for ranks in (senders, receivers)
+        )
+        closed = np.array_equal(first[:, 0], last[:, -1])
+        members = first if closed else np.hstack((first, last[:, -1:]))
+        spread = self._fewest_domains(members)
+        apart = int(np.flatnonzero(spread == members.shape[1]).max(initial=0))
+        times = size_bytes / self.fabric.bandwidth + self.fabric.latency
+        seconds = np.full(senders.shape, times[apart:].min())
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
     def message_across(self, size_bytes: float) -> float:
@@ -89,9 +102,10 @@ class IdealNetwork:
         times = size_bytes / self.fabric.bandwidth[outer] + self.fabric.latency[outer]
         return float(times.min())
 
-    @property
-    def _fastest_outside(self) -> float:
-        return float(self.fabric.bandwidth[self.fabric.scale_up_tier + 1 :].max())
+    def _outside(self, size_bytes: float) -> float:
+        """Least seconds to send so much out of a scale-up domain, without latency."""
+        bandwidth = self.fabric.bandwidth[self.fabric.scale_up_tier + 1 :]
+        return float((size_bytes / bandwidth).min(initial=np.inf))
 
     def _ring_latency(self, num_members: int, spread: IntArray) -> float:
         """Least latency of the n-1 steps of a ring over the fewest domains of each tier.

@@ -19,11 +19,14 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.exchange import ExchangeCost
-from placer.cost.stage_times import StageTime
-from placer.cost.step import Step, StepModel
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.parts import Parts, join
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step, StepModel
+    from placer.cost.stage_times import StageTime
+    from placer.cost.exchange import ExchangeCost
 
 IntArray = npt.NDArray[np.int64]
 
@@ -164,7 +167,7 @@ def _hop_choices(model: StepModel) -> list[tuple[int, ...]]:
     if axes.vp > 1:
         pairs = list(combinations(range(axes.pp), 2))
         if len(pairs) <= MOST_HOP_CHOICES:
-            return pairs
+            return [tuple(pair) for pair in pairs]
     hops = axes.pp if axes.vp > 1 else axes.pp - 1
     return [(hop,) for hop in range(hops)]
 

@@ -12,6 +12,7 @@ from placer.cost.hop_cost import hop_cost
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
+from placer.placement.placement import Placement
 from placer.solve.bounds import boundary, sizes
 from placer.solve.bounds.boundary import copies_floor, replica_floor
 from placer.solve.bounds.cut import cut_bound
@@ -79,6 +80,28 @@ def test_raw_weights_are_proved_optimal() -> None:
     placement = place_in_order(topology, np.lexsort((*keys, at["pp"])))
     cost = hop_cost(topology, job, placement)
     assert cut_bound(topology, job, incumbent=cost).value == cost
+
+
+def test_hosts_down_are_proved_optimal() -> None:
+    """On H only 3 replicas need to cross units, where 2 + 2 spare hosts meet."""
+    topology, job = load("H")
+    unit_of_host = topology.domain_of_node[1]
+    hosts_of_unit = [np.flatnonzero(unit_of_host == unit) for unit in range(48)]
+    odd = [hosts for hosts in hosts_of_unit if len(hosts) % 4 == 2][:6]
+    whole = [
+        hosts[: len(hosts) // 4 * 4]
+        for hosts in hosts_of_unit
+        if not any(hosts is other for other in odd)
+    ]
+    hosts = np.concatenate([*whole, *odd])
+    at = job.parallelism.coordinates
+    gpu_of_rank = np.empty(job.world_size, dtype=np.int64)
+    gpu_of_rank[np.lexsort((at["tp"], at["pp"], at["dp"]))] = (
+        topology.first_gpu_of_node[hosts][:, None] + np.arange(8)
+    ).ravel()
+    cost = hop_cost(topology, job, Placement(gpu_of_rank))
+    assert cost < KNOWN_COST["H"]
+    assert cut_bound(topology, job).value == cost
 
 
 def test_too_many_ranks() -> None:

@@ -1,0 +1,9 @@
+"""A second, slow scorer: the same model in plain loops, to test the fast one against.
+
+It takes nothing from the rest of `placer.cost`: groups, rings, link loads, volumes and
+the pipeline are written again from the formulas in ``docs/cost-model.md``.
+"""
+
+from placer.cost.reference.step import reference_step
+
+__all__ = ["reference_step"]

@@ -1,0 +1,130 @@
+"""Seconds of rings, all-to-alls and messages, one hop after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.cost.reference.machine import Machine
+
+
+@dataclass(frozen=True)
+class RingTime:
+    """Seconds of one reduce-scatter or all-gather: the bytes' share and the latency."""
+
+    transfer: float
+    latency: float
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return self.transfer + self.latency
+
+
+def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTime]:
+    """Times of one pass in each group of GPUs, all groups at once.
+
+    Domains follow each other in the order in which members first appear in them. An
+    edge carries ``(n-1)/n size``; between domains it uses as many NICs as the domain
+    with the fewest members has.
+    """
+    if not groups or len(groups[0]) == 1:
+        return [RingTime(0.0, 0.0) for _ in groups]
+    chains = [_by_island(machine, group) for group in groups]
+    orders = [[gpu for part in parts for gpu in part] for parts in chains]
+    share = {len(order): (len(order) - 1) / len(order) * size for order in orders}
+    flows = [
+        (one, other, share[len(order)])
+        for order in orders
+        for one, other in _edges(order)
+    ]
+    busy = machine.busy(flows)
+    found = []
+    for parts, order in zip(chains, orders, strict=True):
+        nics = min(len(part) for part in parts)
+        slow = min(machine.factor[gpu] for gpu in order)
+        transfer = 0.0
+        inside: list[float] = []
+        outside: list[float] = []
+        for one, other in _edges(order):
+            t = machine.tier(one, other)
+            leaves = t >= machine.nvlink_tiers
+            (outside if leaves else inside).append(machine.latency(t))
+            rate = machine.rate(t) * slow * (nics if leaves else 1)
+            transfer = max(transfer, share[len(order)] / rate)
+            for link in machine.links(one, other):
+                transfer = max(transfer, busy[link])
+        steps_out = len(parts) - 1
+        latency = steps_out * _mean(outside)
+        latency += (len(order) - 1 - steps_out) * _mean(inside)
+        found.append(RingTime(transfer, latency))
+    return found
+
+
+def all_to_alls(machine: Machine, groups: list[list[int]], size: float) -> list[float]:
+    """Seconds of one exchange in each group of GPUs, all groups at once.
+
+    Every member sends ``size/n`` to each other member, over NVLink and over its NIC
+    side by side, and waits for the uplinks it uses.
+    """
+    flows = [
+        (one, other, size / len(group))
+        for group in groups
+        for one in group
+        for other in group
+        if one != other
+    ]
+    busy = machine.busy(flows)
+    times = []
+    for group in groups:
+        slowest = 0.0
+        for one in group:
+            near = far = latency = shared = 0.0
+            for other in group:
+                if other == one:
+                    continue
+                t = machine.tier(one, other)
+                seconds = size / len(group) / machine.rate(t) / machine.factor[one]
+                latency += machine.latency(t)
+                if t < machine.nvlink_tiers:
+                    near += seconds
+                    continue
+                far += seconds
+                for link in machine.links(one, other):
+                    if link[2] == "up":
+                        shared = max(shared, busy[link])
+            slowest = max(slowest, max(near, far, shared) + latency)
+        times.append(slowest)
+    return times
+
+
+def messages(
+    machine: Machine, pairs: list[tuple[int, int]], size: float
+) -> list[float]:
+    """Seconds of each message between two GPUs, all at once."""
+    busy = machine.busy([(one, other, size) for one, other in pairs])
+    times = []
+    for one, other in pairs:
+        t = machine.tier(one, other)
+        slow = min(machine.factor[one], machine.factor[other])
+        seconds = size / (machine.rate(t) * slow)
+        for link in machine.links(one, other):
+            seconds = max(seconds, busy[link])
+        times.append(seconds + machine.latency(t))
+    return times
+
+
+def _by_island(machine: Machine, group: list[int]) -> list[list[int]]:
+    parts: dict[int, list[int]] = {}
+    for gpu in group:
+        parts.setdefault(machine.island(gpu), []).append(gpu)
+    return list(parts.values())
+
+
+def _edges(order: list[int]) -> list[tuple[int, int]]:
+    return [(gpu, order[(i + 1) % len(order)]) for i, gpu in enumerate(order)]
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

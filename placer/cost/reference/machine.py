@@ -1,0 +1,100 @@
+"""The machine link by link: what a flow crosses, and how busy that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+Link = tuple[int, int, str]  # tier, child domain of that tier, "up" or "down"
+Flow = tuple[int, int, float]  # from GPU, to GPU, bytes
+
+
+class Machine:
+    """Rates, latencies and shared uplinks of a machine.
+
+    Parameters
+    ----------
+    topology : Topology
+    free : bool
+        Every scale-out link is infinitely fast.
+    """
+
+    def __init__(self, topology: Topology, *, free: bool) -> None:
+        self.tiers = topology.tiers
+        self.free = free
+        self.nvlink_tiers = 0
+        while self.nvlink_tiers < len(self.tiers) and (
+            self.tiers[self.nvlink_tiers].scale_up
+        ):
+            self.nvlink_tiers += 1
+        self.domains: list[list[int]] = []  # of each GPU, at each tier
+        self.factor: list[float] = []
+        for node, gpus in enumerate(topology.gpus_of_node.tolist()):
+            for _ in range(gpus):
+                row = [
+                    int(topology.domain_of_node[t][node])
+                    for t in range(len(self.tiers))
+                ]
+                self.domains.append(row)
+                self.factor.append(float(topology.bandwidth_factor[node]))
+        self.gpus_of_child: dict[tuple[int, int], int] = {}
+        for gpu in range(len(self.domains)):
+            for t in range(len(self.tiers)):
+                child = t, self.child(t, gpu)
+                self.gpus_of_child[child] = self.gpus_of_child.get(child, 0) + 1
+
+    def child(self, tier: int, gpu: int) -> int:
+        """The domain just below ``tier`` that holds a GPU; at the node, the GPU."""
+        return gpu if tier == 0 else self.domains[gpu][tier - 1]
+
+    def island(self, gpu: int) -> int:
+        """The NVLink domain of a GPU, or the GPU itself."""
+        return self.child(self.nvlink_tiers, gpu)
+
+    def tier(self, one: int, other: int) -> int:
+        """Lowest tier whose domain holds both GPUs."""
+        for t in range(len(self.tiers)):
+            if self.domains[one][t] == self.domains[other][t]:
+                return t
+        raise ValueError("the last tier holds all GPUs")
+
+    def is_free(self, tier: int) -> bool:
+        """Whether hops of a tier cost nothing."""
+        return self.free and tier >= self.nvlink_tiers
+
+    def rate(self, tier: int) -> float:
+        """Bytes a second that one GPU reaches at a tier."""
+        if self.is_free(tier):
+            return float("inf")
+        return self.tiers[tier].bandwidth * self.tiers[tier].efficiency
+
+    def latency(self, tier: int) -> float:
+        """Seconds of one hop of a tier."""
+        return 0.0 if self.is_free(tier) else self.tiers[tier].latency
+
+    def capacity(self, tier: int, child: int) -> float:
+        """Bytes a second that a child's uplink into a tier carries."""
+        gpus = self.gpus_of_child[tier, child]
+        return gpus * self.rate(tier) / self.tiers[tier].oversubscription
+
+    def links(self, one: int, other: int) -> list[Link]:
+        """Shared links on the way from one GPU to another."""
+        found: list[Link] = []
+        for t in range(self.nvlink_tiers, self.tier(one, other) + 1):
+            found.append((t, self.child(t, one), "up"))
+            found.append((t, self.child(t, other), "down"))
+        return found
+
+    def busy(self, flows: Iterable[Flow]) -> dict[Link, float]:
+        """Seconds that each link needs for all flows."""
+        bytes_on: dict[Link, float] = {}
+        for one, other, size in flows:
+            for link in self.links(one, other):
+                bytes_on[link] = bytes_on.get(link, 0.0) + size
+        return {
+            (t, child, way): size / self.capacity(t, child)
+            for (t, child, way), size in bytes_on.items()
+        }

@@ -1,0 +1,89 @@
+"""Bytes and compute times of one chunk, from the shape of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.job.model import Job, Model
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What one chunk of one micro-batch takes (seconds) and sends (bytes a GPU)."""
+
+    forward: float
+    backward: float
+    layers: float = 0.0
+    moe_layers: float = 0.0
+    layer_forward: float = 0.0
+    attention_share: float = 0.0
+    slab: float = 0.0
+    key_values: float = 0.0
+    message: float = 0.0
+    tokens: float = 0.0
+    dense_parameters: float = 0.0
+    expert_parameters: float = 0.0
+
+
+def sizes(job: Job) -> Sizes:
+    """Sizes of a job; without a model only its times."""
+    axes, model = job.parallelism, job.model
+    micro_batch = _micro_batch_time(job)
+    forward = micro_batch / 3 / axes.vp
+    backward = 2 * micro_batch / 3 / axes.vp
+    if model is None:
+        return Sizes(forward, backward)
+    chunks = axes.pp * axes.vp
+    layers = model.layers / chunks
+    matrices = 3 if model.gated else 2
+    attention = _attention(model)
+    feed_forward = matrices * model.hidden * model.ffn
+    expert = matrices * model.hidden * model.expert_ffn
+    norms = 2 * model.hidden
+    dense = (model.layers - model.moe_layers) * (attention + feed_forward + norms)
+    router = model.hidden * model.experts
+    shared = model.shared_experts * expert
+    dense += model.moe_layers * (attention + router + shared + norms)
+    slab = (
+        (job.sequence / axes.cp) * job.micro_batch * model.hidden * job.bytes.activation
+    )
+    scores = model.hidden * job.sequence
+    heads = max(1.0, model.kv_heads / axes.tp)
+    return Sizes(
+        forward,
+        backward,
+        layers,
+        model.moe_layers / chunks,
+        forward / layers,
+        scores / (attention + feed_forward + norms + scores),
+        slab,
+        2 * slab * heads / model.heads,
+        slab / axes.tp,
+        slab / axes.tp * model.top_k,
+        dense / (chunks * axes.tp),
+        model.moe_layers * model.experts * expert / (chunks * axes.etp * axes.ep),
+    )
+
+
+def _attention(model: Model) -> int:
+    width = model.hidden
+    derived = 2 * width * width + 2 * width * model.kv_heads * width // model.heads
+    return model.attention_parameters or derived
+
+
+def _micro_batch_time(job: Job) -> float:
+    axes, model = job.parallelism, job.model
+    if job.compute.micro_batch_time or model is None:
+        return job.compute.micro_batch_time
+    matrices = 3 if model.gated else 2
+    visited = model.top_k + model.shared_experts
+    active = model.layers * _attention(model) + model.vocab * model.hidden
+    active += (model.layers - model.moe_layers) * matrices * model.hidden * model.ffn
+    active += model.moe_layers * model.hidden * model.experts
+    active += model.moe_layers * visited * matrices * model.hidden * model.expert_ffn
+    scores = 12 * model.layers * model.hidden * job.sequence
+    flops = job.micro_batch * job.sequence * (6 * active + scores)
+    gpus = axes.tp * axes.cp * axes.pp
+    return flops / (gpus * job.compute.tflops_per_gpu * 1e12)

@@ -1,0 +1,196 @@
+"""The step, term by term."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from placer.cost.reference.collectives import all_to_alls, messages, rings
+from placer.cost.reference.groups import coordinates, groups
+from placer.cost.reference.machine import Machine
+from placer.cost.reference.pipeline import Replica, longest_path
+from placer.cost.reference.sizes import sizes
+from placer.cost.reference.sync import exposed_sync
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.job.model import Group, Job
+    from placer.topology.model import Topology
+
+Table = list[list[float]]  # by replica and stage
+
+
+def reference_step(
+    topology: Topology, job: Job, gpu_of_rank: Sequence[int]
+) -> dict[str, Any]:
+    """Step time and its parts for a placement.
+
+    Keys ``step_time_s compute_s bubble_s fixed_s exposed_s exposed_scale_out_s`` as in
+    a score.
+    """
+    gpus = [int(gpu) for gpu in gpu_of_rank]
+    real = _Step(Machine(topology, free=False), job, gpus).result()
+    free = _Step(Machine(topology, free=True), job, gpus).result()
+    real["exposed_scale_out_s"] = max(real["step_time_s"] - free["step_time_s"], 0.0)
+    return real
+
+
+class _Step:
+    def __init__(self, machine: Machine, job: Job, gpus: list[int]) -> None:
+        self.machine, self.job, self.gpus = machine, job, gpus
+        self.axes = job.parallelism
+        self.sizes = sizes(job)
+        self.at = coordinates(job.parallelism)
+        self.timed: dict[Any, float] = {}
+
+    def result(self) -> dict[str, Any]:
+        job, size = self.job, self.sizes
+        compute = job.micro_batches * self.axes.vp * (size.forward + size.backward)
+        added = {}
+        if job.model is not None:
+            for axis, seconds in (
+                ("tp", self._tensor),
+                ("cp", self._context),
+                ("ep", self._expert),
+                ("pp", self._hops),
+            ):
+                if self.axes.size(axis) > 1:
+                    added[axis] = seconds()
+        exposed: dict[str, float] = {}
+        present: list[str] = []
+        last = bare = self._pipeline(added, present)
+        for axis in ("tp", "cp", "ep", "pp"):
+            if axis in added:
+                present.append(axis)
+            now = self._pipeline(added, present)
+            exposed[axis] = now - last
+            last = now
+        exposed["dp"] = exposed_sync(self.machine, job, size, self.gpus)
+        for group in job.groups:
+            exposed[group.name] = self._custom(group, compute)
+        fixed = job.compute.fixed_time
+        return {
+            "step_time_s": bare + sum(exposed.values()) + fixed,
+            "compute_s": compute,
+            "bubble_s": bare - compute,
+            "fixed_s": fixed,
+            "exposed_s": exposed,
+        }
+
+    def _pipeline(
+        self, added: dict[str, tuple[Table, Table]], present: list[str]
+    ) -> float:
+        """Seconds of the slowest replica when only some axes communicate."""
+        slowest = 0.0
+        for replica in range(self.axes.dp):
+            forward = [self.sizes.forward] * self.axes.pp
+            backward = [self.sizes.backward] * self.axes.pp
+            hop = [0.0] * self.axes.pp
+            for axis in present:
+                for stage in range(self.axes.pp):
+                    if axis == "pp":
+                        hop[stage] = added[axis][0][replica][stage]
+                        continue
+                    forward[stage] += added[axis][0][replica][stage]
+                    backward[stage] += added[axis][1][replica][stage]
+            key = (*forward, *backward, *hop)
+            if key not in self.timed:
+                self.timed[key] = longest_path(
+                    Replica(forward, backward, hop),
+                    self.job.micro_batches,
+                    self.axes.vp,
+                    overlap=self.job.overlap.pp,
+                )
+            slowest = max(slowest, self.timed[key])
+        return slowest
+
+    def _tensor(self) -> tuple[Table, Table]:
+        """Four collectives a layer and pass; overlapped, the last of ``t`` pieces."""
+        ranks = groups(self.axes, "tp")
+        times = [t.total for t in rings(self.machine, self._on(ranks), self.sizes.slab)]
+        if self.job.overlap.tp:
+            product = self.sizes.layer_forward / 4
+            times = [max(t / self.axes.tp, t - product) for t in times]
+        table = self._slowest(ranks, [t * 4 * self.sizes.layers for t in times])
+        return table, table
+
+    def _context(self) -> tuple[Table, Table]:
+        """``c-1`` hops of keys and values forward, twice that backward."""
+        ranks = groups(self.axes, "cp")
+        hops = self.axes.cp - 1
+        pairs = [
+            (row[i], row[(i + 1) % len(row)])
+            for row in self._on(ranks)
+            for i in range(len(row))
+        ]
+        seconds = messages(self.machine, pairs, self.sizes.key_values)
+        hidden = 0.0
+        if self.job.overlap.cp:
+            hidden = self.sizes.layer_forward * self.sizes.attention_share
+        times = []
+        for i in range(len(ranks)):
+            slowest = max(seconds[i * self.axes.cp : (i + 1) * self.axes.cp])
+            times.append(max(0.0, hops * slowest - hidden) * self.sizes.layers)
+        return (
+            self._slowest(ranks, times),
+            self._slowest(ranks, [2 * time for time in times]),
+        )
+
+    def _expert(self) -> tuple[Table, Table]:
+        """Dispatch and combine in each pass of a layer with experts."""
+        ranks = groups(self.axes, "ep")
+        times = all_to_alls(self.machine, self._on(ranks), self.sizes.tokens)
+        hidden = self.sizes.layer_forward / 2 if self.job.overlap.ep else 0.0
+        table = self._slowest(
+            ranks, [2 * self.sizes.moe_layers * max(0.0, t - hidden) for t in times]
+        )
+        return table, table
+
+    def _hops(self) -> tuple[Table, Table]:
+        """A message from each stage to the next, the slowest lane of the replica."""
+        lanes = groups(self.axes, "pp")
+        hops = self.axes.pp if self.axes.vp > 1 else self.axes.pp - 1
+        pairs = [
+            (lane[s], lane[(s + 1) % self.axes.pp])
+            for lane in self._on(lanes)
+            for s in range(hops)
+        ]
+        seconds = messages(self.machine, pairs, self.sizes.message)
+        table = [[0.0] * self.axes.pp for _ in range(self.axes.dp)]
+        for i, lane in enumerate(lanes):
+            row = table[self.at[lane[0]]["dp"]]
+            for s in range(hops):
+                row[s] = max(row[s], seconds[i * hops + s])
+        return table, table
+
+    def _custom(self, group: Group, compute: float) -> float:
+        """A step's time in the slowest communicator of a custom group."""
+        slowest = 0.0
+        for size in {len(ranks) for ranks in group.ranks} - {1}:
+            rows = self._on([list(r) for r in group.ranks if len(r) == size])
+            if group.collective == "all_to_all":
+                times = all_to_alls(self.machine, rows, group.size_bytes)
+            elif group.collective == "send_recv":
+                pairs = [
+                    (row[i], row[i + 1]) for row in rows for i in range(len(row) - 1)
+                ]
+                times = messages(self.machine, pairs, group.size_bytes)
+            else:
+                passes = 2 if group.collective == "all_reduce" else 1
+                found = rings(self.machine, rows, group.size_bytes)
+                times = [passes * t.total for t in found]
+            slowest = max(slowest, *times)
+        seconds = slowest * group.per_step
+        return max(0.0, seconds - compute) if group.overlap else seconds
+
+    def _on(self, ranks: list[list[int]]) -> list[list[int]]:
+        return [[self.gpus[rank] for rank in row] for row in ranks]
+
+    def _slowest(self, ranks: list[list[int]], times: list[float]) -> Table:
+        """Largest time of the groups that touch each replica and stage."""
+        table = [[0.0] * self.axes.pp for _ in range(self.axes.dp)]
+        for row, seconds in zip(ranks, times, strict=True):
+            for rank in row:
+                replica, stage = self.at[rank]["dp"], self.at[rank]["pp"]
+                table[replica][stage] = max(table[replica][stage], seconds)
+        return table

@@ -1,0 +1,278 @@
+"""``placer place`` from end to end."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer import read_job, read_plan, read_topology
+from placer.cli.main import main
+from placer.cost.hop_cost import hop_cost
+from placer.placement.baselines import baseline
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.solve.solution import Solution
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE = "rack:2 node:2 gpu:2"
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, dp: 4}
+weights: {tp: 10, dp: 1}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return str(path)
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, list(map(str, args)))
+
+
+def place(job: str, *args: object) -> Result:
+    return run("place", "-t", MACHINE, "-j", job, *args)
+
+
+def test_prints_a_summary(job: str) -> None:
+    """By default stdout is a summary for people and stderr says what was assumed."""
+    found = place(job)
+    assert found.exit_code == 0
+    assert found.stdout.startswith(f"small on {MACHINE}: 8 ranks\n")
+    assert "note: synthetic: assumed" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_writes_a_plan_that_holds(job: str, tmp_path: Path) -> None:
+    """With -o the plan is written, and the independent checker passes it."""
+    path = tmp_path / "plan.json"
+    assert place(job, "-o", path).exit_code == 0
+    assert violations(read_plan(path), read_topology(MACHINE), read_job(job)) == []
+    assert run("check", path, "-t", MACHINE, "-j", job).exit_code == 0
+
+
+def test_json_is_the_plan(job: str) -> None:
+    """--format json and -o - print the plan and nothing else."""
+    for args in (["--format", "json"], ["-o", "-"]):
+        plan = json.loads(place(job, *args).stdout)
+        assert plan["format"] == "placer/plan"
+        assert plan["world_size"] == 8
+
+
+def test_quiet_says_nothing(job: str, tmp_path: Path) -> None:
+    """-q with a file leaves both streams empty."""
+    found = place(job, "-q", "-o", tmp_path / "plan.json")
+    assert (found.exit_code, found.output) == (0, "")
+
+
+def test_hosts_and_exclude(job: str) -> None:
+    """Only the hosts of the allocation are used, without the excluded ones."""
+    args = ("--hosts", "r1-n1,r2-n[1-2],r1-n2", "--format", "json")
+    assert set(json.loads(place(job, *args).stdout)["nodes"]) == {
+        "r1-n1",
+        "r2-n1",
+        "r2-n2",
+        "r1-n2",
+    }
+    found = place(job, *args, "--exclude", "r1-n2")
+    assert found.exit_code == 3
+    assert "infeasible: " in found.stderr
+
+
+def test_a_rule_that_cannot_hold_is_infeasible(job: str, tmp_path: Path) -> None:
+    """--require adds a rule; when it cannot hold, exit is 3 and no plan appears."""
+    path = tmp_path / "plan.json"
+    found = place(job, "--require", "dp=node", "-o", path)
+    assert found.exit_code == 3
+    assert found.stderr.splitlines()[-2].startswith("infeasible: ")
+    assert found.stdout == ""
+    assert not path.exists()
+
+
+def test_added_rule_holds_and_is_recorded(job: str) -> None:
+    """A rule of the command line is kept and stands in the plan's bound."""
+    plan = json.loads(place(job, "--require", "tp=node", "--format", "json").stdout)
+    assert plan["bound"]["require"] == {"tp": "node"}
+    assert plan["score"]["crossings"]["tp"] == {"node": 4}
+
+
+def test_gap_not_met_still_writes(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gap that is not reached gives exit 1, after the plan is written."""
+    monkeypatch.setattr("placer.solve.search.solve", without_proof)
+    path = tmp_path / "plan.json"
+    found = place(job, "--gap", "1%", "-o", path)
+    assert found.exit_code == 1
+    assert "gap not met" in found.stderr
+    assert read_plan(path).bound["gap"] == pytest.approx(0.5)
+    assert place(job, "--gap", "0.6", "-o", path).exit_code == 0
+
+
+def without_proof(topology, job, **_options):  # type: ignore[no-untyped-def]
+    """A search that stops at the given order, half of it proved."""
+    placement = baseline("given-order", topology, job)
+    value = hop_cost(topology, job, placement)
+    return Solution(
+        placement=placement,
+        objective="hop-cost",
+        value=value,
+        lower_bound=value / 2,
+        argument="none",
+        method="given-order",
+        stop_reason="searched",
+        wall_s=0.0,
+        deterministic=True,
+    )
+
+
+def test_a_plan_that_fails_its_check_is_never_shown(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong answer of the search is an internal error: exit 70 and no plan."""
+
+    def wrong(topology, job, **_options):  # type: ignore[no-untyped-def]
+        solution = without_proof(topology, job)
+        gpus = solution.placement.gpu_of_rank[[0, 2, 1, 3, 4, 5, 6, 7]]
+        swapped = Placement(gpus)
+        value = hop_cost(topology, job, swapped)
+        return replace(solution, placement=swapped, value=value, lower_bound=0.0)
+
+    monkeypatch.setattr("placer.solve.search.solve", wrong)
+    path = tmp_path / "plan.json"
+    found = place(job, "-o", path)
+    assert found.exit_code == 70
+    assert "internal error" in found.stderr
+    assert "--debug" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert found.stdout == ""
+    assert not path.exists()
+    assert "Traceback" in place(job, "--debug").stderr
+
+
+@pytest.mark.parametrize("value", [1.5, 0.5], ids=["value", "bound"])
+def test_a_value_that_the_score_denies_is_an_internal_error(
+    job: str, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    """Value and bound of the search are believed only so far as the score agrees."""
+
+    def wrong(topology, job, **_options):  # type: ignore[no-untyped-def]
+        solution = without_proof(topology, job)
+        if value > 1:
+            return replace(solution, value=solution.value * value)
+        return replace(solution, lower_bound=solution.value / value)
+
+    monkeypatch.setattr("placer.solve.search.solve", wrong)
+    assert place(job).exit_code == 70
+
+
+@pytest.mark.parametrize(
+    "target", ["missing/plan.json", "."], ids=["no folder", "a folder"]
+)
+def test_unwritable_output_is_found_before_the_search(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """A path that cannot be written ends with 4 before any time is spent."""
+
+    def never(*_args: object, **_options: object) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr("placer.solve.search.solve", never)
+    found = place(job, "-o", tmp_path / target)
+    assert found.exit_code == 4
+    assert "cannot be written" in found.stderr
+    assert found.stdout == ""
+
+
+def test_full_disk(job: str) -> None:
+    """Standard output that takes no more ends with 4 and one message."""
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full")
+    with full.open("w") as target:
+        found = subprocess.run(
+            [sys.executable, "cli.py", "place", "-q", "-t", MACHINE, "-j", job],
+            cwd=ROOT,
+            stdout=target,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert found.returncode == 4
+    assert len(found.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+def test_same_bytes_outside_solver(objective: str) -> None:
+    """Three runs under three hash seeds give one plan, but for its solver section."""
+    texts = set()
+    for hash_seed in ("0", "1", "42"):
+        found = subprocess.run(
+            [
+                *(sys.executable, "cli.py", "place", "-q", "-t", "dgx-h100-32"),
+                *("-j", "quickstart", "--objective", objective, "--format", "json"),
+            ],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        start = found.stdout.index('\n  "solver": {')
+        plan = json.loads(found.stdout)
+        assert plan["solver"]["deterministic"] is True
+        texts.add(found.stdout[:start])
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--time-limit", "-1"],
+        ["--time-limit", "nan"],
+        ["--time-limit", "soon"],
+        ["--gap", "nan"],
+        ["--gap", "-0.1"],
+        ["--gap", "2"],
+        ["--gap", ""],
+        ["--seed", "-1"],
+        ["--seed", "99999999999"],
+        ["--workers", "0"],
+        ["--require", "tp"],
+        ["--require", "=node"],
+        ["--require", "tp=nod"],
+        ["--require", "xp=node"],
+        ["--require", "tp=node", "--require", "tp=rack"],
+        ["--objective", "luck"],
+        ["--objective", "time"],
+        ["--format", "xml"],
+        ["--hosts", ""],
+        ["--hosts", "r1-n[1-2"],
+        ["--hosts", "r9-n1"],
+        ["--hosts", "r1-n1,r1-n1"],
+        ["--hosts", "@/no/such/file"],
+        ["--hosts", "$(reboot)"],
+        ["--exclude", "r9-n1"],
+        ["--exclude", "r[1-2]-n[1-2]"],
+        ["surplus"],
+    ],
+    ids=" ".join,
+)
+def test_bad_options(job: str, tmp_path: Path, args: list[str]) -> None:
+    """A bad option ends with 2, a message, no traceback and no output."""
+    path = tmp_path / "plan.json"
+    found = place(job, "-o", path, *args)
+    assert found.exit_code == 2, found.output
+    assert found.stderr.strip()
+    assert "Traceback" not in found.output
+    assert found.stdout == ""
+    assert not path.exists()

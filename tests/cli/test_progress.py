@@ -1,0 +1,62 @@
+"""Progress lines: silent at first, one line a better placement, plain in a pipe."""
+
+import io
+import time
+
+import pytest
+
+from placer.cli.live import LiveBar
+from placer.cli.progress import ProgressLines
+from placer.solve.solution import Incumbent
+
+FIRST = Incumbent(0.1, "given-order", 2.0, 0.0)
+BETTER = Incumbent(1.5, "nesting", 1.25, 1.0)
+
+
+def test_a_short_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is printed by a search that ends within the delay."""
+    with ProgressLines(60.0) as lines:
+        lines(FIRST)
+        lines(BETTER)
+    assert capsys.readouterr().err == ""
+
+
+def test_lines_after_the_delay(capsys: pytest.CaptureFixture[str]) -> None:
+    """After the delay come a header, the best so far, and then each better one."""
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines(FIRST)
+        lines._timer.join()
+        lines(BETTER)
+    head, *rows = capsys.readouterr().err.splitlines()
+    assert head.split() == ["time", "value", "lower", "bound", "gap", "phase"]
+    assert rows[-2].split() == ["*", "0.1s", "2", "-", "-", "given-order"]
+    assert rows[-1].split() == ["*", "1.5s", "1.25", "1", "20.000%", "nesting"]
+
+
+def test_nothing_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """A search left behind prints no more once the lines are closed."""
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines._timer.join()
+    lines(BETTER)
+    assert "nesting" not in capsys.readouterr().err
+
+
+def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal lines stand above a bar, as they are, without unwanted colour."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines._timer.join()
+        lines(Incumbent(0.1, "[red]n[1-2] :smile:", 2.0, 0.0))
+        time.sleep(0.2)
+        assert isinstance(lines._bar, LiveBar)
+    assert "[red]n[1-2] :smile:" in terminal.getvalue()
+    assert "0:00:00" in terminal.getvalue()
+    assert "\x1b[3" not in terminal.getvalue()

@@ -1,0 +1,121 @@
+"""``placer score`` from end to end."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+from placer.placement.baselines import BASELINES
+
+MACHINE = "rack:2 node:2 gpu:2"
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, dp: 4}
+weights: {tp: 10, dp: 1}
+require: {tp: node}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return str(path)
+
+
+def score(job: str, *args: object) -> Result:
+    words = ["score", "-t", MACHINE, "-j", job, *args]
+    return CliRunner().invoke(main, list(map(str, words)))
+
+
+def hop_cost(job: str, *args: object) -> float:
+    found = score(job, *args, "--format", "json")
+    assert found.exit_code == 0, found.stderr
+    return float(json.loads(found.stdout)["hop_cost"])
+
+
+# Four tp pairs inside nodes at distance 1, and two dp rings of four over two racks of
+# two nodes; both upper tiers have 450 / 50 = 9 times the node's distance.
+IN_ORDER = 10 * 4 * 1 + 1 * 2 * 4 * 9
+
+
+def test_three_sources_agree(job: str, tmp_path: Path) -> None:
+    """The same placement as baseline, host file and plan has the same, known score."""
+    hosts = tmp_path / "hosts.txt"
+    hosts.write_text("r1-n1:2\nr1-n2:2\nr2-n1:2\nr2-n2:2\n")
+    plan = tmp_path / "plan.json"
+    args = ["place", "-q", "-t", MACHINE, "-j", job, "-o", str(plan)]
+    assert CliRunner().invoke(main, args).exit_code == 0
+    assert hop_cost(job, "--baseline", "given-order") == IN_ORDER
+    assert hop_cost(job, "--hostfile", hosts) == IN_ORDER
+    assert hop_cost(job, "--plan", plan) == IN_ORDER
+
+
+def test_text_is_a_table(job: str) -> None:
+    """Without --format the score is text."""
+    found = score(job, "--baseline", "given-order")
+    assert found.stdout.splitlines()[0].split() == ["hop", "cost", str(IN_ORDER)]
+
+
+def test_broken_rules_are_noted(job: str, tmp_path: Path) -> None:
+    """A placement that breaks a hard rule is scored all the same, with a note."""
+    hosts = tmp_path / "hosts.txt"
+    hosts.write_text("r1-n1\nr1-n2\nr1-n1\nr1-n2\nr2-n1:2\nr2-n2:2\n")
+    found = score(job, "--hostfile", hosts)
+    assert found.exit_code == 0
+    assert "note: 2 of 4 tp groups leave their node" in found.stderr
+    assert score(job, "--hostfile", hosts, "-q").stderr == ""
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline(job: str, name: str) -> None:
+    """Each baseline can be scored, and help names it."""
+    assert hop_cost(job, "--baseline", name, "--seed", 3) >= IN_ORDER
+    help_text = CliRunner().invoke(main, ["score", "--help"]).stdout
+    assert name in " ".join(help_text.split())
+
+
+def test_hosts_set_the_order(job: str) -> None:
+    """The baseline takes the hosts in the order of the allocation."""
+    machine = ("--hosts", "r1-n1,r2-n1,r1-n2,r2-n2")
+    assert hop_cost(job, "--baseline", "given-order", *machine) == IN_ORDER
+    too_few = score(job, "--baseline", "given-order", "--hosts", "r1-n1")
+    assert too_few.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["--baseline", "random", "--plan", "x.json"],
+        ["--baseline", "best"],
+        ["--plan", "/no/such/plan.json"],
+        ["--hostfile", "/no/such/hosts"],
+        ["--baseline", "random", "--hosts", "r7-n1"],
+    ],
+    ids=" ".join,
+)
+def test_bad_options(job: str, args: list[str]) -> None:
+    """None or two sources, or one that does not exist, ends with 2 and no output."""
+    found = score(job, *args)
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert "Traceback" not in found.stderr
+
+
+def test_plan_of_another_job(job: str, tmp_path: Path) -> None:
+    """A plan with another number of ranks or rank order is refused."""
+    plan = tmp_path / "plan.json"
+    args = ["place", "-q", "-t", MACHINE, "-j", job, "-o", str(plan)]
+    CliRunner().invoke(main, args)
+    other = tmp_path / "other.yaml"
+    other.write_text(JOB.replace("dp: 4", "dp: 2"))
+    assert score(str(other), "--plan", plan).exit_code == 2
+    other.write_text(JOB.replace("dp: 4", "dp: 4, order: tp-cp-ep-pp-dp"))
+    found = score(str(other), "--plan", plan)
+    assert found.exit_code == 2
+    assert "tp-cp-ep-pp-dp" in found.stderr

@@ -1,0 +1,51 @@
+"""Small regular machines, given tier by tier."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placer.topology.build import Nodes, build
+from placer.topology.model import Tier, Topology
+
+
+def tier(
+    name: str,
+    bandwidth: float,
+    latency: float = 0.0,
+    *,
+    scale_up: bool = False,
+    oversubscription: float = 1.0,
+) -> Tier:
+    """A tier at full efficiency."""
+    return Tier(name, bandwidth, latency, scale_up, oversubscription, 1.0, 1.0)
+
+
+def machine(
+    counts: list[int], tiers: list[Tier], factor: np.ndarray | None = None
+) -> Topology:
+    """GPUs of a node, nodes of a domain, and so on outwards; one tier a count."""
+    num_nodes = int(np.prod(counts[1:], dtype=np.int64))
+    domains, width = [], 1
+    for count in (1, *counts[1:]):
+        width *= count
+        domains.append(np.arange(num_nodes) // width)
+    names = tuple(
+        tuple(f"{t.name}{d}" for d in range(int(row.max()) + 1))
+        for t, row in zip(tiers, domains, strict=True)
+    )
+    gpus = np.full(num_nodes, counts[0])
+    share = np.ones(num_nodes) if factor is None else factor
+    return build("grid", tiers, Nodes(np.array(domains), names, gpus, share))
+
+
+def racks(
+    num_racks: int = 8, oversubscription: float = 1.0, *, gpus: int = 4
+) -> Topology:
+    """Racks of GPUs: NVLink 900 GB/s and 0.5 us inside, 100 GB/s and 3 us between."""
+    return machine(
+        [gpus, num_racks],
+        [
+            tier("rack", 900e9, 0.5e-6, scale_up=True),
+            tier("cluster", 100e9, 3e-6, oversubscription=oversubscription),
+        ],
+    )

@@ -1,0 +1,203 @@
+"""Random machines, jobs and placements, small enough for plain loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from placer.job.axes import Parallelism
+from placer.job.model import (
+    Compute,
+    DataParallel,
+    ElementBytes,
+    Group,
+    Job,
+    Model,
+    Overlap,
+)
+from placer.job.read_axes import pipeline_groups_agree
+from placer.topology.build import Nodes, build
+from placer.topology.model import Tier, Topology
+
+COLLECTIVES = (
+    "all_to_all",
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "send_recv",
+)
+MOST_RANKS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A machine, a job and where its ranks sit."""
+
+    topology: Topology
+    job: Job
+    gpu_of_rank: np.ndarray
+
+
+def random_case(seed: int, *, with_model: bool = False) -> Case:
+    """The case of a seed; one job in ten has no model unless it must."""
+    draw = np.random.default_rng(seed)
+    job = random_job(draw, has_model=with_model or draw.random() < 0.9)
+    topology = random_topology(draw, job.world_size)
+    return Case(topology, job, random_placement(draw, topology, job.world_size))
+
+
+def random_placement(
+    draw: np.random.Generator, topology: Topology, ranks: int
+) -> np.ndarray:
+    """GPU of each rank: filled in order, shuffled, or in between."""
+    gpus = np.arange(topology.num_gpus)
+    style = draw.integers(4)
+    if style == 0:
+        draw.shuffle(gpus)
+    elif style == 1:
+        gpus = gpus[draw.integers(topology.num_gpus - ranks + 1) :]
+    elif style == 2:
+        for _ in range(3):
+            i, j = draw.integers(topology.num_gpus, size=2)
+            gpus[[i, j]] = gpus[[j, i]]
+    return gpus[:ranks]
+
+
+def random_topology(draw: np.random.Generator, at_least: int) -> Topology:
+    """A machine of 1 to 4 tiers with at least so many GPUs."""
+    num_tiers = int(draw.integers(1, 5))
+    scale_up = int(draw.integers(0, num_tiers + 1))
+    gpus: list[int] = []
+    while sum(gpus) < at_least:
+        gpus.append(int(draw.integers(1, 9)))
+        if num_tiers == 1:
+            gpus = [at_least + int(draw.integers(3))]
+    domains = [np.arange(len(gpus))]
+    for t in range(1, num_tiers):
+        below = int(domains[-1].max()) + 1
+        parent = np.sort(draw.integers(0, max(1, below // 2), size=below))
+        if t == num_tiers - 1:
+            parent = np.zeros(below, dtype=np.int64)
+        parent = np.unique(parent, return_inverse=True)[1]
+        domains.append(parent[domains[-1]])
+    tiers = tuple(_tier(draw, t, scale_up) for t in range(num_tiers))
+    names = tuple(
+        tuple(f"t{t}d{d}" for d in range(int(row.max()) + 1))
+        for t, row in enumerate(domains)
+    )
+    factor = np.where(draw.random(len(gpus)) < 0.2, draw.uniform(0.3, 1, len(gpus)), 1)
+    nodes = Nodes(np.array(domains), names, np.array(gpus), factor)
+    return build("random", tiers, nodes)
+
+
+def _tier(draw: np.random.Generator, t: int, scale_up: int) -> Tier:
+    fast = t < scale_up
+    return Tier(
+        f"tier{t}",
+        bandwidth=float(draw.choice([450e9, 900e9] if fast else [10e9, 50e9, 100e9])),
+        latency=float(draw.choice([0.0, 1e-6, 5e-6, 20e-6])),
+        scale_up=fast,
+        oversubscription=float(draw.choice([1.0, 1.0, 2.0, 7.0, 0.5])),
+        efficiency=float(draw.choice([1.0, 0.8])),
+        distance=1.0,
+    )
+
+
+def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
+    """A job over all axes, with custom groups."""
+    axes = _random_axes(draw)
+    by_rate = has_model and draw.random() < 0.3
+    return Job(
+        "random",
+        axes,
+        model=_random_model(draw, axes) if has_model else None,
+        sequence=int(draw.choice([1024, 4096])),
+        micro_batch=int(draw.integers(1, 3)),
+        micro_batches=int(draw.integers(1, draw.choice([3, 3, 3, 12]) * axes.pp + 2)),
+        bytes=ElementBytes(*(float(x) for x in draw.choice([1.0, 2.0, 4.0], 3))),
+        data_parallel=_random_sync(draw, axes),
+        overlap=Overlap(*(bool(x) for x in draw.integers(0, 2, 4))),
+        compute=Compute(
+            0.0 if by_rate else float(draw.uniform(1e-3, 0.1)),
+            400.0 if by_rate else 0.0,
+            float(draw.choice([0.0, 0.2])),
+        ),
+        groups=tuple(
+            _random_group(draw, i, axes.world_size) for i in range(draw.integers(0, 3))
+        ),
+    )
+
+
+def _random_axes(draw: np.random.Generator) -> Parallelism:
+    with_experts = draw.random() < 0.5
+    while True:
+        tp, cp, pp, dp = (int(x) for x in draw.choice([1, 1, 2, 2, 3, 4, 5, 8], 4))
+        if prod((tp, cp, pp, dp)) > MOST_RANKS:
+            continue
+        ep, etp = 1, tp
+        if with_experts:
+            ep, etp = (int(x) for x in draw.choice([1, 2, 3, 4], 2))
+        if (tp * cp * dp) % (ep * etp):
+            continue
+        order = tuple(str(a) for a in draw.permutation(["tp", "cp", "ep", "pp", "dp"]))
+        vp = int(draw.choice([1, 1, 2, 3]))
+        axes = Parallelism(tp, cp, ep, pp, dp, vp, etp, order)
+        if pp == 1 or pipeline_groups_agree(axes):
+            return axes
+
+
+def _random_model(draw: np.random.Generator, axes: Parallelism) -> Model:
+    layers = axes.pp * axes.vp * int(draw.integers(1, 3))
+    heads = 4 * int(draw.integers(1, 5))
+    experts = axes.ep * int(draw.integers(1, 4))
+    if axes.ep == 1 and draw.random() < 0.5:
+        experts = 0
+    return Model(
+        "random",
+        layers=layers,
+        hidden=128 * heads,
+        ffn=int(draw.choice([1024, 4096])),
+        heads=heads,
+        kv_heads=heads // int(draw.choice([1, 2, 4])),
+        vocab=32_000,
+        gated=bool(draw.integers(2)),
+        experts=experts,
+        top_k=int(draw.integers(1, experts + 1)) if experts else 0,
+        shared_experts=int(draw.integers(2)) if experts else 0,
+        expert_ffn=512 if experts else 0,
+        moe_layers=int(draw.integers(1, layers + 1)) if experts else 0,
+        attention_parameters=int(draw.choice([0, 0, 1_000_000])),
+    )
+
+
+def _random_sync(draw: np.random.Generator, axes: Parallelism) -> DataParallel:
+    sharding = str(draw.choice(["ddp", "zero1", "zero3", "hsdp"]))
+    members = axes.dp * axes.cp
+    sizes = [n for n in range(1, members + 1) if members % n == 0]
+    return DataParallel(
+        sharding,
+        bucket_parameters=int(draw.choice([100_000, 40_000_000])),
+        overlap_reduce=bool(draw.random() < 0.7),
+        overlap_gather=bool(draw.random() < 0.7),
+        sync_every=int(draw.choice([1, 1, 1, 10])),
+        shard_size=int(draw.choice(sizes)) if sharding == "hsdp" else 0,
+    )
+
+
+def _random_group(draw: np.random.Generator, index: int, world_size: int) -> Group:
+    ranks = draw.permutation(world_size)
+    cuts = np.sort(draw.integers(1, world_size + 1, size=draw.integers(0, 4)))
+    parts = [part for part in np.split(ranks, cuts) if len(part)]
+    if draw.random() < 0.5:
+        size = max(1, world_size // int(draw.integers(1, 4)))
+        parts = [ranks[i : i + size] for i in range(0, world_size - size + 1, size)]
+    return Group(
+        f"group{index}",
+        collective=str(draw.choice(COLLECTIVES)),
+        size_bytes=float(draw.uniform(0, 1e8)),
+        per_step=float(draw.choice([1.0, 3.0, 0.5])),
+        overlap=bool(draw.integers(2)),
+        ranks=tuple(tuple(part.tolist()) for part in parts),
+    )

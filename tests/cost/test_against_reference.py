@@ -1,0 +1,39 @@
+"""The fast scorer against the slow one that shares no code with it."""
+
+import pytest
+
+from placer.cost.reference import reference_step
+from placer.cost.score import score
+from placer.placement.placement import Placement
+from tests.cost.random_cases import random_case
+
+PARTS = ("step_time_s", "compute_s", "bubble_s", "fixed_s", "exposed_scale_out_s")
+BATCH = 20
+
+
+def _check(seed: int) -> None:
+    case = random_case(seed)
+    fast = score(case.topology, case.job, Placement(case.gpu_of_rank))
+    slow = reference_step(case.topology, case.job, case.gpu_of_rank.tolist())
+    # A difference of two step times is known to a share of the step, not of itself.
+    small = 1e-9 * slow["step_time_s"]
+    for part in PARTS:
+        expected = pytest.approx(slow[part], rel=1e-9, abs=small)
+        assert fast[part] == expected, (seed, part)
+    expected = pytest.approx(slow["exposed_s"], rel=1e-9, abs=small)
+    assert fast["exposed_s"] == expected, seed
+
+
+@pytest.mark.parametrize("first", range(0, 400, BATCH))
+def test_agrees_with_plain_loops(first: int) -> None:
+    """Both scorers give the same step time and parts to 1e-9 on random cases."""
+    for seed in range(first, first + BATCH):
+        _check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(10_000, 11_000, BATCH))
+def test_agrees_with_plain_loops_on_many(first: int) -> None:
+    """The same on a thousand more."""
+    for seed in range(first, first + BATCH):
+        _check(seed)

@@ -1,0 +1,236 @@
+"""Rings, all-to-alls and messages on machines worked out by hand."""
+
+import numpy as np
+import pytest
+
+from placer.cost.custom import group_time
+from placer.cost.exchange import all_to_all_cost, send_cost
+from placer.cost.fabric import Fabric
+from placer.cost.network import PlacedNetwork
+from placer.cost.rings import RingCost, Rings, build_rings, ring_cost
+from placer.job.model import Group
+from placer.topology.model import Topology
+from tests.cost.machines import machine, racks, tier
+
+SIZE = 2.0**28  # bytes, of the published contention table
+MICRO = 1e-6
+
+
+def ring_pass(topology: Topology, gpus: np.ndarray, size: float = SIZE) -> RingCost:
+    fabric = Fabric.of(topology)
+    return ring_cost(fabric, build_rings(fabric, gpus), np.full(len(gpus), size))
+
+
+def one_lane(topology: Topology, order: np.ndarray) -> RingCost:
+    """A ring in exactly this order with one NIC a hop, as a simulator would run it."""
+    fabric = Fabric.of(topology)
+    gpus = order[None, :]
+    tiers = fabric.tier_between(gpus, np.roll(gpus, -1, axis=1))
+    domains = np.array([len(np.unique(fabric.scale_up_domain_of_gpu[order]))])
+    rings = Rings(gpus, tiers, domains, np.ones(1, dtype=np.int64))
+    return ring_cost(fabric, rings, np.array([SIZE]))
+
+
+# Contention of lock-step rings on 8 racks of 4 GPUs: microseconds by the
+# bottleneck-link rule, and by event simulation of the same steps on a congestion-aware
+# network.
+
+
+def test_rings_inside_racks() -> None:
+    """Groups of 4 inside a rack: rule 225 us, events 225 us."""
+    seconds = ring_pass(racks(), np.arange(32).reshape(8, 4)).seconds
+    assert seconds == pytest.approx(225 * MICRO, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("oversubscription", "rule", "event"),
+    [(1, 2370, 2363), (2, 4719, 4713), (4, 9416, 9412), (7, 16463, 16464)],
+)
+def test_four_rails(oversubscription: float, rule: float, event: float) -> None:
+    """Four groups with one GPU a rack share each rack's uplink."""
+    rails = np.arange(32).reshape(8, 4).T
+    seconds = ring_pass(racks(oversubscription=oversubscription), rails).seconds
+    assert seconds == pytest.approx(rule * MICRO, rel=0.01)
+    assert seconds == pytest.approx(event * MICRO, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("strided", "oversubscription", "rule", "event"),
+    [
+        (False, 1, 2694, 2604),
+        (False, 4, 2694, 2606),
+        (True, 1, 2694, 2605),
+        (True, 4, 10495, 10403),
+    ],
+)
+def test_one_ring_over_all(
+    strided: bool, oversubscription: float, rule: float, event: float
+) -> None:
+    """One 32-GPU ring with a NIC a hop: near the events, below the rule.
+
+    The rule pays the worst hop's latency in each of 31 steps (93 us), this model the
+    mean of hops inside a rack for 24 of them and of hops between racks for 7, which is
+    why it is closer to the events.
+    """
+    order = np.arange(32).reshape(8, 4)
+    topology = racks(oversubscription=oversubscription)
+    cost = one_lane(topology, order.T.ravel() if strided else order.ravel())
+    assert cost.seconds == pytest.approx(event * MICRO, rel=0.05)
+    assert cost.bandwidth_seconds + 93 * MICRO == pytest.approx(rule * MICRO, rel=0.01)
+
+
+def test_members_of_a_domain_bring_their_nics() -> None:
+    """The same ring over all GPUs, four to a rack, uses four NICs between racks."""
+    cost = ring_pass(racks(), np.arange(32)[None, :])
+    assert cost.bandwidth_seconds == pytest.approx(31 / 32 * SIZE / 400e9)
+
+
+def test_fewest_members_set_the_nics() -> None:
+    """Three members in one rack and one in another: one NIC carries the ring.
+
+    Each edge carries 3/4 of the buffer; of three steps one is between racks.
+    """
+    cost = ring_pass(racks(2), np.array([[0, 1, 2, 4]]))
+    expected = 0.75 * SIZE / 100e9 + 3e-6 + 2 * 0.5e-6
+    assert cost.seconds == pytest.approx(expected)
+
+
+def test_a_ring_visits_each_domain_once() -> None:
+    """Members alternating between two racks by rank still cross only twice."""
+    fabric = Fabric.of(racks(2))
+    rings = build_rings(fabric, np.array([[4, 0, 5, 1]]))
+    assert rings.gpus.tolist() == [[4, 5, 0, 1]]
+    assert rings.hop_tier.tolist() == [[0, 1, 0, 1]]
+    assert (rings.domains.item(), rings.nics.item()) == (2, 2)
+
+
+def test_single_member() -> None:
+    """A group of one waits for nothing."""
+    cost = ring_pass(racks(2), np.array([[0], [5]]))
+    assert cost.seconds.tolist() == [0.0, 0.0]
+    assert not cost.bytes_by_tier.any()
+
+
+def pods() -> Topology:
+    """16 single-GPU nodes in 4 pods, 1:4 oversubscribed between pods."""
+    return machine(
+        [1, 4, 4],
+        [
+            tier("node", 100e9, 1e-6),
+            tier("pod", 100e9, 2e-6),
+            tier("cluster", 100e9, 4e-6, oversubscription=4.0),
+        ],
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_order_between_domains_matters(seed: int) -> None:
+    """Contiguous <= random <= strided for a ring over pods.
+
+    Contiguous, one flow leaves a pod over 4 x 100/4 GB/s; strided, four do.
+    """
+    contiguous = np.arange(16)[None, :]
+    strided = np.arange(16).reshape(4, 4).T.reshape(1, 16)
+    shuffled = np.random.default_rng(seed).permutation(16)[None, :]
+    times = [
+        ring_pass(pods(), g).seconds.item() for g in (contiguous, shuffled, strided)
+    ]
+    assert times == sorted(times)
+    edge = 15 / 16 * SIZE
+    latency = 15 * (12 * 2e-6 + 4 * 4e-6) / 16
+    assert times[0] == pytest.approx(edge / 100e9 + latency)
+    assert times[2] == pytest.approx(4 * edge / 100e9 + 15 * 4e-6)
+
+
+def test_slow_node() -> None:
+    """A group with a member on a node at half bandwidth takes twice as long."""
+    factor = np.array([1.0, 0.5])
+    tiers = [tier("rack", 900e9, scale_up=True), tier("cluster", 100e9)]
+    topology = machine([4, 2], tiers, factor)
+    inside = np.arange(8).reshape(2, 4)
+    seconds = ring_pass(topology, inside).seconds
+    assert seconds[1] == pytest.approx(2 * seconds[0])
+
+
+@pytest.mark.parametrize(("oversubscription", "rate"), [(1.0, 200e9), (4.0, 50e9)])
+def test_all_to_all_by_hand(oversubscription: float, rate: float) -> None:
+    """Two racks of two: half the buffer of both members leaves over the rack's uplink.
+
+    Each member also pays one NVLink and two fabric latencies.
+    """
+    topology = racks(2, oversubscription, gpus=2)
+    cost = all_to_all_cost(Fabric.of(topology), np.arange(4)[None, :], 4e9)
+    expected = 2 * 2e9 / rate + 0.5e-6 + 2 * 3e-6
+    assert cost.seconds == pytest.approx(expected)
+    assert cost.bytes_by_tier.tolist() == [4 * 1e9, 4 * 2e9]
+
+
+def test_all_to_all_uses_nvlink_and_nic_side_by_side() -> None:
+    """With a NIC as fast as NVLink only the larger of the two parts is seen."""
+    tiers = [tier("rack", 100e9, scale_up=True), tier("cluster", 100e9)]
+    cost = all_to_all_cost(
+        Fabric.of(machine([3, 2], tiers)), np.arange(6)[None, :], 6e9
+    )
+    assert cost.seconds == pytest.approx(3 * 1e9 / 100e9)  # two inside, three outside
+
+
+def test_messages_by_hand() -> None:
+    """A message takes its latency and its bytes; messages together share an uplink."""
+    fabric = Fabric.of(racks(3, 4.0))
+    alone = send_cost(fabric, np.array([0]), np.array([1]), 9e8)
+    assert alone.seconds == pytest.approx(1e-3 + 0.5e-6)
+    sources, targets = np.array([0, 1, 4]), np.array([8, 9, 10])
+    together = send_cost(fabric, sources, targets, 1e8)
+    # Two leave rack 0 and three enter rack 2, over 4 x 100/4 = 100 GB/s each.
+    assert together.seconds == pytest.approx(3e-3 + 3e-6)
+    assert together.load.up[1].tolist() == [2e8, 1e8, 0.0]
+    assert together.load.down[1].tolist() == [0.0, 0.0, 3e8]
+
+
+def test_no_traffic_of_a_rack_on_the_fabric() -> None:
+    """Groups inside their racks put nothing on any uplink."""
+    fabric = Fabric.of(racks())
+    inside = np.arange(32).reshape(8, 4)
+    for cost in (
+        ring_pass(racks(), inside),
+        all_to_all_cost(fabric, inside, SIZE),
+        send_cost(fabric, inside, np.roll(inside, 1, axis=1), SIZE),
+    ):
+        assert not any(np.any(load) for load in (*cost.load.up, *cost.load.down))
+        assert cost.bytes_by_tier[1] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("collective", "seconds"),
+    [
+        ("all_reduce", 2 * (0.75e9 / 900e9 + 1.5e-6)),
+        ("all_gather", 0.75e9 / 900e9 + 1.5e-6),
+        ("reduce_scatter", 0.75e9 / 900e9 + 1.5e-6),
+        ("all_to_all", 0.75e9 / 900e9 + 1.5e-6),
+        ("send_recv", 1e9 / 900e9 + 0.5e-6),
+    ],
+)
+def test_custom_groups(collective: str, seconds: float) -> None:
+    """Every collective of a custom group, 1 GB a rank, three times a step."""
+    network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
+    group = Group("mine", collective, 1e9, 3.0, False, ((0, 1, 2, 3), (4,)))
+    assert group_time(network, group).seconds == pytest.approx(3 * seconds)
+
+
+def test_slowest_custom_group_counts() -> None:
+    """Communicators of different sizes: the slowest sets the time."""
+    network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
+    group = Group("mine", "send_recv", 1e9, 1.0, False, ((0, 1), (4, 8, 12), (9, 10)))
+    assert group_time(network, group).seconds == pytest.approx(1e9 / 100e9 + 3e-6)
+
+
+def test_free_scale_out() -> None:
+    """With free scale-out links only NVLink costs anything."""
+    fabric = Fabric.of(racks(2)).with_free_scale_out()
+    across = np.array([[0, 4]])
+    sizes = np.array([SIZE])
+    assert ring_cost(fabric, build_rings(fabric, across), sizes).seconds == 0.0
+    assert all_to_all_cost(fabric, across, SIZE).seconds == 0.0
+    assert send_cost(fabric, across[:, :1], across[:, 1:], SIZE).seconds == 0.0
+    inside = all_to_all_cost(fabric, np.array([[0, 1]]), 1.8e12).seconds
+    assert inside == pytest.approx(1.0 + 0.5e-6)

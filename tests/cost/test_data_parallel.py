@@ -1,0 +1,63 @@
+"""Exposed data-parallel time, called directly with the figures of worked examples."""
+
+import numpy as np
+import pytest
+
+from placer.cost.data_parallel import Windows, exposed_gather, exposed_reduce
+
+AZURE = Windows(4.9e-3, 9.8e-3, concurrent=8, chunks=8, buckets=12.0)
+CHUNK_BYTES = 3.19e9
+TWO_NICS = 200e9
+
+
+@pytest.mark.parametrize(
+    ("efficiency", "tail_ms", "head_ms", "both_ms"),
+    [(1.0, 7.0, 9.7, 16.7), (0.9, 8.7, 11.3, 20.1), (0.8, 11.0, 13.4, 24.3)],
+)
+def test_azure_example(
+    efficiency: float, tail_ms: float, head_ms: float, both_ms: float
+) -> None:
+    """A chunk of 3.19 GB on two NICs leaves 16.7, 20.1 or 24.3 ms, latency aside."""
+    chunk = CHUNK_BYTES / (TWO_NICS * efficiency)
+    seconds = np.full(8, chunk)
+    tail = exposed_reduce(seconds, AZURE, True)
+    head = exposed_gather(seconds, chunk / 12, AZURE, True)
+    assert tail == pytest.approx(tail_ms * 1e-3, abs=0.06e-3)
+    assert head == pytest.approx(head_ms * 1e-3, abs=0.06e-3)
+    assert tail + head == pytest.approx(both_ms * 1e-3, abs=0.06e-3)
+
+
+def test_without_overlap_all_is_seen() -> None:
+    """Without overlap each of the chunks is seen whole, on the slowest stage."""
+    seconds = np.array([1.0, 3.0, 2.0])
+    hidden = Windows(10.0, 10.0, 3, 4, 5.0)
+    assert exposed_reduce(seconds, hidden, False) == 12.0
+    assert exposed_gather(seconds, 0.2, hidden, False) == 12.0
+
+
+def test_past_the_window_every_chunk_but_one_pays() -> None:
+    """A gather 1 s longer than its window costs 1 s in each of v-1 chunks."""
+    hidden = Windows(2.0, 4.0, concurrent=4, chunks=8, buckets=1.0)
+    inside = exposed_gather(np.full(4, 8.0), 8.0, hidden, True)
+    outside = exposed_gather(np.full(4, 9.0), 9.0, hidden, True)
+    assert outside - inside == pytest.approx(7 * 1.0 + 1.0)
+
+
+def test_one_bucket_hides_nothing_of_the_last_chunk() -> None:
+    """With a single bucket rank 0 reduces its last chunk after backward has ended."""
+    hidden = Windows(1.0, 2.0, concurrent=1, chunks=1, buckets=1.0)
+    assert exposed_reduce(np.array([0.7]), hidden, True) == pytest.approx(0.7)
+
+
+def test_later_stages_have_more_time() -> None:
+    """Stage r may reduce r backwards longer than the first before it is seen."""
+    hidden = Windows(1.0, 2.0, concurrent=3, chunks=1, buckets=1.0)
+    assert exposed_reduce(np.array([0.5, 2.5, 4.5]), hidden, True) == pytest.approx(0.5)
+    assert exposed_reduce(np.array([0.5, 2.5, 5.5]), hidden, True) == pytest.approx(1.5)
+
+
+def test_nothing_to_send() -> None:
+    """No data-parallel peers, no time."""
+    for overlap in (True, False):
+        assert exposed_reduce(np.zeros(4), AZURE, overlap) == 0.0
+        assert exposed_gather(np.zeros(4), 0.0, AZURE, overlap) == 0.0

@@ -1,0 +1,333 @@
+"""The score of a placement: its keys, its sums, and what must not change it."""
+
+import itertools
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.cost.reference.groups import groups
+from placer.cost.reference.machine import Machine
+from placer.cost.score import score
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, DataParallel, Group, Job, Model, Overlap
+from placer.placement.placement import Placement
+from tests.cost.machines import machine, racks, tier
+from tests.cost.random_cases import Case, random_case
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+KEYS = {
+    "step_time_s",
+    "compute_s",
+    "bubble_s",
+    "fixed_s",
+    "exposed_s",
+    "exposed_scale_out_s",
+    "exposed_scale_out_share",
+    "crossings",
+    "traffic_bytes",
+    "hottest_links",
+    "critical_path",
+}
+MODEL = Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
+AXES = Parallelism(tp=2, cp=2, pp=2, dp=4, vp=2)
+JOB = Job(
+    "toy",
+    AXES,
+    MODEL,
+    sequence=2048,
+    micro_batches=4,
+    compute=Compute(micro_batch_time=1e-3, fixed_time=2e-3),
+)
+SEEDS = range(60)
+
+
+def step_time(case: Case) -> float:
+    return StepModel(case.topology, case.job).step(case.gpu_of_rank).step_time_s
+
+
+def score_of(case: Case) -> dict:
+    return score(case.topology, case.job, Placement(case.gpu_of_rank))
+
+
+def test_keys_and_shapes() -> None:
+    """Every key of the format is there, with plain JSON types."""
+    result = score(racks(), JOB, Placement(np.arange(32)))
+    assert set(result) == KEYS
+    assert set(result["exposed_s"]) == {"tp", "cp", "ep", "pp", "dp"}
+    tiers = {"rack", "cluster"}
+    for key in ("crossings", "traffic_bytes"):
+        for by_tier in result[key].values():
+            assert set(by_tier) <= tiers
+    assert all(
+        isinstance(n, int) for c in result["crossings"].values() for n in c.values()
+    )
+    link = result["hottest_links"][0]
+    assert set(link) == {"tier", "domain", "direction", "bytes", "busy_s"}
+    busy = [entry["busy_s"] for entry in result["hottest_links"]]
+    assert busy == sorted(busy, reverse=True)
+    path = [entry["seconds"] for entry in result["critical_path"]]
+    assert path == sorted(path, reverse=True)
+    assert sum(path) == pytest.approx(result["step_time_s"])
+
+
+def test_hop_cost_comes_with_weights() -> None:
+    """A job with weights has a hop cost; one tp pair a rack, one edge of weight 3."""
+    weighed = replace(JOB, weights={"tp": 3.0})
+    assert score(racks(), weighed, Placement(np.arange(32)))["hop_cost"] == 16 * 3.0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parts_sum_to_the_step(seed: int) -> None:
+    """Compute, bubble, fixed time and exposed parts are the step time."""
+    result = score_of(random_case(seed))
+    total = result["compute_s"] + result["bubble_s"] + result["fixed_s"]
+    total += sum(result["exposed_s"].values())
+    assert total == pytest.approx(result["step_time_s"], rel=1e-12)
+    share = result["exposed_scale_out_s"] / result["step_time_s"]
+    assert result["exposed_scale_out_share"] == pytest.approx(share)
+
+
+def test_one_rack_has_no_exposed_scale_out() -> None:
+    """Inside one NVLink domain nothing is exposed, sent or busy across racks."""
+    topology = racks(2, gpus=32)
+    result = score(topology, JOB, Placement(np.arange(32)))
+    assert result["exposed_scale_out_s"] == 0.0
+    assert result["hottest_links"] == []
+    assert all(set(t) == {"rack"} for t in result["traffic_bytes"].values())
+    assert all(set(t) == {"rack"} for t in result["crossings"].values())
+
+
+def test_exposed_scale_out_is_a_difference_of_steps() -> None:
+    """It is the step time less that on a machine with free scale-out links."""
+    topology = racks(oversubscription=4.0)
+    free = replace(
+        topology,
+        tiers=(
+            topology.tiers[0],
+            replace(topology.tiers[1], bandwidth=1e30, latency=0),
+        ),
+    )
+    result = score(topology, JOB, Placement(np.arange(32)))
+    least = score(free, JOB, Placement(np.arange(32)))["step_time_s"]
+    found = result["exposed_scale_out_s"]
+    assert found == pytest.approx(result["step_time_s"] - least)
+    assert found > 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_crossings_by_counting(seed: int) -> None:
+    """Crossings are what a loop over groups and domains counts."""
+    case = random_case(seed)
+    axes, topology = case.job.parallelism, case.topology
+    expected = {}
+    for axis in ("tp", "cp", "ep", "pp", "dp", "etp", "edp"):
+        rows = groups(axes, axis)
+        if len(rows[0]) > 1 and (axes.ep > 1 or axis not in ("ep", "etp", "edp")):
+            expected[axis] = crossings_of(case, rows)
+    for group in case.job.groups:
+        expected[group.name] = crossings_of(case, [list(r) for r in group.ranks])
+    assert (
+        score(topology, case.job, Placement(case.gpu_of_rank))["crossings"] == expected
+    )
+
+
+def crossings_of(case: Case, rows: list[list[int]]) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for row in rows:
+        for t, domain in enumerate(case.topology.domain_of_gpu):
+            if len({int(domain[case.gpu_of_rank[r]]) for r in row}) == 1:
+                found[case.topology.tiers[t].name] += 1
+                break
+    return dict(found)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_traffic_by_counting(seed: int) -> None:
+    """TP, CP, EP and PP bytes by tier are what loops over pairs of ranks add up."""
+    case = random_case(seed, with_model=True)
+    job, axes = case.job, case.job.parallelism
+    sizes = StepModel(case.topology, job).volumes
+    runs = job.micro_batches * axes.vp
+    counted = Counted(case)
+    for row in groups(axes, "tp"):
+        ring = counted.ring_order(row)
+        share = (axes.tp - 1) / axes.tp * sizes.tp_slab
+        times = runs * sizes.layers_per_chunk * 10
+        counted.add("tp", zip(ring, ring[1:] + ring[:1], strict=True), share * times)
+    for row in groups(axes, "cp"):
+        times = runs * sizes.layers_per_chunk * 3 * (axes.cp - 1)
+        pairs = zip(row, row[1:] + row[:1], strict=True)
+        counted.add("cp", pairs, sizes.cp_block * times)
+    for row in groups(axes, "ep"):
+        times = runs * sizes.moe_layers_per_chunk * 4
+        pairs = [(a, b) for a in row for b in row if a != b]
+        counted.add("ep", pairs, sizes.ep_buffer / axes.ep * times)
+    for row in groups(axes, "pp"):
+        message = sizes.pp_message * job.micro_batches
+        for one, other in itertools.pairwise(row):
+            counted.add("pp", [(one, other), (other, one)], message * axes.vp)
+        ends = [(row[-1], row[0]), (row[0], row[-1])]
+        counted.add("pp", ends, message * (axes.vp - 1))
+    found = score_of(case)["traffic_bytes"]
+    for axis, expected in counted.by_tier.items():
+        if axes.size(axis) > 1 and expected:
+            assert found[axis] == pytest.approx(dict(expected), rel=1e-9), axis
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hottest_links_by_counting(seed: int) -> None:
+    """Bytes on uplinks, both ways, are what loops over pairs of ranks add up."""
+    case = random_case(seed, with_model=True)
+    axes = case.job.parallelism
+    quiet = replace(
+        case.job, groups=(), model=replace(MODEL, layers=case.job.model.layers)
+    )
+    axes = Parallelism(pp=axes.world_size, vp=2)
+    case = replace(case, job=replace(quiet, parallelism=axes))
+    message = StepModel(case.topology, case.job).volumes.pp_message
+    message *= case.job.micro_batches
+    counted = Counted(case)
+    for rank in range(axes.pp - 1):
+        both = [(rank, rank + 1), (rank + 1, rank)]
+        counted.add("pp", both, 2 * message)
+    if axes.pp > 1:
+        counted.add("pp", [(axes.pp - 1, 0), (0, axes.pp - 1)], message)
+    for link in score_of(case)["hottest_links"]:
+        key = link["tier"], link["domain"], link["direction"]
+        assert link["bytes"] == pytest.approx(counted.on_link[key], rel=1e-9)
+
+
+class Counted:
+    """Bytes by axis and tier, and on every uplink, flow by flow."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.machine = Machine(case.topology, free=False)
+        self.by_tier: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.on_link: Counter[tuple[str, str, str]] = Counter()
+
+    def ring_order(self, row: list[int]) -> list[int]:
+        islands: dict[int, list[int]] = {}
+        for rank in row:
+            island = self.machine.island(int(self.case.gpu_of_rank[rank]))
+            islands.setdefault(island, []).append(rank)
+        return [rank for part in islands.values() for rank in part]
+
+    def add(self, axis: str, pairs, size: float) -> None:
+        tiers, names = self.case.topology.tiers, self.case.topology.domain_names
+        for pair in pairs:
+            one, other = (int(self.case.gpu_of_rank[rank]) for rank in pair)
+            t = self.machine.tier(one, other)
+            if size and one != other:
+                self.by_tier[axis][tiers[t].name] += size
+            for level, child, way in self.machine.links(one, other):
+                name = names[level - 1][child] if level else f"gpu {child}"
+                self.on_link[tiers[level].name, name, way] += size
+
+
+def communication_only(job: Job) -> Job:
+    """The same job with nothing that hides communication and no time of its own."""
+    return replace(
+        job,
+        overlap=Overlap(False, False, False, False),
+        data_parallel=replace(
+            job.data_parallel, overlap_reduce=False, overlap_gather=False
+        ),
+        compute=Compute(micro_batch_time=1e-30),
+        groups=tuple(replace(group, overlap=False) for group in job.groups),
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_twice_as_fast_a_network(seed: int) -> None:
+    """Doubled bandwidths and halved latencies halve communication."""
+    case = random_case(seed)
+    case = replace(case, job=communication_only(case.job))
+    tiers = tuple(
+        replace(t, bandwidth=2 * t.bandwidth, latency=t.latency / 2)
+        for t in case.topology.tiers
+    )
+    faster = replace(case, topology=replace(case.topology, tiers=tiers))
+    assert step_time(faster) == pytest.approx(step_time(case) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_names_do_not_matter(seed: int) -> None:
+    """Renumbering the domains of every tier changes nothing."""
+    case = random_case(seed)
+    draw = np.random.default_rng(seed)
+    rows = [case.topology.domain_of_node[0]]
+    for row in case.topology.domain_of_node[1:]:
+        rows.append(draw.permutation(int(row.max()) + 1)[row])
+    renamed = replace(case.topology, domain_of_node=np.array(rows))
+    assert step_time(replace(case, topology=renamed)) == step_time(case)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equal_gpus(seed: int) -> None:
+    """Ranks that change GPUs inside their node leave the cost as it is."""
+    case = random_case(seed)
+    draw = np.random.default_rng(seed)
+    first = case.topology.first_gpu_of_node
+    turned = np.concatenate(
+        [draw.permutation(np.arange(a, b)) for a, b in itertools.pairwise(first)]
+    )
+    moved = replace(case, gpu_of_rank=turned[case.gpu_of_rank])
+    assert step_time(moved) == pytest.approx(step_time(case), rel=1e-12)
+
+
+def test_equal_nodes() -> None:
+    """Two equal nodes of a rack that change places leave the cost as it is."""
+    topology = machine(
+        [4, 4, 4],
+        [
+            tier("node", 900e9, 1e-6, scale_up=True),
+            tier("rack", 50e9, 4e-6),
+            tier("cluster", 50e9, 8e-6, oversubscription=4.0),
+        ],
+    )
+    node = np.arange(64).reshape(16, 4)
+    usual = StepModel(topology, JOB).step(node[:8].ravel()).step_time_s
+    for i, j in ((0, 1), (2, 3), (4, 7)):
+        swapped = node[:8].copy()
+        swapped[[i, j]] = node[[j, i]]
+        case = Case(topology, JOB, swapped.ravel())
+        # Rings follow rank order, and inside a rack every order of nodes is as good.
+        assert step_time(case) == pytest.approx(usual, rel=1e-12)
+
+
+def test_job_of_groups_alone() -> None:
+    """Without a model only groups, given compute and fixed time count."""
+    group = Group("mine", "send_recv", 1e9, 1.0, False, ((0, 4),))
+    hidden = replace(group, name="hidden", overlap=True)
+    job = Job(
+        "groups",
+        Parallelism(dp=8),
+        compute=Compute(micro_batch_time=5e-3, fixed_time=1.0),
+        groups=(group, hidden),
+    )
+    result = score(racks(2), job, Placement(np.arange(8)))
+    assert result["exposed_s"]["mine"] == pytest.approx(10e-3 + 3e-6)
+    assert result["exposed_s"]["hidden"] == pytest.approx(5e-3 + 3e-6)
+    assert result["step_time_s"] == pytest.approx(1.0 + 5e-3 + 15e-3 + 6e-6)
+
+
+def test_shard_size_that_does_not_divide_expert_groups() -> None:
+    """HSDP over 4 with expert groups of 6 shards experts over 2."""
+    model = replace(
+        MODEL, experts=2, top_k=1, expert_ffn=64, moe_layers=8, shared_experts=0
+    )
+    sync = DataParallel(
+        "hsdp", overlap_reduce=False, overlap_gather=False, shard_size=4
+    )
+    job = replace(
+        JOB, model=model, data_parallel=sync, parallelism=Parallelism(dp=12, ep=2)
+    )
+    topology: Topology = racks(3)
+    assert score(topology, job, Placement(np.arange(12)))["exposed_s"]["dp"] > 0

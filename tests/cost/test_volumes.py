@@ -1,0 +1,106 @@
+"""Bytes of each operation against the published shape of Llama 3.1 405B."""
+
+from dataclasses import replace
+
+import pytest
+
+from placer.cost.step import StepModel
+from placer.cost.volumes import Volumes, volumes
+from placer.job.axes import Parallelism
+from placer.job.model import ElementBytes, Job, Model
+from tests.cost.azure import as_run, azure
+
+
+def test_operations_of_the_405b_run() -> None:
+    """One TP operation sends 100.7 MB, a message 33.6 MB, keys and values 4.2 MB."""
+    sizes = volumes(azure()[1])
+    assert sizes.tp_slab * 3 / 4 == pytest.approx(100.7e6, rel=1e-3)
+    assert sizes.pp_message == pytest.approx(33.6e6, rel=2e-3)
+    assert sizes.cp_block == pytest.approx(4.2e6, rel=2e-3)
+
+
+def test_bytes_a_gpu_and_step_of_the_405b_run() -> None:
+    """TP 101.5 GB and 25.4 GB of repeated gathers, PP 4.3 GB, CP 1.6 GB.
+
+    The last activations do not travel on, so PP is 1/64 below 2 v m act/t. Gradients
+    and parameters of 126 layers over 8 stages are 25.0 GB each way.
+    """
+    traffic = StepModel(*azure()).step(as_run()).traffic()
+    each = {axis: float(t.bytes_by_tier.sum()) / 8192 for axis, t in traffic.items()}
+    assert each["tp"] == pytest.approx(101.5e9 + 25.4e9, rel=0.01)
+    assert each["pp"] == pytest.approx(4.3e9 * 63 / 64, rel=0.01)
+    assert each["cp"] == pytest.approx(1.6e9, rel=0.01)
+    layer = 3.1877e9
+    assert each["dp"] == pytest.approx(
+        2 * 255 / 256 * 126 / 8 * layer / 4 * 2, rel=1e-4
+    )
+
+
+def dense_job(**changes: object) -> Job:
+    """2 layers of width 8 with 4 heads; 3 stages of 1 chunk share 6 layers."""
+    model = Model("tiny", layers=6, hidden=8, ffn=16, heads=4, kv_heads=2, vocab=10)
+    axes = Parallelism(tp=2, cp=3, pp=3, dp=2)
+    usual = Job("tiny", axes, model, sequence=12, micro_batch=5)
+    return replace(usual, **changes)
+
+
+def test_a_tiny_model_by_hand() -> None:
+    """Every volume of a six-layer model, counted on paper.
+
+    act = 12/3 x 5 x 8 x 2 B = 320 B; kv = 2 x (12/3) x 5 x (2/2) x (8/4) x 2 B = 160 B;
+    a layer has 2 x 64 + 2 x 8 x 2 x 2 + 3 x 8 x 16 + 16 = 592 parameters.
+    """
+    assert volumes(dense_job()) == Volumes(
+        layers_per_chunk=2.0,
+        moe_layers_per_chunk=0.0,
+        tp_slab=320.0,
+        cp_block=160.0,
+        pp_message=160.0,
+        ep_buffer=0.0,
+        dense_chunk=2 * 592 / 2,
+        expert_chunk=0.0,
+    )
+
+
+def test_experts_by_hand() -> None:
+    """Four experts of width 6 in half the layers, two a token, over ep 2 and etp 1.
+
+    An expert has 3 x 8 x 6 = 144 parameters, a router 8 x 4 = 32; attention 192, norms
+    16.
+    """
+    model = Model(
+        "moe",
+        layers=2,
+        hidden=8,
+        ffn=16,
+        heads=4,
+        kv_heads=2,
+        vocab=10,
+        experts=4,
+        top_k=2,
+        shared_experts=1,
+        expert_ffn=6,
+        moe_layers=1,
+    )
+    axes = Parallelism(tp=2, ep=2, etp=1, dp=2)
+    sizes = volumes(Job("moe", axes, model, sequence=3))
+    assert sizes.ep_buffer == 3 * 8 * 2 * 2 / 2
+    assert sizes.dense_chunk == (592 + 192 + 16 + 32 + 144) / 2
+    assert sizes.expert_chunk == 4 * 144 / 2
+
+
+def test_key_value_heads_are_copied() -> None:
+    """With more TP ranks than key-value heads each rank still holds one head."""
+    axes = Parallelism(tp=4, cp=3, dp=1)
+    assert volumes(dense_job(parallelism=axes)).cp_block == 160.0
+
+
+def test_width_of_activations() -> None:
+    """Activations of one byte halve what TP, CP and PP send."""
+    narrow = volumes(dense_job(bytes=ElementBytes(activation=1.0)))
+    assert (narrow.tp_slab, narrow.cp_block, narrow.pp_message) == (160.0, 80.0, 80.0)
+
+
+def test_without_a_model() -> None:
+    """A job without a model has no volumes."""
+    assert volumes(dense_job(model=None)) == Volumes()

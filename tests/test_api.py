@@ -1,0 +1,236 @@
+"""The library: what ``placer.place`` promises, and what it refuses."""
+
+import ast
+import json
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import placer
+from placer.job.model import Job
+from placer.placement.baselines import baseline
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
+
+ROOT = Path(__file__).resolve().parents[1]
+USUAL = {"given-order", "sorted-hosts", "megatron-default", "replica-major"}
+
+
+@pytest.fixture(scope="module")
+def topology() -> Topology:
+    return placer.read_topology("dgx-h100-32")
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    return placer.read_job("quickstart")
+
+
+@pytest.fixture(scope="module")
+def result(topology: Topology, job: Job) -> placer.Result:
+    return placer.place(topology, job)
+
+
+def leaves(value: Any) -> Any:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+def test_every_public_name_is_there() -> None:
+    """All names of the interface can be had from the package, and no others."""
+    assert all(getattr(placer, name) is not None for name in placer.__all__)
+    assert set(placer.__all__) <= set(dir(placer))
+    with pytest.raises(AttributeError, match="no attribute 'plaice'"):
+        placer.plaice  # noqa: B018
+
+
+def test_emit_answers_calls_in_any_order_of_imports() -> None:
+    """``placer.emit`` is the call, whether or not its package was imported before."""
+    for order in (
+        "import placer; assert callable(placer.emit); import placer.emit.registry",
+        "import placer.emit.registry",
+    ):
+        script = f"{order}; import placer; assert callable(placer.emit)"
+        subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+
+
+def test_errors_form_a_tree() -> None:
+    """Whatever is the user's to fix can be caught as PlacerError."""
+    for name in ("InputError", "InfeasibleError", "CheckError", "EmitError"):
+        assert issubclass(getattr(placer, name), placer.PlacerError)
+
+
+def test_result_is_frozen_and_checked(
+    result: placer.Result, topology: Topology, job: Job
+) -> None:
+    """A result cannot be changed, and its plan passes the independent checker."""
+    with pytest.raises(FrozenInstanceError):
+        result.plan = None  # type: ignore[misc, assignment]
+    placer.check(result.plan, topology, job)
+    assert result.summary().startswith("quickstart on dgx-h100-32: 16 ranks")
+    assert result.score is result.plan.score
+    assert result.status == result.bound["status"] == "optimal"
+    assert result.stop_reason == "proved"
+
+
+def test_plan_sections(result: placer.Result) -> None:
+    """Bound, baselines and solver have the keys of the plan format."""
+    plan = result.plan
+    assert set(plan.bound) == {
+        *("objective", "value", "lower_bound", "gap", "argument", "status"),
+    }
+    assert plan.bound["value"] == plan.score["step_time_s"]
+    assert set(plan.baselines) == USUAL
+    assert set(plan.baselines["given-order"]) == {
+        *("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost"),
+    }
+    assert plan.baselines["replica-major"]["violates"]
+    assert {"version", "seed", "wall_s", "stop_reason", "deterministic"} <= set(
+        plan.solver
+    )
+    assert plan.solver["version"] == placer.__version__
+
+
+def test_plan_holds_plain_numbers(result: placer.Result) -> None:
+    """Every number is Python's own, so that plain ``json`` writes the plan."""
+    data = result.plan.to_dict()
+    plain = (str, int, float, bool, type(None))
+    assert {type(leaf) for leaf in leaves(data)} <= set(plain)
+    assert json.loads(json.dumps(data)) == data
+
+
+@pytest.mark.parametrize("machine", ["dgx-h100-32", "rack:3 node:3 gpu:4"])
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("name", ["quickstart"])
+def test_never_worse_than_an_allowed_baseline(
+    machine: str, name: str, objective: str
+) -> None:
+    """No baseline that keeps the hard rules costs less than the result."""
+    topology, job = placer.read_topology(machine), placer.read_job(name)
+    result = placer.place(topology, job, objective=objective)
+    key = {"time": "step_time_s", "hop-cost": "hop_cost"}[objective]
+    for usual in USUAL:
+        placement = baseline(usual, topology, job)
+        entry = result.plan.baselines[usual]
+        assert entry[key] == placer.score(topology, job, placement)[key]
+        assert entry.get("violates", []) == violations(placement, topology, job)
+        if "violates" not in entry:
+            assert result.bound["value"] <= entry[key]
+
+
+def test_a_job_of_weights_minimises_hop_cost(topology: Topology, job: Job) -> None:
+    """Without model and groups the objective is hop cost."""
+    result = placer.place(topology, replace(job, model=None))
+    assert result.bound["objective"] == "hop-cost"
+
+
+def test_stop_returns_the_best_so_far(topology: Topology, job: Job) -> None:
+    """A search told to stop at once still gives a checked plan."""
+    result = placer.place(topology, job, stop=lambda: True)
+    assert result.stop_reason in ("interrupted", "proved")
+    placer.check(result.plan, topology, job)
+
+
+def test_progress_is_told(topology: Topology, job: Job) -> None:
+    """Every better placement is reported, the last with the value of the result."""
+    seen = []
+    result = placer.place(topology, job, progress=seen.append)
+    assert seen[-1].value == pytest.approx(result.bound["value"], rel=1e-9)
+
+
+def test_hosts_as_names_or_as_a_list(topology: Topology, job: Job) -> None:
+    """Hosts may be a sequence or a host list; only they are used."""
+    names = placer.place(topology, job, hosts=["n3", "n2", "n1"], exclude=["n2"])
+    text = placer.place(topology, job, hosts="n3,n2,n1", exclude="n2")
+    assert set(names.plan.nodes) == {"n1", "n3"}
+    assert names.plan.host_of_rank == text.plan.host_of_rank
+
+
+def test_the_stricter_rule_holds(topology: Topology, job: Job) -> None:
+    """A rule asked for besides can tighten the job's own and never loosens it."""
+    strict = replace(job, require={"tp": "node"})
+    result = placer.place(topology, strict, require={"tp": "cluster", "dp": "node"})
+    placer.check(
+        result.plan, topology, replace(job, require={"tp": "node", "dp": "node"})
+    )
+    with pytest.raises(placer.InfeasibleError):
+        placer.place(topology, strict, require={"pp": "node"})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"time_limit": -1.0},
+        {"time_limit": float("nan")},
+        {"time_limit": float("inf")},
+        {"seed": -1},
+        {"workers": 0},
+        {"objective": "luck"},
+        {"hosts": []},
+        {"hosts": ["n1", "n1"]},
+        {"hosts": ["elsewhere"]},
+        {"hosts": "n[1-"},
+        {"exclude": ["elsewhere"]},
+        {"require": {"tp": "galaxy"}},
+        {"require": {"xp": "node"}},
+    ],
+    ids=str,
+)
+def test_bad_arguments(topology: Topology, job: Job, options: dict[str, Any]) -> None:
+    """What does not fit the machine or the job is an InputError that says so."""
+    with pytest.raises(placer.InputError) as caught:
+        placer.place(topology, job, **options)
+    assert caught.value.problems[0].key or caught.value.problems[0].source
+
+
+def test_score_takes_plans_and_placements(
+    result: placer.Result, topology: Topology, job: Job
+) -> None:
+    """A plan scores as it says, and as the placement it names."""
+    assert placer.score(topology, job, result.plan) == result.score
+
+
+@pytest.mark.parametrize(
+    "gpus", [range(8), range(20, 36), range(-1, 15)], ids=["few", "beyond", "negative"]
+)
+def test_score_refuses_what_is_no_placement(
+    topology: Topology, job: Job, gpus: range
+) -> None:
+    """Too few ranks, or ranks on no GPU, are an InputError."""
+    with pytest.raises(placer.InputError):
+        placer.score(topology, job, Placement(np.array(gpus)))
+
+
+def test_diff_of_a_plan_with_itself_is_empty(result: placer.Result) -> None:
+    """The public ``diff`` compares plans."""
+    assert placer.diff(result.plan, result.plan).is_empty
+
+
+def test_library_touches_no_signals_and_no_logging() -> None:
+    """Signal handlers are the command's alone, and nothing configures logging."""
+    users = {}
+    for path in (ROOT / "placer").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+            if {"signal", "logging"} & set(names):
+                users[str(path.relative_to(ROOT))] = names
+    assert set(users) == {"placer/cli/interrupt.py"}
