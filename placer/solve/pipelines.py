@@ -11,6 +11,7 @@ import numpy.typing as npt
 from placer.placement.placement import Placement
 from placer.solve.fill import tree_order
 from placer.solve.parts import Parts, node_capacity, parent_of_domain
+from placer.solve.replica_order import MOST_REPLICAS, ReplicaTour
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 # Joints a replica may have, tried in turn when the slowest replica sets the cost.
 JOINT_LIMITS = (1, 2, 3, None)
@@ -178,27 +180,42 @@ def _realise(
     leaf_tier: int,
     replicas: list[Segment],
 ) -> IntArray:
-    """Node of every rank: replicas numbered along the tree, leaves filled node by node."""
-    position = np.empty(len(topology.domain_names[leaf_tier]), dtype=np.int64)
-    order = tree_order(topology)
-    position[topology.domain_of_node[leaf_tier][order[::-1]]] = np.arange(
-        len(order) - 1, -1, -1
-    )
-    along_tree = sorted(
-        replicas, key=lambda replica: [position[piece.leaf] for piece in replica]
-    )
-    ranks_of_leaf: dict[int, list[IntArray]] = {}
-    for index, replica in enumerate(along_tree):
-        stage = 0
-        for leaf, length in replica:
-            ranks = units.ranks[index, stage : stage + length].ravel()
-            ranks_of_leaf.setdefault(leaf, []).append(ranks)
-            stage += length
+    """Node of every rank: replicas numbered along a short tour, leaves filled in turn."""
+    leaf = _along_tree(topology, leaf_tier, replicas)
+    if len(replicas) <= MOST_REPLICAS:
+        tour = ReplicaTour(leaf, *_leaf_distances(topology, leaf_tier))
+        tour.improve()
+        leaf = tour.leaf
     room = node_capacity(topology, parts.block)
     node_of_rank = np.empty(units.ranks.size, dtype=np.int64)
-    for leaf, pieces in ranks_of_leaf.items():
-        ranks = np.concatenate(pieces)
-        nodes = np.flatnonzero(topology.domain_of_node[leaf_tier] == leaf)
-        slots = np.repeat(nodes, room[nodes])
-        node_of_rank[ranks] = slots[: len(ranks)]
+    for domain in np.unique(leaf):
+        ranks = units.ranks[leaf == domain].ravel()
+        nodes = np.flatnonzero(topology.domain_of_node[leaf_tier] == domain)
+        node_of_rank[ranks] = np.repeat(nodes, room[nodes])[: len(ranks)]
     return node_of_rank
+
+
+def _along_tree(
+    topology: Topology, leaf_tier: int, replicas: list[Segment]
+) -> IntArray:
+    """Leaf of every stage, replicas in tree order; shape (replicas, stages)."""
+    order = tree_order(topology)
+    leaves = topology.domain_of_node[leaf_tier][order]
+    position = np.empty(int(leaves.max()) + 1, dtype=np.int64)
+    position[leaves[::-1]] = np.arange(len(leaves) - 1, -1, -1)
+    rows = [[piece.leaf for piece in r for _ in range(piece.length)] for r in replicas]
+    return np.array(sorted(rows, key=lambda row: position[row].tolist()))
+
+
+def _leaf_distances(
+    topology: Topology, leaf_tier: int
+) -> tuple[IntArray, FloatArray]:
+    """Domains of each leaf and the steps of the distance, from the leaf tier out."""
+    parent = np.arange(len(topology.domain_names[leaf_tier]))
+    domains, steps = [], []
+    for t in range(leaf_tier, len(topology.tiers) - 1):
+        if t > leaf_tier:
+            parent = parent_of_domain(topology, t)[parent]
+        domains.append(parent)
+        steps.append(topology.tiers[t + 1].distance - topology.tiers[t].distance)
+    return np.array(domains), np.array(steps)

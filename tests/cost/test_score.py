@@ -262,10 +262,10 @@ def test_names_do_not_matter(seed: int) -> None:
     """Renumbering the domains of every tier changes nothing."""
     case = random_case(seed)
     draw = np.random.default_rng(seed)
-    rows = [case.topology.domain_of_node[0]]
-    for row in case.topology.domain_of_node[1:]:
-        rows.append(draw.permutation(int(row.max()) + 1)[row])
-    renamed = replace(case.topology, domain_of_node=np.array(rows))
+    nodes, *outer = case.topology.domain_of_node
+    renumbered = [draw.permutation(int(row.max()) + 1)[row] for row in outer]
+    domains = np.array([nodes, *renumbered])
+    renamed = replace(case.topology, domain_of_node=domains)
     assert step_time(replace(case, topology=renamed)) == step_time(case)
 
 
