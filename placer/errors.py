@@ -1,7 +1,7 @@
 """The errors users may see and catch.
 
-Every error that is the user's to fix derives from `PlacerError`. An `InputError` carries
-all problems of a file at once, each with its place.
+Every error that is the user's to fix derives from `PlacerError`. An `InputError`
+carries all problems of a file at once, each with its place.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class InputError(PlacerError):
 
 
 class InfeasibleError(PlacerError):
-    """No placement satisfies the hard constraints; the text names the rule and counts."""
+    """No placement satisfies the hard rules; the text names the rule and the counts."""
 
 
 class CheckError(PlacerError):

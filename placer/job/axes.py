@@ -1,8 +1,8 @@
 """How ranks are numbered: axis coordinates and groups from a Megatron order string.
 
-Source: Megatron-LM ``core/parallel_state.py`` (``RankGenerator``): the first axis of the
-order varies fastest; experts use a second generator with ``cp = 1``, their own ``tp`` and
-``ep``, and the same ``pp``.
+Source: Megatron-LM ``core/parallel_state.py`` (``RankGenerator``): the first axis of
+the order varies fastest; experts use a second generator with ``cp = 1``, their own
+``tp`` and ``ep``, and the same ``pp``.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Parallelism:
         """Members of every group: axis -> array of shape (groups, members).
 
         Beside the axes, ``dp_cp`` is the dense gradient group (all data and context
-        parallel ranks that hold the same parameters). Members ascend by rank, as they do
-        in a communicator.
+        parallel ranks that hold the same parameters). Members ascend by rank, as they
+        do in a communicator.
         """
         at = self.coordinates
         expert = ("etp", "ep", "edp", "pp")
@@ -103,7 +103,7 @@ class Parallelism:
 
 
 def mixed_radix(order: Sequence[str], sizes: Mapping[str, int]) -> dict[str, IntArray]:
-    """Digits of 0 .. product-1 in the radix of ``sizes``, first axis of ``order`` fastest."""
+    """Digits of 0 .. product-1 in the radix of ``sizes``, first axis fastest."""
     rest = np.arange(prod(sizes[axis] for axis in order), dtype=np.int64)
     digits = {}
     for axis in order:
@@ -113,7 +113,7 @@ def mixed_radix(order: Sequence[str], sizes: Mapping[str, int]) -> dict[str, Int
 
 
 def _groups(at: Mapping[str, IntArray], fixed: Sequence[str]) -> IntArray:
-    """Ranks that agree on all ``fixed`` coordinates, one row a group, rows by first rank."""
+    """Ranks that agree on all ``fixed`` coordinates, a row a group, by first rank."""
     key = np.zeros(len(at["tp"]), dtype=np.int64)
     for axis in fixed:
         key = key * (int(at[axis].max()) + 1) + at[axis]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +17,8 @@ class Model:
     Attributes
     ----------
     layers, hidden, ffn, heads, kv_heads, vocab : int
-        Layer count, width, feed-forward width, attention and key-value heads, vocabulary.
+        Layer count, width, feed-forward width, attention and key-value heads,
+        vocabulary.
     gated : bool
         SwiGLU feed-forward (three matrices) rather than two.
     tied_embeddings : bool
@@ -120,7 +120,8 @@ class Group:
     Attributes
     ----------
     collective : str
-        ``all_to_all``, ``all_reduce``, ``all_gather``, ``reduce_scatter`` or ``send_recv``.
+        ``all_to_all``, ``all_reduce``, ``all_gather``, ``reduce_scatter`` or
+        ``send_recv``.
     size_bytes : float
         Buffer per rank.
     per_step : float
@@ -146,7 +147,8 @@ class Job:
     Attributes
     ----------
     require : mapping of str to str
-        Axis (or custom group) -> tier: every group of it lies in one domain of the tier.
+        Axis (or custom group) -> tier: every group of it lies in one domain of the
+        tier.
     launcher : str
         ``node-contiguous`` or ``free``.
     weights : mapping of str to float

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InfeasibleError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
     from placer.job.model import Job
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -29,9 +30,9 @@ def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placemen
     """The placement called ``name``: every node filled in turn, in some order.
 
     ``given-order`` takes hosts as given; ``sorted-hosts`` sorts their names as text, as
-    torchrun's c10d rendezvous does; ``megatron-default`` and ``replica-major`` number the
-    ranks ``tp-cp-ep-dp-pp`` and ``tp-cp-ep-pp-dp`` on the hosts as given; ``random``
-    shuffles the hosts by ``seed``.
+    torchrun's c10d rendezvous does; ``megatron-default`` and ``replica-major`` number
+    the ranks ``tp-cp-ep-dp-pp`` and ``tp-cp-ep-pp-dp`` on the hosts as given;
+    ``random`` shuffles the hosts by ``seed``.
 
     Raises
     ------
@@ -73,7 +74,8 @@ def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
     counts = topology.gpus_of_node[nodes]
     starts = np.repeat(topology.first_gpu_of_node[nodes], counts)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return starts + offsets
+    slots: IntArray = starts + offsets
+    return slots
 
 
 def _host_order(name: str, topology: Topology, seed: int) -> IntArray:

@@ -24,10 +24,11 @@ class Plan:
     Attributes
     ----------
     topology : mapping
-        ``name``, ``sha256``, ``tiers`` (names, innermost first), ``scale_up`` (how many of
-        them are NVLink tiers).
+        ``name``, ``sha256``, ``tiers`` (names, innermost first), ``scale_up`` (how many
+        of them are NVLink tiers).
     job : mapping
-        ``name``, ``sha256``, ``order`` (string), ``parallelism`` (axis -> size), ``launcher``.
+        ``name``, ``sha256``, ``order`` (string), ``parallelism`` (axis -> size),
+        ``launcher``.
     nodes : tuple of str
         The nodes that hold ranks, in order of their lowest rank.
     domains : mapping of str to tuple of str

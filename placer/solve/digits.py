@@ -1,19 +1,19 @@
 """The rank number as digits: the finest grid in which every axis is a run of digits.
 
-Dense axes (tp, cp, dp, pp) and expert axes (etp, ep, edp, pp) number the same ranks. Cutting
-both at their common boundaries gives digits that each belong to one axis of either family;
-a nesting chooses how many values of each digit lie inside one domain of a tier.
+Dense axes (tp, cp, dp, pp) and expert axes (etp, ep, edp, pp) number the same ranks.
+Cutting both at their common boundaries gives digits that each belong to one axis of
+either family; a nesting chooses how many values of each digit lie inside one domain of
+a tier.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-
-from typing import TYPE_CHECKING
-import itertools
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
@@ -28,7 +28,8 @@ class Digit:
     Attributes
     ----------
     dense, expert : str
-        The axis it belongs to in each family; ``expert`` is empty in a job without experts.
+        The axis it belongs to in each family; ``expert`` is empty in a job without
+        experts.
     size : int
         Values it takes.
     stride : int
@@ -62,7 +63,7 @@ def digits_of(axes: Parallelism) -> tuple[Digit, ...] | None:
 
 
 def _spans(order: tuple[str, ...], sizes: dict[str, int]) -> list[tuple[str, int, int]]:
-    """(axis, first stride, stride past its end) of every axis with more than one member."""
+    """(axis, first stride, stride past its end) of every axis with several members."""
     spans, stride = [], 1
     for axis in order:
         size = sizes.get(axis, 1)
@@ -103,8 +104,8 @@ def sequence_of(
 ) -> IntArray:
     """Ranks in nested order; shape (R,).
 
-    ``factors`` lists (digit, factor), innermost first; the factors of a digit multiply to
-    its size and take its values in blocks of neighbours.
+    ``factors`` lists (digit, factor), innermost first; the factors of a digit multiply
+    to its size and take its values in blocks of neighbours.
     """
     rest = np.arange(world, dtype=np.int64)
     rank = np.zeros(world, dtype=np.int64)

@@ -1,9 +1,9 @@
 """Every placement of a small job, equal machines counted once.
 
-Units (a block of ranks that one node holds, or a single rank) are put on nodes one after the
-other; in a node-contiguous launch, runs of consecutive ranks of any length. Domains that
-look alike and hold nothing yet are interchangeable, so only the first of them is tried:
-each placement is met once up to a symmetry of the machine.
+Units (a block of ranks that one node holds, or a single rank) are put on nodes one
+after the other; in a node-contiguous launch, runs of consecutive ranks of any length.
+Domains that look alike and hold nothing yet are interchangeable, so only the first of
+them is tried: each placement is met once up to a symmetry of the machine.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Enumeration:
         return True
 
     def _looks(self, node: int) -> tuple[object, ...]:
-        """What tells a node from others: used domains by identity, empty ones by shape."""
+        """What tells nodes apart: used domains by identity, empty ones by shape."""
         return tuple(
             int(self.domains[t, node])
             if self.held[t][self.domains[t, node]]

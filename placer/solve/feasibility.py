@@ -31,8 +31,8 @@ def launch_blocks(topology: Topology, job: Job) -> list[int]:
     """Ranks a node may hold, best first: the block sizes a launch may use.
 
     A free launch places single ranks. A node-contiguous one gives every node the same
-    number of consecutive ranks (torchrun's ``--nproc-per-node``): any divisor of the world
-    for which enough nodes are large enough, whole nodes first.
+    number of consecutive ranks (torchrun's ``--nproc-per-node``): any divisor of the
+    world for which enough nodes are large enough, whole nodes first.
     """
     if job.launcher == "free":
         return [1]
@@ -62,7 +62,7 @@ def fits(topology: Topology, parts: Parts) -> bool:
     if sizes is None:
         return packs(topology, parts, capacity)
     takes = whole_parts(topology, capacity, sizes)
-    return int(takes[-1].sum()) >= parts.label.shape[1]
+    return bool(takes[-1].sum() >= parts.label.shape[1])
 
 
 def feasible_parts(topology: Topology, job: Job) -> list[Parts]:
@@ -76,7 +76,7 @@ def feasible_parts(topology: Topology, job: Job) -> list[Parts]:
 
 
 def infeasible(topology: Topology, job: Job) -> InfeasibleError:
-    """The error that says which requirement cannot hold, by how much, and what would fit."""
+    """The error that says which rule cannot hold, by how much, and what would fit."""
     if job.world_size > topology.num_gpus:
         return InfeasibleError(
             f"the job needs {job.world_size:,} GPUs, the machine "
@@ -147,8 +147,8 @@ def _counts(topology: Topology, job: Job) -> list[str]:
                 f"(the roomiest {tier.name} can take {room:,} ranks)"
             )
     return lines or [
-        f"the {job.world_size:,} ranks do not fit: with {parts.block} consecutive ranks "
-        f"on every node, {int(takes[-1].sum()):,} have a place"
+        f"the {job.world_size:,} ranks do not fit: with {parts.block} consecutive "
+        f"ranks on every node, {int(takes[-1].sum()):,} have a place"
     ]
 
 
@@ -165,8 +165,8 @@ def _fullest(topology: Topology, takes: list[IntArray], tier: int) -> IntArray:
 
 def _no_block(topology: Topology, job: Job) -> str:
     return (
-        f"no number of ranks a node divides the {job.world_size:,} ranks and has enough "
-        f"nodes of that size ({topology.num_nodes:,} nodes, "
+        f"no number of ranks a node divides the {job.world_size:,} ranks and has "
+        f"enough nodes of that size ({topology.num_nodes:,} nodes, "
         f"{topology.num_gpus:,} usable GPUs)"
     )
 

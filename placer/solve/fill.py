@@ -1,14 +1,14 @@
-"""Fill the machine's tree with a sequence of ranks, in whole units, domain by domain."""
+"""Fill the machine's tree with a sequence of ranks, in whole units."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.solve.parts import parent_of_domain, whole_parts
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -115,7 +115,7 @@ def _tightest(takes: IntArray, count: int, amount: int) -> npt.NDArray[np.bool_]
 
 
 def _reachable_sums(sizes: Sequence[int], count: int) -> list[list[int]]:
-    """``table[i][k]``: bit set of the sums that ``k`` of the first ``i`` sizes can have."""
+    """``table[i][k]``: bit set of the sums of ``k`` among the first ``i`` sizes."""
     row = [1] + [0] * count
     table = [row]
     for size in sizes:

@@ -31,8 +31,9 @@ def nested_fills(
 ) -> Iterator[Candidate]:
     """(name, GPU of every rank) of each nesting that fits, best estimate first.
 
-    Where a nesting's units do not fit, they are given up from the outermost tier in, down to
-    what the requirements tie together. Parts that are not all alike are packed exactly.
+    Where a nesting's units do not fit, they are given up from the outermost tier in,
+    down to what the requirements tie together. Parts that are not all alike are packed
+    exactly.
     """
     sizes = parts.uniform_sizes()
     if sizes is None:
@@ -61,7 +62,7 @@ def nested_fills(
 def _relaxations(
     units: tuple[int, ...], sizes: tuple[int, ...]
 ) -> Iterator[tuple[int, ...]]:
-    """The units, then with those of the outer tiers given up one tier after the other."""
+    """The units, then with those of the outer tiers given up one by one."""
     current = list(units)
     yield tuple(current)
     for t in range(len(units) - 1, -1, -1):
@@ -86,7 +87,7 @@ def _in_part_order(
 
 
 def uneven_fills(topology: Topology, job: Job) -> Iterator[Candidate]:
-    """Ranks in order on nodes that take as many as they can, in whole tp groups or singly.
+    """Ranks in order on nodes that take all they can, whole tp groups or singly.
 
     For node-contiguous launches on machines where no one number of ranks a node fits.
     """

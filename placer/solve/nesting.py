@@ -1,9 +1,9 @@
 """Nestings: how much of each axis lies inside a domain of each tier.
 
-A nesting gives every tier a box (values of each digit of the rank number); boxes of inner
-tiers divide those of outer ones. On a machine of equal domains its hop cost has a closed
-form that is a sum over tiers, so the best continuation of every inner box is found by
-dynamic programming over tiers. An axis may be split between tiers.
+A nesting gives every tier a box (values of each digit of the rank number); boxes of
+inner tiers divide those of outer ones. On a machine of equal domains its hop cost has a
+closed form that is a sum over tiers, so the best continuation of every inner box is
+found by dynamic programming over tiers. An axis may be split between tiers.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ def _boxes(digits: tuple[Digit, ...], base: tuple[int, ...], capacity: int) -> I
         for digit, low in zip(digits, base, strict=True)
     ]
     found = np.array(list(product(*choices)), dtype=np.int64).reshape(-1, len(digits))
-    return found[found.prod(axis=1) <= capacity]
+    fits: IntArray = found[found.prod(axis=1) <= capacity]
+    return fits
 
 
 def _cut(
@@ -211,7 +212,7 @@ def _cut(
 
 
 def _run(digits: tuple[Digit, ...], boxes: IntArray, mine: Sequence[int]) -> IntArray:
-    """Neighbouring members of an axis that share a box: full digits, then a part of one."""
+    """Neighbouring members of an axis that share a box: full digits, then a part."""
     run = np.ones(len(boxes), dtype=np.int64)
     full = np.ones(len(boxes), dtype=bool)
     for i in mine:

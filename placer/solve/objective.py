@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     IntArray = npt.NDArray[np.int64]
 
-# For the order in which nestings are tried when the objective is time: what an edge of an
-# axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel collectives
-# are waited for, data-parallel ones mostly hidden). Never part of a value or a bound.
+# For the order in which nestings are tried when the objective is time: what an edge of
+# an axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel
+# collectives are waited for, data-parallel ones mostly hidden). Never part of a value
+# or a bound.
 TIME_WEIGHTS = {
     "tp": 4000.0,
     "cp": 400.0,

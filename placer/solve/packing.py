@@ -1,12 +1,13 @@
 """Pack parts of several sizes into the tree: an exact program on counts, by CP-SAT.
 
-Parts with the same make-up (size, and the same parts of inner tiers inside) are equal, so
-the model only counts how many of each kind every domain holds.
+Parts with the same make-up (size, and the same parts of inner tiers inside) are equal,
+so the model only counts how many of each kind every domain holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,10 +21,21 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
-Kind = tuple[object, ...]
-
-# Work after which the search for a packing is given up, in CP-SAT's deterministic seconds.
+# Work after which the search for a packing is given up, in CP-SAT's deterministic
+# seconds.
 WORK_LIMIT = 30.0
+
+
+@dataclass(frozen=True, order=True)
+class Kind:
+    """A sort of part: its ranks, and how many parts of each inner kind it has."""
+
+    size: int
+    inside: tuple[tuple[Kind, int], ...] = ()
+
+    def count(self, kind: Kind) -> int:
+        """Parts of ``kind`` inside."""
+        return dict(self.inside).get(kind, 0)
 
 
 def packs(topology: Topology, parts: Parts, capacity_of_node: IntArray) -> bool:
@@ -34,21 +46,24 @@ def packs(topology: Topology, parts: Parts, capacity_of_node: IntArray) -> bool:
 def pack(
     topology: Topology, parts: Parts, capacity_of_node: IntArray
 ) -> IntArray | None:
-    """Node of every rank, every part inside one domain of its tier; None without one."""
+    """Node of every rank with every part in one domain of its tier, or None."""
     kinds = _kinds(parts)
-    counts = _solve(topology, parts, kinds, capacity_of_node)
+    counts = _solve(topology, kinds, capacity_of_node)
     return None if counts is None else _deal(topology, parts, kinds, counts)
 
 
 def _kinds(parts: Parts) -> list[list[Kind]]:
-    """Kind of every part of each tier: its size and the kinds it is made of."""
-    kinds: list[list[Kind]] = [[(int(size),) for size in parts.sizes(0)]]
+    """Kind of every part of each tier."""
+    kinds = [[Kind(int(size)) for size in parts.sizes(0)]]
     for t in range(1, len(parts.label)):
-        inside = _children(parts, t)
+        below = kinds[-1]
         kinds.append(
             [
-                tuple(sorted(Counter(kinds[-1][c] for c in part).items()))
-                for part in inside
+                Kind(
+                    sum(below[child].size for child in inside),
+                    tuple(sorted(Counter(below[child] for child in inside).items())),
+                )
+                for inside in _children(parts, t)
             ]
         )
     return kinds
@@ -67,7 +82,7 @@ Counts = list[dict[tuple[int, Kind], int]]
 
 
 def _solve(
-    topology: Topology, parts: Parts, kinds: list[list[Kind]], capacity: IntArray
+    topology: Topology, kinds: list[list[Kind]], capacity: IntArray
 ) -> Counts | None:
     """How many parts of each kind every domain of each tier holds."""
     model = cp_model.CpModel()
@@ -85,10 +100,8 @@ def _solve(
         for kind, count in number.items():
             model.add(sum(held[t][domain, kind] for domain in domains) == count)
     for node, room in enumerate(capacity):
-        sizes = set(kinds[0])
-        model.add(
-            sum(kind[0] * held[0][node, kind] for kind in sizes) <= int(room)  # type: ignore[operator]
-        )
+        ranks = sum(kind.size * held[0][node, kind] for kind in sorted(set(kinds[0])))
+        model.add(ranks <= int(room))
     for t in range(1, len(topology.tiers)):
         _balance(model, topology, t, set(kinds[t - 1]), set(kinds[t]), held)
     solver = cp_model.CpSolver()
@@ -113,10 +126,9 @@ def _balance(
     parent = parent_of_domain(topology, t)
     for domain in range(int(parent.max()) + 1):
         children = np.flatnonzero(parent == domain).tolist()
-        for kind in inner:
+        for kind in sorted(inner):
             wanted = sum(
-                dict(whole).get(kind, 0) * held[t][domain, whole]  # type: ignore[arg-type]
-                for whole in outer
+                whole.count(kind) * held[t][domain, whole] for whole in sorted(outer)
             )
             model.add(sum(held[t - 1][child, kind] for child in children) == wanted)
 
@@ -142,4 +154,5 @@ def _deal(
                 room[domain, kind] -= 1
                 below[child] = domain
         home = below
-    return np.array(home, dtype=np.int64)[parts.label[0]]
+    node_of_rank: IntArray = np.array(home, dtype=np.int64)[parts.label[0]]
+    return node_of_rank

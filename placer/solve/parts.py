@@ -1,24 +1,25 @@
 """Which ranks must stay together, tier by tier, and how many such parts fit.
 
-A hard requirement says that every group of an axis lies in one domain of a tier. Groups of
-several axes that share ranks are tied together, so the ranks fall into *parts*, each of
-which must lie in one domain. Parts of an inner tier nest in the parts of the outer ones.
+A hard requirement says that every group of an axis lies in one domain of a tier. Groups
+of several axes that share ranks are tied together, so the ranks fall into *parts*, each
+of which must lie in one domain. Parts of an inner tier nest in the parts of the outer
+ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InputError, Problem
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from placer.topology.model import Topology
     from placer.job.model import Job
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -44,7 +45,7 @@ class Parts:
         return np.bincount(self.label[tier])
 
     def uniform_sizes(self) -> tuple[int, ...] | None:
-        """Size of the parts of each tier, None when a tier has parts of several sizes."""
+        """Size of the parts of each tier, None when a tier has several sizes."""
         sizes = [np.unique(self.sizes(t)) for t in range(len(self.label))]
         if any(len(values) > 1 for values in sizes):
             return None
@@ -74,7 +75,7 @@ def check_requirements(topology: Topology, job: Job) -> None:
 
 
 def parts_of(topology: Topology, job: Job, block: int) -> Parts:
-    """The parts of ``job`` on ``topology`` when nodes hold blocks of ``block`` ranks."""
+    """The parts of ``job`` when nodes hold blocks of ``block`` ranks."""
     num_tiers = len(topology.tiers)
     world = job.world_size
     label = np.arange(world) // max(block, 1)
@@ -91,7 +92,7 @@ def parts_of(topology: Topology, job: Job, block: int) -> Parts:
 
 
 def groups_of(job: Job, axis: str) -> Sequence[IntArray]:
-    """Members of all groups of an axis or custom group, as arrays of equal-sized rows."""
+    """Members of all groups of an axis or custom group, one array a row length."""
     found = job.parallelism.ranks_of_group.get(axis)
     if found is not None:
         return [found]
@@ -138,8 +139,8 @@ def whole_parts(
 ) -> list[IntArray]:
     """Ranks each domain can hold if it takes whole units only, one array a tier.
 
-    ``units[t]`` ranks must stay together inside a domain of tier ``t``; each unit is made
-    of whole units of the tier below. Exact: children can be filled independently.
+    ``units[t]`` ranks must stay together inside a domain of tier ``t``; each unit is
+    made of whole units of the tier below. Exact: children can be filled independently.
     """
     takes = [capacity_of_node // units[0] * units[0]]
     for t in range(1, len(topology.tiers)):

@@ -55,9 +55,9 @@ def stitched_pipelines(
 ) -> Iterator[tuple[str, IntArray, bool]]:
     """(name, GPU of every rank, whether solved to the end) of stitched placements.
 
-    Nothing when the job has no pipeline, when its stages do not fit a leaf domain whole, on
-    a machine of equal domains (nestings cover those) or when the program would be too
-    large.
+    Nothing when the job has no pipeline, when its stages do not fit a leaf domain
+    whole, on a machine of equal domains (nestings cover those) or when the program
+    would be too large.
     """
     leaf_tier = _leaf_tier(topology, goal)
     units = _units(job)
@@ -66,7 +66,9 @@ def stitched_pipelines(
     from placer.solve.stitch import stitch
 
     capacity = _leaf_capacity(topology, parts, units, leaf_tier)
-    if _regular(topology, leaf_tier, capacity) or _too_large(topology, units, leaf_tier):
+    if _regular(topology, leaf_tier, capacity):
+        return
+    if _too_large(topology, units, leaf_tier):
         return
     limits = JOINT_LIMITS if goal.name == "time" else (None,)
     for most_joints in limits:
@@ -180,7 +182,7 @@ def _realise(
     leaf_tier: int,
     replicas: list[Segment],
 ) -> IntArray:
-    """Node of every rank: replicas numbered along a short tour, leaves filled in turn."""
+    """Node of every rank: replicas numbered along a short tour, leaves filled."""
     leaf = _along_tree(topology, leaf_tier, replicas)
     if len(replicas) <= MOST_REPLICAS:
         tour = ReplicaTour(leaf, *_leaf_distances(topology, leaf_tier))
@@ -207,9 +209,7 @@ def _along_tree(
     return np.array(sorted(rows, key=lambda row: position[row].tolist()))
 
 
-def _leaf_distances(
-    topology: Topology, leaf_tier: int
-) -> tuple[IntArray, FloatArray]:
+def _leaf_distances(topology: Topology, leaf_tier: int) -> tuple[IntArray, FloatArray]:
     """Domains of each leaf and the steps of the distance, from the leaf tier out."""
     parent = np.arange(len(topology.domain_names[leaf_tier]))
     domains, steps = [], []

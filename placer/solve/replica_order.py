@@ -1,10 +1,11 @@
 """Order and turn stitched replicas so that their data-parallel rings travel least.
 
-Stage ``s`` of all replicas forms data-parallel rings in replica order. Replica order is a
-closed tour whose step from one replica to the next costs the distances between their
-leaves, stage by stage; a replica whose pieces are laid out in the opposite order keeps the
-price of its joints. The tour is improved by reversals of a stretch (2-opt; Croes 1958,
-Operations Research 6(6)), by moving single replicas, and by turning replicas round.
+Stage ``s`` of all replicas forms data-parallel rings in replica order. Replica order is
+a closed tour whose step from one replica to the next costs the distances between their
+leaves, stage by stage; a replica whose pieces are laid out in the opposite order keeps
+the price of its joints. The tour is improved by reversals of a stretch (2-opt; Croes
+1958, Operations Research 6(6)), by moving single replicas, and by turning replicas
+round.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The search: baselines, nestings, stitching and enumeration, with a bound.
 
-The best placement so far is kept outside every method, starting from the best baseline that
-obeys the job's rules, so a result is never worse than those and never lost to a limit.
+The best placement so far is kept outside every method, starting from the best baseline
+that obeys the job's rules, so a result is never worse than those and never lost to a
+limit.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def solve(
     InfeasibleError
         If no placement satisfies the hard requirements.
     InputError
-        If a requirement names a tier the machine lacks, or the objective lacks its inputs.
+        If a requirement names a tier the machine lacks, or the objective lacks its
+        inputs.
     """
     check_requirements(topology, job)
     goal = objective_of(topology, job, objective)

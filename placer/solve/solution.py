@@ -23,7 +23,8 @@ class Incumbent:
     phase : str
         What found it: a baseline, a nesting, ...
     value, lower_bound : float
-        In the unit of the objective (s, or hop cost); the bound is 0 while none is known.
+        In the unit of the objective (s, or hop cost); the bound is 0 while none is
+        known.
     """
 
     elapsed_s: float
@@ -55,7 +56,8 @@ class Solution:
     method : str
         What found the placement, for people.
     stop_reason : str
-        ``proved``, ``time-limit`` or ``interrupted``; ``searched`` when every method ran.
+        ``proved``, ``time-limit`` or ``interrupted``; ``searched`` when every method
+        ran.
     wall_s : float, s
     deterministic : bool
     """

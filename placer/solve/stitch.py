@@ -1,12 +1,12 @@
 """Stitch pipelines out of what fragmented domains can hold.
 
-A replica is a chain of ``length`` units (one pipeline stage each, ``unit`` ranks that stay in
-one leaf domain). Every leaf domain is cut into segments of consecutive stages; going up the
-tree, a domain joins segments of its children into longer ones, at the price of a hop of
-its tier, and exports the rest. Only *how many* segments of each length a domain cuts, joins
-and exports is decided, as an integer program whose size does not depend on the number of
-GPUs: leaves of one capacity under one parent share their variables. Then the counts are
-dealt out to named domains.
+A replica is a chain of ``length`` units (one pipeline stage each, ``unit`` ranks that
+stay in one leaf domain). Every leaf domain is cut into segments of consecutive stages;
+going up the tree, a domain joins segments of its children into longer ones, at the
+price of a hop of its tier, and exports the rest. Only *how many* segments of each
+length a domain cuts, joins and exports is decided, as an integer program whose size
+does not depend on the number of GPUs: leaves of one capacity under one parent share
+their variables. Then the counts are dealt out to named domains.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Kind(NamedTuple):
-    """A sort of segment: consecutive stages, and the joints inside (0 when not counted)."""
+    """A sort of segment: its stages, and the joints inside (0 when not counted)."""
 
     length: int
     joints: int
@@ -50,8 +50,8 @@ class Stitching:
     capacity : ndarray, shape (leaves,)
         Units each leaf domain can hold.
     parents : sequence of ndarray
-        ``parents[i]`` gives the parent of each domain of level ``i``; level 0 is the leaves,
-        the last level has one domain.
+        ``parents[i]`` gives the parent of each domain of level ``i``; level 0 is the
+        leaves, the last level has one domain.
     joint_cost : sequence of float
         Price of a joint in a domain of level 1, 2, ...
     length : int
@@ -129,7 +129,7 @@ class Stitched:
 
 
 def stitch(problem: Stitching, time_limit: float, seed: int) -> Stitched | None:
-    """Replicas with the cheapest joints, None when they do not fit (or none was found)."""
+    """Replicas with the cheapest joints, None when none were found."""
     if int(problem.capacity.sum()) < problem.length * problem.replicas:
         return None
     counts = _solve(problem, time_limit, seed)
@@ -242,7 +242,7 @@ class _Program:
     def _join_level(
         self, level: int, inputs: dict[int, Supply], prices: list[mathopt.LinearTypes]
     ) -> dict[int, Supply]:
-        """What the domains of a level leave over after their joints, by their parent."""
+        """What the domains of a level leave over after their joints, by parent."""
         problem = self.problem
         outputs: dict[int, Supply] = {}
         for domain, supply in sorted(inputs.items()):
@@ -303,7 +303,7 @@ def _deal(problem: Stitching, counts: _Counts) -> list[Segment]:
         stretches = _cut(np.flatnonzero(members), capacity, splits)
         pool = pools.setdefault(parent, {})
         for length, leaves in stretches.items():
-            segments = [(Piece(leaf, length),) for leaf in leaves]
+            segments: list[Segment] = [(Piece(leaf, length),) for leaf in leaves]
             pool.setdefault(Kind(length, 0), []).extend(segments)
     for level in range(1, len(problem.parents) + 1):
         merged: dict[int, dict[Kind, list[Segment]]] = {}

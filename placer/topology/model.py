@@ -102,7 +102,7 @@ class Topology:
 
     @cached_property
     def first_gpu_of_node(self) -> IntArray:
-        """Global index of each node's GPU 0, and the GPU count at the end; shape (N+1,)."""
+        """Global index of each node's GPU 0, the GPU count at the end; shape (N+1,)."""
         return np.concatenate(([0], np.cumsum(self.gpus_of_node)))
 
     @cached_property
@@ -117,7 +117,7 @@ class Topology:
 
     @cached_property
     def scale_up_tier(self) -> int:
-        """Index of the largest tier whose GPUs talk over NVLink; -1 when there is none."""
+        """Index of the largest tier whose GPUs talk over NVLink; -1 without one."""
         count = 0
         while count < len(self.tiers) and self.tiers[count].scale_up:
             count += 1
@@ -139,7 +139,8 @@ class Topology:
     def select(self, nodes: IntArray) -> Topology:
         """The same machine with only ``nodes`` (indices), in that order.
 
-        The digest stays that of the whole machine: an allocation is not another machine.
+        The digest stays that of the whole machine: an allocation is not another
+        machine.
         """
         domain_of_node = np.empty((len(self.tiers), len(nodes)), dtype=np.int64)
         names: list[tuple[str, ...]] = []

@@ -1,14 +1,16 @@
 """The best network imaginable: what each operation takes at the least.
 
-Everything here holds for *every* placement that obeys the given parts: `Parts` say which
-ranks share a domain of each tier (because a requirement says so, or because the case at hand
-supposes it). Rates are the best of the tiers an operation must use, latencies the lowest.
+Everything here holds for *every* placement that obeys the given parts: `Parts` say
+which ranks share a domain of each tier (because a requirement says so, or because the
+case at hand supposes it). Rates are the best of the tiers an operation must use,
+latencies the lowest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,6 @@ from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
 from placer.cost.rings import RingCost
 from placer.solve.parts import parent_of_domain
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -83,11 +84,10 @@ class IdealNetwork:
     ) -> ExchangeCost:
         """Least cost of a message along each row, a chain or a closed ring of ranks.
 
-        Where no two ranks of a row can share a domain of some tier, every message leaves it.
+        Where no two ranks of a row can share a domain of some tier, every message
+        leaves it.
         """
-        first, last = (
-            ranks.reshape(len(ranks), -1) for ranks in (senders, receivers)
-        )
+        first, last = (ranks.reshape(len(ranks), -1) for ranks in (senders, receivers))
         closed = np.array_equal(first[:, 0], last[:, -1])
         members = first if closed else np.hstack((first, last[:, -1:]))
         spread = self._fewest_domains(members)
@@ -108,10 +108,10 @@ class IdealNetwork:
         return float((size_bytes / bandwidth).min(initial=np.inf))
 
     def _ring_latency(self, num_members: int, spread: IntArray) -> float:
-        """Least latency of the n-1 steps of a ring over the fewest domains of each tier.
+        """Least latency of a ring's n-1 steps over the fewest domains of each tier.
 
-        A ring over ``D`` domains of a tier leaves them ``D`` times; at each wider tier fewer
-        hops need to go so far.
+        A ring over ``D`` domains of a tier leaves them ``D`` times; at each wider tier
+        fewer hops need to go so far.
         """
         if num_members == 1:
             return 0.0
@@ -129,8 +129,10 @@ class IdealNetwork:
         return (domains - 1) / domains * outer_sum + inner_sum
 
     def _fewest_domains(self, members: IntArray) -> IntArray:
-        """Fewest domains that hold a row of ``members``; entry 0 is single GPUs, entry
-        ``t + 1`` domains of tier ``t``; shape (T + 1,)."""
+        """Fewest domains that hold a row of ``members``; shape (T + 1,).
+
+        Entry 0 counts single GPUs, entry ``t + 1`` domains of tier ``t``.
+        """
         num_members = members.shape[1]
         fewest = [num_members]
         for t, capacity in enumerate(self._capacities):

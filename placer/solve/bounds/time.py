@@ -1,11 +1,12 @@
 """A lower bound on the step time of every placement.
 
-The step is priced on the best network imaginable (`ideal.py`) in a few cases that together
-cover all placements: walking through tp, cp, ep and pp, either all groups of the axis lie
-inside scale-up domains, or this is the first axis with a group outside. In a case the axes
-known to be inside tie their ranks together, which limits how many members of a gradient
-group a domain can hold and so the NICs that group can drive; an axis with a group outside
-pays at least one group's crossing. The bound is the cheapest case.
+The step is priced on the best network imaginable (`ideal.py`) in a few cases that
+together cover all placements: walking through tp, cp, ep and pp, either all groups of
+the axis lie inside scale-up domains, or this is the first axis with a group outside. In
+a case the axes known to be inside tie their ranks together, which limits how many
+members of a gradient group a domain can hold and so the NICs that group can drive; an
+axis with a group outside pays at least one group's crossing. The bound is the cheapest
+case.
 
 Valid because the step is monotone in the time of every operation.
 """
@@ -15,23 +16,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.parts import Parts, join
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step, StepModel
-    from placer.cost.stage_times import StageTime
     from placer.cost.exchange import ExchangeCost
+    from placer.cost.stage_times import StageTime
+    from placer.cost.step import Step, StepModel
 
 IntArray = npt.NDArray[np.int64]
 
 CASE_AXES = ("tp", "cp", "ep", "pp")
-# Beyond this many ways to place the crossing hops of a pipeline only one hop is charged.
+# Beyond this many ways to place the crossing hops of a pipeline only one hop is
+# charged.
 MOST_HOP_CHOICES = 64
 
 
@@ -112,7 +114,7 @@ def _largest_domain(model: StepModel, capacity: IntArray) -> int:
 
 
 def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> float:
-    """Least step time when at least one group of ``axis`` leaves its scale-up domain."""
+    """Least step time when a group of ``axis`` leaves its scale-up domain."""
     step = model.step_on(network)
     if axis == "pp":
         return min(_with_hops(step, network, hops) for hops in _hop_choices(model))
@@ -162,7 +164,7 @@ def _with_hops(step: Step, network: IdealNetwork, hops: tuple[int, ...]) -> floa
 
 
 def _hop_choices(model: StepModel) -> list[tuple[int, ...]]:
-    """Which hops of a pipeline may be the ones that cross: a closed ring crosses twice."""
+    """Which hops of a pipeline may be those that cross: a closed ring has two."""
     axes = model.job.parallelism
     if axes.vp > 1:
         pairs = list(combinations(range(axes.pp), 2))

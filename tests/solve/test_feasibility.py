@@ -1,0 +1,158 @@
+"""What cannot be placed, why, and the smallest relaxation that helps."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.errors import InfeasibleError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.solve.feasibility import (
+    feasible_parts,
+    forced_block,
+    launch_blocks,
+    smallest_relaxation,
+)
+from placer.solve.search import solve
+from tests.solve.oracle import free_placements
+from tests.solve.random_cases import machine_of, random_case, random_tiers
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+
+def racks(*sizes: tuple[int, ...]) -> Topology:
+    """A machine of racks, each with the given GPUs of its nodes."""
+    gpus = [count for rack in sizes for count in rack]
+    rack_of = [rack for rack, nodes in enumerate(sizes) for _ in nodes]
+    return machine_of(
+        gpus, [rack_of, [0] * len(gpus)], random_tiers(random.Random(0), 3)
+    )
+
+
+def message_of(topology: Topology, job: Job) -> str:
+    """What the search says when it finds no placement."""
+    with pytest.raises(InfeasibleError) as caught:
+        solve(topology, job)
+    return str(caught.value)
+
+
+def job_of(**changes: object) -> Job:
+    """A job with weights, free to put its ranks anywhere."""
+    settings = {"launcher": "free", "weights": {"tp": 1.0, "dp": 1.0}, **changes}
+    return replace(Job("j", Parallelism()), **settings)
+
+
+def fits(topology: Topology, job: Job) -> bool:
+    """Whether a placement exists, by trying all."""
+    return any(True for _ in free_placements(topology, job))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_relaxation_fits_and_is_the_smallest(seed: int) -> None:
+    """The relaxed job fits, and no job that gives up fewer tiers does."""
+    topology, job = random_case(seed, "hop-cost")
+    job = replace(job, launcher="free")
+    tiers = [tier.name for tier in topology.tiers]
+    found = smallest_relaxation(topology, job)
+    given_up = {}
+    levels = [range(tiers.index(tier), len(tiers)) for tier in job.require.values()]
+    for choice in product(*levels):
+        require = dict(zip(job.require, (tiers[t] for t in choice), strict=True))
+        if fits(topology, replace(job, require=require)):
+            given_up[tuple(require.items())] = sum(choice)
+    if found is None:
+        assert not given_up
+    else:
+        assert given_up[tuple(found.require.items())] == min(given_up.values())
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_feasible_means_a_placement_exists(seed: int) -> None:
+    """A free launch has feasible parts exactly when some placement is legal."""
+    topology, job = random_case(seed, "time")
+    job = replace(job, launcher="free")
+    assert bool(feasible_parts(topology, job)) == fits(topology, job)
+
+
+def test_too_many_ranks() -> None:
+    """More ranks than GPUs: both counts, the nodes left out and a job that fits."""
+    topology = replace(
+        racks((4, 4), (4,)), unavailable={"x1": "xid 79", "x2": "xid 79", "x3": "fan"}
+    )
+    job = job_of(parallelism=Parallelism(tp=4, dp=5))
+    text = message_of(topology, job)
+    assert "20 GPUs" in text
+    assert "12 usable" in text
+    assert "1 x fan, 2 x xid 79" in text
+    assert "dp 3 would fit instead of dp 5" in text
+
+
+def test_parts_that_do_not_fit_are_counted() -> None:
+    """The message names axis, tier, parts needed, parts that fit, and what helps."""
+    topology = racks((4, 4), (4, 2))
+    job = job_of(parallelism=Parallelism(tp=4, dp=4), require={"tp": "node"})
+    job = replace(job, parallelism=Parallelism(tp=2, dp=3), require={"dp": "node"})
+    assert fits(topology, job)
+    job = job_of(parallelism=Parallelism(tp=7, dp=2), require={"tp": "rack"})
+    text = message_of(topology, job)
+    assert "tp groups tie 7 ranks together in one rack" in text
+    assert "2 such parts are needed, 1 fit" in text
+    assert "roomiest rack can take 8 ranks" in text
+    assert "it fits with tp=cluster instead of tp=rack" in text
+
+
+def test_nested_requirements_are_counted_level_by_level() -> None:
+    """Each level that lacks parts has a line of its own."""
+    topology = racks((3, 3, 3), (2, 2, 2))
+    axes = Parallelism(tp=4, cp=2, dp=2, order=("tp", "cp", "ep", "pp", "dp"))
+    job = job_of(
+        parallelism=axes, require={"tp": "rack", "cp": "rack"}, weights={"tp": 1.0}
+    )
+    text = message_of(topology, replace(job, parallelism=replace(axes, dp=1, cp=3)))
+    assert "tie 12 ranks together in one rack" in text
+    assert "1 such parts are needed, 0 fit" in text
+
+
+def test_a_launcher_that_stands_in_the_way_is_named() -> None:
+    """Where only consecutive ranks do not fit, a free launch is the hint."""
+    topology = racks((2, 2, 2), (2, 2, 2))
+    axes = Parallelism(tp=3, dp=4, order=("dp", "tp", "cp", "ep", "pp"))
+    job = job_of(
+        parallelism=axes, require={"tp": "rack"}, launcher="node-contiguous"
+    )
+    if not fits(topology, replace(job, launcher="free")):
+        pytest.fail("the case is meant to fit a free launch")
+    text = message_of(topology, job)
+    assert "ranks: free" in text or "instead of tp=rack" in text
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_launch_blocks(seed: int) -> None:
+    """Blocks are the divisors of the world that enough nodes can hold, largest first."""
+    rng = random.Random(seed)
+    gpus = [rng.randint(1, 8) for _ in range(rng.randint(1, 6))]
+    topology = machine_of(gpus, [[0] * len(gpus)], random_tiers(rng, 2))
+    world = rng.randint(1, sum(gpus))
+    job = Job("j", Parallelism(dp=world))
+    expected = [
+        block
+        for block in range(world, 0, -1)
+        if world % block == 0 and sum(g >= block for g in gpus) >= world // block
+    ]
+    assert launch_blocks(topology, job) == expected
+    assert launch_blocks(topology, replace(job, launcher="free")) == [1]
+
+
+def test_a_block_is_forced_only_without_spare_gpus() -> None:
+    """Nodes must hold equal blocks when the job fills equal nodes, and only then."""
+    full = Job("j", Parallelism(dp=16))
+    assert forced_block(racks((4, 4), (4, 4)), full) == 4
+    assert forced_block(racks((4, 4), (4, 4)), replace(full, launcher="free")) == 1
+    assert forced_block(racks((4, 4), (4, 4, 4)), full) == 1
+    assert forced_block(racks((4, 4), (5, 3)), full) == 1
