@@ -100,6 +100,14 @@ def job_digest(job: Job) -> str:
     return content_digest(content)
 
 
+def default_bucket(dp: int) -> int:
+    """Parameters of a bucket when the job does not say: ``max(40 M, 1 M x dp)``.
+
+    Megatron-LM d98e8a64, ``core/distributed/distributed_data_parallel.py``.
+    """
+    return max(40_000_000, 1_000_000 * dp)
+
+
 def _model(root: Section) -> Model | None:
     value = root.get("model")
     if value is None:
@@ -126,8 +134,7 @@ def _element_bytes(section: Section) -> ElementBytes:
 
 
 def _data_parallel(section: Section, parallelism: Parallelism) -> DataParallel:
-    """Gradient handling; the bucket defaults to Megatron's ``max(40 M, 1 M x dp)``."""
-    bucket = max(40_000_000, 1_000_000 * parallelism.dp)
+    bucket = default_bucket(parallelism.dp)
     sharding = _SHARDING[section.choice("sharding", tuple(_SHARDING), "zero1")]
     if sharding == "hsdp":
         shard_size = section.integer("shard_size")

@@ -79,7 +79,7 @@ def stitched_pipelines(
                 "" if most_joints is None else f", at most {most_joints} a replica"
             )
             node_of_rank = _realise(
-                topology, parts, units, leaf_tier, stitched.replicas
+                topology, parts, units, leaf_tier, stitched.replicas, seed
             )
             placement = Placement.on_nodes(topology, node_of_rank)
             joints = sum(len(replica) - 1 for replica in stitched.replicas)
@@ -163,14 +163,15 @@ def _problem(
     outer = range(leaf_tier + 1, len(topology.tiers))
     nearest = topology.tiers[leaf_tier].distance
     weight = goal.weights.get("pp", 0.0) * units.size
+    joint_steps = [topology.tiers[t].distance - nearest for t in outer] or [0.0]
     return Stitching(
         capacity=np.minimum(capacity, units.stages * units.replicas),
         parents=[parent_of_domain(topology, t) for t in outer]
         or [np.zeros(len(capacity), dtype=np.int64)],
-        joint_cost=[weight * (topology.tiers[t].distance - nearest) for t in outer]
-        or [0.0],
+        joint_cost=[weight * step for step in joint_steps],
         length=units.stages,
         replicas=units.replicas,
+        shared_gain=goal.weights.get("dp", 0.0) * units.size * joint_steps[0],
         most_joints=most_joints,
     )
 
@@ -181,12 +182,13 @@ def _realise(
     units: Units,
     leaf_tier: int,
     replicas: list[Segment],
+    seed: int,
 ) -> IntArray:
     """Node of every rank: replicas numbered along a short tour, leaves filled."""
     leaf = _along_tree(topology, leaf_tier, replicas)
     if len(replicas) <= MOST_REPLICAS:
         tour = ReplicaTour(leaf, *_leaf_distances(topology, leaf_tier))
-        tour.improve()
+        tour.improve(seed)
         leaf = tour.leaf
     room = node_capacity(topology, parts.block)
     node_of_rank = np.empty(units.ranks.size, dtype=np.int64)

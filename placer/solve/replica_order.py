@@ -5,7 +5,9 @@ a closed tour whose step from one replica to the next costs the distances betwee
 leaves, stage by stage; a replica whose pieces are laid out in the opposite order keeps
 the price of its joints. The tour is improved by reversals of a stretch (2-opt; Croes
 1958, Operations Research 6(6)), by moving single replicas, and by turning replicas
-round.
+round; then stretches are exchanged at random and the search is repeated, kept when
+better (iterated local search with the double bridge; Martin, Otto and Felten 1991,
+Complex Systems 5).
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ FloatArray = npt.NDArray[np.float64]
 MOST_REPLICAS = 4096
 # Sweeps over all replicas; every sweep but the last has found something better.
 MOST_SWEEPS = 60
+# Random exchanges: as many as keep the work in proportion to the replicas.
+EXCHANGES_TIMES_REPLICAS = 8192
+# An exchange moves stretches that lie near each other, which is more often of use.
+EXCHANGE_WINDOW = 30
 WORTHWHILE = 1e-9
 
 
@@ -43,7 +49,39 @@ class ReplicaTour:
         self.tour = np.arange(len(leaf))
         self.apart = np.stack([self._row(r) for r in range(len(leaf))])
 
-    def improve(self) -> None:
+    @property
+    def length(self) -> float:
+        """Distance of the whole tour, all stages together."""
+        return float(self.apart[self.tour, np.roll(self.tour, -1)].sum())
+
+    def improve(self, seed: int) -> None:
+        """Shorten the tour by local search from several starts near the best."""
+        self._descend()
+        size = len(self.tour)
+        if size < EXCHANGE_WINDOW:
+            return
+        rng = np.random.default_rng(seed)
+        shortest = self.length
+        for _ in range(EXCHANGES_TIMES_REPLICAS // size):
+            kept = self.tour, self.side.copy(), self.apart.copy()
+            start = int(rng.integers(1, size - EXCHANGE_WINDOW + 2))
+            window = np.arange(start, start + EXCHANGE_WINDOW - 1)
+            first, second, third = np.sort(rng.choice(window, 3, replace=False))
+            self.tour = np.concatenate(
+                (
+                    self.tour[:first],
+                    self.tour[second:third],
+                    self.tour[first:second],
+                    self.tour[third:],
+                )
+            )
+            self._descend()
+            if self.length < shortest - WORTHWHILE:
+                shortest = self.length
+            else:
+                self.tour, self.side, self.apart = kept
+
+    def _descend(self) -> None:
         """Apply improving moves until none is left or the sweeps are used up."""
         for _ in range(MOST_SWEEPS):
             found = self._reverse_stretches()
@@ -94,6 +132,8 @@ class ReplicaTour:
     def _move_replicas(self) -> bool:
         """Take each replica out and put it back where the tour grows least."""
         found = False
+        if len(self.tour) < 3:
+            return found
         for replica in range(len(self.tour)):
             place = int(np.flatnonzero(self.tour == replica)[0])
             rest = np.delete(self.tour, place)

@@ -58,6 +58,10 @@ class Stitching:
         Units of a replica.
     replicas : int
         Replicas wanted.
+    shared_gain : float
+        What it is worth that two replicas have a stage in the same leaf: their
+        data-parallel rings then need not leave it there. Two segments cut from one leaf
+        can share as many stages as the shorter has.
     most_joints : int or None
         Joints a replica may have; None for any number.
     """
@@ -67,6 +71,7 @@ class Stitching:
     joint_cost: Sequence[float]
     length: int
     replicas: int
+    shared_gain: float = 0.0
     most_joints: int | None = None
 
     def kinds(self) -> list[Kind]:
@@ -202,7 +207,7 @@ class _Program:
         self.splits: dict[tuple[int, int], Variables[tuple[int, int]]] = {}
         self.joints: dict[tuple[int, int], Variables[Pair]] = {}
         prices: list[mathopt.LinearTypes] = []
-        supplies = self._leaf_supplies()
+        supplies = self._leaf_supplies(prices)
         for level in range(1, len(problem.parents) + 1):
             supplies = self._join_level(level, supplies, prices)
         whole = [
@@ -214,7 +219,7 @@ class _Program:
         model.add_linear_constraint(mathopt.fast_sum(whole) >= problem.replicas)
         model.minimize(mathopt.fast_sum(prices))
 
-    def _leaf_supplies(self) -> dict[int, Supply]:
+    def _leaf_supplies(self, prices: list[mathopt.LinearTypes]) -> dict[int, Supply]:
         """Segments that the leaves of each parent can give.
 
         A leaf starts as one stretch of its capacity and is cut in two again and again,
@@ -228,6 +233,8 @@ class _Program:
                 for small in range(1, min(large, capacity - large) + 1)
             }
             self.splits[parent, capacity] = splits
+            gain = self.problem.shared_gain
+            prices += [-gain * small * split for (small, _), split in splits.items()]
             supply = supplies.setdefault(parent, {})
             for length in range(1, capacity + 1):
                 terms = _pieces(splits, length)

@@ -165,6 +165,15 @@ def test_all_to_all_by_hand(oversubscription: float, rate: float) -> None:
     assert cost.bytes_by_tier.tolist() == [4 * 1e9, 4 * 2e9]
 
 
+def test_all_to_all_inside_a_rack_does_not_wait_for_its_uplink() -> None:
+    """A group inside a rack is not slowed by one that fills the rack's uplink."""
+    topology = racks(2, 100.0)
+    groups = np.array([[0, 1], [2, 4]])
+    inside, across = all_to_all_cost(Fabric.of(topology), groups, 1.8e9).seconds
+    assert inside == pytest.approx(1e-3 + 0.5e-6)
+    assert across == pytest.approx(0.9e9 / 4e9 + 3e-6)
+
+
 def test_all_to_all_uses_nvlink_and_nic_side_by_side() -> None:
     """With a NIC as fast as NVLink only the larger of the two parts is seen."""
     tiers = [tier("rack", 100e9, scale_up=True), tier("cluster", 100e9)]

@@ -115,6 +115,16 @@ def test_long_runs_equal_the_longest_path(seed: int) -> None:
     assert found == pytest.approx(expected, rel=1e-11)
 
 
+def test_a_long_run_that_does_not_settle() -> None:
+    """A stage slower by a thousandth takes long to rule; the run comes out near."""
+    forward, backward, hop = (1.001, 1.0), (2.002, 2.0), (0.0, 0.015)
+    expected = longest_path(
+        Replica(list(forward), list(backward), list(hop)), 300, 2, overlap=True
+    )
+    found = pipeline_time(Stages(forward, backward, hop), 300, 2, True)
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
 def test_a_million_micro_batches() -> None:
     """A very long run costs what its ideal form says, without walking it."""
     found = pipeline_time(uniform(8, 4), 10**6, 4, True)

@@ -180,6 +180,32 @@ def test_traffic_by_counting(seed: int) -> None:
             assert found[axis] == pytest.approx(dict(expected), rel=1e-9), axis
 
 
+@pytest.mark.parametrize(
+    ("sharding", "reductions", "gathers"),
+    [("ddp", 2, 0), ("zero1", 1, 1), ("zero3", 1, 2)],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_gradient_traffic_by_counting(
+    sharding: str, reductions: int, gathers: int, seed: int
+) -> None:
+    """Gradient and parameter bytes by tier are what loops over rings add up."""
+    case = random_case(seed, with_model=True)
+    job, axes = case.job, case.job.parallelism
+    sync = DataParallel(sharding, sync_every=3)
+    case = replace(case, job=replace(job, data_parallel=sync))
+    sizes = StepModel(case.topology, job).volumes
+    width = job.bytes
+    counted = Counted(case)
+    for axis, held in (("dp_cp", sizes.dense_chunk), ("edp", sizes.expert_chunk)):
+        for row in groups(axes, axis):
+            ring = counted.ring_order(row)
+            size = reductions * width.gradient + gathers * width.parameter_gather
+            size *= held * axes.vp * (len(row) - 1) / len(row) / sync.sync_every
+            counted.add("dp", zip(ring, ring[1:] + ring[:1], strict=True), size)
+    found = score_of(case)["traffic_bytes"].get("dp", {})
+    assert found == pytest.approx(dict(counted.by_tier["dp"]), rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_hottest_links_by_counting(seed: int) -> None:
     """Bytes on uplinks, both ways, are what loops over pairs of ranks add up."""
@@ -198,7 +224,10 @@ def test_hottest_links_by_counting(seed: int) -> None:
         counted.add("pp", both, 2 * message)
     if axes.pp > 1:
         counted.add("pp", [(axes.pp - 1, 0), (0, axes.pp - 1)], message)
-    for link in score_of(case)["hottest_links"]:
+    links = score_of(case)["hottest_links"]
+    busy = [link["busy_s"] for link in links]
+    assert busy == sorted(busy, reverse=True)
+    for link in links:
         key = link["tier"], link["domain"], link["direction"]
         assert link["bytes"] == pytest.approx(counted.on_link[key], rel=1e-9)
 

@@ -11,7 +11,7 @@ import pytest
 
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
-from placer.job.model import Job
+from placer.job.model import Group, Job
 from placer.solve.feasibility import (
     feasible_parts,
     forced_block,
@@ -96,9 +96,6 @@ def test_too_many_ranks() -> None:
 def test_parts_that_do_not_fit_are_counted() -> None:
     """The message names axis, tier, parts needed, parts that fit, and what helps."""
     topology = racks((4, 4), (4, 2))
-    job = job_of(parallelism=Parallelism(tp=4, dp=4), require={"tp": "node"})
-    job = replace(job, parallelism=Parallelism(tp=2, dp=3), require={"dp": "node"})
-    assert fits(topology, job)
     job = job_of(parallelism=Parallelism(tp=7, dp=2), require={"tp": "rack"})
     text = message_of(topology, job)
     assert "tp groups tie 7 ranks together in one rack" in text
@@ -121,15 +118,16 @@ def test_nested_requirements_are_counted_level_by_level() -> None:
 
 def test_a_launcher_that_stands_in_the_way_is_named() -> None:
     """Where only consecutive ranks do not fit, a free launch is the hint."""
-    topology = racks((2, 2, 2), (2, 2, 2))
-    axes = Parallelism(tp=3, dp=4, order=("dp", "tp", "cp", "ep", "pp"))
+    topology = machine_of([2, 2, 1], [[0, 0, 0]], random_tiers(random.Random(0), 2))
+    ends = Group("ends", "all_reduce", 1.0, 1.0, False, ((0, 4),))
     job = job_of(
-        parallelism=axes, require={"tp": "rack"}, launcher="node-contiguous"
+        parallelism=Parallelism(dp=5),
+        require={"ends": "node"},
+        launcher="node-contiguous",
+        groups=(ends,),
     )
-    if not fits(topology, replace(job, launcher="free")):
-        pytest.fail("the case is meant to fit a free launch")
-    text = message_of(topology, job)
-    assert "ranks: free" in text or "instead of tp=rack" in text
+    assert fits(topology, replace(job, launcher="free"))
+    assert "use launcher: {ranks: free}" in message_of(topology, job)
 
 
 @pytest.mark.parametrize("seed", range(100))
