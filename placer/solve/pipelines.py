@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.fill import tree_order
-from placer.solve.parts import Parts, node_capacity, parent_of_domain
+from placer.solve.parts import node_capacity, parent_of_domain
 from placer.solve.replica_order import MOST_REPLICAS, ReplicaTour
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.objective import Objective
+    from placer.solve.parts import Parts
     from placer.solve.stitch import Segment, Stitching
     from placer.topology.model import Topology
 
@@ -29,20 +30,23 @@ MOST_JOINT_VARIABLES = 50_000
 
 
 class Units(NamedTuple):
-    """Stages of replicas as units that stay in one leaf domain.
+    """Stages of replicas, or halves of them, as units that stay in one leaf domain.
 
     Attributes
     ----------
-    size : int
-        Ranks of a unit.
-    stages, replicas : int
-    ranks : ndarray, shape (replicas, stages, size)
+    halves : bool
+        Whether a unit is half a stage.
+    ranks : ndarray, shape (replicas, units of a replica, ranks of a unit)
+        In pipeline order.
     """
 
-    size: int
-    stages: int
-    replicas: int
+    halves: bool
     ranks: IntArray
+
+    @property
+    def size(self) -> int:
+        """Ranks of a unit."""
+        return self.ranks.shape[2]
 
 
 def stitched_pipelines(
@@ -55,169 +59,177 @@ def stitched_pipelines(
 ) -> Iterator[tuple[str, IntArray, bool]]:
     """(name, GPU of every rank, whether solved to the end) of stitched placements.
 
-    Nothing when the job has no pipeline, when its stages do not fit a leaf domain
-    whole, on a machine of equal domains (nestings cover those) or when the program
+    Nothing when the job has no pipeline, when its stages do not fit leaf domains even in
+    halves, on a machine of equal domains (nestings cover those) or when the program
     would be too large.
     """
-    leaf_tier = _leaf_tier(topology, goal)
-    units = _units(job)
-    if units is None or not _keeps_parts(parts, units, leaf_tier):
-        return
-    from placer.solve.stitch import stitch
+    for units in _units(job):
+        work = _Stitcher(topology, job, parts, goal, units)
+        if work.is_worthwhile():
+            yield from work.solve(time_limit, seed)
+            return
 
-    capacity = _leaf_capacity(topology, parts, units, leaf_tier)
-    if _regular(topology, leaf_tier, capacity):
+
+def _units(job: Job) -> Iterator[Units]:
+    """Stages whole, then in halves along cp."""
+    axes = job.parallelism
+    if axes.pp == 1:
         return
-    if _too_large(topology, units, leaf_tier):
-        return
-    limits = JOINT_LIMITS if goal.name == "time" else (None,)
-    for most_joints in limits:
-        problem = _problem(topology, goal, units, leaf_tier, capacity, most_joints)
-        stitched = stitch(problem, time_limit, seed)
-        if stitched is not None:
-            at_most = (
-                "" if most_joints is None else f", at most {most_joints} a replica"
-            )
-            node_of_rank = _realise(
-                topology, parts, units, leaf_tier, stitched.replicas, seed
-            )
-            placement = Placement.on_nodes(topology, node_of_rank)
+    replica = axes.coordinates["edp" if axes.ep > 1 else "dp"]
+    stage, cp = axes.coordinates["pp"], axes.coordinates["cp"]
+    replicas = int(replica.max()) + 1
+    order = np.lexsort((np.arange(axes.world_size), cp, stage, replica))
+    yield Units(False, order.reshape(replicas, axes.pp, -1))
+    if axes.cp % 2 == 0 and axes.ep == 1:
+        yield Units(True, order.reshape(replicas, 2 * axes.pp, -1))
+
+
+class _Stitcher:
+    """One job's units on one machine's leaf domains."""
+
+    def __init__(
+        self, topology: Topology, job: Job, parts: Parts, goal: Objective, units: Units
+    ) -> None:
+        self.topology, self.job, self.parts = topology, job, parts
+        self.goal, self.units = goal, units
+        self.leaf_tier = _leaf_tier(topology, goal)
+        ranks = node_capacity(topology, parts.block)
+        inside = np.bincount(topology.domain_of_node[self.leaf_tier], ranks)
+        self.capacity = inside.astype(np.int64) // units.size
+
+    @property
+    def outer_tiers(self) -> range:
+        """Tiers above the leaves."""
+        return range(self.leaf_tier + 1, len(self.topology.tiers))
+
+    def is_worthwhile(self) -> bool:
+        """Whether the units fit, stay whole, and the program is needed and solvable."""
+        replicas, length, _ = self.units.ranks.shape
+        return (
+            int(self.capacity.sum()) >= replicas * length
+            and len(self.outer_tiers) > 0
+            and self._keeps_parts()
+            and not self._is_regular()
+            and not self._is_too_large()
+        )
+
+    def solve(
+        self, time_limit: float, seed: int
+    ) -> Iterator[tuple[str, IntArray, bool]]:
+        """(name, GPU of every rank, whether solved to the end)."""
+        # The program solver takes a while to load, and most searches do without.
+        from placer.solve.stitch import stitch
+
+        limits = JOINT_LIMITS if self.goal.name == "time" else (None,)
+        for most_joints in limits:
+            stitched = stitch(self._problem(most_joints), time_limit, seed)
+            if stitched is None:
+                continue
             joints = sum(len(replica) - 1 for replica in stitched.replicas)
-            name = f"stitched pipelines, {joints} joints{at_most}"
+            name = f"stitched pipelines, {joints} joints"
+            if most_joints is not None:
+                name += f", at most {most_joints} a replica"
+            node_of_rank = self._realise(stitched.replicas, seed)
+            placement = Placement.on_nodes(self.topology, node_of_rank)
             yield name, placement.gpu_of_rank, stitched.proved
             return
+
+    def _keeps_parts(self) -> bool:
+        """Whether ranks that must share a leaf domain, or a node, are in one unit."""
+        label = self.parts.label[self.leaf_tier]
+        replicas, length, _ = self.units.ranks.shape
+        unit_of_rank = np.empty(len(label), dtype=np.int64)
+        number = np.arange(replicas * length).reshape(replicas, length, 1)
+        unit_of_rank[self.units.ranks] = number
+        first = np.unique(label, return_index=True)[1]
+        return bool((unit_of_rank == unit_of_rank[first][label]).all())
+
+    def _is_regular(self) -> bool:
+        """Whether leaves hold equally much and domains have equally many children."""
+        if len(np.unique(self.capacity)) > 1:
+            return False
+        return all(
+            len(np.unique(np.bincount(parent_of_domain(self.topology, t)))) == 1
+            for t in self.outer_tiers
+        )
+
+    def _is_too_large(self) -> bool:
+        """Whether the program would have too many joints to be solved in time."""
+        domains = sum(len(self.topology.domain_names[t]) for t in self.outer_tiers)
+        # Half stages are joined only where leaves leave them, so they add few.
+        stages = self.job.parallelism.pp
+        return domains * stages**2 // 4 > MOST_JOINT_VARIABLES
+
+    def _problem(self, most_joints: int | None) -> Stitching:
+        from placer.solve.stitch import Stitching
+
+        topology, weights, size = self.topology, self.goal.weights, self.units.size
+        replicas, length, _ = self.units.ranks.shape
+        nearest = topology.tiers[self.leaf_tier].distance
+        steps = [topology.tiers[t].distance - nearest for t in self.outer_tiers]
+        stage = size * (2 if self.units.halves else 1)
+        # Cutting a cp ring in two halves cuts it twice, a pair once.
+        cuts = stage // self.job.parallelism.cp * min(self.job.parallelism.cp // 2, 2)
+        return Stitching(
+            capacity=np.minimum(self.capacity, replicas * length),
+            parents=[parent_of_domain(topology, t) for t in self.outer_tiers],
+            joint_cost=[weights.get("pp", 0.0) * stage * step for step in steps],
+            length=length,
+            replicas=replicas,
+            shared_gain=weights.get("dp", 0.0) * size * steps[0],
+            most_joints=most_joints,
+            half_cost=[weights.get("cp", 0.0) * cuts * step for step in steps]
+            if self.units.halves
+            else None,
+        )
+
+    def _realise(self, replicas: list[Segment], seed: int) -> IntArray:
+        """Node of every rank: replicas numbered along a short tour, leaves filled."""
+        leaf = self._along_tree(replicas)
+        if len(replicas) <= MOST_REPLICAS:
+            tour = ReplicaTour(leaf, *self._leaf_distances())
+            tour.improve(seed)
+            leaf = tour.leaf
+        leaf_of_node = self.topology.domain_of_node[self.leaf_tier]
+        room = node_capacity(self.topology, self.parts.block)
+        node_of_rank = np.empty(self.units.ranks.size, dtype=np.int64)
+        for domain in np.unique(leaf):
+            ranks = self.units.ranks[leaf == domain].ravel()
+            nodes = np.flatnonzero(leaf_of_node == domain)
+            node_of_rank[ranks] = np.repeat(nodes, room[nodes])[: len(ranks)]
+        return node_of_rank
+
+    def _along_tree(self, replicas: list[Segment]) -> IntArray:
+        """Leaf of every unit, replicas in tree order; shape (replicas, units)."""
+        order = tree_order(self.topology)
+        leaves = self.topology.domain_of_node[self.leaf_tier][order]
+        position = np.empty(int(leaves.max()) + 1, dtype=np.int64)
+        position[leaves[::-1]] = np.arange(len(leaves) - 1, -1, -1)
+        rows = [
+            [piece.leaf for piece in replica for _ in range(piece.length)]
+            for replica in replicas
+        ]
+        return np.array(sorted(rows, key=lambda row: position[row].tolist()))
+
+    def _leaf_distances(self) -> tuple[IntArray, FloatArray]:
+        """Domains of each leaf and the steps of the distance, from the leaf tier out."""
+        tiers = self.topology.tiers
+        parent = np.arange(len(self.topology.domain_names[self.leaf_tier]))
+        domains, steps = [], []
+        for t in range(self.leaf_tier, len(tiers) - 1):
+            if t > self.leaf_tier:
+                parent = parent_of_domain(self.topology, t)[parent]
+            domains.append(parent)
+            steps.append(tiers[t + 1].distance - tiers[t].distance)
+        return np.array(domains), np.array(steps)
 
 
 def _leaf_tier(topology: Topology, goal: Objective) -> int:
     """Largest tier inside which a hop costs the least."""
     if goal.name == "time":
         return max(topology.scale_up_tier, 0)
-    nearest = topology.tiers[0].distance
+    distance = [tier.distance for tier in topology.tiers]
     last = 0
-    while (
-        last + 2 < len(topology.tiers) and topology.tiers[last + 1].distance == nearest
-    ):
+    while last + 2 < len(distance) and distance[last + 1] == distance[0]:
         last += 1
     return last
-
-
-def _units(job: Job) -> Units | None:
-    """All ranks of one stage of one replica (of one expert replica) as a unit."""
-    axes = job.parallelism
-    if axes.pp == 1:
-        return None
-    replica = axes.coordinates["edp" if axes.ep > 1 else "dp"]
-    replicas = int(replica.max()) + 1
-    stage = axes.coordinates["pp"]
-    order = np.lexsort((np.arange(axes.world_size), stage, replica))
-    size = axes.world_size // (replicas * axes.pp)
-    return Units(size, axes.pp, replicas, order.reshape(replicas, axes.pp, size))
-
-
-def _keeps_parts(parts: Parts, units: Units, leaf_tier: int) -> bool:
-    """Whether ranks that must share a leaf domain are in the same unit."""
-    label = parts.label[leaf_tier]
-    unit_of_rank = np.empty(len(label), dtype=np.int64)
-    unit_of_rank[units.ranks] = np.arange(units.replicas * units.stages).reshape(
-        units.replicas, units.stages, 1
-    )
-    first = np.unique(label, return_index=True)[1]
-    return bool((unit_of_rank == unit_of_rank[first][label]).all())
-
-
-def _leaf_capacity(
-    topology: Topology, parts: Parts, units: Units, leaf_tier: int
-) -> IntArray:
-    """Units that each leaf domain can hold."""
-    ranks = node_capacity(topology, parts.block)
-    inside = np.bincount(topology.domain_of_node[leaf_tier], ranks).astype(np.int64)
-    return inside // units.size
-
-
-def _regular(topology: Topology, leaf_tier: int, capacity: IntArray) -> bool:
-    """Whether leaves hold equally much and domains have equally many children."""
-    if len(np.unique(capacity)) > 1:
-        return False
-    return all(
-        len(np.unique(np.bincount(parent_of_domain(topology, t)))) == 1
-        for t in range(leaf_tier + 1, len(topology.tiers))
-    )
-
-
-def _too_large(topology: Topology, units: Units, leaf_tier: int) -> bool:
-    """Whether the program would have too many joint variables to be solved in time."""
-    domains = sum(len(names) for names in topology.domain_names[leaf_tier + 1 :])
-    return domains * units.stages**2 // 4 > MOST_JOINT_VARIABLES
-
-
-def _problem(
-    topology: Topology,
-    goal: Objective,
-    units: Units,
-    leaf_tier: int,
-    capacity: IntArray,
-    most_joints: int | None,
-) -> Stitching:
-    from placer.solve.stitch import Stitching
-
-    outer = range(leaf_tier + 1, len(topology.tiers))
-    nearest = topology.tiers[leaf_tier].distance
-    weight = goal.weights.get("pp", 0.0) * units.size
-    joint_steps = [topology.tiers[t].distance - nearest for t in outer] or [0.0]
-    return Stitching(
-        capacity=np.minimum(capacity, units.stages * units.replicas),
-        parents=[parent_of_domain(topology, t) for t in outer]
-        or [np.zeros(len(capacity), dtype=np.int64)],
-        joint_cost=[weight * step for step in joint_steps],
-        length=units.stages,
-        replicas=units.replicas,
-        shared_gain=goal.weights.get("dp", 0.0) * units.size * joint_steps[0],
-        most_joints=most_joints,
-    )
-
-
-def _realise(
-    topology: Topology,
-    parts: Parts,
-    units: Units,
-    leaf_tier: int,
-    replicas: list[Segment],
-    seed: int,
-) -> IntArray:
-    """Node of every rank: replicas numbered along a short tour, leaves filled."""
-    leaf = _along_tree(topology, leaf_tier, replicas)
-    if len(replicas) <= MOST_REPLICAS:
-        tour = ReplicaTour(leaf, *_leaf_distances(topology, leaf_tier))
-        tour.improve(seed)
-        leaf = tour.leaf
-    room = node_capacity(topology, parts.block)
-    node_of_rank = np.empty(units.ranks.size, dtype=np.int64)
-    for domain in np.unique(leaf):
-        ranks = units.ranks[leaf == domain].ravel()
-        nodes = np.flatnonzero(topology.domain_of_node[leaf_tier] == domain)
-        node_of_rank[ranks] = np.repeat(nodes, room[nodes])[: len(ranks)]
-    return node_of_rank
-
-
-def _along_tree(
-    topology: Topology, leaf_tier: int, replicas: list[Segment]
-) -> IntArray:
-    """Leaf of every stage, replicas in tree order; shape (replicas, stages)."""
-    order = tree_order(topology)
-    leaves = topology.domain_of_node[leaf_tier][order]
-    position = np.empty(int(leaves.max()) + 1, dtype=np.int64)
-    position[leaves[::-1]] = np.arange(len(leaves) - 1, -1, -1)
-    rows = [[piece.leaf for piece in r for _ in range(piece.length)] for r in replicas]
-    return np.array(sorted(rows, key=lambda row: position[row].tolist()))
-
-
-def _leaf_distances(topology: Topology, leaf_tier: int) -> tuple[IntArray, FloatArray]:
-    """Domains of each leaf and the steps of the distance, from the leaf tier out."""
-    parent = np.arange(len(topology.domain_names[leaf_tier]))
-    domains, steps = [], []
-    for t in range(leaf_tier, len(topology.tiers) - 1):
-        if t > leaf_tier:
-            parent = parent_of_domain(topology, t)[parent]
-        domains.append(parent)
-        steps.append(topology.tiers[t + 1].distance - topology.tiers[t].distance)
-    return np.array(domains), np.array(steps)

@@ -64,6 +64,9 @@ class Stitching:
         can share as many stages as the shorter has.
     most_joints : int or None
         Joints a replica may have; None for any number.
+    half_cost : sequence of float, optional
+        When given, a unit is half a stage: segments of odd length end in a half stage,
+        come from leaves only and are joined two by two at this extra price by level.
     """
 
     capacity: IntArray
@@ -73,24 +76,37 @@ class Stitching:
     replicas: int
     shared_gain: float = 0.0
     most_joints: int | None = None
+    half_cost: Sequence[float] | None = None
 
     def kinds(self) -> list[Kind]:
         """All sorts of segments."""
+        largest = int(self.capacity.max())
         return [
             Kind(length, joints)
             for length in range(1, self.length + 1)
+            if not self._is_half(length) or length <= largest
             for joints in range(min(self.most_joints or 0, length - 1) + 1)
         ]
 
     def join(self, first: Kind, second: Kind) -> Kind | None:
         """What two segments make, None when too long or with too many joints."""
         length = first.length + second.length
-        if length > self.length:
+        if length > self.length or self._is_half(length):
             return None
         if self.most_joints is None:
             return Kind(length, 0)
         joints = first.joints + second.joints + 1
         return Kind(length, joints) if joints <= self.most_joints else None
+
+    def price(self, level: int, first: Kind) -> float:
+        """Price of a joint at a level, the first segment being ``first``."""
+        price = self.joint_cost[level - 1]
+        if self.half_cost is not None and self._is_half(first.length):
+            price += self.half_cost[level - 1]
+        return price
+
+    def _is_half(self, length: int) -> bool:
+        return self.half_cost is not None and length % 2 == 1
 
 
 Pair = tuple[Kind, Kind]
@@ -257,8 +273,10 @@ class _Program:
                 pair: self.model.add_integer_variable(lb=0.0) for pair in self.pairs
             }
             self.joints[level, domain] = joints
-            price = problem.joint_cost[level - 1]
-            prices += [price * variable for variable in joints.values()]
+            prices += [
+                problem.price(level, first) * variable
+                for (first, _), variable in joints.items()
+            ]
             is_top = level == len(problem.parents)
             parent = 0 if is_top else int(problem.parents[level][domain])
             output = outputs.setdefault(parent, {})
