@@ -21,32 +21,33 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+Candidate = tuple[str, IntArray, bool]
 FloatArray = npt.NDArray[np.float64]
 
 # Joints a replica may have, tried in turn when the slowest replica sets the cost.
 JOINT_LIMITS = (1, 2, 3, None)
 # Beyond this many integers the program takes minutes and gigabytes.
-MOST_JOINT_VARIABLES = 50_000
+MOST_JOINT_VARIABLES = 4_000
 
 
-class Units(NamedTuple):
-    """Stages of replicas, or halves of them, as units that stay in one leaf domain.
+class _Units(NamedTuple):
+    """The stages of all replicas, each a unit that stays in one leaf domain.
 
     Attributes
     ----------
-    halves : bool
-        Whether a unit is half a stage.
-    ranks : ndarray, shape (replicas, units of a replica, ranks of a unit)
-        In pipeline order.
+    ranks : ndarray, shape (replicas, stages, ranks of a unit)
+    can_halve : bool
+        Whether the halves of a unit's ranks differ in their cp coordinate only, so that
+        a unit may be cut in two between leaves.
     """
 
-    halves: bool
     ranks: IntArray
+    can_halve: bool
 
     @property
     def size(self) -> int:
         """Ranks of a unit."""
-        return self.ranks.shape[2]
+        return int(self.ranks.shape[2])
 
 
 def stitched_pipelines(
@@ -56,66 +57,66 @@ def stitched_pipelines(
     goal: Objective,
     time_limit: float,
     seed: int,
-) -> Iterator[tuple[str, IntArray, bool]]:
+) -> Iterator[Candidate]:
     """(name, GPU of every rank, whether solved to the end) of stitched placements.
 
-    Nothing when the job has no pipeline, when its stages do not fit leaf domains even in
-    halves, on a machine of equal domains (nestings cover those) or when the program
-    would be too large.
+    Nothing when the job has no pipeline, when its stages do not fit leaf domains, on a
+    machine of equal domains (nestings cover those) or when the program would be too
+    large. Stages are cut in halves only where leaves cannot hold all of them whole.
     """
-    for units in _units(job):
-        work = _Stitcher(topology, job, parts, goal, units)
+    if job.parallelism.pp > 1:
+        work = _Stitcher(topology, job, parts, goal)
         if work.is_worthwhile():
             yield from work.solve(time_limit, seed)
-            return
 
 
-def _units(job: Job) -> Iterator[Units]:
-    """Stages whole, then in halves along cp."""
+def _units(job: Job) -> _Units:
+    """All ranks of one stage of one replica (of one expert replica) as a unit."""
     axes = job.parallelism
-    if axes.pp == 1:
-        return
     replica = axes.coordinates["edp" if axes.ep > 1 else "dp"]
     stage, cp = axes.coordinates["pp"], axes.coordinates["cp"]
-    replicas = int(replica.max()) + 1
     order = np.lexsort((np.arange(axes.world_size), cp, stage, replica))
-    yield Units(False, order.reshape(replicas, axes.pp, -1))
-    if axes.cp % 2 == 0 and axes.ep == 1:
-        yield Units(True, order.reshape(replicas, 2 * axes.pp, -1))
+    ranks = order.reshape(int(replica.max()) + 1, axes.pp, -1)
+    return _Units(ranks, axes.cp % 2 == 0 and axes.ep == 1)
 
 
 class _Stitcher:
     """One job's units on one machine's leaf domains."""
 
     def __init__(
-        self, topology: Topology, job: Job, parts: Parts, goal: Objective, units: Units
+        self, topology: Topology, job: Job, parts: Parts, goal: Objective
     ) -> None:
-        self.topology, self.job, self.parts = topology, job, parts
-        self.goal, self.units = goal, units
+        self.topology, self.job, self.parts, self.goal = topology, job, parts, goal
+        self.units = _units(job)
         self.leaf_tier = _leaf_tier(topology, goal)
         ranks = node_capacity(topology, parts.block)
         inside = np.bincount(topology.domain_of_node[self.leaf_tier], ranks)
-        self.capacity = inside.astype(np.int64) // units.size
+        self.room = inside.astype(np.int64)
+        self.capacity = self.room // self.units.size
+        replicas, stages, _ = self.units.ranks.shape
+        self.missing = replicas * stages - int(self.capacity.sum())
 
     @property
     def outer_tiers(self) -> range:
         """Tiers above the leaves."""
         return range(self.leaf_tier + 1, len(self.topology.tiers))
 
+    @property
+    def spare_halves(self) -> IntArray:
+        """Half units each leaf has room for beside its whole ones."""
+        return (self.room % self.units.size >= self.units.size // 2).astype(np.int64)
+
     def is_worthwhile(self) -> bool:
         """Whether the units fit, stay whole, and the program is needed and solvable."""
-        replicas, length, _ = self.units.ranks.shape
         return (
-            int(self.capacity.sum()) >= replicas * length
+            (self.missing <= 0 or self._fits_in_halves())
             and len(self.outer_tiers) > 0
-            and self._keeps_parts()
+            and self._keeps_parts(self.units.ranks)
             and not self._is_regular()
             and not self._is_too_large()
         )
 
-    def solve(
-        self, time_limit: float, seed: int
-    ) -> Iterator[tuple[str, IntArray, bool]]:
+    def solve(self, time_limit: float, seed: int) -> Iterator[Candidate]:
         """(name, GPU of every rank, whether solved to the end)."""
         # The program solver takes a while to load, and most searches do without.
         from placer.solve.stitch import stitch
@@ -134,13 +135,25 @@ class _Stitcher:
             yield name, placement.gpu_of_rank, stitched.proved
             return
 
-    def _keeps_parts(self) -> bool:
+    def _fits_in_halves(self) -> bool:
+        """Whether the stages that do not fit whole fit as two halves."""
+        return (
+            self.units.can_halve
+            and int(self.spare_halves.sum()) // 2 >= self.missing
+            and self._keeps_parts(self._halves())
+        )
+
+    def _halves(self) -> IntArray:
+        """Ranks of each half unit; shape (replicas, 2 stages, ranks of a half)."""
+        replicas, stages, _ = self.units.ranks.shape
+        return self.units.ranks.reshape(replicas, 2 * stages, -1)
+
+    def _keeps_parts(self, ranks: IntArray) -> bool:
         """Whether ranks that must share a leaf domain, or a node, are in one unit."""
         label = self.parts.label[self.leaf_tier]
-        replicas, length, _ = self.units.ranks.shape
         unit_of_rank = np.empty(len(label), dtype=np.int64)
-        number = np.arange(replicas * length).reshape(replicas, length, 1)
-        unit_of_rank[self.units.ranks] = number
+        number = np.arange(ranks.shape[0] * ranks.shape[1])
+        unit_of_rank[ranks] = number.reshape(*ranks.shape[:2], 1)
         first = np.unique(label, return_index=True)[1]
         return bool((unit_of_rank == unit_of_rank[first][label]).all())
 
@@ -156,7 +169,6 @@ class _Stitcher:
     def _is_too_large(self) -> bool:
         """Whether the program would have too many joints to be solved in time."""
         domains = sum(len(self.topology.domain_names[t]) for t in self.outer_tiers)
-        # Half stages are joined only where leaves leave them, so they add few.
         stages = self.job.parallelism.pp
         return domains * stages**2 // 4 > MOST_JOINT_VARIABLES
 
@@ -164,55 +176,61 @@ class _Stitcher:
         from placer.solve.stitch import Stitching
 
         topology, weights, size = self.topology, self.goal.weights, self.units.size
-        replicas, length, _ = self.units.ranks.shape
+        replicas, stages, _ = self.units.ranks.shape
         nearest = topology.tiers[self.leaf_tier].distance
         steps = [topology.tiers[t].distance - nearest for t in self.outer_tiers]
-        stage = size * (2 if self.units.halves else 1)
         # Cutting a cp ring in two halves cuts it twice, a pair once.
-        cuts = stage // self.job.parallelism.cp * min(self.job.parallelism.cp // 2, 2)
+        cp = self.job.parallelism.cp
+        cuts = size // cp * min(cp // 2, 2)
         return Stitching(
-            capacity=np.minimum(self.capacity, replicas * length),
+            capacity=np.minimum(self.capacity, replicas * stages),
             parents=[parent_of_domain(topology, t) for t in self.outer_tiers],
-            joint_cost=[weights.get("pp", 0.0) * stage * step for step in steps],
-            length=length,
+            joint_cost=[weights.get("pp", 0.0) * size * step for step in steps],
+            length=stages,
             replicas=replicas,
             shared_gain=weights.get("dp", 0.0) * size * steps[0],
             most_joints=most_joints,
-            half_cost=[weights.get("cp", 0.0) * cuts * step for step in steps]
-            if self.units.halves
-            else None,
+            spare_halves=self.spare_halves if self.missing > 0 else None,
+            half_cost=[weights.get("cp", 0.0) * cuts * step for step in steps],
         )
 
     def _realise(self, replicas: list[Segment], seed: int) -> IntArray:
         """Node of every rank: replicas numbered along a short tour, leaves filled."""
-        leaf = self._along_tree(replicas)
+        has_halves = self.missing > 0
+        leaf = self._along_tree(replicas, has_halves)
         if len(replicas) <= MOST_REPLICAS:
             tour = ReplicaTour(leaf, *self._leaf_distances())
             tour.improve(seed)
             leaf = tour.leaf
+        ranks_of_unit = self._halves() if has_halves else self.units.ranks
         leaf_of_node = self.topology.domain_of_node[self.leaf_tier]
         room = node_capacity(self.topology, self.parts.block)
-        node_of_rank = np.empty(self.units.ranks.size, dtype=np.int64)
+        node_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
         for domain in np.unique(leaf):
-            ranks = self.units.ranks[leaf == domain].ravel()
+            ranks = ranks_of_unit[leaf == domain].ravel()
             nodes = np.flatnonzero(leaf_of_node == domain)
             node_of_rank[ranks] = np.repeat(nodes, room[nodes])[: len(ranks)]
         return node_of_rank
 
-    def _along_tree(self, replicas: list[Segment]) -> IntArray:
-        """Leaf of every unit, replicas in tree order; shape (replicas, units)."""
+    def _along_tree(self, replicas: list[Segment], has_halves: bool) -> IntArray:
+        """Leaf of every unit (or half), replicas in tree order."""
         order = tree_order(self.topology)
         leaves = self.topology.domain_of_node[self.leaf_tier][order]
         position = np.empty(int(leaves.max()) + 1, dtype=np.int64)
         position[leaves[::-1]] = np.arange(len(leaves) - 1, -1, -1)
         rows = [
-            [piece.leaf for piece in replica for _ in range(piece.length)]
+            [
+                leaf
+                for piece in replica
+                for _ in range(piece.length)
+                for leaf in ((piece.leaf, piece.twin) if has_halves else (piece.leaf,))
+            ]
             for replica in replicas
         ]
         return np.array(sorted(rows, key=lambda row: position[row].tolist()))
 
     def _leaf_distances(self) -> tuple[IntArray, FloatArray]:
-        """Domains of each leaf and the steps of the distance, from the leaf tier out."""
+        """Domains of each leaf and steps of the distance, from the leaf tier out."""
         tiers = self.topology.tiers
         parent = np.arange(len(self.topology.domain_names[self.leaf_tier]))
         domains, steps = [], []

@@ -32,10 +32,14 @@ class Kind(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Stages of a segment that lie in one leaf domain."""
+    """Stages of a segment that lie in one leaf domain.
+
+    ``twin`` is the leaf of the second half of a stage cut in two, else ``leaf``.
+    """
 
     leaf: int
     length: int
+    twin: int
 
 
 Segment = tuple[Piece, ...]
@@ -64,9 +68,10 @@ class Stitching:
         can share as many stages as the shorter has.
     most_joints : int or None
         Joints a replica may have; None for any number.
-    half_cost : sequence of float, optional
-        When given, a unit is half a stage: segments of odd length end in a half stage,
-        come from leaves only and are joined two by two at this extra price by level.
+    spare_halves : ndarray, shape (leaves,)
+        Half units each leaf has room for beside its units; two make a unit.
+    half_cost : sequence of float
+        Price of making a unit of two halves in a domain of level 1, 2, ...
     """
 
     capacity: IntArray
@@ -76,37 +81,26 @@ class Stitching:
     replicas: int
     shared_gain: float = 0.0
     most_joints: int | None = None
-    half_cost: Sequence[float] | None = None
+    spare_halves: IntArray | None = None
+    half_cost: Sequence[float] = ()
 
     def kinds(self) -> list[Kind]:
         """All sorts of segments."""
-        largest = int(self.capacity.max())
         return [
             Kind(length, joints)
             for length in range(1, self.length + 1)
-            if not self._is_half(length) or length <= largest
             for joints in range(min(self.most_joints or 0, length - 1) + 1)
         ]
 
     def join(self, first: Kind, second: Kind) -> Kind | None:
         """What two segments make, None when too long or with too many joints."""
         length = first.length + second.length
-        if length > self.length or self._is_half(length):
+        if length > self.length:
             return None
         if self.most_joints is None:
             return Kind(length, 0)
         joints = first.joints + second.joints + 1
         return Kind(length, joints) if joints <= self.most_joints else None
-
-    def price(self, level: int, first: Kind) -> float:
-        """Price of a joint at a level, the first segment being ``first``."""
-        price = self.joint_cost[level - 1]
-        if self.half_cost is not None and self._is_half(first.length):
-            price += self.half_cost[level - 1]
-        return price
-
-    def _is_half(self, length: int) -> bool:
-        return self.half_cost is not None and length % 2 == 1
 
 
 Pair = tuple[Kind, Kind]
@@ -122,10 +116,13 @@ class _Counts:
         (parent, capacity) of a leaf class -> how often a stretch is cut in two.
     joints : mapping
         (level, domain) -> how often two segments are joined.
+    paired : mapping
+        (level, domain) -> units made of two halves.
     """
 
     splits: dict[tuple[int, int], dict[tuple[int, int], int]]
     joints: dict[tuple[int, int], dict[Pair, int]]
+    paired: dict[tuple[int, int], int]
     lower_bound: float
     proved: bool
 
@@ -151,8 +148,6 @@ class Stitched:
 
 def stitch(problem: Stitching, time_limit: float, seed: int) -> Stitched | None:
     """Replicas with the cheapest joints, None when none were found."""
-    if int(problem.capacity.sum()) < problem.length * problem.replicas:
-        return None
     counts = _solve(problem, time_limit, seed)
     if counts is None:
         return None
@@ -178,6 +173,7 @@ def _solve(problem: Stitching, time_limit: float, seed: int) -> _Counts | None:
     return _Counts(
         {key: _rounded(splits, value) for key, splits in program.splits.items()},
         {key: _rounded(joints, value) for key, joints in program.joints.items()},
+        _rounded(program.paired, value),
         result.best_objective_bound(),
         result.termination.reason is mathopt.TerminationReason.OPTIMAL,
     )
@@ -222,13 +218,16 @@ class _Program:
         ]
         self.splits: dict[tuple[int, int], Variables[tuple[int, int]]] = {}
         self.joints: dict[tuple[int, int], Variables[Pair]] = {}
+        self.paired: Variables[tuple[int, int]] = {}
         prices: list[mathopt.LinearTypes] = []
         supplies = self._leaf_supplies(prices)
+        halves = self._leaf_halves()
         for level in range(1, len(problem.parents) + 1):
+            halves = self._pair_level(level, halves, supplies, prices)
             supplies = self._join_level(level, supplies, prices)
         whole = [
             term
-            for kind, terms in supplies[0].items()
+            for kind, terms in supplies.get(0, {}).items()
             if kind.length == problem.length
             for term in terms
         ]
@@ -273,10 +272,8 @@ class _Program:
                 pair: self.model.add_integer_variable(lb=0.0) for pair in self.pairs
             }
             self.joints[level, domain] = joints
-            prices += [
-                problem.price(level, first) * variable
-                for (first, _), variable in joints.items()
-            ]
+            price = problem.joint_cost[level - 1]
+            prices += [price * variable for variable in joints.values()]
             is_top = level == len(problem.parents)
             parent = 0 if is_top else int(problem.parents[level][domain])
             output = outputs.setdefault(parent, {})
@@ -286,6 +283,39 @@ class _Program:
                 self.model.add_linear_constraint(balance == export)
                 output.setdefault(kind, []).append(export)
         return outputs
+
+    def _leaf_halves(self) -> dict[int, list[mathopt.LinearTypes]]:
+        """Spare halves of the leaves of each parent."""
+        problem = self.problem
+        if problem.spare_halves is None:
+            return {}
+        spare = np.bincount(problem.parents[0], problem.spare_halves)
+        return {int(parent): [float(spare[parent])] for parent in np.flatnonzero(spare)}
+
+    def _pair_level(
+        self,
+        level: int,
+        halves: dict[int, list[mathopt.LinearTypes]],
+        supplies: dict[int, Supply],
+        prices: list[mathopt.LinearTypes],
+    ) -> dict[int, list[mathopt.LinearTypes]]:
+        """Make units of halves in each domain; the halves left over, by parent."""
+        problem = self.problem
+        left: dict[int, list[mathopt.LinearTypes]] = {}
+        for domain, terms in sorted(halves.items()):
+            paired = self.model.add_integer_variable(lb=0.0)
+            self.paired[level, domain] = paired
+            prices.append(problem.half_cost[level - 1] * paired)
+            supply = supplies.setdefault(domain, {})
+            supply.setdefault(Kind(1, 0), []).append(paired)
+            rest = self.model.add_integer_variable(lb=0.0)
+            self.model.add_linear_constraint(
+                mathopt.fast_sum([*terms, -2.0 * paired]) == rest
+            )
+            is_top = level == len(problem.parents)
+            parent = 0 if is_top else int(problem.parents[level][domain])
+            left.setdefault(parent, []).append(rest)
+        return left
 
     def _changes(self, joints: Variables[Pair]) -> Supply:
         """What joints add to and take from each kind."""
@@ -323,23 +353,31 @@ def _pieces(
 def _deal(problem: Stitching, counts: _Counts) -> list[Segment]:
     """The counts dealt out to leaves in order: pieces of every replica."""
     pools: dict[int, dict[Kind, list[Segment]]] = {}
+    halves = _halves_by_parent(problem)
     for (parent, capacity), splits in counts.splits.items():
         members = (problem.parents[0] == parent) & (problem.capacity == capacity)
         stretches = _cut(np.flatnonzero(members), capacity, splits)
         pool = pools.setdefault(parent, {})
         for length, leaves in stretches.items():
-            segments: list[Segment] = [(Piece(leaf, length),) for leaf in leaves]
+            segments: list[Segment] = [(Piece(leaf, length, leaf),) for leaf in leaves]
             pool.setdefault(Kind(length, 0), []).extend(segments)
     for level in range(1, len(problem.parents) + 1):
         merged: dict[int, dict[Kind, list[Segment]]] = {}
         is_top = level == len(problem.parents)
-        for domain, pool in sorted(pools.items()):
-            _join(problem, pool, counts.joints[level, domain])
+        halves_left: dict[int, list[int]] = {}
+        for domain in sorted({*pools, *halves}):
+            pool = pools.get(domain, {})
+            spare = halves.get(domain, [])
+            for _ in range(counts.paired.get((level, domain), 0)):
+                twins = (Piece(spare.pop(), 1, spare.pop()),)
+                pool.setdefault(Kind(1, 0), []).append(twins)
+            _join(problem, pool, counts.joints.get((level, domain), {}))
             parent = 0 if is_top else int(problem.parents[level][domain])
             target = merged.setdefault(parent, {})
             for kind, segments in pool.items():
                 target.setdefault(kind, []).extend(segments)
-        pools = merged
+            halves_left.setdefault(parent, []).extend(spare)
+        pools, halves = merged, halves_left
     whole = [
         segment
         for kind, segments in sorted(pools[0].items())
@@ -347,6 +385,16 @@ def _deal(problem: Stitching, counts: _Counts) -> list[Segment]:
         for segment in segments
     ]
     return whole[: problem.replicas]
+
+
+def _halves_by_parent(problem: Stitching) -> dict[int, list[int]]:
+    """Leaves with a spare half, once a half, by parent."""
+    halves: dict[int, list[int]] = {}
+    if problem.spare_halves is not None:
+        for leaf, spare in enumerate(problem.spare_halves):
+            parent = int(problem.parents[0][leaf])
+            halves.setdefault(parent, []).extend([leaf] * int(spare))
+    return halves
 
 
 def _cut(
