@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from placer.document import Document, Section, Value, open_document
 from placer.errors import InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.models import flops_per_sample
 from placer.job.read import read_job
 from placer.job.resize import resized
@@ -19,11 +20,12 @@ from placer.units import parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placer.job.model import Job
     from placer.topology.model import Topology
 
 FORMAT = "placer/measurements"
 MAX_POINTS = 1000
+
+_NO_JOB = Job("", Parallelism())  # never seen: its problem is raised first
 
 Read = TypeVar("Read")
 
@@ -45,6 +47,8 @@ class Point:
         Whether the fit may use it; a point kept out is only predicted.
     source : str
         Where the figure comes from; may be empty.
+    by_rate : bool
+        Whether a rate was measured, from which the step follows.
     """
 
     name: str
@@ -53,6 +57,7 @@ class Point:
     step_s: float
     fit: bool = True
     source: str = ""
+    by_rate: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,19 +105,146 @@ def decode_measurements(document: Document, folder: Path) -> Measurements:
     document.check_format(FORMAT)
     root = document.root
     inputs = _Inputs(folder)
-    job = inputs.job(root.get("job", required=True))
     topology = inputs.topology(root.get("topology", required=True))
+    job = inputs.job(root.get("job", required=True))
+    values = root.items("points", required=True)
+    if len(values) > MAX_POINTS:
+        root.problem(f"{len(values):,} points; at most {MAX_POINTS:,}", "points")
     points = [
-        _point(value.section(), inputs, job, topology)
-        for value in root.items("points", required=True)[:MAX_POINTS]
+        _point(value.section(), inputs, topology, job) for value in values[:MAX_POINTS]
     ]
-    _check_points(root, len(points), [point for point in points if point])
+    known = tuple(point for point in points if point)
+    if not document.problems and not any(point.fit for point in known):
+        hint = "leave out fit: false where the fit may use a point"
+        root.problem("no point to fit", "points", hint)
     measurements = Measurements(
         name=root.text("name", "measurements"),
-        job=job or Job_stand_in(),
-        points=tuple(point for point in points if point),
+        job=job or _NO_JOB,
+        points=known,
         description=root.text("description", ""),
         sources=tuple(root.texts("sources")),
     )
     document.finish()
     return measurements
+
+
+def _point(
+    section: Section, inputs: _Inputs, topology: Topology | None, job: Job | None
+) -> Point | None:
+    """One point; None, with a problem, when it cannot be used."""
+    machine = _or(inputs.topology(section.get("topology")), topology)
+    base = _or(inputs.job(section.get("job")), job)
+    sized = _sized(section, base)
+    machine = _hosts(section, machine)
+    fit = section.boolean("fit", True)
+    name, source = section.text("name", ""), section.text("source", "")
+    step = _step_s(section, sized)
+    if section.document.problems or machine is None or sized is None:
+        return None
+    if sized.world_size > machine.num_gpus:
+        message = (
+            f"the job has {sized.world_size:,} ranks, "
+            f"the machine {machine.num_gpus:,} usable GPUs"
+        )
+        section.problem(message, "dp", "a smaller dp, more hosts or another topology")
+        return None
+    by_rate = section.has("tflops_per_gpu")
+    called = name or _usual_name(sized)
+    return Point(called, machine, sized, step, fit, source, by_rate)
+
+
+def _step_s(section: Section, job: Job | None) -> float:
+    """The measured step, given as time or as the rate people log."""
+    by_time, by_rate = section.has("step_time"), section.has("tflops_per_gpu")
+    time = section.quantity("step_time", parse_time, 0.0)
+    rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
+    if by_time == by_rate:
+        section.problem("give either step_time or tflops_per_gpu", "step_time")
+    for key, given, value in (
+        ("step_time", by_time, time),
+        ("tflops_per_gpu", by_rate, rate),
+    ):
+        if given and value == 0.0:
+            section.problem("must be above 0", key)
+    if not (rate and job):
+        return time
+    if job.model is None:
+        section.problem("needs a job with a model", "tflops_per_gpu")
+        return time
+    return step_flops(job) / (job.world_size * rate * 1e12)
+
+
+def step_flops(job: Job) -> float:
+    """FLOPs of a step, with full attention as in ``tflops_per_gpu`` of a job."""
+    if job.model is None:
+        return 0.0
+    samples = job.parallelism.dp * job.micro_batches * job.micro_batch
+    return samples * flops_per_sample(job.model, job.sequence, causal=False)
+
+
+def _sized(section: Section, job: Job | None) -> Job | None:
+    """The job at the size of the point."""
+    dp = section.integer("dp", 0) if section.has("dp") else None
+    batches = (
+        section.integer("micro_batches", 0) if section.has("micro_batches") else None
+    )
+    if job is None or section.document.problems:
+        return None
+    try:
+        return resized(job, dp, batches)
+    except InputError as error:
+        for problem in error.problems:
+            key = "dp" if section.has("dp") else "micro_batches"
+            section.problem(f"{problem.key}: {problem.message}", key, problem.hint)
+        return None
+
+
+def _hosts(section: Section, topology: Topology | None) -> Topology | None:
+    """The hosts of the point in launch order; the whole machine when it names none."""
+    if not section.has("hosts"):
+        return topology
+    hosts = section.text("hosts")
+    if topology is None or not hosts:
+        return None
+    try:
+        return allocate(topology, parse_hosts(hosts))
+    except InputError as error:
+        for problem in error.problems:
+            section.problem(problem.message, "hosts", problem.hint)
+        return None
+
+
+def _usual_name(job: Job) -> str:
+    return f"{job.world_size:,} GPUs, {job.micro_batches:,} micro-batches"
+
+
+def _or(given: Read | None, usual: Read | None) -> Read | None:
+    return usual if given is None else given
+
+
+class _Inputs:
+    """Reads the machines and jobs that a file names, from its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def topology(self, value: Value | None) -> Topology | None:
+        """The machine that a value names."""
+        return self._input(value, read_topology)
+
+    def job(self, value: Value | None) -> Job | None:
+        """The job that a value names."""
+        return self._input(value, read_job)
+
+    def _input(self, value: Value | None, read: Callable[[str], Read]) -> Read | None:
+        text = value.text() if value else ""
+        if value is None or not text:
+            return None
+        beside = self.folder / text
+        try:
+            return read(str(beside) if beside.is_file() else text)
+        except InputError as error:
+            for problem in error.problems:
+                place = f"{problem.source}:{problem.line}: " if problem.source else ""
+                value.problem(f"{place}{problem.message}", problem.hint)
+            return None

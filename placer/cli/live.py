@@ -37,3 +37,22 @@ class LiveBar:
     def close(self) -> None:
         """Remove the bar."""
         self._progress.stop()
+
+
+class CountBar:
+    """A bar of how many things are done; a context, told by being called."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task("points")
+
+    def __enter__(self) -> CountBar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` are done."""
+        self._progress.update(self._task, completed=done, total=total)

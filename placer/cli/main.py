@@ -22,7 +22,17 @@ from placer.errors import (
 )
 
 # One module a command, imported when the command is asked for.
-COMMANDS = ("place", "score", "diff", "check", "emit", "topo", "jobs")
+COMMANDS = (
+    "place",
+    "score",
+    "diff",
+    "check",
+    "emit",
+    "topo",
+    "jobs",
+    "sweep",
+    "calibrate",
+)
 
 INTERRUPTED = 130
 OUTPUT_FAILED = 4

@@ -12,6 +12,7 @@ from placer.cli.options import (
     job_option,
     quiet_option,
     seed_option,
+    share,
     topology_option,
 )
 
@@ -22,6 +23,24 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 _SOURCES = ("plan", "hostfile", "baseline")
+
+
+def _noise(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> dict[str, float] | float | None:
+    """Deviations by name that ``compute=0.05%,block=2%`` means, or the one for all."""
+    if text is None or "=" not in text:
+        return share(context, option, text)
+    found: dict[str, float] = {}
+    for item in text.split(","):
+        name, _, value = (part.strip() for part in item.partition("="))
+        deviation = share(context, option, value)
+        if not name or name in found or deviation is None:
+            raise click.BadParameter(
+                f"{text!r} is not NAME=SHARE,... with each name once"
+            )
+        found[name] = deviation
+    return found
 
 
 @click.command()
@@ -37,6 +56,25 @@ _SOURCES = ("plan", "hostfile", "baseline")
 )
 @hosts_option
 @seed_option
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say why: critical path, worst groups, slowest replica, busiest links.",
+)
+@click.option(
+    "--jitter",
+    callback=_noise,
+    metavar="NOISE",
+    help="Also how steps spread when in each of them every GPU and scale-out link is "
+    "slower or faster at random: 0.05%, or compute=0.05%,block=2%.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(2, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="Steps that --jitter draws.",
+)
 @format_option("text", "json")
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
@@ -46,6 +84,8 @@ def score(**options: Any) -> None:
     from placer.job.read import read_job
     from placer.placement.check import violations
     from placer.placement.plan_encode import json_text
+    from placer.report.explain_text import explain_text
+    from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
     from placer.topology.allocation import allocate, parse_hosts
     from placer.topology.read import read_topology
@@ -61,6 +101,10 @@ def score(**options: Any) -> None:
     job = read_job(options["job"])
     placement = _placement(machine, job, options)
     found = score_of(machine, job, placement)
+    if options["explain"]:
+        found["explain"] = _explained(machine, job, placement)
+    if options["jitter"] is not None:
+        found["jitter"] = _jittered(machine, job, placement, options)
     if not options["quiet"]:
         for broken in violations(placement, machine, job):
             click.echo(f"note: {broken}", err=True)
@@ -68,7 +112,14 @@ def score(**options: Any) -> None:
         write_text("-", json_text(found))
     else:
         tiers = [tier.name for tier in machine.tiers]
-        write_text("-", score_text(found, tiers, machine.scale_up_tier + 1) + "\n")
+        scale_up = machine.scale_up_tier + 1
+        write_text("-", score_text(found, tiers, scale_up) + "\n")
+        if options["explain"]:
+            words = explain_text(found["explain"], tiers, scale_up)
+            write_text("-", f"\n{words}\n" if words else "")
+        if options["jitter"] is not None:
+            spread = jitter_text(found["jitter"], found["step_time_s"])
+            write_text("-", f"\n{spread}\n")
 
 
 def _placement(
@@ -91,3 +142,35 @@ def _placement(
         message = f"there is no baseline {name!r}; known: {', '.join(BASELINES)}"
         raise click.BadParameter(message, param_hint="--baseline")
     return baseline(name, machine, job, options["seed"])
+
+
+def _explained(
+    machine: Topology, job: Job, placement: Placement | Plan
+) -> dict[str, Any]:
+    """The facts behind the score."""
+    from placer.cost.explain import explain
+    from placer.cost.step import StepModel
+
+    return explain(StepModel(machine, job), _bare(placement, machine))
+
+
+def _jittered(
+    machine: Topology, job: Job, placement: Placement | Plan, options: dict[str, Any]
+) -> dict[str, Any]:
+    """The spread of the score over steps."""
+    from placer.cost.jitter import jitter_score
+    from placer.cost.step import StepModel
+
+    gpu_of_rank = _bare(placement, machine).gpu_of_rank
+    noise, samples, seed = options["jitter"], options["samples"], options["seed"]
+    return jitter_score(StepModel(machine, job), gpu_of_rank, noise, samples, seed)
+
+
+def _bare(placement: Placement | Plan, machine: Topology) -> Placement:
+    """The placement, or that of the plan."""
+    from placer.placement.build import placement_of_plan
+    from placer.placement.plan import Plan
+
+    if isinstance(placement, Plan):
+        return placement_of_plan(placement, machine)
+    return placement

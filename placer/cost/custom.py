@@ -12,14 +12,12 @@ import numpy.typing as npt
 from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
     from placer.cost.network import Network
-    from placer.cost.rings import RingCost
-    from placer.job.model import Group
+    from placer.job.model import Collectives, Group
 
 IntArray = npt.NDArray[np.int64]
-
-RING_PASSES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ class GroupTime:
     traffic: Traffic | None
 
 
-def group_time(network: Network, group: Group) -> GroupTime:
+def group_time(network: Network, group: Group, algorithms: Collectives) -> GroupTime:
     """The time of one custom group kind: its slowest communicator, all of them at once.
 
     Communicators of one size run together; those of other sizes are timed on their own.
@@ -43,18 +41,20 @@ def group_time(network: Network, group: Group) -> GroupTime:
     for size, members in sorted(by_size.items()):
         if size == 1:
             continue
-        cost, rounds = _collective(network, group, np.array(members))
-        slowest = max(slowest, float(cost.seconds.max()) * rounds)
-        traffic.append(Traffic.of(cost, rounds * group.per_step))
+        cost = _collective(network, group, np.array(members), algorithms)
+        slowest = max(slowest, float(cost.seconds.max()))
+        traffic.append(Traffic.of(cost, group.per_step))
     return GroupTime(slowest * group.per_step, total_traffic(traffic))
 
 
 def _collective(
-    network: Network, group: Group, members: IntArray
-) -> tuple[RingCost | ExchangeCost, float]:
-    """The cost of one round, and the rounds of the collective."""
+    network: Network, group: Group, members: IntArray, algorithms: Collectives
+) -> CollectiveCost | ExchangeCost:
+    """The cost of one run."""
     if group.collective == "all_to_all":
-        return network.all_to_all(members, group.size_bytes), 1.0
+        return network.all_to_all(members, group.size_bytes)
     if group.collective == "send_recv":
-        return network.send(members[:, :-1], members[:, 1:], group.size_bytes), 1.0
-    return network.ring(members, group.size_bytes), RING_PASSES[group.collective]
+        return network.send(members[:, :-1], members[:, 1:], group.size_bytes)
+    if group.collective == "all_reduce":
+        return network.all_reduce(members, group.size_bytes, algorithms.all_reduce)
+    return network.gather(members, group.size_bytes, algorithms.gather)

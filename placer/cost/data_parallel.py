@@ -1,13 +1,13 @@
 """Exposed data-parallel time: what no compute hides of reduction and gather.
 
 Symbols of the cost model: ``t_f``, ``t_b`` forward and backward of one chunk of one
-micro-batch, ``v`` chunks, ``m`` micro-batches, ``p`` stages, ``n_k`` buckets a chunk.
-Source of the schedule facts: Megatron-LM d98e8a64,
+micro-batch, ``v`` chunks, ``m`` micro-batches, ``p`` stages, ``n_k`` buckets of the
+first chunk. Source of the schedule facts: Megatron-LM d98e8a64,
 ``core/distributed/distributed_data_parallel.py`` and
 ``core/pipeline_parallel/schedules.py``: only pipeline rank 0 splits its gradients into
 buckets; the reduction of a chunk starts after the backward of its last micro-batch,
 shifted by the rank so that all stages start together; chunks 0 and 1 are gathered with
-the step and each later one a chunk ahead of its use.
+the step and each later one a chunk ahead of its use. Shapes: P stages, V chunks.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ class Windows:
     forward_s, backward_s : float, s
         One chunk of one micro-batch, ``t_f`` and ``t_b``.
     concurrent : int
-        ``min(m, p)``: micro-batches that pass a chunk before the next chunk.
-    chunks : int
-        ``v``.
+        Micro-batches that pass a chunk before the next chunk: ``min(m, p)``, or 1 when
+        each of them gathers its parameters.
     buckets : float
         ``n_k``, at least 1.
     """
@@ -39,59 +38,77 @@ class Windows:
     forward_s: float
     backward_s: float
     concurrent: int
-    chunks: int
     buckets: float
+
+    @property
+    def forward_window_s(self) -> float:
+        """Compute that a gather hides behind."""
+        return self.forward_s * self.concurrent
+
+    @property
+    def backward_window_s(self) -> float:
+        """Compute that a reduction hides behind."""
+        return self.backward_s * self.concurrent
 
 
 def exposed_reduce(seconds: FloatArray, windows: Windows, overlap: bool) -> float:
-    """Exposed seconds of the gradient reduction.
+    """Exposed seconds of the gradient reduction, the last of a step.
 
     Parameters
     ----------
-    seconds : ndarray, shape (p,), s
-        Reduction of one chunk on each pipeline rank, its slowest group.
+    seconds : ndarray, shape (P, V), s
+        Reduction of each chunk on each pipeline rank, its slowest group.
     windows : Windows
     overlap : bool
         False exposes all of it.
 
     Notes
     -----
-    ``(v-1) max(0, T - t_b min(m, p))`` in mid-step, and a tail of
-    ``max(T_0 - (1 - 1/n_k) t_b, max_r (T_r - r t_b), 0)``.
+    ``sum over chunks but the first of max(0, T - t_b min(m, p))`` in mid-step, and for
+    the first chunk a tail of ``max(T_0 - (1 - 1/n_k) t_b, max_r (T_r - r t_b), 0)``.
     """
     if not overlap:
-        return windows.chunks * float(seconds.max())
-    window = windows.backward_s * windows.concurrent
-    excess = (windows.chunks - 1) * max(0.0, float(seconds.max()) - window)
+        return float(seconds.sum(axis=1).max())
+    excess = exposed_in_between(seconds[:, 1:], windows.backward_window_s, overlap)
     started = (1.0 - 1.0 / windows.buckets) * windows.backward_s
-    shifted = seconds - np.arange(len(seconds)) * windows.backward_s
-    shifted[0] = seconds[0] - started
+    shifted = seconds[:, 0] - np.arange(len(seconds)) * windows.backward_s
+    shifted[0] = seconds[0, 0] - started
     return excess + max(0.0, float(shifted.max()))
 
 
 def exposed_gather(
     seconds: FloatArray, first_bucket_s: float, windows: Windows, overlap: bool
 ) -> float:
-    """Exposed seconds of the parameter gather.
+    """Exposed seconds of the parameter gather, the first of a step.
 
     Parameters
     ----------
-    seconds : ndarray, shape (p,), s
-        Gather of one chunk on each pipeline rank, its slowest group.
+    seconds : ndarray, shape (P, V), s
+        Gather of each chunk on each pipeline rank, its slowest group.
     first_bucket_s : float, s
-        Gather of one bucket on rank 0, ``T_k``: nothing runs before it.
+        Gather of one bucket on rank 0, ``A_k``: nothing runs before it.
     windows : Windows
     overlap : bool
 
     Notes
     -----
-    ``(v-1) max(0, T - t_f min(m, p))`` in mid-step, and a head of
-    ``max(T_k, max_r (T_r - r t_f - T_k), 0)``, ``r >= 1``.
+    ``sum over chunks but the first of max(0, A - t_f min(m, p))`` in mid-step, and for
+    the first chunk a head of ``max(A_k, max_r (A_r - r t_f - A_k), 0)``, ``r >= 1``.
     """
     if not overlap:
-        return windows.chunks * float(seconds.max())
-    window = windows.forward_s * windows.concurrent
-    excess = (windows.chunks - 1) * max(0.0, float(seconds.max()) - window)
-    later = seconds - np.arange(len(seconds)) * windows.forward_s - first_bucket_s
-    head = float(later[1:].max()) if len(later) > 1 else 0.0
+        return float(seconds.sum(axis=1).max())
+    excess = exposed_in_between(seconds[:, 1:], windows.forward_window_s, overlap)
+    first = seconds[:, 0]
+    later = first - np.arange(len(first)) * windows.forward_s - first_bucket_s
+    head = float(later[1:].max(initial=0.0))
     return excess + max(first_bucket_s, head)
+
+
+def exposed_in_between(seconds: FloatArray, window_s: float, overlap: bool) -> float:
+    """Exposed seconds of chunks whose traffic runs beside a full window of compute.
+
+    ``seconds`` has shape (P, V); a chunk waits for its slowest stage.
+    """
+    if not overlap:
+        return float(seconds.sum(axis=1).max())
+    return float(np.maximum(seconds.max(axis=0) - window_s, 0.0).sum())

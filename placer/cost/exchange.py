@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.collectives import distinct_domains
 from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def members_together(fabric: Fabric, gpus: IntArray) -> IntArray:
     return together
 
 
-def all_to_all_cost(fabric: Fabric, gpus: IntArray, size_bytes: float) -> ExchangeCost:
+def all_to_all_cost(
+    fabric: Fabric, gpus: IntArray, size_bytes: float, copies: int = 0
+) -> ExchangeCost:
     """The cost of one all-to-all in every row of ``gpus`` at once.
 
     Parameters
@@ -57,24 +60,41 @@ def all_to_all_cost(fabric: Fabric, gpus: IntArray, size_bytes: float) -> Exchan
     gpus : ndarray, shape (g, n)
     size_bytes : float, bytes
         What one member sends in all, its own share included.
+    copies : int
+        Experts that each token in the buffer is bound for, when it crosses once to each
+        scale-up domain and is copied there; 0 sends every copy by itself.
 
     Notes
     -----
     Each member sends ``size/n`` to every other, over NVLink and over its NIC side by
     side; the fullest NVLink port, NIC or shared uplink sets the time, and the ``n-1``
-    pairwise sends each pay the latency of their hop.
+    pairwise sends each pay the latency of their hop. Deduplicated, a member sends to
+    other domains the share of its tokens expected there, one message each, and passes
+    on inside its domain what arrives for the other members (DeepSeek-V3, arXiv
+    2412.19437, section 3.2.2).
     """
     num_members = gpus.shape[1]
     together = members_together(fabric, gpus)
     within = np.concatenate((np.ones((1, *gpus.shape), dtype=np.int64), together))
-    peers = np.diff(within, axis=0)
+    peers = np.diff(within, axis=0).astype(np.float64)
     share = size_bytes / num_members
-    factor = fabric.factor_of_gpu[gpus]
-    port = share * peers / fabric.bandwidth[:, None, None] / factor
+    sent = share * peers
+    messages = peers
+    leaving = share * (num_members - within[:-1])
     inner = fabric.scale_up_tier + 1
+    if copies:
+        here = within[inner]
+        domains = np.rint((1 / here).sum(axis=1)).astype(np.int64)
+        crossing = (distinct_domains(domains, copies) / copies)[:, None]
+        in_domain = num_members / here
+        sent = np.concatenate((sent[:inner] * in_domain, sent[inner:] * crossing))
+        others = (domains[:, None] - 1) / np.maximum(num_members - here, 1)
+        messages = np.concatenate((peers[:inner], peers[inner:] * others))
+        leaving = leaving * crossing
+    port = sent / fabric.bandwidth[:, None, None] / fabric.factor_of_gpu[gpus]
     own = np.maximum(port[:inner].sum(axis=0), port[inner:].sum(axis=0))
-    latency = np.tensordot(fabric.latency, peers, axes=1)
-    load = _exchange_load(fabric, gpus, share * (num_members - within[:-1]))
+    latency = np.tensordot(fabric.latency, messages, axes=1)
+    load = _exchange_load(fabric, gpus, leaving)
     shared = np.zeros(gpus.shape)
     for t in fabric.scale_out_tiers:
         busy = load.up[t] / fabric.uplink_capacity[t]
@@ -83,7 +103,7 @@ def all_to_all_cost(fabric: Fabric, gpus: IntArray, size_bytes: float) -> Exchan
         shared = np.maximum(shared, path)
     return ExchangeCost(
         (np.maximum(own, shared) + latency).max(axis=1),
-        (share * peers).sum(axis=(1, 2)),
+        sent.sum(axis=(1, 2)),
         load,
     )
 

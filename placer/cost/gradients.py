@@ -1,10 +1,15 @@
-"""Seconds that gradients and parameters of one chunk take, by pipeline stage."""
+"""Seconds that gradients and parameters of a chunk take, by pipeline stage.
+
+Shapes: P stages, V chunks a stage, g groups of n members.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,137 +17,220 @@ import numpy.typing as npt
 from placer.cost.traffic import Traffic, total_traffic
 
 if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
     from placer.cost.network import Network
     from placer.cost.volumes import Volumes
     from placer.job.model import Job
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Operation = Callable[[IntArray, float], "CollectiveCost"]
 
 
 @dataclass(frozen=True, eq=False)
 class SyncTime:
-    """Reduction and gather of one chunk.
+    """Reduction and gather of each chunk, on the slowest group of each stage.
 
     Attributes
     ----------
-    reduce, gather : ndarray, shape (P,), s
-        Slowest group of each stage.
+    reduce, gather : ndarray, shape (P, V), s
+        The last reduction and the first gather of a step.
+    again_reduce, again_gather : ndarray, shape (P, V), s
+        Those of every other micro-batch, where each has its own.
     first_bucket : float, s
-        Gather of one bucket on the first stage.
+        Gather of one bucket of the first chunk on the first stage.
+    embedding : float, s
+        Reduction of tied embeddings between first and last stage, in every step.
     group_seconds : ndarray, shape (groups,), s
-        Reduction of one chunk in each dense gradient group.
+        Reduction of one full chunk in each dense gradient group.
     traffic : Traffic or None
         In one step; None when nobody shares parameters.
     """
 
     reduce: FloatArray
     gather: FloatArray
+    again_reduce: FloatArray
+    again_gather: FloatArray
     first_bucket: float
+    embedding: float
     group_seconds: FloatArray
     traffic: Traffic | None
 
 
-@dataclass(frozen=True, eq=False)
-class _Pass:
-    """One direction (reduce or gather) of some groups: latency, rate part, stage."""
+class _Pass(NamedTuple):
+    """One collective on each chunk of the groups of an axis.
 
-    latency: FloatArray
-    bandwidth: FloatArray
-    stage: IntArray
+    Attributes
+    ----------
+    seconds : ndarray, shape (P, V), s
+        Slowest group of each stage.
+    group_seconds : ndarray, shape (g,), s
+        Each group, on a full chunk.
+    traffic : Traffic
+        Once over all chunks.
+    """
+
+    seconds: FloatArray
+    group_seconds: FloatArray
     traffic: Traffic
 
-    @property
-    def seconds(self) -> FloatArray:
-        return self.latency + self.bandwidth
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Groups that share parameters, and how much.
+
+    Attributes
+    ----------
+    shards, across : ndarray, shape (g, n)
+        Groups that shard the parameters; those that hold the same shard (HSDP).
+    parameters : ndarray, shape (P, V)
+    first_bucket : float
+        Parameters of one bucket of the first chunk.
+    """
+
+    shards: IntArray
+    across: IntArray | None
+    parameters: FloatArray
+    first_bucket: float
 
 
 def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> SyncTime:
     """The data-parallel times of one step.
 
-    ZeRO-1 reduces and gathers once a step; DDP reduces twice over (an all-reduce) and
-    gathers nothing; ZeRO-3 gathers again in backward; HSDP does so inside a shard group
-    and all-reduces its shard across groups (Zhao et al. 2023, arXiv 2304.11277).
+    DDP all-reduces gradients once a step; ZeRO-1 reduce-scatters them and gathers
+    parameters; ZeRO-3 gathers for the forward and again for the backward of each
+    micro-batch, and reduces after it, unless parameters are kept for the step; HSDP
+    does so inside a shard group and all-reduces its shard across groups once a step
+    (Zhao et al. 2023, arXiv 2304.11277). Dense and expert groups run one after the
+    other.
     """
-    axes = job.parallelism
-    reduce = np.zeros(axes.pp)
-    gather = np.zeros(axes.pp)
+    shape = job.parallelism.pp, job.parallelism.vp
+    inner, outer, gather = (np.zeros(shape) for _ in range(3))
     first_bucket = 0.0
+    group_seconds = np.zeros(len(job.parallelism.ranks_of_group["dp_cp"]))
     traffic: list[Traffic] = []
-    group_seconds = np.zeros(len(axes.ranks_of_group["dp_cp"]))
-    parts = [("dp_cp", sizes.dense_chunk)]
-    if sizes.expert_chunk:
-        parts.append(("edp", sizes.expert_chunk))
-    for axis, parameters in parts:
-        members = axes.ranks_of_group[axis]
-        if members.shape[1] == 1:
-            continue
-        down, up = _passes(network, job, members, parameters)
-        reduce += _per_stage(axes.pp, down)
-        traffic += [item.traffic for item in down]
-        traffic += [item.traffic for item in up]
-        gather += _per_stage(axes.pp, up)
-        first_bucket += sum(
-            float((item.latency + item.bandwidth / buckets)[item.stage == 0].max())
-            for item in up
-        )
-        if axis == "dp_cp":
-            group_seconds = down[0].seconds
-    if job.data_parallel.sharding == "zero3":
-        reduce = reduce + gather
-    return SyncTime(reduce, gather, first_bucket, group_seconds, total_traffic(traffic))
-
-
-def _per_stage(num_stages: int, passes: list[_Pass]) -> FloatArray:
-    """Sum over passes of the slowest group of each stage; shape (P,)."""
-    seconds = np.zeros(num_stages)
-    for item in passes:
-        slowest = np.zeros(num_stages)
-        np.maximum.at(slowest, item.stage, item.seconds)
-        seconds += slowest
-    return seconds
-
-
-def _passes(
-    network: Network, job: Job, members: IntArray, parameters: float
-) -> tuple[list[_Pass], list[_Pass]]:
-    """Passes of the reduction and of the gather."""
     mode = job.data_parallel
-    width = job.bytes
-    syncs = job.parallelism.vp / mode.sync_every
-    outer: list[_Pass] = []
-    if mode.sharding == "hsdp" and 0 < mode.shard_size < members.shape[1]:
-        # Expert groups may be smaller: their shard group is the largest that fits both.
-        shard_size = gcd(mode.shard_size, members.shape[1])
-        shards = members.reshape(len(members), -1, shard_size)
-        across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])
-        shard = parameters / shard_size * width.gradient
-        outer = [_ring_pass(network, job, across, shard, 2.0, syncs)]
-        members = shards.reshape(-1, shard_size)
-    twice = 2.0 if mode.sharding == "ddp" else 1.0
-    size = parameters * width.gradient
-    down = [_ring_pass(network, job, members, size, twice, syncs), *outer]
-    if mode.sharding == "ddp":
-        return down, []
-    size = parameters * width.parameter_gather
-    gathers = syncs * (2 if mode.sharding == "zero3" else 1)
-    return down, [_ring_pass(network, job, members, size, 1.0, gathers)]
-
-
-def _ring_pass(
-    network: Network,
-    job: Job,
-    members: IntArray,
-    size_bytes: float,
-    rounds: float,
-    syncs: float,
-) -> _Pass:
-    """One ring pass of ``size_bytes``, ``rounds`` times over, ``syncs`` a step."""
-    cost = network.ring(members, size_bytes)
-    stage = job.parallelism.coordinates["pp"][members[:, 0]]
-    return _Pass(
-        (cost.seconds - cost.bandwidth_seconds) * rounds,
-        cost.bandwidth_seconds * rounds,
-        stage,
-        Traffic.of(cost, rounds * syncs),
+    rounds = job.micro_batches if mode.every_micro_batch else 1
+    for axis, part in _parts(job, sizes, buckets).items():
+        found = _reduction(network, job, part)
+        inner += found.seconds
+        traffic.append(found.traffic.times(rounds / mode.sync_every))
+        if axis == "dp_cp":
+            group_seconds = found.group_seconds
+        if part.across is not None:
+            found = _across(network, job, part, part.across)
+            outer += found.seconds
+            traffic.append(found.traffic.times(1 / mode.sync_every))
+        if mode.sharding != "ddp":
+            found, bucket = _gather(network, job, part)
+            gather += found.seconds
+            first_bucket += bucket
+            gathers = 2 * rounds if mode.every_micro_batch else 1
+            traffic.append(found.traffic.times(gathers / mode.sync_every))
+    embedding, sent = _tied_embeddings(network, job, sizes.tied_parameters)
+    # Backward gathers once more what it is about to use.
+    again = inner + gather if mode.every_micro_batch else inner
+    return SyncTime(
+        again + outer,
+        gather,
+        again,
+        gather,
+        first_bucket,
+        embedding,
+        group_seconds,
+        total_traffic([*traffic, *sent]),
     )
+
+
+def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
+    """Dense and expert parameters, where more than one rank holds them."""
+    axes, mode = job.parallelism, job.data_parallel
+    shape = axes.pp, axes.vp
+    found = {}
+    for axis, parameters in (
+        ("dp_cp", sizes.dense_parameters(*shape)),
+        ("edp", sizes.expert_parameters(*shape)),
+    ):
+        members = axes.ranks_of_group[axis]
+        num_members = members.shape[1]
+        if num_members == 1 or not parameters.any():
+            continue
+        across = None
+        if mode.sharding == "hsdp" and 0 < mode.shard_size < num_members:
+            # Expert groups may be smaller: their shard group is the largest that fits
+            # both.
+            shard_size = gcd(mode.shard_size, num_members)
+            shards = members.reshape(len(members), -1, shard_size)
+            across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])
+            members = shards.reshape(-1, shard_size)
+        bucket = float(parameters[0, 0]) / buckets
+        found[axis] = _Part(members, across, parameters, bucket)
+    return found
+
+
+def _reduction(network: Network, job: Job, part: _Part) -> _Pass:
+    """Gradients, all-reduced (DDP) or reduce-scattered."""
+    if job.data_parallel.sharding == "ddp":
+        run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
+    else:
+        run = partial(network.gather, algorithm=job.collectives.gather)
+    return _pass(run, job, part.shards, part.parameters * job.bytes.gradient)
+
+
+def _across(network: Network, job: Job, part: _Part, across: IntArray) -> _Pass:
+    """Shards of gradients, all-reduced across shard groups."""
+    run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
+    shard = part.parameters / part.shards.shape[1]
+    return _pass(run, job, across, shard * job.bytes.gradient)
+
+
+def _gather(network: Network, job: Job, part: _Part) -> tuple[_Pass, float]:
+    """Parameters gathered, and the seconds of the first stage's first bucket."""
+    run = partial(network.gather, algorithm=job.collectives.gather)
+    width = job.bytes.parameter_gather
+    found = _pass(run, job, part.shards, part.parameters * width)
+    if part.first_bucket == 0.0:
+        return found, 0.0
+    bucket = run(part.shards, part.first_bucket * width).seconds
+    return found, float(bucket[_stage(job, part.shards) == 0].max())
+
+
+def _pass(
+    run: Operation, job: Job, members: IntArray, size_bytes: FloatArray
+) -> _Pass:
+    """A collective on every chunk, all stages alike at a time; sizes of shape (P, V).
+
+    While a first or last chunk of another size has its turn, all groups are timed with
+    a buffer of that size.
+    """
+    stage = _stage(job, members)
+    seconds = np.zeros(size_bytes.shape)
+    sizes, counts = np.unique(size_bytes, return_counts=True)
+    costs = {}
+    for size in sizes[sizes > 0].tolist():
+        costs[size] = run(members, size)
+        slowest = np.zeros(len(size_bytes))
+        np.maximum.at(slowest, stage, costs[size].seconds)
+        seconds = np.where(size_bytes == size, slowest[:, None], seconds)
+    usual = max(costs, key=lambda size: counts[sizes == size].item())
+    chunks = float(size_bytes.sum()) / len(size_bytes) / usual
+    cost = costs[usual]
+    return _Pass(seconds, cost.seconds, Traffic.of(cost, chunks))
+
+
+def _stage(job: Job, members: IntArray) -> IntArray:
+    """Pipeline stage of each group; shape (g,)."""
+    stage: IntArray = job.parallelism.coordinates["pp"][members[:, 0]]
+    return stage
+
+
+def _tied_embeddings(
+    network: Network, job: Job, parameters: float
+) -> tuple[float, list[Traffic]]:
+    """Seconds and traffic of the all-reduce between first and last stage."""
+    if parameters == 0.0:
+        return 0.0, []
+    ends = job.parallelism.ranks_of_group["pp"][:, [0, -1]]
+    size = parameters * job.bytes.gradient
+    cost = network.all_reduce(ends, size, job.collectives.all_reduce)
+    return float(cost.seconds.max()), [Traffic.of(cost, 1.0)]

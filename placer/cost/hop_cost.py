@@ -7,7 +7,8 @@ assignment"). Shapes: R ranks, E edges, T tiers, G GPUs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +73,7 @@ class HopCost:
 
     def __init__(self, topology: Topology, job: Job) -> None:
         self.axes = hop_edges(job)
+        self._topology = topology
         self.distance: FloatArray = np.array([t.distance for t in topology.tiers])
         # The last tier holds every GPU, so it never separates two of them.
         self._domain_of_gpu = np.ascontiguousarray(topology.domain_of_gpu[:-1])
@@ -98,36 +100,68 @@ class HopCost:
 
     def move_delta(self, gpu_of_rank: IntArray, rank: int, gpu: int) -> float:
         """Change of the cost when ``rank`` moves to the free GPU ``gpu``."""
-        others, weights = self.neighbours(rank)
-        at = gpu_of_rank[others]
-        change = self._distances(gpu, at) - self._distances(int(gpu_of_rank[rank]), at)
-        return float(weights @ change)
+        return self._change(gpu_of_rank, rank, gpu, rank)
 
     def swap_delta(self, gpu_of_rank: IntArray, first: int, second: int) -> float:
         """Change of the cost when two ranks exchange their GPUs."""
         gpu_first, gpu_second = int(gpu_of_rank[first]), int(gpu_of_rank[second])
+        # An edge between the two keeps its length.
+        return self._change(gpu_of_rank, first, gpu_second, second) + self._change(
+            gpu_of_rank, second, gpu_first, first
+        )
+
+    def _change(
+        self, gpu_of_rank: IntArray, rank: int, gpu: int, partner: int
+    ) -> float:
+        """Change of a rank's edges when it goes to ``gpu``, that to ``partner`` aside.
+
+        A rank has a few edges, and plain numbers outrun arrays of a few entries.
+        """
+        span = slice(self._start[rank], self._start[rank + 1])
+        others = self._neighbour[span]
+        path, distance = self._path_of_gpu, self._distance_of_bits
+        old, new = int(path[gpu_of_rank[rank]]), int(path[gpu])
         delta = 0.0
-        for rank, partner, old, new in (
-            (first, second, gpu_first, gpu_second),
-            (second, first, gpu_second, gpu_first),
+        for other, at, weight in zip(
+            others.tolist(),
+            path[gpu_of_rank[others]].tolist(),
+            self._weight[span].tolist(),
+            strict=True,
         ):
-            others, weights = self.neighbours(rank)
-            at = gpu_of_rank[others]
-            change = self._distances(new, at) - self._distances(old, at)
-            # An edge between the two keeps its length.
-            delta += float(weights @ np.where(others == partner, 0.0, change))
+            if other != partner:
+                delta += weight * (
+                    distance[(at ^ new).bit_length()]
+                    - distance[(at ^ old).bit_length()]
+                )
         return delta
 
-    def neighbours(self, rank: int) -> tuple[IntArray, FloatArray]:
-        """Ranks that share an edge with ``rank``, and the weights of those edges."""
-        span = slice(self._start[rank], self._start[rank + 1])
-        return self._neighbour[span], self._weight[span]
+    @cached_property
+    def _path_of_gpu(self) -> npt.NDArray[Any]:
+        """Each GPU's domains of all tiers as one number, outermost in the top bits.
 
-    def _distances(self, gpu: int, others: IntArray) -> FloatArray:
-        here = self._domain_of_gpu[:, gpu, None]
-        tier = (self._domain_of_gpu[:, others] != here).sum(axis=0)
-        distance: FloatArray = self.distance[tier]
-        return distance
+        The highest bit in which two paths differ tells their lowest common tier.
+        """
+        domains = self._topology.domain_of_node[:-1]
+        # Many large tiers need more than 64 bits: Python's integers then.
+        number = np.int64 if sum(self._path_bits) < 63 else np.object_
+        path: npt.NDArray[Any] = np.zeros(domains.shape[1], dtype=number)
+        for row, bits in zip(domains[::-1], self._path_bits[::-1], strict=True):
+            path = (path << bits) | row.astype(number)
+        return path[self._topology.node_of_gpu]
+
+    @cached_property
+    def _path_bits(self) -> list[int]:
+        """Bits that the domains of each tier take in a path, innermost first."""
+        domains = self._topology.domain_of_node[:-1]
+        return [int(row.max()).bit_length() for row in domains]
+
+    @cached_property
+    def _distance_of_bits(self) -> list[float]:
+        """Distance of two GPUs by the bit length of their paths' difference."""
+        tiers = np.arange(1, len(self.distance))
+        tier_of_bits = np.concatenate(([0], np.repeat(tiers, self._path_bits)))
+        distances: list[float] = self.distance[tier_of_bits].tolist()
+        return distances
 
     def _build_neighbours(self, world_size: int) -> None:
         """Adjacency in compressed rows: neighbours of r are start[r]:start[r+1]."""

@@ -1,20 +1,21 @@
 """What one operation of many groups takes: the seam between volumes and machine.
 
-`StepModel` asks a network for the cost of rings, all-to-alls and messages between
-ranks. `PlacedNetwork` answers for a placement; the time bound answers for the best
-placement imaginable.
+`StepModel` asks a network for the cost of collectives and messages between ranks.
+`PlacedNetwork` answers for a placement; the time bound answers for the best placement
+imaginable.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import ExchangeCost, all_to_all_cost, send_cost
-from placer.cost.rings import RingCost, build_rings, ring_cost
+from placer.cost.rings import build_rings
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -25,11 +26,24 @@ IntArray = npt.NDArray[np.int64]
 class Network(Protocol):
     """Costs of operations between ranks; all groups of a call run at once."""
 
-    def ring(self, members: IntArray, size_bytes: float) -> RingCost:
+    def gather(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
 
-    def all_to_all(self, members: IntArray, size_bytes: float) -> ExchangeCost:
-        """One all-to-all in every row of ``members``."""
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """One all-reduce in every row of ``members``."""
+
+    def all_to_all(
+        self, members: IntArray, size_bytes: float, copies: int = 0
+    ) -> ExchangeCost:
+        """One all-to-all in every row of ``members``.
+
+        With ``copies`` the buffer holds so many copies of each token, of which only one
+        crosses to each domain.
+        """
 
     def send(
         self, senders: IntArray, receivers: IntArray, size_bytes: float
@@ -49,15 +63,29 @@ class PlacedNetwork:
 
     fabric: Fabric
     gpu_of_rank: IntArray
+    # Groups met so far by the identity of their array, which is kept alive here.
+    _known: dict[int, tuple[IntArray, Communicators]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    def ring(self, members: IntArray, size_bytes: float) -> RingCost:
+    def gather(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        rings = build_rings(self.fabric, self.gpu_of_rank[members])
-        return ring_cost(self.fabric, rings, np.full(len(members), size_bytes))
+        return self._communicators(members).gather(size_bytes, algorithm)
 
-    def all_to_all(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """One all-reduce in every row of ``members``."""
+        return self._communicators(members).all_reduce(size_bytes, algorithm)
+
+    def all_to_all(
+        self, members: IntArray, size_bytes: float, copies: int = 0
+    ) -> ExchangeCost:
         """One all-to-all in every row of ``members``."""
-        return all_to_all_cost(self.fabric, self.gpu_of_rank[members], size_bytes)
+        gpus = self.gpu_of_rank[members]
+        return all_to_all_cost(self.fabric, gpus, size_bytes, copies)
 
     def send(
         self, senders: IntArray, receivers: IntArray, size_bytes: float
@@ -65,3 +93,11 @@ class PlacedNetwork:
         """A message from each sender to its receiver."""
         at = self.gpu_of_rank
         return send_cost(self.fabric, at[senders], at[receivers], size_bytes)
+
+    def _communicators(self, members: IntArray) -> Communicators:
+        known = self._known.get(id(members))
+        if known is None:
+            rings = build_rings(self.fabric, self.gpu_of_rank[members])
+            known = members, Communicators(rings)
+            self._known[id(members)] = known
+        return known[1]

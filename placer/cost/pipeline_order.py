@@ -25,7 +25,8 @@ class Operation(NamedTuple):
     ----------
     stage : int
     work : int
-        ``stage`` for a forward, ``p + stage`` for a backward.
+        ``stage`` for a forward, ``p + stage`` for a backward; ``2 p`` and ``2 p + 1``
+        for those of the first chunk, ``2 p + 2`` and ``2 p + 3`` of the last.
     source : int
         Key of the operation whose result it needs; -1 for none.
     key : int
@@ -100,11 +101,21 @@ class _Builder:
         ends_here = not is_forward and stage == 0 and link < 0
         return Operation(
             stage,
-            stage if is_forward else self.num_stages + stage,
+            self._work(stage, is_forward, i),
             -1 if source is None else self._key(*source),
             -1 if ends_here else self._key(stage, is_forward, i),
             link,
         )
+
+    def _work(self, stage: int, is_forward: bool, i: int) -> int:
+        chunk = i % self.group // self.num_stages
+        if not is_forward:
+            chunk = self.chunks - 1 - chunk
+        if stage == 0 and chunk == 0:
+            return 2 * self.num_stages + (not is_forward)
+        if stage == self.num_stages - 1 and chunk == self.chunks - 1:
+            return 2 * self.num_stages + 2 + (not is_forward)
+        return stage if is_forward else self.num_stages + stage
 
     def _source(
         self, stage: int, is_forward: bool, i: int

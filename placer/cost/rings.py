@@ -1,4 +1,4 @@
-"""Ring collectives on a machine, built as NCCL builds them.
+"""Groups as NCCL sees them: members side by side in domains, domains in rank order.
 
 NCCL numbers scale-up domains in the order in which they first appear by communicator
 rank and runs every ring over them in that order, the members of a domain side by side
@@ -9,18 +9,21 @@ in each domain drives ``q`` NICs there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
+from placer.cost.collectives import Route
+from placer.cost.links import LinkLoad, flow_link_seconds, flow_load
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class Rings:
 
     Attributes
     ----------
+    fabric : Fabric
     gpus : ndarray, shape (g, n)
         Members in ring order.
     hop_tier : ndarray, shape (g, n)
@@ -37,32 +41,69 @@ class Rings:
         Scale-up domains that the group touches.
     nics : ndarray, shape (g,)
         NICs it drives in each: its members in the domain that has the fewest.
+    most : ndarray, shape (g,)
+        Members in the domain that has the most.
     """
 
+    fabric: Fabric
     gpus: IntArray
     hop_tier: IntArray
     domains: IntArray
     nics: IntArray
+    most: IntArray
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is anybody to send to."""
+        return bool(self.gpus.shape[1] > 1)
+
+    @cached_property
+    def outer(self) -> BoolArray:
+        """Which hops leave a scale-up domain; shape (g, n)."""
+        return (self.hop_tier > self.fabric.scale_up_tier) & self.moves
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """Share of the nominal bandwidth of the slowest member; shape (g,)."""
+        factor: FloatArray = self.fabric.factor_of_gpu[self.gpus].min(axis=1)
+        return factor
+
+    @cached_property
+    def load(self) -> LinkLoad:
+        """Load of one byte on every hop of every ring."""
+        following = np.roll(self.gpus, -1, axis=1)
+        once = np.ones(())
+        return flow_load(self.fabric, self.gpus, following, self.hop_tier, once)
+
+    @cached_property
+    def route(self) -> Route:
+        """What the rings find on their way, all groups at once."""
+        fabric, outer = self.fabric, self.outer
+        following = np.roll(self.gpus, -1, axis=1)
+        shared = flow_link_seconds(
+            fabric, self.load, self.gpus, following, self.hop_tier
+        )
+        single = 1 / fabric.bandwidth[self.hop_tier] / self.factor[:, None]
+        between = np.maximum(single / self.nics[:, None], shared)
+        latency = fabric.latency[self.hop_tier]
+        inner = ~outer & self.moves
+        return Route(
+            self.gpus.shape[1],
+            self.domains,
+            self.nics,
+            self.most,
+            np.where(inner, single, 0.0).max(axis=1),
+            np.where(outer, between, 0.0).max(axis=1),
+            mean_where(latency, inner),
+            mean_where(latency, outer),
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class RingCost:
-    """What a one-way ring pass (reduce-scatter or all-gather) costs.
-
-    Attributes
-    ----------
-    seconds : ndarray, shape (g,)
-    bandwidth_seconds : ndarray, shape (g,)
-        The part that grows with the buffer; the rest is latency.
-    bytes_by_tier : ndarray, shape (T,), bytes
-        Sent by all groups, by the tier of the hop.
-    load : LinkLoad
-    """
-
-    seconds: FloatArray
-    bandwidth_seconds: FloatArray
-    bytes_by_tier: FloatArray
-    load: LinkLoad
+def mean_where(values: FloatArray, which: BoolArray) -> FloatArray:
+    """Mean of the chosen values of each row, 0 where none is chosen."""
+    total = np.where(which, values, 0.0).sum(axis=1)
+    mean: FloatArray = total / np.maximum(which.sum(axis=1), 1)
+    return mean
 
 
 def build_rings(fabric: Fabric, gpus: IntArray) -> Rings:
@@ -81,77 +122,22 @@ def build_rings(fabric: Fabric, gpus: IntArray) -> Rings:
     in_order = np.take_along_axis(gpus, ring, axis=1)
     following = np.roll(in_order, -1, axis=1)
     return Rings(
+        fabric,
         in_order,
         fabric.tier_between(in_order, following),
         starts.sum(axis=1),
-        _fewest_members(starts),
+        *_fewest_and_most(starts),
     )
 
 
-def _fewest_members(starts: npt.NDArray[np.bool_]) -> IntArray:
-    """Length of the shortest run in each row; runs begin where ``starts`` is true."""
-    num_members = starts.shape[1]
-    begin = np.flatnonzero(starts.ravel())
-    row = begin // num_members
-    end = np.append(begin[1:], starts.size)
-    fewest = np.full(starts.shape[0], num_members, dtype=np.int64)
-    np.minimum.at(fewest, row, end - begin)
-    return fewest
+def _fewest_and_most(starts: BoolArray) -> tuple[IntArray, IntArray]:
+    """Length of the shortest and longest run in each row.
 
-
-def ring_cost(fabric: Fabric, rings: Rings, size_bytes: FloatArray) -> RingCost:
-    """The cost of one reduce-scatter or all-gather, all groups at once.
-
-    Parameters
-    ----------
-    fabric : Fabric
-    rings : Rings
-    size_bytes : ndarray, shape (g,), bytes
-        Full buffer: what a reduce-scatter takes and an all-gather leaves on a rank.
-
-    Notes
-    -----
-    Every ring edge carries ``(n-1)/n size`` (Patarasuk and Yuan 2009, JPDC 69(2)). A
-    hop between domains spreads it over the group's ``q`` NICs; a shared uplink carries
-    the sum over all rings. The slowest edge sets the pace; the ``n - N`` steps inside
-    the ``N`` domains and the ``N - 1`` steps between them each pay the mean latency of
-    such hops.
+    Runs begin where ``starts`` is true.
     """
-    num_groups, num_members = rings.gpus.shape
-    edge_bytes = (num_members - 1) / num_members * size_bytes
-    following = np.roll(rings.gpus, -1, axis=1)
-    outer = rings.hop_tier > fabric.scale_up_tier
-    factor = fabric.factor_of_gpu[rings.gpus].min(axis=1)
-    lanes = np.where(outer, rings.nics[:, None], 1)
-    rate = fabric.bandwidth[rings.hop_tier] * lanes * factor[:, None]
-    own = edge_bytes[:, None] / rate
-    flows = np.broadcast_to(edge_bytes[:, None], rings.gpus.shape)
-    load = flow_load(fabric, rings.gpus, following, rings.hop_tier, flows)
-    shared = flow_link_seconds(fabric, load, rings.gpus, following, rings.hop_tier)
-    bandwidth_seconds = np.maximum(own, shared).max(axis=1)
-    if num_members == 1:
-        bandwidth_seconds = np.zeros(num_groups)
-    return RingCost(
-        bandwidth_seconds + _ring_latency(fabric, rings, outer),
-        bandwidth_seconds,
-        weighted_counts(rings.hop_tier, flows, fabric.num_tiers),
-        load,
+    begin = np.flatnonzero(starts.ravel())
+    length = np.diff(begin, append=starts.size)
+    first_run = np.concatenate(([0], np.cumsum(starts.sum(axis=1))[:-1]))
+    return np.minimum.reduceat(length, first_run), np.maximum.reduceat(
+        length, first_run
     )
-
-
-def _ring_latency(
-    fabric: Fabric, rings: Rings, outer: npt.NDArray[np.bool_]
-) -> FloatArray:
-    """Latency of the n-1 steps of each ring, s; shape (g,)."""
-    num_members = rings.gpus.shape[1]
-    latency = fabric.latency[rings.hop_tier]
-    outer_hops = outer.sum(axis=1)
-    inner_hops = num_members - outer_hops
-    outer_sum = np.where(outer, latency, 0.0).sum(axis=1)
-    inner_sum = latency.sum(axis=1) - outer_sum
-    outer_mean = outer_sum / np.maximum(outer_hops, 1)
-    inner_mean = inner_sum / np.maximum(inner_hops, 1)
-    outer_steps = np.maximum(rings.domains - 1, 0)
-    inner_steps = num_members - 1 - outer_steps
-    seconds: FloatArray = outer_steps * outer_mean + inner_steps * inner_mean
-    return seconds

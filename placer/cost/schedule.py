@@ -37,11 +37,15 @@ class Stages(NamedTuple):
         Time of one chunk of one micro-batch on each pipeline rank.
     hop : tuple of float, length p, s
         Message from each rank to the next; the last entry closes the ring.
+    ends : tuple of float, length 4, s
+        Forward and backward of the very first chunk, then of the very last; a pipeline
+        of one chunk has but the first.
     """
 
     forward: tuple[float, ...]
     backward: tuple[float, ...]
     hop: tuple[float, ...]
+    ends: tuple[float, ...]
 
 
 @lru_cache(maxsize=65536)
@@ -64,7 +68,7 @@ def pipeline_time(
     and Linearity*, 3.7): a long run is walked until its state recurs, and the rest
     skipped.
     """
-    work_s = (*stages.forward, *stages.backward)
+    work_s = (*stages.forward, *stages.backward, *stages.ends)
     walk = _Walk[float](work_s, stages.hop * 2, overlap, max, 0.0)
     return float(walk.run(micro_batches, chunks))
 
@@ -76,14 +80,15 @@ def pipeline_times(
 
     Parameters
     ----------
-    patterns : ndarray, shape (D, 3 p), s
-        Forward, backward and hop times of each replica side by side.
+    patterns : ndarray, shape (D, 3 p + 4), s
+        Forward, backward and hop times and ends of each replica side by side.
     micro_batches, chunks : int
     overlap : bool
     """
-    num_stages = patterns.shape[1] // 3
+    num_stages = (patterns.shape[1] - 4) // 3
     columns = list(np.ascontiguousarray(patterns.T))
-    work_s, hop_s = columns[: 2 * num_stages], columns[2 * num_stages :]
+    hop_s = columns[2 * num_stages : 3 * num_stages]
+    work_s = columns[: 2 * num_stages] + columns[3 * num_stages :]
     start = np.zeros(len(patterns))
     walk = _Walk[FloatArray](work_s, hop_s * 2, overlap, np.maximum, start)
     return walk.run(micro_batches, chunks)
@@ -95,7 +100,7 @@ class _Walk(Generic[Time]):
 
     Attributes
     ----------
-    work_s, hop_s : sequence, length 2 p, s
+    work_s, hop_s : sequence, length 2 p + 4 and 2 p, s
         Time of each kind of work and each link of `Operation`.
     overlap : bool
     largest : callable
@@ -118,7 +123,7 @@ class _Walk(Generic[Time]):
 
     def run(self, micro_batches: int, chunks: int) -> Time:
         """When the last backward ends."""
-        num_stages = len(self.work_s) // 2
+        num_stages = len(self.hop_s) // 2
         self.clock = [self.start] * num_stages
         self.free = [self.start] * len(self.hop_s)
         self.arrived = {}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 HOTTEST_LINKS = 10
+MESSAGES = "pipeline messages (pp)"
 
 
 def score(topology: Topology, job: Job, placement: Placement) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
             for axis, item in traffic.items()
         },
         "hottest_links": hottest_links(model.fabric, traffic),
-        "critical_path": critical_path(step),
+        "critical_path": critical_path(step, gpu_of_rank),
     }
     if model.job.weights:
         result["hop_cost"] = hop_cost(model.topology, model.job, placement)
@@ -137,23 +138,30 @@ def _busiest(fabric: Fabric, load: LinkLoad, t: int) -> list[dict[str, Any]]:
     return entries
 
 
-def critical_path(step: Step) -> list[dict[str, Any]]:
-    """The chain of operations that sets the step time, longest first."""
+def critical_path(
+    step: Step, gpu_of_rank: IntArray | None = None
+) -> list[dict[str, Any]]:
+    """The chain of operations that sets the step time, longest first.
+
+    Parts of the pipeline name the replica that sets it; given the placement, pipeline
+    messages also name its hops that leave a scale-up domain.
+    """
     model = step.model
-    reduce, gather = step.exposed_sync_s
     exposed = step.exposed_s()
+    sync = step.exposed_sync_s
     parts = [
         ("compute", model.compute_s),
         ("pipeline bubble", step.pipeline_s(()) - model.compute_s),
         ("fixed", model.fixed_s),
-        ("gradient reduction (dp)", reduce),
-        ("parameter gather (dp)", gather),
+        ("gradient reduction (dp)", sync["reduction"]),
+        ("parameter gather (dp)", sync["gather"]),
+        ("tied embeddings (dp)", sync["embedding"]),
     ]
     names = {
         "tp": "tensor-parallel collectives (tp)",
         "cp": "key-value ring (cp)",
         "ep": "expert dispatch and combine (ep)",
-        "pp": "pipeline messages (pp)",
+        "pp": MESSAGES,
     }
     parts += [
         (names.get(axis, axis), exposed[axis]) for axis in exposed if axis != "dp"
@@ -168,4 +176,27 @@ def critical_path(step: Step) -> list[dict[str, Any]]:
         for entry in entries:
             if "(dp)" not in entry["operation"] and entry["operation"] != "fixed":
                 entry["replica"] = replica
+            if entry["operation"] == MESSAGES and gpu_of_rank is not None:
+                entry["crossing_hops"] = crossing_hops(step, gpu_of_rank, replica)
     return sorted(entries, key=lambda entry: -entry["seconds"])
+
+
+def crossing_hops(
+    step: Step, gpu_of_rank: IntArray, replica: int
+) -> list[dict[str, Any]]:
+    """Hops of a replica's pipeline that leave a scale-up domain, and their tier."""
+    fabric, axes = step.model.fabric, step.model.job.parallelism
+    lanes = axes.ranks_of_group["pp"]
+    gpus = gpu_of_rank[lanes[axes.coordinates["dp"][lanes[:, 0]] == replica]]
+    tiers = fabric.tier_between(gpus, np.roll(gpus, -1, axis=1)).max(axis=0)
+    # A pipeline of one chunk does not close its ring.
+    num_hops = axes.pp if axes.vp > 1 else axes.pp - 1
+    return [
+        {
+            "from_stage": stage,
+            "to_stage": (stage + 1) % axes.pp,
+            "tier": fabric.topology.tiers[tier].name,
+        }
+        for stage, tier in enumerate(tiers[:num_hops].tolist())
+        if tier > fabric.scale_up_tier
+    ]

@@ -8,13 +8,14 @@ stages.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.cost.traffic import Traffic
-from placer.cost.volumes import EP_OPERATIONS_PER_PASS, TP_OPERATIONS_PER_PASS, Volumes
+from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
 
 if TYPE_CHECKING:
     from placer.cost.network import Network
@@ -32,8 +33,8 @@ class StageTime:
     Attributes
     ----------
     forward, backward : ndarray, shape (D, P), s
-        Added to a chunk's forward and backward; for ``pp`` both hold the hop to the
-        next stage.
+        Added to a full chunk's forward and backward; for ``pp`` both hold the hop to
+        the next stage.
     group_seconds : ndarray, shape (groups,), s
         One operation of each group, to name the slowest.
     traffic : Traffic
@@ -48,54 +49,96 @@ class StageTime:
 def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
     """The exposed time of tensor-parallel collectives.
 
-    Without overlap, each pass waits for four collectives a layer. Overlapped ones run
-    in ``t`` pieces beside their matrix product: the last piece is seen, or what
-    outlasts the product (Transformer Engine, user-buffer overlap).
+    With sequence parallelism a layer's forward runs two all-gathers and two
+    reduce-scatters, its backward the same; the gathers that backward repeats for the
+    weight gradients run beside the input-gradient product (Megatron-LM, layers.py).
+    Without, it runs two all-reduces each way. Without overlap each pass waits for them.
+    Overlapped ones run in ``t`` pieces beside their matrix product: the last piece is
+    seen, or what outlasts the product (Transformer Engine, user-buffer overlap).
     """
     axes = job.parallelism
     members = axes.ranks_of_group["tp"]
-    cost = network.ring(members, sizes.tp_slab)
+    if job.tensor_parallel.sequence:
+        operations, again = 4, 2
+        cost = network.gather(members, sizes.tp_slab, job.collectives.gather)
+    else:
+        operations, again = 2, 0
+        cost = network.all_reduce(members, sizes.tp_slab, job.collectives.all_reduce)
     seen = cost.seconds
     if job.overlap.tp:
-        product = times.layer_forward_s / TP_OPERATIONS_PER_PASS
+        product = times.layer_forward_s / operations
         seen = np.maximum(seen / axes.tp, seen - product)
-    per_pass = TP_OPERATIONS_PER_PASS * sizes.layers_per_chunk
-    added = _per_stage(job, members, seen) * per_pass
-    passes = axes.vp * job.micro_batches
-    gathers_again = 2 * sizes.layers_per_chunk
-    traffic = Traffic.of(cost, passes * (2 * per_pass + gathers_again))
-    return StageTime(added, added, cost.seconds, traffic)
+    added = _per_stage(job, members, seen) * (operations * sizes.layers_per_chunk)
+    rounds = _layers_a_step(job, sizes) * (2 * operations + again)
+    return StageTime(added, added, cost.seconds, Traffic.of(cost, rounds))
 
 
 def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
-    """The exposed time of the context-parallel ring.
+    """The exposed time of context-parallel communication.
 
-    Each layer passes its keys and values around the ring, ``c-1`` hops forward and
-    twice that backward (keys and values again, and their gradients), beside attention
-    proper.
+    ``p2p``: each layer passes its keys and values around the ring, ``c-1`` hops forward
+    and twice that backward (keys and values again, and their gradients), beside
+    attention proper. ``all_gather``: it gathers them before attention; backward gathers
+    them again and reduce-scatters their gradients. ``a2a``: an all-to-all of queries,
+    keys and values before attention and one of its outputs after, both ways. Only the
+    ring can hide (Megatron-LM, ``cp_comm_type``).
     """
     axes = job.parallelism
     members = axes.ranks_of_group["cp"]
-    cost = network.send(members, np.roll(members, -1, axis=1), sizes.cp_block)
+    kind = job.context_parallel.communication
+    if kind == "all_gather":
+        cost = network.gather(
+            members, axes.cp * sizes.cp_block, job.collectives.gather
+        )
+        return _context(job, sizes, cost.seconds, 2.0, [Traffic.of(cost, 3.0)])
+    if kind == "a2a":
+        before = network.all_to_all(members, sizes.cp_queries + sizes.cp_block)
+        after = network.all_to_all(members, sizes.cp_queries)
+        traffic = [Traffic.of(before, 2.0), Traffic.of(after, 2.0)]
+        return _context(job, sizes, before.seconds + after.seconds, 1.0, traffic)
     hops = axes.cp - 1
-    ring = cost.seconds.max(axis=1) * hops
+    sent = network.send(members, np.roll(members, -1, axis=1), sizes.cp_block)
+    ring = sent.seconds.max(axis=1) * hops
     hidden = times.layer_forward_s * times.attention_share if job.overlap.cp else 0.0
-    seen = np.maximum(ring - hidden, 0.0)
+    return _context(job, sizes, ring, 2.0, [Traffic.of(sent, 3.0 * hops)], hidden)
+
+
+def _context(
+    job: Job,
+    sizes: Volumes,
+    seconds: FloatArray,
+    backward: float,
+    traffic: list[Traffic],
+    hidden: float = 0.0,
+) -> StageTime:
+    """Time of groups that take ``seconds`` in a layer's forward.
+
+    Backward takes ``backward`` times that; ``traffic`` is a layer's, both ways.
+    """
+    members = job.parallelism.ranks_of_group["cp"]
+    seen = np.maximum(seconds - hidden, 0.0)
     forward = _per_stage(job, members, seen) * sizes.layers_per_chunk
-    rounds = axes.vp * job.micro_batches * sizes.layers_per_chunk * 3 * hops
-    return StageTime(forward, 2 * forward, ring, Traffic.of(cost, rounds))
+    total = reduce(Traffic.plus, traffic).times(_layers_a_step(job, sizes))
+    return StageTime(forward, backward * forward, seconds, total)
 
 
 def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
-    """The exposed time of expert dispatch and combine, one each a layer and pass."""
-    axes = job.parallelism
+    """The exposed time of expert dispatch and combine, one each a layer and pass.
+
+    The busiest rank sets the time; bytes are counted as if all were alike.
+    """
+    axes, mode = job.parallelism, job.expert_parallel
     members = axes.ranks_of_group["ep"]
-    cost = network.all_to_all(members, sizes.ep_buffer)
+    copies = 0
+    if mode.dispatch == "deduplicated" and job.model is not None:
+        copies = job.model.top_k
+    cost = network.all_to_all(members, sizes.ep_buffer, copies)
     per_pass = EP_OPERATIONS_PER_PASS * sizes.moe_layers_per_chunk
     hidden = times.layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
     seen = np.maximum(cost.seconds - hidden, 0.0)
     added = _per_stage(job, members, seen) * per_pass
-    rounds = axes.vp * job.micro_batches * 2 * per_pass
+    rounds = 2 * EP_OPERATIONS_PER_PASS * job.micro_batches / mode.imbalance
+    rounds *= _layers(job, sizes, sizes.moe_layers_per_chunk)
     return StageTime(added, added, cost.seconds, Traffic.of(cost, rounds))
 
 
@@ -122,6 +165,18 @@ def pipeline_hops(network: Network, job: Job, sizes: Volumes) -> StageTime:
         forward = forward.plus(Traffic.of(closing, -job.micro_batches))
     traffic = forward.plus(forward.reversed())
     return StageTime(slowest, slowest, hop.sum(axis=1), traffic)
+
+
+def _layers(job: Job, sizes: Volumes, in_full_chunk: float) -> float:
+    """Layers that a pipeline rank holds in all its chunks, the mean over ranks."""
+    axes = job.parallelism
+    share = sizes.layer_share(axes.pp, axes.vp)
+    return in_full_chunk * float(share.sum()) / axes.pp
+
+
+def _layers_a_step(job: Job, sizes: Volumes) -> float:
+    """Layers that a rank passes in a step, once for each micro-batch."""
+    return job.micro_batches * _layers(job, sizes, sizes.layers_per_chunk)
 
 
 def _per_stage(job: Job, members: IntArray, seconds: FloatArray) -> FloatArray:

@@ -16,7 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.custom import GroupTime, group_time
-from placer.cost.data_parallel import exposed_gather, exposed_reduce
+from placer.cost.data_parallel import (
+    exposed_gather,
+    exposed_in_between,
+    exposed_reduce,
+)
 from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.network import Network, PlacedNetwork
@@ -73,20 +77,37 @@ class Step:
 
     @cached_property
     def exposed_data_parallel_s(self) -> float:
-        """Seconds of reduction and gather that nothing hides."""
-        return sum(self.exposed_sync_s)
+        """Seconds of reduction, gather and tied embeddings that nothing hides."""
+        return sum(self.exposed_sync_s.values())
 
     @cached_property
-    def exposed_sync_s(self) -> tuple[float, float]:
-        """Exposed seconds of the gradient reduction and of the parameter gather."""
-        if self.sync is None:
-            return 0.0, 0.0
-        mode, hidden = self.model.job.data_parallel, self.model.windows
-        reduce = exposed_reduce(self.sync.reduce, hidden, mode.overlap_reduce)
+    def exposed_sync_s(self) -> dict[str, float]:
+        """Exposed seconds of the gradient ``reduction``, ``gather`` and ``embedding``.
+
+        Where each micro-batch gathers and reduces, all but the first gather and the
+        last reduction run beside one chunk's compute.
+        """
+        sync, hidden = self.sync, self.model.windows
+        if sync is None:
+            return {"reduction": 0.0, "gather": 0.0, "embedding": 0.0}
+        mode = self.model.job.data_parallel
+        reduce = exposed_reduce(sync.reduce, hidden, mode.overlap_reduce)
         gather = exposed_gather(
-            self.sync.gather, self.sync.first_bucket, hidden, mode.overlap_gather
+            sync.gather, sync.first_bucket, hidden, mode.overlap_gather
         )
-        return reduce / mode.sync_every, gather / mode.sync_every
+        if mode.every_micro_batch:
+            others = self.model.job.micro_batches - 1
+            reduce += others * exposed_in_between(
+                sync.again_reduce, hidden.backward_window_s, mode.overlap_reduce
+            )
+            gather += others * exposed_in_between(
+                sync.again_gather, hidden.forward_window_s, mode.overlap_gather
+            )
+        return {
+            "reduction": reduce / mode.sync_every,
+            "gather": gather / mode.sync_every,
+            "embedding": sync.embedding,
+        }
 
     @cached_property
     def exposed_custom_s(self) -> dict[str, float]:
@@ -141,7 +162,7 @@ class Step:
     def _replica_times(self, axes: tuple[str, ...]) -> list[tuple[float, int]]:
         """(pipeline seconds, first replica) of every pattern of times."""
         job = self.model.job
-        patterns, first = np.unique(self._patterns(axes), axis=0, return_index=True)
+        patterns, first = distinct_rows(self._patterns(axes))
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         if len(patterns) <= FEW_PATTERNS:
             seconds = [pipeline_time(_stages(row), *schedule) for row in patterns]
@@ -150,28 +171,54 @@ class Step:
         return list(zip(seconds, first.tolist(), strict=True))
 
     def _patterns(self, axes: tuple[str, ...]) -> FloatArray:
-        """Forward, backward and hop times of each replica in a row; shape (D, 3 P)."""
-        sizes = self.model.job.parallelism
+        """Times of each replica in a row, as `pipeline_times` takes them."""
+        sizes, times = self.model.job.parallelism, self.model.work
         shape = (sizes.dp, sizes.pp)
-        forward = np.full(shape, self.model.work.forward_s)
-        backward = np.full(shape, self.model.work.backward_s)
-        hop = np.zeros(shape)
+        forward, backward, hop = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for axis in axes:
-            time = self.stage_times[axis]
+            added = self.stage_times[axis]
             if axis == "pp":
-                hop = time.forward
+                hop = added.forward
             else:
-                forward = forward + time.forward
-                backward = backward + time.backward
-        return np.concatenate((forward, backward, hop), axis=1)
+                forward = forward + added.forward
+                backward = backward + added.backward
+        share = self.model.volumes.layer_share(sizes.pp, sizes.vp)
+        first, last = share[0, 0], share[-1, -1]
+        ends = (
+            times.forward_s + first * forward[:, 0],
+            times.backward_s + first * backward[:, 0],
+            times.forward_s + last * forward[:, -1],
+            times.backward_s + last * backward[:, -1],
+        )
+        return np.concatenate(
+            (
+                times.forward_s + forward,
+                times.backward_s + backward,
+                hop,
+                np.stack(ends, axis=1),
+            ),
+            axis=1,
+        )
+
+
+def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The different rows, and the index of the first of each kind."""
+    if (rows == rows[0]).all():
+        return rows[:1], np.zeros(1, dtype=np.int64)
+    # Sorting one number a row is much faster than sorting rows; a number that two kinds
+    # share would show in the comparison.
+    key = rows @ np.sqrt(np.arange(2.0, 2.0 + rows.shape[1]))
+    _, first, kind = np.unique(key, return_index=True, return_inverse=True)
+    if not (rows == rows[first][kind]).all():
+        return np.unique(rows, axis=0, return_index=True)
+    return rows[first], first
 
 
 def _stages(pattern: FloatArray) -> Stages:
     """One row of patterns as a pipeline of its own."""
-    forward, backward, hop = np.split(pattern, 3)
-    return Stages(
-        tuple(forward.tolist()), tuple(backward.tolist()), tuple(hop.tolist())
-    )
+    num_stages = (len(pattern) - 4) // 3
+    parts = np.split(pattern, [num_stages, 2 * num_stages, 3 * num_stages])
+    return Stages(*(tuple(part.tolist()) for part in parts))
 
 
 class StepModel:
@@ -193,8 +240,7 @@ class StepModel:
         self.fabric = fabric or Fabric.of(topology)
         self.volumes = volumes(job)
         self.work = work(job, self.volumes)
-        parameters = self.volumes.dense_chunk + self.volumes.expert_chunk
-        self.windows = windows(job, self.work, parameters)
+        self.windows = windows(job, self.work, self._first_chunk_parameters())
         self.compute_s = job.micro_batches * self.work.micro_batch_s
         self.fixed_s = job.compute.fixed_time
 
@@ -214,8 +260,17 @@ class StepModel:
             self,
             self._stage_times(network) if self.job.model else {},
             self._sync(network),
-            {group.name: group_time(network, group) for group in self.job.groups},
+            {
+                group.name: group_time(network, group, self.job.collectives)
+                for group in self.job.groups
+            },
         )
+
+    def _first_chunk_parameters(self) -> float:
+        shape = self.job.parallelism.pp, self.job.parallelism.vp
+        held = self.volumes.dense_parameters(*shape)
+        held += self.volumes.expert_parameters(*shape)
+        return float(held[0, 0])
 
     def _stage_times(self, network: Network) -> dict[str, StageTime]:
         job, sizes, times = self.job, self.volumes, self.work

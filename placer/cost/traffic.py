@@ -13,8 +13,8 @@ import numpy.typing as npt
 from placer.cost.links import LinkLoad
 
 if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
-    from placer.cost.rings import RingCost
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,9 +34,13 @@ class Traffic:
     load: LinkLoad
 
     @classmethod
-    def of(cls, cost: RingCost | ExchangeCost, times: float) -> Traffic:
+    def of(cls, cost: CollectiveCost | ExchangeCost, times: float) -> Traffic:
         """The traffic of an operation that runs ``times`` times in a step."""
         return cls(cost.bytes_by_tier * times, cost.load.scaled(times))
+
+    def times(self, rounds: float) -> Traffic:
+        """So many rounds of it."""
+        return Traffic(self.bytes_by_tier * rounds, self.load.scaled(rounds))
 
     def plus(self, other: Traffic) -> Traffic:
         """Both together."""

@@ -3,7 +3,8 @@
 Symbols: t, c, p, e are the TP, CP, PP and EP degrees, v the chunks of a pipeline rank,
 ``act = (s/c) b h w`` the activation slab of one context-parallel rank. Sources:
 Megatron-LM d98e8a64, ``core/tensor_parallel/``, ``core/pipeline_parallel/schedules.py``
-(``get_tensor_shapes``) and ``core/transformer/transformer_config.py``.
+(``get_tensor_shapes``) and ``core/transformer/transformer_config.py``. Shapes: P
+stages, V chunks a stage.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from placer.job.models import expert_parameters, layer_parameters
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
 
-# A layer's forward pass runs two all-gathers and two reduce-scatters over TP with
-# sequence parallelism, its backward the same; the gathers that backward repeats for the
-# weight gradients run beside the input-gradient product (Megatron-LM, layers.py).
-TP_OPERATIONS_PER_PASS = 4
+FloatArray = npt.NDArray[np.float64]
+
 # Dispatch and combine, once in each pass of an MoE layer.
 EP_OPERATIONS_PER_PASS = 2
 
@@ -28,30 +30,70 @@ EP_OPERATIONS_PER_PASS = 2
 class Volumes:
     """Bytes of each operation, per GPU.
 
+    Layers, embedding and loss (at what the job counts them for) are spread evenly over
+    all chunks. A full chunk holds layers alone; in the first and the last one embedding
+    and loss take the place of some.
+
     Attributes
     ----------
     layers_per_chunk, moe_layers_per_chunk : float
-        Layers that one GPU holds in one chunk.
+        Layers that one GPU holds in a full chunk.
+    embedding_share, loss_share : float
+        Share of the first chunk that the embedding, and of the last chunk that the loss
+        takes.
     tp_slab : float, bytes
-        Full slab that a TP all-gather assembles or a reduce-scatter takes.
+        Full slab that a TP all-gather assembles, a reduce-scatter or an all-reduce
+        takes.
     cp_block : float, bytes
-        Keys and values that one hop of the CP ring carries.
+        Keys and values of one context-parallel rank.
+    cp_queries : float, bytes
+        Queries, or attention outputs, of one.
     pp_message : float, bytes
         Activation sent from a stage to the next.
     ep_buffer : float, bytes
-        Tokens one GPU hands to an all-to-all, before the share it keeps is taken out.
+        Tokens the busiest GPU hands to an all-to-all, before the share it keeps is
+        taken out.
     dense_chunk, expert_chunk : float
-        Parameters of one chunk that one GPU holds, outside and inside experts.
+        Parameters of a full chunk that one GPU holds, outside and inside experts.
+    embedding_parameters, output_parameters : float
+        Of the vocabulary, on one GPU of the first and of the last stage.
+    tied_parameters : float
+        Those that first and last stage hold both.
     """
 
     layers_per_chunk: float = 0.0
     moe_layers_per_chunk: float = 0.0
+    embedding_share: float = 0.0
+    loss_share: float = 0.0
     tp_slab: float = 0.0
     cp_block: float = 0.0
+    cp_queries: float = 0.0
     pp_message: float = 0.0
     ep_buffer: float = 0.0
     dense_chunk: float = 0.0
     expert_chunk: float = 0.0
+    embedding_parameters: float = 0.0
+    output_parameters: float = 0.0
+    tied_parameters: float = 0.0
+
+    def layer_share(self, stages: int, chunks: int) -> FloatArray:
+        """Layers of each chunk, in those of a full one; shape (P, V)."""
+        share = np.ones((stages, chunks))
+        share[0, 0] -= self.embedding_share
+        share[-1, -1] -= self.loss_share
+        # 1 - 1/3 - 2/3 is not quite 0.
+        return np.where(share < 1e-12, 0.0, share)
+
+    def dense_parameters(self, stages: int, chunks: int) -> FloatArray:
+        """Parameters outside experts that one GPU holds of each chunk; shape (P, V)."""
+        held = self.dense_chunk * self.layer_share(stages, chunks)
+        held[0, 0] += self.embedding_parameters
+        held[-1, -1] += self.output_parameters
+        return held
+
+    def expert_parameters(self, stages: int, chunks: int) -> FloatArray:
+        """Parameters inside experts that one GPU holds of each chunk; shape (P, V)."""
+        return self.expert_chunk * self.layer_share(stages, chunks)
 
 
 def volumes(job: Job) -> Volumes:
@@ -61,20 +103,32 @@ def volumes(job: Job) -> Volumes:
         return Volumes()
     axes = job.parallelism
     chunks = axes.pp * axes.vp
+    layers = (model.layers + job.stages.embedding + job.stages.loss) / chunks
+    moe_layers = layers * model.moe_layers / model.layers
     width = job.bytes.activation
     slab = job.sequence / axes.cp * job.micro_batch * model.hidden * width
+    # Without sequence parallelism every tp rank holds all tokens.
+    slice_ = slab / axes.tp if job.tensor_parallel.sequence else slab
+    vocabulary = model.vocab * model.hidden / axes.tp
+    one_copy = model.tied_embeddings and axes.pp == 1
     return Volumes(
-        layers_per_chunk=model.layers / chunks,
-        moe_layers_per_chunk=model.moe_layers / chunks,
+        layers_per_chunk=layers,
+        moe_layers_per_chunk=moe_layers,
+        embedding_share=job.stages.embedding / layers,
+        loss_share=job.stages.loss / layers,
         tp_slab=slab,
         cp_block=_key_value_block(job, model),
-        pp_message=slab / axes.tp,
-        ep_buffer=slab * model.top_k / axes.tp,
-        dense_chunk=_dense_parameters(model) / chunks / axes.tp,
-        expert_chunk=model.moe_layers
+        cp_queries=slab / axes.tp,
+        pp_message=slice_,
+        ep_buffer=slice_ * model.top_k * job.expert_parallel.imbalance,
+        dense_chunk=layers / model.layers * _dense_parameters(model) / axes.tp,
+        expert_chunk=moe_layers
         * model.experts
         * expert_parameters(model)
-        / (chunks * axes.etp * axes.ep),
+        / (axes.etp * axes.ep),
+        embedding_parameters=vocabulary,
+        output_parameters=0.0 if one_copy else vocabulary,
+        tied_parameters=vocabulary if model.tied_embeddings and axes.pp > 1 else 0.0,
     )
 
 

@@ -28,7 +28,7 @@ class Work:
     forward_s, backward_s : float, s
         One chunk of one micro-batch.
     layer_forward_s : float, s
-        Forward of one layer.
+        Forward of one layer, or of what counts as one.
     attention_share : float
         Share of a layer's work that is attention proper (scores and values), behind
         which a context-parallel ring hides.
@@ -71,13 +71,12 @@ def micro_batch_time(job: Job) -> float:
     return flops / gpus / (job.compute.tflops_per_gpu * 1e12)
 
 
-def windows(job: Job, times: Work, chunk_parameters: float) -> Windows:
+def windows(job: Job, times: Work, first_chunk_parameters: float) -> Windows:
     """The compute that data-parallel traffic hides behind."""
-    axes = job.parallelism
+    axes, mode = job.parallelism, job.data_parallel
     return Windows(
         times.forward_s,
         times.backward_s,
-        min(job.micro_batches, axes.pp),
-        axes.vp,
-        max(1.0, chunk_parameters / job.data_parallel.bucket_parameters),
+        1 if mode.every_micro_batch else min(job.micro_batches, axes.pp),
+        max(1.0, first_chunk_parameters / mode.bucket_parameters),
     )

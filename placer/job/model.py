@@ -73,6 +73,9 @@ class DataParallel:
         Steps between two synchronisations (local SGD).
     shard_size : int
         Members of the inner shard group (``hsdp`` only); 0 means all.
+    keep_parameters : bool
+        ``zero3`` and ``hsdp``: parameters stay whole for the step. They are gathered
+        once, and gradients reduced once, rather than for every micro-batch.
     """
 
     sharding: str = "zero1"
@@ -81,6 +84,86 @@ class DataParallel:
     overlap_gather: bool = True
     sync_every: int = 1
     shard_size: int = 0
+    keep_parameters: bool = False
+
+    @property
+    def every_micro_batch(self) -> bool:
+        """Whether each micro-batch gathers its parameters and reduces gradients."""
+        return self.sharding in ("zero3", "hsdp") and not self.keep_parameters
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Algorithms of the collectives.
+
+    Attributes
+    ----------
+    all_reduce : str
+        ``auto`` (the fastest that NCCL would take), ``ring``, ``tree``,
+        ``hierarchical`` or ``nvls``.
+    gather : str
+        Of reduce-scatters and all-gathers: ``auto``, ``ring`` or ``pat``.
+    """
+
+    all_reduce: str = "auto"
+    gather: str = "auto"
+
+
+@dataclass(frozen=True)
+class TensorParallel:
+    """How layers are cut over ``tp``.
+
+    Attributes
+    ----------
+    sequence : bool
+        Sequence parallelism: norms work on a slice of the sequence, and each all-reduce
+        becomes a reduce-scatter and an all-gather.
+    """
+
+    sequence: bool = True
+
+
+@dataclass(frozen=True)
+class ContextParallel:
+    """How attention sees the whole sequence over ``cp``.
+
+    Attributes
+    ----------
+    communication : str
+        ``p2p`` (keys and values go round a ring beside attention), ``all_gather`` (they
+        are gathered before it) or ``a2a`` (heads are exchanged for tokens and back).
+    """
+
+    communication: str = "p2p"
+
+
+@dataclass(frozen=True)
+class ExpertParallel:
+    """How tokens reach their experts over ``ep``.
+
+    Attributes
+    ----------
+    imbalance : float
+        Tokens of the busiest expert rank, in those of the mean; at least 1.
+    dispatch : str
+        ``flat`` sends every copy of a token by itself, ``deduplicated`` one to each
+        scale-up domain, copied there.
+    """
+
+    imbalance: float = 1.0
+    dispatch: str = "flat"
+
+
+@dataclass(frozen=True)
+class EndStages:
+    """Layers' worth of work that the ends of the model count for.
+
+    Layers, embedding and loss together are spread evenly over the ``pp x vp`` chunks:
+    the first and the last chunk hold so many layers less.
+    """
+
+    embedding: float = 0.0
+    loss: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +253,11 @@ class Job:
     require: Mapping[str, str] = field(default_factory=dict)
     launcher: str = "node-contiguous"
     groups: tuple[Group, ...] = ()
+    collectives: Collectives = field(default_factory=Collectives)
+    tensor_parallel: TensorParallel = field(default_factory=TensorParallel)
+    context_parallel: ContextParallel = field(default_factory=ContextParallel)
+    expert_parallel: ExpertParallel = field(default_factory=ExpertParallel)
+    stages: EndStages = field(default_factory=EndStages)
     weights: Mapping[str, float] = field(default_factory=dict)
     description: str = ""
     sources: tuple[str, ...] = ()

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 from placer.document import Document, Section, closest, content_digest, open_document
 from placer.errors import InputError
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
-from placer.job.model import (
-    Compute,
-    DataParallel,
-    ElementBytes,
-    Group,
-    Job,
-    Model,
-    Overlap,
-)
+from placer.job.model import Compute, Group, Job, Model
 from placer.job.models import decode_model, read_model
 from placer.job.read_axes import decode_parallelism
 from placer.job.read_groups import decode_groups
+from placer.job.read_traffic import (
+    decode_bytes,
+    decode_collectives,
+    decode_context_parallel,
+    decode_expert_parallel,
+    decode_overlap,
+    decode_stages,
+    decode_sync,
+    decode_tensor_parallel,
+)
 from placer.presets import find_file
 from placer.units import parse_time
 
@@ -29,15 +31,6 @@ if TYPE_CHECKING:
 FORMAT = "placer/job"
 LAUNCHER_RANKS = ("node-contiguous", "free")
 WEIGHTED_AXES = (*AXES, "edp")
-
-_SHARDING = {
-    "ddp": "ddp",
-    "zero1": "zero1",
-    "zero3": "zero3",
-    "fsdp": "zero3",
-    "hsdp": "hsdp",
-}
-
 
 def read_job(source: str | Path) -> Job:
     """Job of a file, of ``-`` (standard input) or of a preset.
@@ -72,9 +65,14 @@ def decode_job(document: Document) -> Job:
         sequence=root.integer("sequence", None if model else 1, maximum=10**8),
         micro_batch=root.integer("micro_batch", 1, maximum=10**6),
         micro_batches=root.integer("micro_batches", 1, maximum=10**6),
-        bytes=_element_bytes(root.section("bytes")),
-        data_parallel=_data_parallel(root.section("data_parallel"), parallelism),
-        overlap=_overlap(root.section("overlap")),
+        bytes=decode_bytes(root.section("bytes")),
+        data_parallel=decode_sync(root.section("data_parallel"), parallelism),
+        overlap=decode_overlap(root.section("overlap")),
+        collectives=decode_collectives(root.section("collectives")),
+        tensor_parallel=decode_tensor_parallel(root.section("tensor_parallel")),
+        context_parallel=decode_context_parallel(root.section("context_parallel")),
+        expert_parallel=decode_expert_parallel(root.section("expert_parallel")),
+        stages=decode_stages(root, model, parallelism),
         compute=_compute(root, has_model=model is not None),
         require=_require(root.section("require"), groups),
         launcher=_launcher(root.section("launcher")),
@@ -100,14 +98,6 @@ def job_digest(job: Job) -> str:
     return content_digest(content)
 
 
-def default_bucket(dp: int) -> int:
-    """Parameters of a bucket when the job does not say: ``max(40 M, 1 M x dp)``.
-
-    Megatron-LM d98e8a64, ``core/distributed/distributed_data_parallel.py``.
-    """
-    return max(40_000_000, 1_000_000 * dp)
-
-
 def _model(root: Section) -> Model | None:
     value = root.get("model")
     if value is None:
@@ -121,50 +111,6 @@ def _model(root: Section) -> Model | None:
     except InputError as error:
         value.problem(error.problems[0].message, error.problems[0].hint)
         return None
-
-
-def _element_bytes(section: Section) -> ElementBytes:
-    usual = ElementBytes()
-    return ElementBytes(
-        **{
-            key: section.number(key, getattr(usual, key), minimum=0.125, maximum=16.0)
-            for key in ("activation", "gradient", "parameter_gather")
-        }
-    )
-
-
-def _data_parallel(section: Section, parallelism: Parallelism) -> DataParallel:
-    bucket = default_bucket(parallelism.dp)
-    sharding = _SHARDING[section.choice("sharding", tuple(_SHARDING), "zero1")]
-    if sharding == "hsdp":
-        shard_size = section.integer("shard_size")
-        members = parallelism.dp * parallelism.cp
-        if members % shard_size and not section.document.problems:
-            message = f"{shard_size} does not divide dp x cp = {members}"
-            section.problem(message, "shard_size")
-    else:
-        shard_size = 0
-        if section.has("shard_size"):
-            message = f"is for sharding hsdp only, not {sharding}"
-            section.problem(message, "shard_size", "remove it, or set sharding: hsdp")
-    return DataParallel(
-        sharding=sharding,
-        bucket_parameters=section.integer("bucket_parameters", bucket, maximum=10**13),
-        overlap_reduce=section.boolean("overlap_reduce", True),
-        overlap_gather=section.boolean("overlap_gather", True),
-        sync_every=section.integer("sync_every", 1),
-        shard_size=shard_size,
-    )
-
-
-def _overlap(section: Section) -> Overlap:
-    usual = Overlap()
-    return Overlap(
-        **{
-            axis: section.boolean(axis, getattr(usual, axis))
-            for axis in ("tp", "cp", "pp", "ep")
-        }
-    )
 
 
 def _compute(root: Section, *, has_model: bool) -> Compute:
@@ -218,6 +164,7 @@ def _check_together(root: Section, job: Job) -> None:
     """Rules that tie one part of the job to another."""
     if job.model is not None:
         _check_model(root, job.model, job.parallelism)
+        _check_heads(root, job, job.model)
     elif not job.weights and not job.groups:
         message = "the job sends nothing: it has no model, weights or groups"
         root.problem(message, hint="add model and compute, or weights, or groups")
@@ -243,3 +190,17 @@ def _check_model(root: Section, model: Model, parallelism: Parallelism) -> None:
             f"{parallelism.ep} does not divide the model's {model.experts} experts"
         )
         section.problem(message, "ep")
+
+
+def _check_heads(root: Section, job: Job, model: Model) -> None:
+    """Heads must be there to exchange, when context parallelism exchanges them."""
+    axes = job.parallelism
+    if job.context_parallel.communication == "a2a" and model.heads % (
+        axes.tp * axes.cp
+    ):
+        message = (
+            f"tp x cp = {axes.tp} x {axes.cp} = {axes.tp * axes.cp} does not divide "
+            f"the model's {model.heads} heads"
+        )
+        section = root.section("context_parallel")
+        section.problem(message, "communication", "set p2p or all_gather")

@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from placer.document import parse_document
-from placer.job.read import decode_job, default_bucket
+from placer.job.read import decode_job
+from placer.job.read_traffic import default_bucket
 from placer.job.write import to_document
 
 if TYPE_CHECKING:

@@ -46,7 +46,11 @@ def digits_of(axes: Parallelism) -> tuple[Digit, ...] | None:
     """Digits of the rank number, fastest first; None when the axes share no grid."""
     dense = _spans(axes.order, {a: axes.size(a) for a in ("tp", "cp", "pp", "dp")})
     if axes.ep == 1 and axes.etp == axes.tp:
-        return tuple(Digit(name, "", high // low, low) for name, low, high in dense)
+        # Without experts of its own a job reduces these over all dp and cp ranks.
+        family = {"tp": "etp", "cp": "edp", "pp": "pp", "dp": "edp"}
+        return tuple(
+            Digit(name, family[name], high // low, low) for name, low, high in dense
+        )
     sizes = {"tp": axes.etp, "ep": axes.ep, "pp": axes.pp, "dp": axes.edp}
     names = {"tp": "etp", "dp": "edp"}
     expert = [

@@ -8,7 +8,7 @@ them is tried: each placement is met once up to a symmetry of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+
+STEPS_BETWEEN_STOPS = 1024
 
 
 class Enumeration:
@@ -33,6 +35,8 @@ class Enumeration:
         Ranks each node may hold.
     most_steps : int
         Units put on a node, again and again, after which the walk is given up.
+    stop : callable
+        Asked now and then; True gives the walk up.
     """
 
     def __init__(
@@ -41,10 +45,12 @@ class Enumeration:
         parts: Parts,
         capacity_of_node: IntArray,
         most_steps: int,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.domains = topology.domain_of_node
         self.block = parts.block
         self.steps_left = most_steps
+        self.stop = stop
         self.room = (capacity_of_node // parts.block).tolist()
         first = np.arange(0, parts.label.shape[1], parts.block)
         self.label = parts.label[:, first]
@@ -134,6 +140,8 @@ class Enumeration:
     def _put(self, unit: int, node: int) -> list[int]:
         """Place a unit; tiers at which its part found its home."""
         self.steps_left -= 1
+        if self.steps_left % STEPS_BETWEEN_STOPS == 0 and self.stop():
+            self.steps_left = 0
         self.node_of_unit[unit] = node
         self.room[node] -= 1
         settled = []

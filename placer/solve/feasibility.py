@@ -32,17 +32,20 @@ def launch_blocks(topology: Topology, job: Job) -> list[int]:
 
     A free launch places single ranks. A node-contiguous one gives every node the same
     number of consecutive ranks (torchrun's ``--nproc-per-node``): any divisor of the
-    world for which enough nodes are large enough, whole nodes first.
+    world for which enough nodes are large enough. Blocks that cut no tp group come
+    first, then large ones.
     """
     if job.launcher == "free":
         return [1]
     gpus = topology.gpus_of_node
-    return [
+    tp = job.parallelism.tp
+    found = [
         block
         for block in range(int(gpus.max()), 0, -1)
         if job.world_size % block == 0
         and int((gpus >= block).sum()) * block >= job.world_size
     ]
+    return sorted(found, key=lambda block: bool(block % tp and tp % block))
 
 
 def forced_block(topology: Topology, job: Job) -> int:
@@ -131,25 +134,37 @@ def _counts(topology: Topology, job: Job) -> list[str]:
             f"({', '.join(f'{a}: {t}' for a, t in job.require.items())})"
         ]
     takes = whole_parts(topology, capacity, sizes)
-    lines = []
-    for t, tier in enumerate(topology.tiers[:-1]):
-        needed = job.world_size // sizes[t]
-        held = int(takes[t].sum()) // sizes[t]
-        tied = [
-            axis for axis, name in job.require.items() if _within(topology, name, t)
-        ]
-        if held < needed and tier.name in job.require.values():
-            room = int(takes[t - 1][_fullest(topology, takes, t)].sum()) if t else 0
-            room = room or int(capacity.max())
-            lines.append(
-                f"{' x '.join(tied)} groups tie {sizes[t]:,} ranks together in one "
-                f"{tier.name}: {needed:,} such parts are needed, {held:,} fit "
-                f"(the roomiest {tier.name} can take {room:,} ranks)"
-            )
-    return lines or [
-        f"the {job.world_size:,} ranks do not fit: with {parts.block} consecutive "
-        f"ranks on every node, {int(takes[-1].sum()):,} have a place"
+    required = [
+        t
+        for t, tier in enumerate(topology.tiers[:-1])
+        if tier.name in job.require.values()
     ]
+    if all(int(takes[t].sum()) >= job.world_size for t in required):
+        return [
+            f"the {job.world_size:,} ranks do not fit: with {parts.block} consecutive "
+            f"ranks on every node, {int(takes[-1].sum()):,} have a place"
+        ]
+    return [_line(topology, job, takes, sizes, t) for t in required]
+
+
+def _line(
+    topology: Topology,
+    job: Job,
+    takes: list[IntArray],
+    sizes: tuple[int, ...],
+    tier: int,
+) -> str:
+    """How many parts of a tier are needed, how many fit, and its largest domain."""
+    name = topology.tiers[tier].name
+    tied = [axis for axis, own in job.require.items() if _within(topology, own, tier)]
+    inner = takes[tier - 1][_fullest(topology, takes, tier)] if tier else None
+    room = int(topology.gpus_of_node.max()) if inner is None else int(inner.sum())
+    return (
+        f"{' x '.join(tied)} groups tie {sizes[tier]:,} ranks together in one {name}: "
+        f"{job.world_size // sizes[tier]:,} such parts are needed, "
+        f"{int(takes[tier].sum()) // sizes[tier]:,} fit "
+        f"(the roomiest {name} can take {room:,} ranks)"
+    )
 
 
 def _within(topology: Topology, name: str, tier: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,13 +41,15 @@ def nested_fills(
         node_of_rank = pack(topology, parts, capacity_of_node)
         if node_of_rank is not None:
             yield "packing", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
-        return
+        # Some nesting may keep the requirements without being made for them.
+        parts = parts_of(topology, replace(job, require={}), parts.block)
+        sizes = tuple(int(parts.sizes(t)[0]) for t in range(len(parts.label)))
     seen = set()
     found = False
     for nesting in nestings(topology, job, parts, capacity_of_node, weights):
         for units in _relaxations(nesting.units, sizes):
             node_of_rank = fill(topology, capacity_of_node, nesting.sequence, units)
-            if node_of_rank is None:
+            if node_of_rank is None or not _keeps(topology, parts, node_of_rank):
                 continue
             found = True
             key = node_of_rank.tobytes()
@@ -73,6 +76,17 @@ def _relaxations(
             current[t + 1 :] = [int(np.lcm(smallest, size)) for size in sizes[t + 1 :]]
             current[-1] = current[-2] if len(current) > 1 else current[-1]
             yield tuple(current)
+
+
+def _keeps(topology: Topology, parts: Parts, node_of_rank: IntArray) -> bool:
+    """Whether every part lies in one domain: units given up may have cut some."""
+    for label, row in zip(parts.label, topology.domain_of_node, strict=True):
+        domain = row[node_of_rank]
+        home = np.empty(int(label.max()) + 1, dtype=np.int64)
+        home[label] = domain
+        if (home[label] != domain).any():
+            return False
+    return True
 
 
 def _in_part_order(

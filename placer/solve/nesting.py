@@ -249,9 +249,10 @@ def _nesting(
     )
     factors = [(i, int(level[i])) for level in levels for i in heaviest if level[i] > 1]
     units[-1] = units[-2] if len(units) > 1 else 1
+    has_experts = any(digit.expert == "ep" for digit in digits)
     name = " | ".join(
         " ".join(
-            f"{digits[i].expert or digits[i].dense}{level[i]}"
+            f"{digits[i].expert if has_experts else digits[i].dense}{level[i]}"
             for i in heaviest
             if level[i] > 1
         )

@@ -12,12 +12,13 @@ from placer.placement.placement import Placement
 from placer.solve.fill import tree_order
 from placer.solve.parts import node_capacity, parent_of_domain
 from placer.solve.replica_order import MOST_REPLICAS, ReplicaTour
+from placer.solve.segments import Stitching
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.objective import Objective
     from placer.solve.parts import Parts
-    from placer.solve.stitch import Segment, Stitching
+    from placer.solve.segments import Segment
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -173,8 +174,6 @@ class _Stitcher:
         return domains * stages**2 // 4 > MOST_JOINT_VARIABLES
 
     def _problem(self, most_joints: int | None) -> Stitching:
-        from placer.solve.stitch import Stitching
-
         topology, weights, size = self.topology, self.goal.weights, self.units.size
         replicas, stages, _ = self.units.ranks.shape
         nearest = topology.tiers[self.leaf_tier].distance

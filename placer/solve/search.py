@@ -45,6 +45,8 @@ RANKS_PRICED = 2_000_000
 # Placements that are enumerated, and units of a job for which that is tried.
 ENUMERATED_AT_MOST = {"time": 20_000, "hop-cost": 100_000}
 SMALL_JOB_UNITS = 8
+STEPS_A_PLACEMENT = 2
+TRIED_AT_MOST = 2_000  # of more placements than can be tried
 
 
 def solve(
@@ -117,14 +119,15 @@ class _Search:
         """Run the methods in turn until one proves the incumbent optimal."""
         if self.job.world_size > self.topology.num_gpus:
             raise infeasible(self.topology, self.job)
-        self._offer_all(self._baselines())
+        for name, gpu_of_rank in self._baselines():
+            self._offer(name, gpu_of_rank)
         if choices:
             self._prove()
             for method in (self._nestings, self._stitched, self._enumerated):
-                if not self._over():
+                if self.best is None or not self._over():
                     method(choices[0])
         elif self.job.launcher != "free":
-            self._offer_all(uneven_fills(self.topology, self.job))
+            self._uneven()
             if self.best is None or not self._over():
                 self._enumerated(parts_of(self.topology, self.job, 1))
             if self.best is not None:
@@ -154,6 +157,13 @@ class _Search:
             self.topology, self.job, parts, capacity, self.goal.weights
         )
         self._offer_all(islice(filled, most))
+        if parts.block < int(self.topology.gpus_of_node.max()):
+            self._uneven()
+
+    def _uneven(self) -> None:
+        """Nodes that hold as many consecutive ranks as they can."""
+        if self.job.launcher != "free":
+            self._offer_all(uneven_fills(self.topology, self.job))
 
     def _stitched(self, parts: Parts) -> None:
         """Pipelines stitched out of what fragmented domains hold."""
@@ -167,16 +177,17 @@ class _Search:
 
     def _enumerated(self, parts: Parts) -> None:
         """Every placement of a small job; complete, it is a proof."""
-        if self.job.world_size > SMALL_JOB_UNITS * parts.block:
+        is_free = self.job.launcher == "free"
+        largest = 1 if is_free else int(self.topology.gpus_of_node.max())
+        if self.job.world_size > SMALL_JOB_UNITS * largest:
             return
         walk = self._walk(parts_of(self.topology, self.job, 1))
-        is_free = self.job.launcher == "free"
         found = self._met(walk.units() if is_free else walk.runs())
         complete = walk.complete and len(found) < ENUMERATED_AT_MOST[self.goal.name]
         if not (complete or is_free) and parts.block > 1:
             # Too many ways to give nodes different numbers of ranks: equal ones only.
             found = self._met(self._walk(parts).units())
-        for node_of_rank in found:
+        for node_of_rank in found if complete else found[:TRIED_AT_MOST]:
             if self.best is not None and self._over():
                 return
             placement = Placement.on_nodes(self.topology, node_of_rank)
@@ -190,8 +201,8 @@ class _Search:
 
     def _walk(self, parts: Parts) -> Enumeration:
         capacity = node_capacity(self.topology, parts.block)
-        steps = ENUMERATED_AT_MOST[self.goal.name] * SMALL_JOB_UNITS
-        return Enumeration(self.topology, parts, capacity, steps)
+        steps = ENUMERATED_AT_MOST[self.goal.name] * STEPS_A_PLACEMENT
+        return Enumeration(self.topology, parts, capacity, steps, self._over)
 
     def _met(self, nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
         return list(islice(nodes_of_rank, ENUMERATED_AT_MOST[self.goal.name]))

@@ -9,13 +9,18 @@ import numpy as np
 
 from placer.job.axes import Parallelism
 from placer.job.model import (
+    Collectives,
     Compute,
+    ContextParallel,
     DataParallel,
     ElementBytes,
+    EndStages,
+    ExpertParallel,
     Group,
     Job,
     Model,
     Overlap,
+    TensorParallel,
 )
 from placer.job.read_axes import pipeline_groups_agree
 from placer.topology.build import Nodes, build
@@ -109,10 +114,12 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
     """A job over all axes, with custom groups."""
     axes = _random_axes(draw)
     by_rate = has_model and draw.random() < 0.3
+    chunks = axes.pp * axes.vp
+    model = _random_model(draw, axes) if has_model else None
     return Job(
         "random",
         axes,
-        model=_random_model(draw, axes) if has_model else None,
+        model=model,
         sequence=int(draw.choice([1024, 4096])),
         micro_batch=int(draw.integers(1, 3)),
         micro_batches=int(draw.integers(1, draw.choice([3, 3, 3, 12]) * axes.pp + 2)),
@@ -127,7 +134,29 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
         groups=tuple(
             _random_group(draw, i, axes.world_size) for i in range(draw.integers(0, 3))
         ),
+        collectives=Collectives(
+            str(draw.choice(["auto", "auto", "ring", "tree", "nvls", "hierarchical"])),
+            str(draw.choice(["auto", "auto", "ring", "pat"])),
+        ),
+        tensor_parallel=TensorParallel(bool(draw.random() < 0.7)),
+        context_parallel=ContextParallel(
+            str(draw.choice(["p2p", "all_gather", "a2a"]))
+        ),
+        expert_parallel=ExpertParallel(
+            float(draw.choice([1.0, 1.3])), str(draw.choice(["flat", "deduplicated"]))
+        ),
+        stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
     )
+
+
+def _random_ends(draw: np.random.Generator, layers: int, chunks: int) -> EndStages:
+    """Ends that count for at most one chunk each."""
+    while draw.random() < 0.5:
+        embedding, loss = (float(x) for x in draw.choice([0.0, 0.5, 1.0, 2.0, 3.0], 2))
+        chunk = (layers + embedding + loss) / chunks
+        if chunks == 1 or max(embedding, loss) <= chunk:
+            return EndStages(embedding, loss)
+    return EndStages()
 
 
 def _random_axes(draw: np.random.Generator) -> Parallelism:
@@ -165,6 +194,7 @@ def _random_model(draw: np.random.Generator, axes: Parallelism) -> Model:
         gated=bool(draw.integers(2)),
         experts=experts,
         top_k=int(draw.integers(1, experts + 1)) if experts else 0,
+        tied_embeddings=bool(draw.random() < 0.3),
         shared_experts=int(draw.integers(2)) if experts else 0,
         expert_ffn=512 if experts else 0,
         moe_layers=int(draw.integers(1, layers + 1)) if experts else 0,
@@ -183,6 +213,7 @@ def _random_sync(draw: np.random.Generator, axes: Parallelism) -> DataParallel:
         overlap_gather=bool(draw.random() < 0.7),
         sync_every=int(draw.choice([1, 1, 1, 10])),
         shard_size=int(draw.choice(sizes)) if sharding == "hsdp" else 0,
+        keep_parameters=sharding in ("zero3", "hsdp") and bool(draw.random() < 0.4),
     )
 
 

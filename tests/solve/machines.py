@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import random
+from typing import TYPE_CHECKING
 
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
+
+if TYPE_CHECKING:
+    import random
 
 AXES = (
     {"tp": 4, "pp": 4},

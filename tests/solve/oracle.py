@@ -103,9 +103,7 @@ def legal_placements(topology: Topology, job: Job) -> list[tuple[int, ...]]:
 def gpus_of(topology: Topology, nodes: tuple[int, ...]) -> list[int]:
     """GPU of every rank when each node hands out its GPUs by rank."""
     first = [int(sum(topology.gpus_of_node[:n])) for n in range(topology.num_nodes)]
-    return [
-        first[node] + nodes[:rank].count(node) for rank, node in enumerate(nodes)
-    ]
+    return [first[node] + nodes[:rank].count(node) for rank, node in enumerate(nodes)]
 
 
 def distinct(

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from placer.job.axes import Parallelism
 from placer.job.model import (
+    Collectives,
     Compute,
+    ContextParallel,
     DataParallel,
+    EndStages,
+    ExpertParallel,
     Group,
     Job,
     Model,
     Overlap,
+    TensorParallel,
 )
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import coordinates
@@ -159,6 +165,7 @@ def random_model(rng: random.Random, axes: Parallelism) -> Model:
         heads=16,
         kv_heads=rng.choice((4, 16)),
         vocab=32000,
+        tied_embeddings=rng.random() < 0.3,
         experts=experts,
         top_k=min(experts, 2),
         expert_ffn=1024 if experts else 0,
@@ -221,34 +228,57 @@ def random_job(
             overlap_gather=rng.random() < 0.7,
             sync_every=rng.choice((1, 1, 4)),
             shard_size=shard if sharding == "hsdp" else 0,
+            keep_parameters=sharding in ("zero3", "hsdp") and rng.random() < 0.5,
         ),
         overlap=Overlap(*(rng.random() < 0.5 for _ in range(4))),
         compute=Compute(
             micro_batch_time=rng.choice((1e-4, 1e-3, 1e-2)) if has_model else 0.0,
             fixed_time=rng.choice((0.0, 0.01)),
         ),
-        require=_requirements(rng, topology, groups),
+        require=_requirements(rng, topology, axes, groups),
         launcher=rng.choice(("free", "node-contiguous")),
         groups=groups,
         weights=weights or {"dp": 1.0},
+        **(_options(rng, axes) if has_model and rng.random() < 0.5 else {}),
     )
 
 
+def _options(rng: random.Random, axes: Parallelism) -> dict[str, Any]:
+    """How collectives, tensor, context and expert parallelism work; uneven stages."""
+    ends = EndStages(*rng.choice(((0, 0), (1, 1), (0.5, 0), (0, 1))))
+    return {
+        "collectives": Collectives(
+            rng.choice(("auto", "auto", "ring", "tree", "nvls", "hierarchical")),
+            rng.choice(("auto", "auto", "ring", "pat")),
+        ),
+        "tensor_parallel": TensorParallel(rng.random() < 0.5),
+        "context_parallel": ContextParallel(rng.choice(("p2p", "all_gather", "a2a"))),
+        "expert_parallel": ExpertParallel(
+            rng.choice((1.0, 1.5)), rng.choice(("flat", "deduplicated"))
+        ),
+        "stages": ends if axes.pp * axes.vp > 1 else EndStages(),
+    }
+
+
 def _requirements(
-    rng: random.Random, topology: Topology, groups: tuple[Group, ...]
+    rng: random.Random,
+    topology: Topology,
+    axes: Parallelism,
+    groups: tuple[Group, ...],
 ) -> dict[str, str]:
     if rng.random() < 0.4:
         return {}
     tiers = [tier.name for tier in topology.tiers]
-    axes = ["tp", "cp", "pp", "dp", "ep", "etp", "edp", *(g.name for g in groups)]
-    return {
-        axis: rng.choice(tiers) for axis in rng.sample(axes, k=rng.choice((1, 1, 2)))
-    }
+    names = ["tp", "cp", "pp", "dp", *(group.name for group in groups)]
+    if axes.ep > 1 or axes.etp != axes.tp:
+        names += ["ep", "etp", "edp"]
+    chosen = rng.sample(names, k=rng.choice((1, 1, 2)))
+    return {axis: rng.choice(tiers) for axis in chosen}
 
 
 # (ranks, most nodes, GPUs of a node): all placements of one can be tried.
 SMALL = ((3, 5, (1, 2, 3)), (4, 5, (1, 2, 4)), (5, 4, (1, 2, 3)), (6, 4, (1, 2, 3, 4)))
-LARGE = ((6, 5, (1, 2, 3)), (7, 3, (2, 3, 4)), (8, 3, (2, 3, 4)), (8, 4, (2, 4)))
+LARGE = ((6, 5, (1, 2, 3)), (7, 3, (2, 3, 4)), (8, 3, (2, 3, 4)), (8, 4, (2,)))
 # For node-contiguous launches, where whole runs of ranks are placed.
 RUNS = ((9, 3, (4, 6)), (12, 4, (4, 6)), (16, 4, (4, 8)), (16, 5, (4,)), (24, 3, (8,)))
 SIZES_OF = {"small": SMALL, "large": LARGE, "runs": RUNS}

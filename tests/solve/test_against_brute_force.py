@@ -74,7 +74,7 @@ def test_jobs_of_eight(seed: int, objective: str) -> None:
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", range(20))
 def test_runs_of_ranks(seed: int, objective: str) -> None:
-    """A node-contiguous launch of 9 to 24 ranks gets the optimum, uneven nodes or not."""
+    """A node-contiguous launch of 9 to 24 ranks gets the optimum."""
     topology, job = random_case(seed, objective, "runs")
     compare(topology, job, objective, f"{objective} {seed} runs")
 

@@ -132,7 +132,7 @@ def test_a_launcher_that_stands_in_the_way_is_named() -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_launch_blocks(seed: int) -> None:
-    """Blocks are the divisors of the world that enough nodes can hold, largest first."""
+    """Blocks are the divisors of the world that enough nodes hold, largest first."""
     rng = random.Random(seed)
     gpus = [rng.randint(1, 8) for _ in range(rng.randint(1, 6))]
     topology = machine_of(gpus, [[0] * len(gpus)], random_tiers(rng, 2))

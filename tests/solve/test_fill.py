@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer.solve.fill import choose_children, fill, tree_order
 from placer.solve.parts import whole_parts
-from placer.topology.model import Topology
 from tests.solve.random_cases import machine_of, random_tiers
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 
 def tree(rng: random.Random) -> Topology:

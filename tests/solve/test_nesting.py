@@ -84,7 +84,9 @@ def test_sequences_are_permutations_whose_stretches_are_boxes(seed: int) -> None
     left = [digit.size for digit in digits]
     while any(size > 1 for size in left):
         index = rng.choice([i for i, size in enumerate(left) if size > 1])
-        factor = rng.choice([f for f in range(2, left[index] + 1) if not left[index] % f])
+        factor = rng.choice(
+            [f for f in range(2, left[index] + 1) if not left[index] % f]
+        )
         factors.append((index, factor))
         left[index] //= factor
     sequence = sequence_of(digits, factors, axes.world_size)
@@ -179,7 +181,7 @@ def test_best_nesting_is_the_cheapest_of_all_boxes(seed: int) -> None:
 
 
 def test_an_axis_is_split_between_tiers_where_that_pays() -> None:
-    """8,192 ranks with raw weights: tp4 x dp16 in a leaf, cp2 x dp4 of those in a block.
+    """8,192 ranks, raw weights: tp4 x dp16 in a leaf, cp2 x dp4 of those in a block.
 
     Per ring of 128 data-parallel ranks 8 hops leave a leaf and 2 of them a block; the
     two context-parallel ranks meet in the block, and pipelines always leave it.

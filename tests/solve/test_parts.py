@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-def together(job: Job, topology: Topology, tier: int, block: int) -> set[frozenset[int]]:
+def together(
+    job: Job, topology: Topology, tier: int, block: int
+) -> set[frozenset[int]]:
     """Sets of ranks that share a domain of ``tier``, merged one pair at a time."""
     names = [t.name for t in topology.tiers]
     world = job.world_size
@@ -52,9 +54,7 @@ def together(job: Job, topology: Topology, tier: int, block: int) -> set[frozens
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("sort", ["small", "large", "runs"])
 @pytest.mark.parametrize("seed", range(25))
-def test_parts_are_those_of_a_naive_union(
-    seed: int, sort: str, objective: str
-) -> None:
+def test_parts_are_those_of_a_naive_union(seed: int, sort: str, objective: str) -> None:
     """Parts are the finest sets that hold every block and every required group."""
     topology, job = random_case(seed, objective, sort)
     for block in (b for b in (1, 2, 3, 4) if job.world_size % b == 0):

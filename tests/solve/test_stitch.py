@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
 
-from placer.solve.stitch import Segment, Stitching, stitch
+from placer.solve.segments import Segment, Stitching
+from placer.solve.stitch import stitch
 
 LIMIT = 20.0  # s, far above what these need
 Tree = list[list[int]]  # parent of each domain, level by level
@@ -53,11 +55,7 @@ def tier_of_joint(problem: Stitching, first: int, second: int) -> int:
 
 def price_of(problem: Stitching, replica: tuple[int, ...]) -> tuple[float, int]:
     """Price and number of the joints of a replica given as the leaf of each stage."""
-    joints = [
-        tier_of_joint(problem, a, b)
-        for a, b in zip(replica, replica[1:], strict=False)
-        if a != b
-    ]
+    joints = [tier_of_joint(problem, a, b) for a, b in pairwise(replica) if a != b]
     return sum(problem.joint_cost[level - 1] for level in joints), len(joints)
 
 
@@ -82,23 +80,24 @@ def shapes(problem: Stitching) -> list[tuple[tuple[int, ...], float]]:
     return sorted(best.items())
 
 
-def cheapest(problem: Stitching) -> float:
+def least_price(
+    shapes: list[tuple[tuple[int, ...], float]], room: tuple[int, ...], replicas: int
+) -> float:
     """Least price of all joints, by trying all sets of replicas; infinite for none."""
-    found = shapes(problem)
 
-    @lru_cache(maxsize=None)
-    def least(left: tuple[int, ...], replicas: int, start: int) -> float:
-        if replicas == 0:
+    @cache
+    def least(left: tuple[int, ...], wanted: int, start: int) -> float:
+        if wanted == 0:
             return 0.0
         best = np.inf
-        for index in range(start, len(found)):
-            taken, price = found[index]
+        for index in range(start, len(shapes)):
+            taken, price = shapes[index]
             rest = tuple(c - t for c, t in zip(left, taken, strict=True))
             if min(rest) >= 0:
-                best = min(best, price + least(rest, replicas - 1, index))
+                best = min(best, price + least(rest, wanted - 1, index))
         return best
 
-    return least(tuple(problem.capacity.tolist()), problem.replicas, 0)
+    return least(room, replicas, 0)
 
 
 def stages_of(replica: Segment) -> tuple[int, ...]:
@@ -108,7 +107,8 @@ def stages_of(replica: Segment) -> tuple[int, ...]:
 
 def check(problem: Stitching) -> None:
     """Stitch and compare with the cheapest set of replicas."""
-    best = cheapest(problem)
+    room = tuple(problem.capacity.tolist())
+    best = least_price(shapes(problem), room, problem.replicas)
     found = stitch(problem, LIMIT, 0)
     if np.isinf(best):
         assert found is None
@@ -141,9 +141,7 @@ def test_two_levels(seed: int) -> None:
 
 def test_whole_replicas_need_no_joints() -> None:
     """Leaves that hold whole replicas are not cut."""
-    problem = Stitching(
-        np.array([8, 8, 5]), [np.zeros(3, dtype=np.int64)], [1.0], 4, 5
-    )
+    problem = Stitching(np.array([8, 8, 5]), [np.zeros(3, dtype=np.int64)], [1.0], 4, 5)
     found = stitch(problem, LIMIT, 0)
     assert found is not None
     assert [len(replica) for replica in found.replicas] == [1] * 5
@@ -151,9 +149,88 @@ def test_whole_replicas_need_no_joints() -> None:
 
 def test_two_remainders_make_one_replica() -> None:
     """Three leaves of 6 units hold four replicas of 4 with one joint in one of them."""
-    problem = Stitching(
-        np.array([6, 6, 6]), [np.zeros(3, dtype=np.int64)], [1.0], 4, 4
-    )
+    problem = Stitching(np.array([6, 6, 6]), [np.zeros(3, dtype=np.int64)], [1.0], 4, 4)
     found = stitch(problem, LIMIT, 0)
     assert found is not None
     assert sorted(len(replica) for replica in found.replicas) == [1, 1, 1, 2]
+
+
+def random_halves(rng: random.Random) -> Stitching:
+    """A few leaves with room for halves of units beside whole ones."""
+    leaves = rng.randint(1, 3)
+    blocks = sorted(rng.randrange(2) for _ in range(leaves))
+    blocks = [block - blocks[0] for block in blocks]
+    return Stitching(
+        capacity=np.array([rng.randint(0, 3) for _ in range(leaves)]),
+        parents=[np.array(blocks), np.zeros(max(blocks) + 1, dtype=np.int64)],
+        joint_cost=[1.0, 4.0],
+        length=rng.choice((1, 2, 3)),
+        replicas=rng.randint(1, 3),
+        most_joints=rng.choice((None, None, 1)),
+        spare_halves=np.array([rng.randint(0, 1) for _ in range(leaves)]),
+        half_cost=[10.0, 30.0],
+    )
+
+
+def level_of(problem: Stitching, leaves: set[int]) -> int:
+    """Level of the smallest domain that holds all leaves; 0 for one leaf."""
+    level = 0
+    while len(leaves) > 1:
+        leaves = {int(problem.parents[level][d]) for d in leaves}
+        level += 1
+    return level
+
+
+def half_shapes(problem: Stitching) -> list[tuple[tuple[int, ...], float]]:
+    """(units, then halves, taken from each leaf; least price) of every replica."""
+    count = len(problem.capacity)
+    assert problem.spare_halves is not None
+    whole: list[tuple[int, ...]] = [(leaf,) for leaf in range(count)]
+    twins = list(combinations(range(count), 2))
+    best: dict[tuple[int, ...], float] = {}
+    for stages in product([*whole, *twins], repeat=problem.length):
+        price, joints = 0.0, 0
+        for stage in stages:
+            if len(stage) == 2:
+                price += problem.half_cost[max(level_of(problem, set(stage)), 1) - 1]
+        for first, second in pairwise(stages):
+            if first != second or len(first) == 2:
+                joints += 1
+                level = max(level_of(problem, {*first, *second}), 1)
+                price += problem.joint_cost[level - 1]
+        if problem.most_joints is None or joints <= problem.most_joints:
+            taken = tuple(stages.count((leaf,)) for leaf in range(count))
+            halves = tuple(
+                sum(stage.count(leaf) for stage in stages if len(stage) == 2)
+                for leaf in range(count)
+            )
+            key = taken + halves
+            best[key] = min(price, best.get(key, np.inf))
+    return sorted(best.items())
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_units_made_of_halves(seed: int) -> None:
+    """Where whole units run out, halves are paired at the least price."""
+    problem = random_halves(random.Random(seed))
+    assert problem.spare_halves is not None
+    room = (*problem.capacity.tolist(), *problem.spare_halves.tolist())
+    best = least_price(half_shapes(problem), room, problem.replicas)
+    found = stitch(problem, LIMIT, 0)
+    if np.isinf(best):
+        assert found is None
+        return
+    assert found is not None
+    assert found.lower_bound == pytest.approx(best)
+    assert len(found.replicas) == problem.replicas
+    units, halves = Counter[int](), Counter[int]()
+    for replica in found.replicas:
+        assert sum(piece.length for piece in replica) == problem.length
+        for piece in replica:
+            if piece.leaf == piece.twin:
+                units[piece.leaf] += piece.length
+            else:
+                halves[piece.leaf] += piece.length
+                halves[piece.twin] += piece.length
+    assert all(count <= problem.capacity[leaf] for leaf, count in units.items())
+    assert all(count <= problem.spare_halves[leaf] for leaf, count in halves.items())

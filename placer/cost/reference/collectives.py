@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RingTime:
-    """Seconds of one reduce-scatter or all-gather: the bytes' share and the latency."""
+    """Seconds of a collective: the bytes' share and the latency."""
 
     transfer: float
     latency: float
@@ -31,13 +31,13 @@ def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTi
     """
     if not groups or len(groups[0]) == 1:
         return [RingTime(0.0, 0.0) for _ in groups]
-    chains = [_by_island(machine, group) for group in groups]
+    chains = [by_island(machine, group) for group in groups]
     orders = [[gpu for part in parts for gpu in part] for parts in chains]
     share = {len(order): (len(order) - 1) / len(order) * size for order in orders}
     flows = [
         (one, other, share[len(order)])
         for order in orders
-        for one, other in _edges(order)
+        for one, other in edges(order)
     ]
     busy = machine.busy(flows)
     found = []
@@ -47,7 +47,7 @@ def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTi
         transfer = 0.0
         inside: list[float] = []
         outside: list[float] = []
-        for one, other in _edges(order):
+        for one, other in edges(order):
             t = machine.tier(one, other)
             leaves = t >= machine.nvlink_tiers
             (outside if leaves else inside).append(machine.latency(t))
@@ -56,47 +56,65 @@ def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTi
             for link in machine.links(one, other):
                 transfer = max(transfer, busy[link])
         steps_out = len(parts) - 1
-        latency = steps_out * _mean(outside)
-        latency += (len(order) - 1 - steps_out) * _mean(inside)
+        latency = steps_out * mean(outside)
+        latency += (len(order) - 1 - steps_out) * mean(inside)
         found.append(RingTime(transfer, latency))
     return found
 
 
-def all_to_alls(machine: Machine, groups: list[list[int]], size: float) -> list[float]:
+def all_to_alls(
+    machine: Machine, groups: list[list[int]], size: float, copies: int = 0
+) -> list[float]:
     """Seconds of one exchange in each group of GPUs, all groups at once.
 
     Every member sends ``size/n`` to each other member, over NVLink and over its NIC
-    side by side, and waits for the uplinks it uses.
+    side by side, and waits for the uplinks it uses. With ``copies`` of each token, one
+    crosses to each island that has one of its experts, in a message an island.
     """
+    shares = [_crossing(machine, group, copies) for group in groups]
     flows = [
-        (one, other, size / len(group))
-        for group in groups
+        (one, other, size / len(group) * share)
+        for group, share in zip(groups, shares, strict=True)
         for one in group
         for other in group
-        if one != other
+        if machine.tier(one, other) >= machine.nvlink_tiers and one != other
     ]
     busy = machine.busy(flows)
     times = []
-    for group in groups:
+    for group, share in zip(groups, shares, strict=True):
+        islands = len(by_island(machine, group))
         slowest = 0.0
         for one in group:
-            near = far = latency = shared = 0.0
+            near = far = near_latency = far_latency = shared = 0.0
+            here = sum(machine.island(gpu) == machine.island(one) for gpu in group)
             for other in group:
                 if other == one:
                     continue
                 t = machine.tier(one, other)
                 seconds = size / len(group) / machine.rate(t) / machine.factor[one]
-                latency += machine.latency(t)
                 if t < machine.nvlink_tiers:
-                    near += seconds
+                    near += seconds * (len(group) / here if copies else 1)
+                    near_latency += machine.latency(t)
                     continue
-                far += seconds
+                far += seconds * share
+                away = len(group) - here
+                each = (islands - 1) / away if copies else 1.0
+                far_latency += each * machine.latency(t)
                 for link in machine.links(one, other):
                     if link[2] == "up":
                         shared = max(shared, busy[link])
-            slowest = max(slowest, max(near, far, shared) + latency)
+            own = max(near, far, shared)
+            slowest = max(slowest, own + near_latency + far_latency)
         times.append(slowest)
     return times
+
+
+def _crossing(machine: Machine, group: list[int], copies: int) -> float:
+    """Share of a buffer's bytes for other islands that really crosses."""
+    if not copies:
+        return 1.0
+    islands = len(by_island(machine, group))
+    return islands * (1 - (1 - 1 / islands) ** copies) / copies
 
 
 def messages(
@@ -115,16 +133,19 @@ def messages(
     return times
 
 
-def _by_island(machine: Machine, group: list[int]) -> list[list[int]]:
+def by_island(machine: Machine, group: list[int]) -> list[list[int]]:
+    """Members by NVLink domain, in the order in which they first appear."""
     parts: dict[int, list[int]] = {}
     for gpu in group:
         parts.setdefault(machine.island(gpu), []).append(gpu)
     return list(parts.values())
 
 
-def _edges(order: list[int]) -> list[tuple[int, int]]:
+def edges(order: list[int]) -> list[tuple[int, int]]:
+    """Hops of a ring."""
     return [(gpu, order[(i + 1) % len(order)]) for i, gpu in enumerate(order)]
 
 
-def _mean(values: list[float]) -> float:
+def mean(values: list[float]) -> float:
+    """Mean, 0 of nothing."""
     return sum(values) / len(values) if values else 0.0

@@ -9,11 +9,15 @@ Vertex = tuple[str, int, int, int]  # what, rank, micro-batch, chunk
 
 
 class Replica(NamedTuple):
-    """Times of one replica's ranks: chunk forward and backward, and hop to the next."""
+    """Times of one replica's ranks: chunk forward and backward, and hop to the next.
+
+    ``ends``: forward and backward of the very first and of the very last chunk.
+    """
 
     forward: list[float]
     backward: list[float]
     hop: list[float]
+    ends: list[float]
 
 
 def longest_path(
@@ -39,12 +43,20 @@ class _Graph:
         ]
         for order in orders:
             for vertex in order:
-                what, rank, _, _ = vertex
-                times = replica.forward if what == "F" else replica.backward
-                self.weight[vertex] = times[rank]
+                self.weight[vertex] = self._work(vertex)
                 self.after[vertex] = []
         for order in orders:
             self._run_in_turn(order, overlap)
+
+    def _work(self, vertex: Vertex) -> float:
+        what, rank, _, chunk = vertex
+        is_backward = what == "B"
+        if rank == 0 and chunk == 0:
+            return self.replica.ends[is_backward]
+        if rank == self.ranks - 1 and chunk == self.chunks - 1:
+            return self.replica.ends[2 + is_backward]
+        times = self.replica.backward if is_backward else self.replica.forward
+        return times[rank]
 
     def _run_in_turn(self, order: list[Vertex], overlap: bool) -> None:
         """Edges of one rank: its own sequence, its messages, and theirs in turn."""

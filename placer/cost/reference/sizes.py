@@ -11,20 +11,48 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What one chunk of one micro-batch takes (seconds) and sends (bytes a GPU)."""
+    """What a full chunk of one micro-batch takes (seconds) and sends (bytes a GPU).
+
+    The first and the last chunk hold fewer layers (``embedding`` and ``loss`` less) and
+    the vocabulary's parameters.
+    """
 
     forward: float
     backward: float
     layers: float = 0.0
     moe_layers: float = 0.0
+    embedding: float = 0.0
+    loss: float = 0.0
     layer_forward: float = 0.0
     attention_share: float = 0.0
     slab: float = 0.0
     key_values: float = 0.0
+    queries: float = 0.0
     message: float = 0.0
     tokens: float = 0.0
-    dense_parameters: float = 0.0
-    expert_parameters: float = 0.0
+    dense_layer: float = 0.0
+    expert_layer: float = 0.0
+    input_vocabulary: float = 0.0
+    output_vocabulary: float = 0.0
+    tied: float = 0.0
+
+    def part(self, is_first: bool, is_last: bool) -> float:
+        """Layers of a chunk, as a share of a full one's."""
+        if self.layers == 0.0:
+            return 1.0
+        missing = self.embedding * is_first + self.loss * is_last
+        left = 1.0 - missing / self.layers
+        return left if left > 1e-12 else 0.0
+
+    def dense_parameters(self, is_first: bool, is_last: bool) -> float:
+        """Parameters outside experts of a chunk."""
+        held = self.part(is_first, is_last) * self.layers * self.dense_layer
+        held += self.input_vocabulary if is_first else 0.0
+        return held + (self.output_vocabulary if is_last else 0.0)
+
+    def expert_parameters(self, is_first: bool, is_last: bool) -> float:
+        """Parameters inside experts of a chunk."""
+        return self.part(is_first, is_last) * self.layers * self.expert_layer
 
 
 def sizes(job: Job) -> Sizes:
@@ -35,8 +63,8 @@ def sizes(job: Job) -> Sizes:
     backward = 2 * micro_batch / 3 / axes.vp
     if model is None:
         return Sizes(forward, backward)
-    chunks = axes.pp * axes.vp
-    layers = model.layers / chunks
+    ends = job.stages
+    layers = (model.layers + ends.embedding + ends.loss) / (axes.pp * axes.vp)
     matrices = 3 if model.gated else 2
     attention = _attention(model)
     feed_forward = matrices * model.hidden * model.ffn
@@ -49,21 +77,30 @@ def sizes(job: Job) -> Sizes:
     slab = (
         (job.sequence / axes.cp) * job.micro_batch * model.hidden * job.bytes.activation
     )
+    message = slab / axes.tp if job.tensor_parallel.sequence else slab
     scores = model.hidden * job.sequence
     heads = max(1.0, model.kv_heads / axes.tp)
+    vocabulary = model.hidden * model.vocab / axes.tp
+    has_output = not model.tied_embeddings or axes.pp > 1
     return Sizes(
         forward,
         backward,
         layers,
-        model.moe_layers / chunks,
+        layers * model.moe_layers / model.layers,
+        ends.embedding,
+        ends.loss,
         forward / layers,
         scores / (attention + feed_forward + norms + scores),
         slab,
         2 * slab * heads / model.heads,
         slab / axes.tp,
-        slab / axes.tp * model.top_k,
-        dense / (chunks * axes.tp),
-        model.moe_layers * model.experts * expert / (chunks * axes.etp * axes.ep),
+        message,
+        message * model.top_k * job.expert_parallel.imbalance,
+        dense / model.layers / axes.tp,
+        model.moe_layers * model.experts * expert / model.layers / axes.etp / axes.ep,
+        vocabulary,
+        vocabulary if has_output else 0.0,
+        vocabulary if model.tied_embeddings and axes.pp > 1 else 0.0,
     )
 
 

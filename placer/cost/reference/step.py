@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placer.cost.reference.collectives import all_to_alls, messages, rings
+from placer.cost.reference.algorithms import all_reduces, gathers
+from placer.cost.reference.collectives import all_to_alls, messages
 from placer.cost.reference.groups import coordinates, groups
 from placer.cost.reference.machine import Machine
 from placer.cost.reference.pipeline import Replica, longest_path
@@ -93,10 +94,18 @@ class _Step:
                         continue
                     forward[stage] += added[axis][0][replica][stage]
                     backward[stage] += added[axis][1][replica][stage]
-            key = (*forward, *backward, *hop)
+            ends = [
+                bare + self.sizes.part(*where) * (times[rank] - bare)
+                for rank, where in ((0, self._only((True, False))), (-1, (False, True)))
+                for bare, times in (
+                    (self.sizes.forward, forward),
+                    (self.sizes.backward, backward),
+                )
+            ]
+            key = (*forward, *backward, *hop, *ends)
             if key not in self.timed:
                 self.timed[key] = longest_path(
-                    Replica(forward, backward, hop),
+                    Replica(forward, backward, hop, ends),
                     self.job.micro_batches,
                     self.axes.vp,
                     overlap=self.job.overlap.pp,
@@ -104,42 +113,73 @@ class _Step:
             slowest = max(slowest, self.timed[key])
         return slowest
 
+    def _only(self, ends: tuple[bool, bool]) -> tuple[bool, bool]:
+        """The ends of the first chunk: both when there is no other."""
+        return (True, True) if self.axes.pp * self.axes.vp == 1 else ends
+
     def _tensor(self) -> tuple[Table, Table]:
-        """Four collectives a layer and pass; overlapped, the last of ``t`` pieces."""
+        """Collectives of a layer and pass; overlapped, the last of ``t`` pieces."""
         ranks = groups(self.axes, "tp")
-        times = [t.total for t in rings(self.machine, self._on(ranks), self.sizes.slab)]
+        algorithms, slab = self.job.collectives, self.sizes.slab
+        if self.job.tensor_parallel.sequence:
+            count = 4
+            times = gathers(self.machine, self._on(ranks), slab, algorithms.gather)
+        else:
+            count = 2
+            rows = self._on(ranks)
+            times = all_reduces(self.machine, rows, slab, algorithms.all_reduce)
         if self.job.overlap.tp:
-            product = self.sizes.layer_forward / 4
+            product = self.sizes.layer_forward / count
             times = [max(t / self.axes.tp, t - product) for t in times]
-        table = self._slowest(ranks, [t * 4 * self.sizes.layers for t in times])
+        table = self._slowest(ranks, [t * count * self.sizes.layers for t in times])
         return table, table
 
     def _context(self) -> tuple[Table, Table]:
-        """``c-1`` hops of keys and values forward, twice that backward."""
+        """Keys and values of other ranks, forward and backward."""
         ranks = groups(self.axes, "cp")
+        rows, size, layers = self._on(ranks), self.sizes, self.sizes.layers
+        kind = self.job.context_parallel.communication
+        if kind == "a2a":
+            there = all_to_alls(self.machine, rows, size.queries + size.key_values)
+            back = all_to_alls(self.machine, rows, size.queries)
+            both = [a + b for a, b in zip(there, back, strict=True)]
+            table = self._slowest(ranks, [time * layers for time in both])
+            return table, table
+        if kind == "all_gather":
+            whole = self.axes.cp * size.key_values
+            algorithm = self.job.collectives.gather
+            seen = gathers(self.machine, rows, whole, algorithm)
+        else:
+            seen = self._around(rows)
+        return (
+            self._slowest(ranks, [time * layers for time in seen]),
+            self._slowest(ranks, [2 * time * layers for time in seen]),
+        )
+
+    def _around(self, rows: list[list[int]]) -> list[float]:
+        """``c-1`` hops of keys and values around each ring, beside attention."""
         hops = self.axes.cp - 1
         pairs = [
-            (row[i], row[(i + 1) % len(row)])
-            for row in self._on(ranks)
-            for i in range(len(row))
+            (row[i], row[(i + 1) % len(row)]) for row in rows for i in range(len(row))
         ]
         seconds = messages(self.machine, pairs, self.sizes.key_values)
         hidden = 0.0
         if self.job.overlap.cp:
             hidden = self.sizes.layer_forward * self.sizes.attention_share
-        times = []
-        for i in range(len(ranks)):
+        found = []
+        for i in range(len(rows)):
             slowest = max(seconds[i * self.axes.cp : (i + 1) * self.axes.cp])
-            times.append(max(0.0, hops * slowest - hidden) * self.sizes.layers)
-        return (
-            self._slowest(ranks, times),
-            self._slowest(ranks, [2 * time for time in times]),
-        )
+            found.append(max(0.0, hops * slowest - hidden))
+        return found
 
     def _expert(self) -> tuple[Table, Table]:
         """Dispatch and combine in each pass of a layer with experts."""
         ranks = groups(self.axes, "ep")
-        times = all_to_alls(self.machine, self._on(ranks), self.sizes.tokens)
+        copies = 0
+        if self.job.expert_parallel.dispatch == "deduplicated" and self.job.model:
+            copies = self.job.model.top_k
+        rows = self._on(ranks)
+        times = all_to_alls(self.machine, rows, self.sizes.tokens, copies)
         hidden = self.sizes.layer_forward / 2 if self.job.overlap.ep else 0.0
         table = self._slowest(
             ranks, [2 * self.sizes.moe_layers * max(0.0, t - hidden) for t in times]
@@ -175,10 +215,12 @@ class _Step:
                     (row[i], row[i + 1]) for row in rows for i in range(len(row) - 1)
                 ]
                 times = messages(self.machine, pairs, group.size_bytes)
+            elif group.collective == "all_reduce":
+                algorithm = self.job.collectives.all_reduce
+                times = all_reduces(self.machine, rows, group.size_bytes, algorithm)
             else:
-                passes = 2 if group.collective == "all_reduce" else 1
-                found = rings(self.machine, rows, group.size_bytes)
-                times = [passes * t.total for t in found]
+                algorithm = self.job.collectives.gather
+                times = gathers(self.machine, rows, group.size_bytes, algorithm)
             slowest = max(slowest, *times)
         seconds = slowest * group.per_step
         return max(0.0, seconds - compute) if group.overlap else seconds

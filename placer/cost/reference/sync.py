@@ -1,11 +1,11 @@
-"""What reduction and gather of a chunk take, and what of them is exposed."""
+"""What reduction and gather of every chunk take, and what of them is exposed."""
 
 from __future__ import annotations
 
 from math import gcd
 from typing import TYPE_CHECKING
 
-from placer.cost.reference.collectives import rings
+from placer.cost.reference.algorithms import all_reduces, gathers
 from placer.cost.reference.groups import coordinates, groups
 
 if TYPE_CHECKING:
@@ -13,87 +13,156 @@ if TYPE_CHECKING:
     from placer.cost.reference.sizes import Sizes
     from placer.job.model import Job
 
+Chunks = list[list[float]]  # by pipeline rank and chunk
+
 
 def exposed_sync(machine: Machine, job: Job, size: Sizes, gpus: list[int]) -> float:
     """Seconds of one step's data-parallel traffic that no compute hides."""
     if job.model is None:
         return 0.0
-    mode, axes = job.data_parallel, job.parallelism
-    parameters = size.dense_parameters + size.expert_parameters
-    buckets = max(1.0, parameters / mode.bucket_parameters)
-    reduce, gather = [0.0] * axes.pp, [0.0] * axes.pp
-    first_bucket = 0.0
-    for axis, held in (
-        ("dp_cp", size.dense_parameters),
-        ("edp", size.expert_parameters),
-    ):
-        ranks = groups(axes, axis)
-        if held == 0 or len(ranks[0]) == 1:
-            continue
-        for rows, share, width, times, is_gather in _passes(job, ranks):
-            stages = _by_stage(machine, job, gpus, rows, held * share * width)
-            total = reduce if not is_gather else gather
-            for stage, passes in enumerate(stages):
-                total[stage] += max(times * (a + b) for a, b in passes)
-            if is_gather:
-                first_bucket += max(times * (a / buckets + b) for a, b in stages[0])
-    if mode.sharding == "zero3":
-        reduce = [r + g for r, g in zip(reduce, gather, strict=True)]
-    seen = _tail(reduce, size.backward, buckets, job) + _head(
-        gather, size.forward, first_bucket, job
-    )
-    return seen / mode.sync_every
+    return _Sync(machine, job, size, gpus).exposed()
 
 
-def _passes(
-    job: Job, ranks: list[list[int]]
-) -> list[tuple[list[list[int]], float, float, int, bool]]:
-    """(groups, share of the buffer, bytes an element, times, gathers) of each pass."""
-    mode, width = job.data_parallel, job.bytes
-    if mode.sharding == "ddp":
-        return [(ranks, 1.0, width.gradient, 2, False)]
-    found = [(ranks, 1.0, width.gradient, 1, False)]
-    n = len(ranks[0])
-    if mode.sharding == "hsdp" and 0 < mode.shard_size < n:
-        shard = gcd(mode.shard_size, n)
-        inner = [row[i : i + shard] for row in ranks for i in range(0, n, shard)]
-        across = [row[i::shard] for row in ranks for i in range(shard)]
-        found = [(inner, 1.0, width.gradient, 1, False)]
-        found.append((across, 1 / shard, width.gradient, 2, False))
-        ranks = inner
-    return [*found, (ranks, 1.0, width.parameter_gather, 1, True)]
+class _Sync:
+    def __init__(
+        self, machine: Machine, job: Job, size: Sizes, gpus: list[int]
+    ) -> None:
+        self.machine, self.job, self.size, self.gpus = machine, job, size, gpus
+        self.axes, self.mode = job.parallelism, job.data_parallel
+        self.at = coordinates(job.parallelism)
+        first = size.dense_parameters(True, self._is_last(0, 0))
+        first += size.expert_parameters(True, self._is_last(0, 0))
+        self.buckets = max(1.0, first / self.mode.bucket_parameters)
+        self.each = self.mode.sharding in ("zero3", "hsdp")
+        self.each = self.each and not self.mode.keep_parameters
+        self.reduce, self.outer, self.gather = (self._nothing() for _ in range(3))
+        self.bucket = 0.0
 
+    def exposed(self) -> float:
+        for axis in ("dp_cp", "edp"):
+            held = [
+                [self._held(axis, r, c) for c in range(self.axes.vp)]
+                for r in range(self.axes.pp)
+            ]
+            ranks = groups(self.axes, axis)
+            if len(ranks[0]) > 1 and any(max(row) for row in held):
+                self._add(ranks, held)
+        reduce = self._sum(self.reduce, self.gather) if self.each else self.reduce
+        seen = self._tail(self._sum(reduce, self.outer)) + self._head(self.gather)
+        if self.each:
+            others = self.job.micro_batches - 1
+            seen += others * self._between(
+                reduce, self.size.backward, self.mode.overlap_reduce
+            )
+            seen += others * self._between(
+                self.gather, self.size.forward, self.mode.overlap_gather
+            )
+        return seen / float(self.mode.sync_every) + self._embeddings()
 
-def _by_stage(
-    machine: Machine, job: Job, gpus: list[int], ranks: list[list[int]], size: float
-) -> list[list[tuple[float, float]]]:
-    """(transfer, latency) of the groups of each stage."""
-    at = coordinates(job.parallelism)
-    times = rings(machine, [[gpus[r] for r in row] for row in ranks], size)
-    stages: list[list[tuple[float, float]]] = [[] for _ in range(job.parallelism.pp)]
-    for row, time in zip(ranks, times, strict=True):
-        stages[at[row[0]]["pp"]].append((time.transfer, time.latency))
-    return stages
+    def _held(self, axis: str, rank: int, chunk: int) -> float:
+        ends = rank == 0 and chunk == 0, self._is_last(rank, chunk)
+        if axis == "edp":
+            return self.size.expert_parameters(*ends)
+        return self.size.dense_parameters(*ends)
 
+    def _is_last(self, rank: int, chunk: int) -> bool:
+        return rank == self.axes.pp - 1 and chunk == self.axes.vp - 1
 
-def _tail(seconds: list[float], backward: float, buckets: float, job: Job) -> float:
-    """Reduction after the last backward, and what outlasts a chunk before that."""
-    chunks = job.parallelism.vp
-    if not job.data_parallel.overlap_reduce:
-        return chunks * max(seconds)
-    window = backward * min(job.micro_batches, job.parallelism.pp)
-    excess = (chunks - 1) * max(0.0, max(seconds) - window)
-    left = [seconds[0] - (1 - 1 / buckets) * backward]
-    left += [t - r * backward for r, t in enumerate(seconds) if r]
-    return excess + max(0.0, *left)
+    def _add(self, ranks: list[list[int]], held: Chunks) -> None:
+        """Add the passes over groups whose chunks hold so many parameters."""
+        mode, width = self.mode, self.job.bytes
+        if mode.sharding == "ddp":
+            self._pass(self.reduce, ranks, held, width.gradient, all_reduce=True)
+            return
+        n = len(ranks[0])
+        if mode.sharding == "hsdp" and 0 < mode.shard_size < n:
+            shard = gcd(mode.shard_size, n)
+            across = [row[i::shard] for row in ranks for i in range(shard)]
+            ranks = [row[i : i + shard] for row in ranks for i in range(0, n, shard)]
+            share = width.gradient / shard
+            self._pass(self.outer, across, held, share, all_reduce=True)
+        self._pass(self.reduce, ranks, held, width.gradient)
+        self._pass(self.gather, ranks, held, width.parameter_gather)
+        bucket = held[0][0] / self.buckets * width.parameter_gather
+        if bucket:
+            times = self._times(ranks, bucket, all_reduce=False)
+            self.bucket += max(
+                time
+                for row, time in zip(ranks, times, strict=True)
+                if self.at[row[0]]["pp"] == 0
+            )
 
+    def _pass(
+        self,
+        total: Chunks,
+        ranks: list[list[int]],
+        held: Chunks,
+        width: float,
+        *,
+        all_reduce: bool = False,
+    ) -> None:
+        """Add one collective on every chunk, its slowest group."""
+        for r in range(self.axes.pp):
+            for c in range(self.axes.vp):
+                if held[r][c] == 0.0:
+                    continue
+                times = self._times(ranks, held[r][c] * width, all_reduce)
+                total[r][c] += max(
+                    time
+                    for row, time in zip(ranks, times, strict=True)
+                    if self.at[row[0]]["pp"] == r
+                )
 
-def _head(seconds: list[float], forward: float, first_bucket: float, job: Job) -> float:
-    """Gather before the first forward, and what outlasts a chunk after that."""
-    chunks = job.parallelism.vp
-    if not job.data_parallel.overlap_gather:
-        return chunks * max(seconds)
-    window = forward * min(job.micro_batches, job.parallelism.pp)
-    excess = (chunks - 1) * max(0.0, max(seconds) - window)
-    left = [t - r * forward - first_bucket for r, t in enumerate(seconds) if r]
-    return excess + max([first_bucket, *left])
+    def _times(
+        self, ranks: list[list[int]], size: float, all_reduce: bool
+    ) -> list[float]:
+        rows = [[self.gpus[rank] for rank in row] for row in ranks]
+        if all_reduce:
+            algorithm = self.job.collectives.all_reduce
+            return all_reduces(self.machine, rows, size, algorithm)
+        return gathers(self.machine, rows, size, self.job.collectives.gather)
+
+    def _tail(self, seconds: Chunks) -> float:
+        """Reduction after the last backward, and what outlasts a chunk before that."""
+        backward = self.size.backward
+        if not self.mode.overlap_reduce:
+            return max(sum(row) for row in seconds)
+        later = [row[1:] for row in seconds]
+        left = [seconds[0][0] - (1 - 1 / self.buckets) * backward]
+        left += [row[0] - r * backward for r, row in enumerate(seconds) if r]
+        return self._between(later, backward, overlap=True) + max(0.0, *left)
+
+    def _head(self, seconds: Chunks) -> float:
+        """Gather before the first forward, and what outlasts a chunk after that."""
+        forward = self.size.forward
+        if not self.mode.overlap_gather:
+            return max(sum(row) for row in seconds)
+        later = [row[1:] for row in seconds]
+        left = [
+            row[0] - r * forward - self.bucket for r, row in enumerate(seconds) if r
+        ]
+        return self._between(later, forward, overlap=True) + max([self.bucket, *left])
+
+    def _between(self, seconds: Chunks, work: float, overlap: bool) -> float:
+        """What chunks take longer than the compute beside them."""
+        if not overlap:
+            return max(sum(row) for row in seconds)
+        beside = 1 if self.each else min(self.job.micro_batches, self.axes.pp)
+        columns = zip(*seconds, strict=True)
+        return sum((max(0.0, max(column) - work * beside) for column in columns), 0.0)
+
+    def _embeddings(self) -> float:
+        """Gradients of tied embeddings, between first and last stage."""
+        if not self.size.tied:
+            return 0.0
+        ends = [[row[0], row[-1]] for row in groups(self.axes, "pp")]
+        return max(self._times(ends, self.size.tied * self.job.bytes.gradient, True))
+
+    def _nothing(self) -> Chunks:
+        return [[0.0] * self.axes.vp for _ in range(self.axes.pp)]
+
+    def _sum(self, one: Chunks, other: Chunks) -> Chunks:
+        return [
+            [a + b for a, b in zip(row, more, strict=True)]
+            for row, more in zip(one, other, strict=True)
+        ]

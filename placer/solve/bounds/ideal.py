@@ -8,16 +8,23 @@ latencies the lowest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.collectives import (
+    ALL_REDUCES,
+    TUNED_ALL_REDUCES,
+    Route,
+    distinct_domains,
+    pat_pass,
+)
+from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
-from placer.cost.rings import RingCost
 from placer.solve.parts import parent_of_domain
 
 if TYPE_CHECKING:
@@ -45,38 +52,117 @@ class IdealNetwork:
     fabric: Fabric
     label: IntArray
     capacity_of_node: IntArray
+    # Fewest domains of the groups met so far, by the identity of their array, which is
+    # kept alive here.
+    _known: dict[int, tuple[IntArray, IntArray]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    def ring(self, members: IntArray, size_bytes: float) -> RingCost:
+    def gather(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
         """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
-        num_groups, num_members = members.shape
-        spread = self._fewest_domains(members)
+        found = [self._ring_pass(members, size_bytes)]
+        num_members = members.shape[1]
+        scale_up = self.fabric.scale_up_tier
+        apart = scale_up < 0 or self._most_in_part(scale_up, members) == 1
+        if algorithm != "ring" and apart and num_members > 1:
+            seconds = pat_pass(self._routes(members), size_bytes)
+            # Every member has a domain of its own: the last number of domains.
+            found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
+        return self._cost(len(members), min(found, key=sum))
+
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """Least cost of an all-reduce of each row, all rows alike."""
+        names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
+        found = []
+        if "ring" in names:
+            transfer, latency = self._ring_pass(members, size_bytes)
+            found.append((2 * transfer, 2 * latency))
+        for name in set(names) - {"ring"}:
+            seconds = ALL_REDUCES[name](self._routes(members), size_bytes)
+            best = int(seconds.total.argmin())
+            found.append((seconds.transfer[best].item(), seconds.latency[best].item()))
+        return self._cost(len(members), min(found, key=sum))
+
+    def _cost(self, num_groups: int, least: tuple[float, float]) -> CollectiveCost:
+        """The cost of groups that all take the same transfer time and latency."""
+        return CollectiveCost(
+            "any",
+            np.full(num_groups, sum(least)),
+            np.full(num_groups, least[0]),
+            self._no_bytes(),
+            NO_LOAD,
+        )
+
+    def _routes(self, members: IntArray) -> Route:
+        """The best way imaginable over every number of domains, an entry a number."""
+        num_members = members.shape[1]
+        spread = self._spread(members)
+        first_outer = self.fabric.scale_up_tier + 1
+        # Where nothing fits the count may exceed the members.
+        fewest = min(int(spread[first_outer]), num_members)
+        domains = np.arange(fewest, num_members + 1)
+        if first_outer == self.fabric.num_tiers:
+            domains = domains[:1]
+        # Some hop leaves the widest domain that cannot hold the group.
+        used = max(int(np.flatnonzero(spread > 1).max(initial=0)), first_outer)
+        bandwidth, latency = self.fabric.bandwidth, self.fabric.latency
+        together = (domains < num_members).astype(np.float64)
+        apart = (domains > 1).astype(np.float64)
+        nics = num_members // domains
+        return Route(
+            num_members,
+            domains,
+            nics,
+            -(-num_members // domains),
+            together * _least(1 / bandwidth[:first_outer]),
+            apart * _least(1 / bandwidth[used:]) / nics,
+            together * _least(latency[:first_outer]),
+            apart * _least(latency[first_outer:]),
+        )
+
+    def _ring_pass(self, members: IntArray, size_bytes: float) -> tuple[float, float]:
+        """Least transfer time and latency of a ring's pass over each row."""
+        num_members = members.shape[1]
+        spread = self._spread(members)
         edge_bytes = (num_members - 1) / num_members * size_bytes
         domains = spread[self.fabric.scale_up_tier + 1]
         # Some hop leaves the widest domain that cannot hold the group.
         used = int(np.flatnonzero(spread > 1).max(initial=0))
-        rate = float(self.fabric.bandwidth[used:].max())
         if domains > 1:
+            rate = float(self.fabric.bandwidth[used:].max())
             rate *= max(num_members // domains, 1)
-        bandwidth_s = edge_bytes / rate if num_members > 1 else 0.0
-        latency_s = self._ring_latency(num_members, spread)
-        seconds = np.full(num_groups, bandwidth_s + latency_s)
-        return RingCost(
-            seconds, np.full(num_groups, bandwidth_s), self._no_bytes(), NO_LOAD
-        )
+        else:
+            rate = self._rate_of_few(used, num_members)
+        transfer = edge_bytes / rate if num_members > 1 else 0.0
+        return transfer, self._ring_latency(num_members, spread)
 
-    def all_to_all(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+    def all_to_all(
+        self, members: IntArray, size_bytes: float, copies: int = 0
+    ) -> ExchangeCost:
         """Least cost of an all-to-all of each row, all rows alike."""
         num_groups, num_members = members.shape
-        spread = self._fewest_domains(members)
+        spread = self._spread(members)
+        domains = int(spread[self.fabric.scale_up_tier + 1])
         # The smallest domain holds at most an even share: its members send the most.
-        inside = num_members // int(spread[self.fabric.scale_up_tier + 1])
+        inside = num_members // domains
         share = size_bytes / num_members
-        seconds = self._outside(share * (num_members - min(inside, num_members // 2)))
+        latency = float(self.fabric.latency.min())
+        away = share * (num_members - min(inside, num_members // 2))
+        hops = num_members - 1
+        if copies:
+            # Over more domains a token crosses more often, in more messages.
+            least = max(domains, 2)
+            away *= distinct_domains(np.array(least), copies).item() / copies
+            hops = least - 1
+        seconds = self._outside(away) + hops * latency
         if inside == num_members:
             # Together on NVLink, or split in two: NVLink and NICs work side by side.
             together = share * (num_members - 1) / float(self.fabric.bandwidth.max())
-            seconds = min(seconds, together)
-        seconds += (num_members - 1) * float(self.fabric.latency.min())
+            seconds = min(seconds, together + (num_members - 1) * latency)
         return ExchangeCost(np.full(num_groups, seconds), self._no_bytes(), NO_LOAD)
 
     def send(
@@ -90,7 +176,7 @@ class IdealNetwork:
         first, last = (ranks.reshape(len(ranks), -1) for ranks in (senders, receivers))
         closed = np.array_equal(first[:, 0], last[:, -1])
         members = first if closed else np.hstack((first, last[:, -1:]))
-        spread = self._fewest_domains(members)
+        spread = self._spread(members)
         apart = int(np.flatnonzero(spread == members.shape[1]).max(initial=0))
         times = size_bytes / self.fabric.bandwidth + self.fabric.latency
         seconds = np.full(senders.shape, times[apart:].min())
@@ -101,6 +187,17 @@ class IdealNetwork:
         outer = slice(self.fabric.scale_up_tier + 1, None)
         times = size_bytes / self.fabric.bandwidth[outer] + self.fabric.latency[outer]
         return float(times.min())
+
+    def _rate_of_few(self, used: int, num_members: int) -> float:
+        """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.
+
+        Split in two it drives several NICs, next to hops inside both halves.
+        """
+        inner, outer = np.split(self.fabric.bandwidth, [self.fabric.scale_up_tier + 1])
+        together = float(inner[used:].max(initial=0.0))
+        leaving = float(outer.max(initial=0.0))
+        halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
+        return max(together, leaving, halves)
 
     def _outside(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""
@@ -127,6 +224,14 @@ class IdealNetwork:
         outer_sum = float(leaving @ np.diff(rising, prepend=0.0))
         inner_sum = (num_members - domains) * cheapest if domains < num_members else 0.0
         return (domains - 1) / domains * outer_sum + inner_sum
+
+    def _spread(self, members: IntArray) -> IntArray:
+        """Fewest domains that hold a row of ``members``, worked out once."""
+        known = self._known.get(id(members))
+        if known is None:
+            known = members, self._fewest_domains(members)
+            self._known[id(members)] = known
+        return known[1]
 
     def _fewest_domains(self, members: IntArray) -> IntArray:
         """Fewest domains that hold a row of ``members``; shape (T + 1,).
@@ -163,3 +268,8 @@ class IdealNetwork:
 
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)
+
+
+def _least(values: FloatArray) -> float:
+    """The smallest value; 0 where the machine has none of its kind."""
+    return float(values.min()) if len(values) else 0.0

@@ -1,0 +1,146 @@
+"""Seconds and memory of the whole command: ``python -m benchmarks.command``.
+
+``placer place`` from start to the written plan, in a process of its own, on named
+presets: start of the interpreter, reading, search, bound, score of the baselines, check
+and plan file. Wall time is the median of some runs, memory the largest resident size of
+any of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+ROOT = Path(__file__).resolve().parents[1]
+CASES = (
+    ("dgx-h100-32", "quickstart"),
+    ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6"),
+    ("azure-ndh100-v5", "gpt3-175b-mlperf-v3.1"),
+    ("meta-llama3-24k", "llama3-405b-16k"),
+    ("gb200-83k", "llama3.1-405b-mlperf-v6"),
+    ("h100-131k", "llama3-405b-16k-long"),
+)
+RUNS = 5
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the command."""
+
+    wall_s: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the command takes on one pair of presets.
+
+    Attributes
+    ----------
+    topology, job : str
+    ranks : int
+    wall_s : float, s
+        Median.
+    peak_bytes : int, bytes
+        Largest resident size.
+    status : str
+        ``optimal`` or ``feasible``.
+    gap : float
+    """
+
+    topology: str
+    job: str
+    ranks: int
+    wall_s: float
+    peak_bytes: int
+    status: str
+    gap: float
+
+
+def measure(topology: str, job: str, runs: int) -> Row:
+    """The row of one pair: presets, files or a synthetic machine."""
+    with TemporaryDirectory() as folder:
+        output = Path(folder, "plan.json")
+        words = ["place", "-q", "-t", topology, "-j", job, "-o", str(output)]
+        timed = [run([sys.executable, "-m", "placer", *words]) for _ in range(runs)]
+        plan = json.loads(output.read_text())
+    return Row(
+        topology,
+        job,
+        plan["world_size"],
+        median(one.wall_s for one in timed),
+        max(one.peak_bytes for one in timed),
+        plan["bound"]["status"],
+        plan["bound"]["gap"],
+    )
+
+
+def run(command: Sequence[str]) -> Run:
+    """Wall time and peak memory of a command that must succeed.
+
+    Linux counts the memory of the process that starts another one into the peak of the
+    latter, so this module imports nothing large.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        If the command fails.
+    """
+    start = perf_counter()
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Run(wall, usage.ru_maxrss * unit)
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """The rows as a Markdown table."""
+    yield "| machine | job | ranks | wall | memory | result |"
+    yield "|---|---|--:|--:|--:|---|"
+    for row in rows:
+        # Rounded up, so as not to promise too much.
+        gap = f"gap {math.ceil(row.gap * 1e5) / 1e5:.3%}"
+        proof = row.status if row.status == "optimal" else gap
+        yield (
+            f"| {row.topology} | {row.job} | {row.ranks:,} | {row.wall_s:.2f} s "
+            f"| {row.peak_bytes / 1e6:,.0f} MB | {proof} |"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, write the JSON; 0."""
+    parser = argparse.ArgumentParser("python -m benchmarks.command")
+    parser.add_argument(
+        "--case",
+        nargs=2,
+        action="append",
+        metavar=("T", "J"),
+        help="machine and job; may be given again (default: some presets)",
+    )
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--json", type=Path, help="write the rows here")
+    options = parser.parse_args(arguments)
+    pairs = options.case or CASES
+    rows = [measure(topology, job, options.runs) for topology, job in pairs]
+    print(*table(rows), sep="\n")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+"""``placer sweep``: the best placement over a grid of jobs and machines."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placer.cli.options import (
+    format_option,
+    hosts_option,
+    job_option,
+    quiet_option,
+    seconds,
+    seed_option,
+    topology_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from placer.sweep.grid import Axis
+    from placer.sweep.point import Row, Task
+    from placer.sweep.run import Engine
+    from placer.topology.model import Topology
+
+    Progress = Callable[[int, int], None]
+
+INVALID, INFEASIBLE = 2, 3
+
+
+def _sizes(
+    _context: click.Context, option: click.Parameter, text: str | None
+) -> Axis | None:
+    from placer.sweep.grid import Axis, parse_sizes
+
+    try:
+        return None if text is None else Axis(str(option.name), parse_sizes(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _rates(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> Axis | None:
+    from placer.sweep.grid import NIC_RATE, Axis, parse_rates
+
+    try:
+        return None if text is None else Axis(NIC_RATE, parse_rates(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _ratios(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> list[Axis]:
+    from placer.sweep.grid import OVERSUBSCRIPTION, Axis, parse_oversubscriptions
+
+    axes = []
+    for text in texts:
+        try:
+            tier, ratios = parse_oversubscriptions(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+        axes.append(Axis("_".join(filter(None, (OVERSUBSCRIPTION, tier))), ratios))
+    return axes
+
+
+def _size_option(name: str, help: str) -> Callable[[Any], Any]:
+    return click.option(name, metavar="LIST", callback=_sizes, help=help)
+
+
+@click.command()
+@topology_option
+@job_option
+@_size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
+@_size_option("--tp", "Tensor-parallel sizes.")
+@_size_option("--pp", "Pipeline sizes.")
+@_size_option("--cp", "Context-parallel sizes.")
+@_size_option("--micro-batches", "Micro-batches of a replica and step.")
+@click.option(
+    "--nic-rate",
+    metavar="LIST",
+    callback=_rates,
+    help="Bandwidths a GPU of every scale-out tier: 50GB/s,100GB/s.",
+)
+@click.option(
+    "--oversubscription",
+    metavar="[TIER=]LIST",
+    multiple=True,
+    callback=_ratios,
+    help="Ratios of TIER, by default the outermost: 1,2,4. May be given again.",
+)
+@hosts_option
+@click.option(
+    "--objective",
+    type=click.Choice(["time", "hop-cost"]),
+    help="What to minimise, as in place.",
+)
+@seed_option
+@click.option(
+    "--time-limit",
+    callback=seconds,
+    metavar="TIME",
+    default="60",
+    show_default=True,
+    help="When to stop the search of one point: 90, 90s.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    help="Processes. Default: one a core that is granted.",
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Run on the Dask cluster there instead."
+)
+@click.option("--plot", metavar="FILE", help="Also draw the times, as FILE.svg.")
+@format_option("text", "json", "csv")
+@quiet_option("No progress and notes.")
+@click.pass_context
+def sweep(context: click.Context, /, **options: Any) -> None:
+    """Score the best placement of job J on machine T over a grid.
+
+    Every combination of the lists is a row, in the order given. With --dp the
+    micro-batches of a replica stay and the global batch grows (weak scaling). Ctrl-C
+    prints the rows done so far.
+    """
+    from placer.cli.interrupt import Interruptible
+    from placer.sweep.grid import grid
+    from placer.sweep.run import sweep as run
+
+    if options["plot"] and not options["plot"].lower().endswith(".svg"):
+        raise click.BadParameter("FILE must end in .svg", param_hint="--plot")
+    axes = _axes(options)
+    points = grid(axes)
+    task = _task(options, axes)
+    engine = _engine(options)
+    with Interruptible[list["Row"]]() as interruptible:
+        with _progress(options["quiet"]) as progress:
+            rows = interruptible.run(
+                lambda stop: run(task, points, engine, progress, stop)
+            )
+        _write(rows, [axis.key for axis in axes], options)
+        if not options["quiet"]:
+            _note(task, axes)
+    if interruptible.exit_code:
+        click.echo(f"interrupted: {len(rows)} of {len(points)} points done", err=True)
+        context.exit(interruptible.exit_code)
+    if all("error" in row for row in rows):
+        click.echo("error: no point of the grid has a placement", err=True)
+        statuses = {row["status"] for row in rows}
+        context.exit(INFEASIBLE if "infeasible" in statuses else INVALID)
+
+
+def _axes(options: dict[str, Any]) -> list[Axis]:
+    from placer.sweep.grid import SIZES
+
+    listed = [options[key] for key in (*SIZES, "nic_rate")]
+    return [axis for axis in listed if axis is not None] + [
+        *options["oversubscription"]
+    ]
+
+
+def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
+    """The inputs, with what is wrong for every point found before the first."""
+    from placer.job.read import read_job
+    from placer.sweep.inputs import check_axes
+    from placer.sweep.point import Task
+    from placer.topology.allocation import allocate, parse_hosts
+    from placer.topology.read import read_topology
+
+    machine: Topology = read_topology(options["topology"])
+    check_axes(machine, axes)
+    hosts = None if options["hosts"] is None else tuple(parse_hosts(options["hosts"]))
+    allocate(machine, hosts)
+    return Task(
+        machine,
+        read_job(options["job"]),
+        hosts,
+        options["objective"],
+        options["time_limit"],
+        options["seed"],
+    )
+
+
+def _engine(options: dict[str, Any]) -> Engine:
+    from placer.sweep.cluster import Cluster
+    from placer.sweep.pool import Pool, granted_cores
+
+    if options["scheduler"] is None:
+        return Pool(options["workers"] or granted_cores())
+    if options["workers"] is not None:
+        raise click.UsageError("--workers is for this machine, not for a --scheduler.")
+    return Cluster(options["scheduler"])
+
+
+def _progress(quiet: bool) -> AbstractContextManager[Progress]:
+    if quiet or not sys.stderr.isatty():
+        return nullcontext(lambda _done, _total: None)
+    from placer.cli.live import CountBar
+
+    return CountBar()
+
+
+def _write(rows: list[Row], swept: Sequence[str], options: dict[str, Any]) -> None:
+    from placer.files import write_text
+    from placer.placement.plan_encode import json_text
+    from placer.report.sweep_plot import sweep_plot
+    from placer.report.sweep_table import sweep_csv, sweep_text
+
+    if options["format_name"] == "json":
+        write_text("-", json_text({"rows": rows}))
+    elif options["format_name"] == "csv":
+        write_text("-", sweep_csv(rows))
+    elif rows:
+        write_text("-", sweep_text(rows, swept) + "\n")
+    if options["plot"] and rows:
+        write_text(options["plot"], sweep_plot(rows, swept))
+
+
+def _note(task: Task, axes: list[Axis]) -> None:
+    """What the sweep changed beside the keys of the rows."""
+    swept = {axis.key for axis in axes}
+    if "dp" in swept and task.job.model is not None:
+        click.echo(
+            "note: weak scaling: the micro-batches of a replica stay, so the global "
+            "batch grows with dp",
+            err=True,
+        )
+    if swept & {"tp", "cp", "pp"} and task.job.compute.micro_batch_time:
+        click.echo(
+            "note: the measured micro_batch_time is taken to shrink as tp x cp x pp "
+            "grows",
+            err=True,
+        )

@@ -1,0 +1,201 @@
+"""Collectives of some groups on a machine: the algorithm NCCL would take, and its cost.
+
+All groups of a call run the same algorithm at once: the one with which the slowest of
+them is fastest, as NCCL's tuner takes the shortest of its estimates, or the one that
+the job names. Shapes: g groups of n members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.collectives import (
+    ALL_REDUCES,
+    TUNED_ALL_REDUCES,
+    Seconds,
+    pat_pass,
+    ring_pass,
+)
+from placer.cost.trees import (
+    Edges,
+    aggregated_trees,
+    double_tree,
+    pat_route,
+    tree_route,
+)
+
+if TYPE_CHECKING:
+    from placer.cost.collectives import Route
+    from placer.cost.links import LinkLoad
+    from placer.cost.rings import Rings
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveCost:
+    """What a collective costs.
+
+    Attributes
+    ----------
+    algorithm : str
+    seconds : ndarray, shape (g,)
+    bandwidth_seconds : ndarray, shape (g,)
+        The part that grows with the buffer; the rest is latency.
+    bytes_by_tier : ndarray, shape (T,), bytes
+        Sent by all groups, by the tier of the hop.
+    load : LinkLoad
+    """
+
+    algorithm: str
+    seconds: FloatArray
+    bandwidth_seconds: FloatArray
+    bytes_by_tier: FloatArray
+    load: LinkLoad
+
+
+@dataclass(frozen=True, eq=False)
+class Communicators:
+    """Groups of one size on their GPUs.
+
+    Attributes
+    ----------
+    rings : Rings
+    """
+
+    rings: Rings
+
+    def gather(self, size_bytes: float, algorithm: str) -> CollectiveCost:
+        """One reduce-scatter or all-gather: ``ring``, ``pat`` or ``auto``.
+
+        ``pat`` falls back on the ring where a group has two members in one domain.
+        """
+        ring = ring_pass(self.rings.route, size_bytes)
+        forced = algorithm == "pat"
+        if (
+            algorithm != "ring"
+            and self._can_run_pat
+            and (forced or self._pat_may_win(ring, size_bytes))
+        ):
+            pat = pat_pass(self._pat_route, size_bytes)
+            if forced or pat.total.max() < ring.total.max():
+                return self._cost("pat", pat, self._pat, size_bytes)
+        return self._ring_cost(ring, size_bytes, 1.0)
+
+    def all_reduce(self, size_bytes: float, algorithm: str) -> CollectiveCost:
+        """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
+        names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
+        found = {
+            name: ALL_REDUCES[name](self._route_of(name), size_bytes) for name in names
+        }
+        best = min(names, key=lambda name: float(found[name].total.max()))
+        if best == "ring":
+            return self._ring_cost(found[best], size_bytes, 2.0)
+        if best == "hierarchical":
+            return self._hierarchical_cost(found[best], size_bytes)
+        return self._cost(best, found[best], self._tree, size_bytes)
+
+    def _route_of(self, all_reduce: str) -> Route:
+        if all_reduce in ("ring", "hierarchical"):
+            return self.rings.route
+        return self._tree_route
+
+    @cached_property
+    def _tree(self) -> Edges:
+        return double_tree(self.rings)
+
+    @cached_property
+    def _tree_route(self) -> Route:
+        return tree_route(self._tree)
+
+    @cached_property
+    def _pat(self) -> Edges:
+        return aggregated_trees(self.rings)
+
+    @cached_property
+    def _pat_route(self) -> Route:
+        return pat_route(self._pat)
+
+    @property
+    def _can_run_pat(self) -> bool:
+        return self.rings.moves and bool((self.rings.most == 1).all())
+
+    def _pat_may_win(self, ring: Seconds, size_bytes: float) -> bool:
+        """Whether PAT could beat the rings if no link were shared and no hop slow."""
+        fabric, route = self.rings.fabric, self.rings.route
+        outer = slice(fabric.scale_up_tier + 1, None)
+        least = route._replace(
+            outer_pace=1 / fabric.bandwidth[outer].max() / self.rings.factor,
+            outer_latency=np.full_like(
+                route.outer_latency, fabric.latency[outer].min()
+            ),
+        )
+        best = pat_pass(least, size_bytes).total.max()
+        return bool(best < ring.total.max())
+
+    def _ring_cost(
+        self, seconds: Seconds, size_bytes: float, passes: float
+    ) -> CollectiveCost:
+        n = self.rings.gpus.shape[1]
+        on_edge = passes * (n - 1) / n * size_bytes
+        hops = np.bincount(
+            self.rings.hop_tier.ravel(), minlength=self.rings.fabric.num_tiers
+        )
+        return CollectiveCost(
+            "ring",
+            seconds.total,
+            seconds.transfer,
+            hops * on_edge,
+            self.rings.load.scaled(on_edge),
+        )
+
+    def _hierarchical_cost(self, seconds: Seconds, size_bytes: float) -> CollectiveCost:
+        """Rings between domains carry ``2 (N-1)/N S``, all NICs of a group together."""
+        rings = self.rings
+        share = 2.0 * (rings.domains - 1) / rings.domains
+        sources, targets = rings.gpus, np.roll(rings.gpus, -1, axis=1)
+        group = np.broadcast_to(np.arange(len(share))[:, None], sources.shape)
+        outer = rings.outer
+        between = Edges(
+            rings, group[outer], sources[outer], targets[outer], share[group[outer]]
+        )
+        return self._cost("hierarchical", seconds, between, size_bytes)
+
+    def _cost(
+        self, name: str, seconds: Seconds, edges: Edges, size_bytes: float
+    ) -> CollectiveCost:
+        """The cost of an algorithm whose traffic between domains is ``edges``."""
+        sent = edges.bytes_by_tier + self._inside(name)
+        return CollectiveCost(
+            name,
+            seconds.total,
+            seconds.transfer,
+            sent * size_bytes,
+            edges.load.scaled(size_bytes),
+        )
+
+    def _inside(self, name: str) -> FloatArray:
+        """Bytes sent inside domains for each byte of buffer; shape (T,).
+
+        A chain, or a reduce-scatter and an all-gather, send ``2 (m-1)`` buffers among
+        ``m`` members; with a switch that reduces every member sends ``1 + 1/q``. They
+        are booked evenly on the group's hops inside domains.
+        """
+        rings = self.rings
+        n = rings.gpus.shape[1]
+        inner = (rings.hop_tier <= rings.fabric.scale_up_tier) & rings.moves
+        buffers = 2.0 * (n - rings.domains)
+        if name == "nvls":
+            buffers = n * (1 + 1 / rings.nics)
+        on_hop = buffers / np.maximum(inner.sum(axis=1), 1)
+        spread = np.broadcast_to(on_hop[:, None], inner.shape)
+        counts = np.bincount(
+            rings.hop_tier[inner], spread[inner], rings.fabric.num_tiers
+        )
+        return counts.astype(np.float64, copy=False)

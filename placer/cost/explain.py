@@ -1,0 +1,148 @@
+"""Why a step takes as long as it does: the facts behind a score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.hop_cost import HopCost
+from placer.cost.score import critical_path, hottest_links
+from placer.cost.worst_groups import child_name, worst_groups
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
+    from placer.cost.step import Step, StepModel
+    from placer.cost.traffic import Traffic
+    from placer.placement.placement import Placement
+
+IntArray = npt.NDArray[np.int64]
+
+
+def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
+    """The facts behind the score of a placement, as plain data; times are seconds.
+
+    ``critical_path`` (longest first, with shares of the step), ``worst_groups`` (by
+    axis, see `placer.cost.worst_groups`), ``slowest_replica`` with the hops that leave
+    its scale-up domain, ``hottest_links`` with the share of every axis,
+    ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and tier. What
+    the job does not have is left out.
+    """
+    step = model.step(placement.gpu_of_rank)
+    found: dict[str, Any] = {}
+    if step.step_time_s:
+        found["critical_path"] = [
+            entry | {"share": entry["seconds"] / step.step_time_s}
+            for entry in critical_path(step)
+        ]
+        found["worst_groups"] = worst_groups(step, placement.gpu_of_rank)
+        if "pp" in step.stage_times:
+            found["slowest_replica"] = _slowest_replica(step, placement.gpu_of_rank)
+        found["hottest_links"] = _links_by_axis(model.fabric, step.traffic())
+        found["free_scale_out"] = _free_scale_out(step, placement.gpu_of_rank)
+    if model.job.weights:
+        found["hop_cost"] = _hop_cost(model, placement.gpu_of_rank)
+    return found
+
+
+def _slowest_replica(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
+    """The replica that sets the step, and its hops that leave a scale-up domain."""
+    fabric, axes = step.model.fabric, step.model.job.parallelism
+    lanes = axes.ranks_of_group["pp"]
+    # A pipeline of one chunk does not close its ring.
+    num_hops = axes.pp if axes.vp > 1 else axes.pp - 1
+    sender = gpu_of_rank[lanes]
+    tier = fabric.tier_between(sender, np.roll(sender, -1, axis=1))[:, :num_hops]
+    replica_of_lane = axes.coordinates["dp"][lanes[:, 0]]
+    leaves = (tier > fabric.scale_up_tier).any(axis=1)
+    slowest = step.slowest_replica()
+    own = replica_of_lane == slowest
+    return {
+        "replica": slowest,
+        "pipeline_s": step.pipeline_s(tuple(step.stage_times)),
+        "hops": num_hops,
+        "hops_leaving": [
+            _hop(step, sender[own], tier[own], stage)
+            for stage in range(num_hops)
+            if tier[own, stage].max() > fabric.scale_up_tier
+        ],
+        "replicas": axes.dp,
+        "replicas_leaving": len(np.unique(replica_of_lane[leaves])),
+    }
+
+
+def _hop(step: Step, gpus: IntArray, tier: IntArray, stage: int) -> dict[str, Any]:
+    """One hop of the slowest replica, as its lane with the longest way sees it."""
+    fabric = step.model.fabric
+    following = (stage + 1) % gpus.shape[1]
+    lane = int(tier[:, stage].argmax())
+    outer = fabric.scale_up_tier + 1
+    island = fabric.scale_up_domain_of_gpu
+    return {
+        "from_stage": stage,
+        "to_stage": following,
+        "tier": fabric.topology.tiers[tier[lane, stage]].name,
+        "from_domain": child_name(fabric, outer, int(island[gpus[lane, stage]])),
+        "to_domain": child_name(fabric, outer, int(island[gpus[lane, following]])),
+        "lanes": len(gpus),
+        "lanes_leaving": int((tier[:, stage] > fabric.scale_up_tier).sum()),
+        "seconds": float(step.stage_times["pp"].forward[step.slowest_replica(), stage]),
+    }
+
+
+def _links_by_axis(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str, Any]]:
+    """The hottest links, each with the share of its bytes that every axis sends."""
+    entries = hottest_links(fabric, traffic)
+    for entry in entries:
+        t = fabric.topology.tier_index(entry["tier"])
+        child = _child(fabric, t, entry["domain"])
+        bytes_of_axis = {
+            axis: float(getattr(item.load, entry["direction"])[t][child])
+            for axis, item in traffic.items()
+        }
+        entry["share_by_axis"] = {
+            axis: size_bytes / entry["bytes"]
+            for axis, size_bytes in bytes_of_axis.items()
+            if size_bytes
+        }
+    return entries
+
+
+def _child(fabric: Fabric, tier: int, name: str) -> int:
+    """The child domain of ``tier`` called ``name``, as `child_name` calls it."""
+    if tier == 0:
+        return int(name.removeprefix("gpu "))
+    return fabric.topology.domain_names[tier - 1].index(name)
+
+
+def _free_scale_out(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
+    """The step if every scale-out link were free, and what each axis would gain."""
+    free = step.model.free_scale_out.step(gpu_of_rank)
+    without = free.exposed_s()
+    saved = max(step.step_time_s - free.step_time_s, 0.0)
+    return {
+        "step_time_s": free.step_time_s,
+        "saved_s": saved,
+        "saved_share": saved / step.step_time_s,
+        "saved_by_axis_s": {
+            axis: seconds - without[axis] for axis, seconds in step.exposed_s().items()
+        },
+    }
+
+
+def _hop_cost(model: StepModel, gpu_of_rank: IntArray) -> dict[str, dict[str, float]]:
+    """Hop cost by axis and tier, tiers without any left out."""
+    hops = HopCost(model.topology, model.job)
+    edges_by_tier = hops.crossings(gpu_of_rank)
+    tiers = [tier.name for tier in model.topology.tiers]
+    return {
+        axis: {
+            tier: float(weight * cost)
+            for tier, cost in zip(
+                tiers, edges_by_tier[axis] * hops.distance, strict=True
+            )
+            if cost
+        }
+        for axis, weight, _ in hops.axes
+    }

@@ -1,0 +1,209 @@
+"""Gathers and all-reduces by every algorithm, and the one that NCCL would take.
+
+Each algorithm is followed hop by hop: its flows are listed, links add up what crosses
+them, and the slowest hop sets the pace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+from typing import TYPE_CHECKING
+
+from placer.cost.reference.collectives import by_island, edges, mean, rings
+
+if TYPE_CHECKING:
+    from placer.cost.reference.machine import Machine
+
+Groups = list[list[int]]
+
+
+def gathers(
+    machine: Machine, groups: Groups, size: float, algorithm: str
+) -> list[float]:
+    """Seconds of one reduce-scatter or all-gather in each group of GPUs."""
+    ring = [time.total for time in rings(machine, groups, size)]
+    alone = all(
+        len({machine.island(gpu) for gpu in group}) == len(group) for group in groups
+    )
+    if algorithm == "ring" or not alone or len(groups[0]) == 1:
+        return ring
+    pat = _aggregated_trees(machine, groups, size)
+    return pat if algorithm == "pat" or max(pat) < max(ring) else ring
+
+
+def all_reduces(
+    machine: Machine, groups: Groups, size: float, algorithm: str
+) -> list[float]:
+    """Seconds of one all-reduce in each group of GPUs, all groups at once."""
+    if len(groups[0]) == 1:
+        return [0.0] * len(groups)
+    found = []
+    if algorithm in ("auto", "ring"):
+        found.append([2 * time.total for time in rings(machine, groups, size)])
+    if algorithm in ("auto", "tree", "nvls"):
+        ways = _tree_ways(machine, groups)
+        if algorithm != "nvls":
+            found.append([_tree(way, size) for way in ways])
+        if algorithm != "tree":
+            found.append([_switch(way, size) for way in ways])
+    if algorithm == "hierarchical":
+        found.append([_levels(way, size) for way in _ring_ways(machine, groups)])
+    return min(found, key=max)
+
+
+@dataclass
+class _Way:
+    """Seconds a byte and latency of a group's hops, inside islands and between."""
+
+    islands: list[list[int]]
+    inner: float = 0.0
+    inner_latency: float = 0.0
+    outer: float = 0.0
+    outer_latency: float = 0.0
+
+    @property
+    def members(self) -> int:
+        return sum(len(island) for island in self.islands)
+
+
+def _tree(way: _Way, size: float) -> float:
+    count = len(way.islands)
+    latency = (way.members / count - 1) * way.inner_latency
+    latency += log2(count) * way.outer_latency
+    return 2 * size * max(way.inner, way.outer) + 2 * latency
+
+
+def _switch(way: _Way, size: float) -> float:
+    fewest = min(len(island) for island in way.islands)
+    inside = (1 + 1 / fewest) * size * way.inner
+    levels = log2(len(way.islands)) * way.outer_latency
+    return max(inside, 2 * size * way.outer) + 2 * (way.inner_latency + levels)
+
+
+def _levels(way: _Way, size: float) -> float:
+    count, most = len(way.islands), max(len(island) for island in way.islands)
+    inside = (most - 1) * (size / most * way.inner + way.inner_latency)
+    between = (count - 1) * (size / count * way.outer + way.outer_latency)
+    return 2 * inside + 2 * between
+
+
+def _inside(machine: Machine, group: list[int]) -> _Way:
+    """A group's way, with the hops of its ring inside islands."""
+    way = _Way(by_island(machine, group))
+    slow = min(machine.factor[gpu] for gpu in group)
+    latencies = []
+    for one, other in edges([gpu for island in way.islands for gpu in island]):
+        t = machine.tier(one, other)
+        if t < machine.nvlink_tiers:
+            way.inner = max(way.inner, 1 / (machine.rate(t) * slow))
+            latencies.append(machine.latency(t))
+    way.inner_latency = mean(latencies)
+    return way
+
+
+def _ring_ways(machine: Machine, groups: Groups) -> list[_Way]:
+    """Ways whose hops between islands are those of the rings."""
+    ways = [_inside(machine, group) for group in groups]
+    hops = []
+    for way in ways:
+        order = [gpu for island in way.islands for gpu in island]
+        pairs = [
+            (one, other, 1.0)
+            for one, other in edges(order)
+            if machine.tier(one, other) >= machine.nvlink_tiers
+        ]
+        hops.append(pairs)
+    _set_outer(machine, ways, hops, 1.0)
+    return ways
+
+
+def _tree_ways(machine: Machine, groups: Groups) -> list[_Way]:
+    """Ways whose hops between islands are those of two trees."""
+    ways = [_inside(machine, group) for group in groups]
+    hops = []
+    for way in ways:
+        heads = [island[0] for island in way.islands]
+        pairs = []
+        for low, high in _two_trees(len(heads)):
+            pairs.append((heads[low], heads[high], 0.5))
+            pairs.append((heads[high], heads[low], 0.5))
+        hops.append(pairs)
+    _set_outer(machine, ways, hops, 2.0)
+    return ways
+
+
+def _two_trees(count: int) -> list[tuple[int, int]]:
+    """(child, parent) of both trees over 0 .. count-1."""
+    first = []
+    for vertex in range(1, count):
+        bit = 1
+        while not vertex & bit:
+            bit *= 2
+        parent = vertex - bit
+        if not parent & (2 * bit):
+            parent += 2 * bit
+        if parent >= count:
+            parent = vertex - bit
+        first.append((vertex, parent))
+    if count % 2:
+        second = [((low + 1) % count, (high + 1) % count) for low, high in first]
+    else:
+        second = [(count - 1 - low, count - 1 - high) for low, high in first]
+    return first + second
+
+
+def _set_outer(
+    machine: Machine,
+    ways: list[_Way],
+    hops: list[list[tuple[int, int, float]]],
+    buffers: float,
+) -> None:
+    """Pace of ``buffers`` buffers between islands, one NIC for each of the fewest.
+
+    Every hop carries the given share of one buffer.
+    """
+    busy = machine.busy([flow for flows in hops for flow in flows])
+    for way, flows in zip(ways, hops, strict=True):
+        nics = min(len(island) for island in way.islands)
+        slow = min(machine.factor[gpu] for island in way.islands for gpu in island)
+        for one, other, _ in flows:
+            t = machine.tier(one, other)
+            way.outer = max(way.outer, 1 / (machine.rate(t) * nics * slow))
+            for link in machine.links(one, other):
+                way.outer = max(way.outer, busy[link] / buffers)
+        way.outer_latency = mean(
+            [machine.latency(machine.tier(one, other)) for one, other, _ in flows]
+        )
+
+
+def _aggregated_trees(machine: Machine, groups: Groups, size: float) -> list[float]:
+    """PAT: every offset's chunk travels its bits, the lowest one last."""
+    n = len(groups[0])
+    chunks: dict[int, int] = {}
+    for offset in range(1, n):
+        distance = offset & ~(offset - 1)
+        chunks[distance] = chunks.get(distance, 0) + 1
+    hops = [
+        [
+            (group[i], group[(i + distance) % n], count * size / n)
+            for distance, count in chunks.items()
+            for i in range(n)
+        ]
+        for group in groups
+    ]
+    busy = machine.busy([flow for flows in hops for flow in flows])
+    found = []
+    for group, flows in zip(groups, hops, strict=True):
+        slow = min(machine.factor[gpu] for gpu in group)
+        transfer = 0.0
+        latencies = []
+        for one, other, _ in flows:
+            t = machine.tier(one, other)
+            latencies.append(machine.latency(t))
+            transfer = max(transfer, (n - 1) / n * size / (machine.rate(t) * slow))
+            for link in machine.links(one, other):
+                transfer = max(transfer, busy[link])
+        steps = log2(n) / 3.5 + n * 2.8 / 14
+        found.append(transfer / 0.75 + steps * mean(latencies))
+    return found

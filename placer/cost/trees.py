@@ -1,0 +1,177 @@
+"""Trees between scale-up domains: the double binary tree, and those of PAT.
+
+NCCL 5067397c, ``src/graph/trees.cc``: domains count in ring order; a vertex hangs below
+the one that has its lowest set bit moved up by one, or, past the end, cleared. The
+second tree is the first with its vertices shifted by one (odd counts) or mirrored
+(even). PAT runs one binomial tree from every member at once: a chunk goes from offset
+to offset with its bits set from the highest down (NVIDIA 2025, *PAT: a new algorithm
+for all-gather and reduce-scatter operations at scale*, arXiv 2506.20252). Shapes: g
+groups, n members, e edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.links import LinkLoad, flow_link_seconds, flow_load
+
+if TYPE_CHECKING:
+    from placer.cost.collectives import Route
+    from placer.cost.rings import Rings
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Flows between domains of some groups.
+
+    Attributes
+    ----------
+    rings : Rings
+        The groups.
+    group, sources, targets : ndarray, shape (e,)
+        Group, and GPUs at both ends, of each flow.
+    share : ndarray, shape (e,)
+        Bytes on the flow for each byte of the buffer.
+    """
+
+    rings: Rings
+    group: IntArray
+    sources: IntArray
+    targets: IntArray
+    share: FloatArray
+
+    @cached_property
+    def tiers(self) -> IntArray:
+        """Tier of each flow; shape (e,)."""
+        return self.rings.fabric.tier_between(self.sources, self.targets)
+
+    @cached_property
+    def load(self) -> LinkLoad:
+        """Load of one byte of buffer in every group."""
+        fabric = self.rings.fabric
+        return flow_load(fabric, self.sources, self.targets, self.tiers, self.share)
+
+    @cached_property
+    def bytes_by_tier(self) -> FloatArray:
+        """Bytes sent for each byte of buffer; shape (T,)."""
+        counts = np.bincount(self.tiers, self.share, self.rings.fabric.num_tiers)
+        return counts.astype(np.float64, copy=False)
+
+    @cached_property
+    def shared_pace(self) -> FloatArray:
+        """Seconds a byte of buffer takes on the fullest uplink of a group; (g,)."""
+        fabric = self.rings.fabric
+        seconds = flow_link_seconds(
+            fabric, self.load, self.sources, self.targets, self.tiers
+        )
+        return self._largest(seconds)
+
+    @cached_property
+    def single_pace(self) -> FloatArray:
+        """Seconds a byte takes on one NIC at the slowest tier of a group; (g,)."""
+        seconds = self._largest(1 / self.rings.fabric.bandwidth[self.tiers])
+        return seconds / self.rings.factor
+
+    @cached_property
+    def latency(self) -> FloatArray:
+        """Mean latency of a group's flows, s; shape (g,)."""
+        num_groups = len(self.rings.gpus)
+        latency = self.rings.fabric.latency[self.tiers]
+        total = np.bincount(self.group, latency, num_groups)
+        count = np.bincount(self.group, minlength=num_groups)
+        return np.asarray(total / np.maximum(count, 1))
+
+    def _largest(self, values: FloatArray) -> FloatArray:
+        """Largest value of each group's flows, 0 without any; shape (g,)."""
+        largest = np.zeros(len(self.rings.gpus))
+        np.maximum.at(largest, self.group, values)
+        return largest
+
+
+def double_tree(rings: Rings) -> Edges:
+    """Both trees of every group, each edge both ways: half the buffer on every flow."""
+    first, position = _domains(rings)
+    group = np.repeat(np.arange(len(first)), rings.domains)
+    count = rings.domains[group]
+    found = []
+    for parent in (_parent(position, count), _parent_in_second(position, count)):
+        hangs = parent >= 0
+        child_gpu = first[group[hangs], position[hangs]]
+        found.append((group[hangs], child_gpu, first[group[hangs], parent[hangs]]))
+    of_edge, low, high = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Edges(
+        rings,
+        np.concatenate((of_edge, of_edge)),
+        np.concatenate((low, high)),
+        np.concatenate((high, low)),
+        np.full(2 * len(low), 0.5),
+    )
+
+
+def tree_route(edges: Edges) -> Route:
+    """What a double tree finds on its way; ``2 S`` at its pace is the time."""
+    rings = edges.rings
+    pace = np.maximum(edges.single_pace / rings.nics, edges.shared_pace / 2)
+    return rings.route._replace(outer_pace=pace, outer_latency=edges.latency)
+
+
+def aggregated_trees(rings: Rings) -> Edges:
+    """The flows of PAT for groups that have a domain for every member.
+
+    On distance ``2**k`` goes the chunk of every offset whose lowest set bit is ``k``.
+    """
+    num_groups, n = rings.gpus.shape
+    distances = 2 ** np.arange(max(n - 1, 0).bit_length())
+    chunks = (n - 1 + distances) // (2 * distances)
+    targets = [np.roll(rings.gpus, -distance, axis=1) for distance in distances]
+    return Edges(
+        rings,
+        np.tile(np.repeat(np.arange(num_groups), n), len(distances)),
+        np.tile(rings.gpus.ravel(), len(distances)),
+        np.concatenate([part.ravel() for part in targets]),
+        np.repeat(chunks / n, num_groups * n),
+    )
+
+
+def pat_route(edges: Edges) -> Route:
+    """What PAT finds on its way; ``(n-1)/n S`` at its pace is the time."""
+    rings = edges.rings
+    n = rings.gpus.shape[1]
+    pace = np.maximum(edges.single_pace, edges.shared_pace * n / (n - 1))
+    return rings.route._replace(outer_pace=pace, outer_latency=edges.latency)
+
+
+def _domains(rings: Rings) -> tuple[IntArray, IntArray]:
+    """First GPU of each group's domains (g, most domains), and their positions."""
+    outer = rings.outer
+    starts = np.ones(outer.shape, dtype=bool)
+    starts[:, 1:] = outer[:, :-1]
+    column = np.cumsum(starts, axis=1) - 1
+    first = np.zeros((len(outer), int(rings.domains.max())), dtype=np.int64)
+    row = np.broadcast_to(np.arange(len(outer))[:, None], outer.shape)
+    first[row[starts], column[starts]] = rings.gpus[starts]
+    return first, column[starts]
+
+
+def _parent(vertex: IntArray, count: IntArray) -> IntArray:
+    """Parent of each vertex among ``count``; -1 for the root, vertex 0."""
+    lowest = vertex & -vertex
+    cleared = vertex ^ lowest
+    up = cleared | (lowest << 1)
+    return np.where(vertex == 0, -1, np.where(up < count, up, cleared))
+
+
+def _parent_in_second(vertex: IntArray, count: IntArray) -> IntArray:
+    """The same in the second tree: shifted by one, or mirrored for even counts."""
+    odd = count % 2 == 1
+    parent = _parent(np.where(odd, (vertex - 1) % count, count - 1 - vertex), count)
+    back = np.where(odd, (parent + 1) % count, count - 1 - parent)
+    return np.where(parent < 0, -1, back)

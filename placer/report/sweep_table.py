@@ -1,0 +1,87 @@
+"""The rows of a sweep as a table for people, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from placer.report.columns import columns, wrapped
+from placer.units import format_bandwidth, format_seconds
+
+Row = Mapping[str, Any]
+
+_LABELS = {
+    "nic_rate_bytes_per_s": "NIC rate",
+    "micro_batches": "micro-batches",
+    "world_size": "GPUs",
+    "global_batch": "batch",
+    "step_time_s": "step time",
+    "exposed_scale_out_s": "exposed",
+    "hop_cost": "hop cost",
+    "weak_scaling_efficiency": "efficiency",
+    "gap": "gap",
+    "status": "status",
+}
+
+
+def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
+    """A table with a line a row, then what was wrong, without a final newline.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+    swept : sequence of str
+        Keys that vary from row to row; they come first.
+    """
+    shown = [key for key in _LABELS if key not in swept]
+    keys = [*swept, *(key for key in shown if any(row.get(key) for row in rows))]
+    head = [label(key) for key in keys]
+    table = [head, *([cell(row, key) for key in keys] for row in rows)]
+    lines = list(columns(table))
+    without: dict[str, list[Row]] = {}
+    for row in rows:
+        if "error" in row:
+            without.setdefault(row["error"], []).append(row)
+    for error, same in without.items():
+        first = ", ".join(f"{label(key)} {cell(same[0], key)}" for key in swept)
+        more = f" and {len(same) - 1:,} more" if len(same) > 1 else ""
+        lines += ["", *wrapped(f"{first}{more}: {error}", "  ")]
+    return "\n".join(lines)
+
+
+def sweep_csv(rows: Sequence[Row]) -> str:
+    """The rows as CSV: a header, then a line a row; numbers as in JSON."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(keys), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def label(key: str) -> str:
+    """What people call a key."""
+    name, _, tier = key.partition("_")
+    if name == "oversubscription":
+        return f"{tier} {name}".strip()
+    return _LABELS.get(key, key)
+
+
+def cell(row: Row, key: str) -> str:
+    """One value as the table shows it; empty when the row has none."""
+    value = row.get(key)
+    if value is None:
+        return "" if key == "status" else "-"
+    if key.endswith("_bytes_per_s"):
+        return format_bandwidth(value)
+    if key == "exposed_scale_out_s" and row["step_time_s"]:
+        return f"{format_seconds(value)} ({value / row['step_time_s']:.1%})"
+    if key.endswith("_s"):
+        return f"{value:.5g} s" if value >= 1 else format_seconds(value)
+    if key == "weak_scaling_efficiency":
+        return f"{value:.2%}"
+    if key == "gap":
+        return f"{value:.3%}"
+    return value if isinstance(value, str) else f"{value:,.12g}"

@@ -1,0 +1,115 @@
+"""Segments of pipelines and the problem of stitching them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Kind(NamedTuple):
+    """A sort of segment: its stages, and the joints inside (0 when not counted)."""
+
+    length: int
+    joints: int
+
+
+class Piece(NamedTuple):
+    """Stages of a segment that lie in one leaf domain.
+
+    ``twin`` is the leaf of the second half of a stage cut in two, else ``leaf``.
+    """
+
+    leaf: int
+    length: int
+    twin: int
+
+
+Segment = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stitching:
+    """The problem.
+
+    Attributes
+    ----------
+    capacity : ndarray, shape (leaves,)
+        Units each leaf domain can hold.
+    parents : sequence of ndarray
+        ``parents[i]`` gives the parent of each domain of level ``i``; level 0 is the
+        leaves, the last level has one domain.
+    joint_cost : sequence of float
+        Price of a joint in a domain of level 1, 2, ...
+    length : int
+        Units of a replica.
+    replicas : int
+        Replicas wanted.
+    shared_gain : float
+        What it is worth that two replicas have a stage in the same leaf: their
+        data-parallel rings then need not leave it there. Two segments cut from one leaf
+        can share as many stages as the shorter has.
+    most_joints : int or None
+        Joints a replica may have; None for any number.
+    spare_halves : ndarray, shape (leaves,)
+        Half units each leaf has room for beside its units; two make a unit.
+    half_cost : sequence of float
+        Price of making a unit of two halves in a domain of level 1, 2, ...
+    """
+
+    capacity: IntArray
+    parents: Sequence[IntArray]
+    joint_cost: Sequence[float]
+    length: int
+    replicas: int
+    shared_gain: float = 0.0
+    most_joints: int | None = None
+    spare_halves: IntArray | None = None
+    half_cost: Sequence[float] = ()
+
+    def kinds(self) -> list[Kind]:
+        """All sorts of segments."""
+        return [
+            Kind(length, joints)
+            for length in range(1, self.length + 1)
+            for joints in range(min(self.most_joints or 0, length - 1) + 1)
+        ]
+
+    def join(self, first: Kind, second: Kind) -> Kind | None:
+        """What two segments make, None when too long or with too many joints."""
+        length = first.length + second.length
+        if length > self.length:
+            return None
+        if self.most_joints is None:
+            return Kind(length, 0)
+        joints = first.joints + second.joints + 1
+        return Kind(length, joints) if joints <= self.most_joints else None
+
+
+Pair = tuple[Kind, Kind]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Solution of the program.
+
+    Attributes
+    ----------
+    splits : mapping
+        (parent, capacity) of a leaf class -> how often a stretch is cut in two.
+    joints : mapping
+        (level, domain) -> how often two segments are joined.
+    paired : mapping
+        (level, domain) -> units made of two halves.
+    """
+
+    splits: dict[tuple[int, int], dict[tuple[int, int], int]]
+    joints: dict[tuple[int, int], dict[Pair, int]]
+    paired: dict[tuple[int, int], int]
+    lower_bound: float
+    proved: bool

@@ -1,0 +1,100 @@
+"""A sweep on the workers of a Dask cluster (``pip install placer[dask]``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import placer
+from placer.errors import PlacerError
+from placer.sweep.point import Row, Task, row_of
+
+if TYPE_CHECKING:
+    from placer.sweep.grid import Point
+    from placer.sweep.run import Stop
+
+_CONNECT_S = 10
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An engine of the workers behind a Dask scheduler.
+
+    Attributes
+    ----------
+    address : str
+        Of the scheduler, for example ``tcp://10.0.0.1:8786``.
+    """
+
+    address: str
+
+    def __call__(
+        self, task: Task, points: Sequence[Point], stop: Stop
+    ) -> Iterator[tuple[int, Row]]:
+        """Index and row of every point, as they are done.
+
+        Raises
+        ------
+        PlacerError
+            If Dask is not installed, the scheduler cannot be reached, it has no
+            workers, or they have another placer.
+        """
+        try:
+            from distributed import Client, wait
+        except ImportError:
+            message = "a Dask scheduler needs Dask: pip install 'placer[dask]'"
+            raise PlacerError(message) from None
+        wait_for: Callable[..., Any] = wait
+        with self._client(Client) as client:
+            self._check_workers(client)
+            shared = client.scatter(task, broadcast=True, hash=False)
+            futures = client.map(_row_of, points, task=shared, pure=False)
+            index_of = {future.key: index for index, future in enumerate(futures)}
+            pending = set(futures)
+            while pending and not stop():
+                try:
+                    with client.as_current():
+                        found = wait_for(pending, _POLL_S, "FIRST_COMPLETED")
+                except TimeoutError:
+                    continue
+                pending = found.not_done
+                for future in found.done:
+                    yield index_of[future.key], future.result()
+            client.cancel(list(pending))
+
+    def _client(self, connect: Callable[..., Any]) -> Any:
+        try:
+            return connect(self.address, timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            message = f"the Dask scheduler {self.address} cannot be reached: {reason}"
+            raise PlacerError(message) from None
+
+    def _check_workers(self, client: Any) -> None:
+        """Refuse a cluster that would never answer, or would answer otherwise."""
+        try:
+            client.wait_for_workers(1, timeout=_CONNECT_S)
+            versions = client.run(_version)
+        except TimeoutError:
+            message = f"the Dask scheduler {self.address} has no workers"
+            raise PlacerError(message) from None
+        except ImportError as error:
+            message = f"the workers of {self.address} have no placer: {error}"
+            raise PlacerError(message) from None
+        for worker, version in versions.items():
+            if version != placer.__version__:
+                message = (
+                    f"the Dask worker {worker} has placer {version}, "
+                    f"this is {placer.__version__}"
+                )
+                raise PlacerError(message)
+
+
+def _version() -> str:
+    return placer.__version__
+
+
+def _row_of(point: Point, task: Task) -> Row | None:
+    return row_of(task, point)

@@ -1,0 +1,134 @@
+"""The grid of a sweep: what each option lists, and every combination of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeVar
+
+from placer.errors import InputError
+from placer.units import parse_bandwidth, parse_number
+
+Point = Mapping[str, int | float]
+Value = TypeVar("Value", int, float)
+
+# Keys of a point, in the order of rows.
+SIZES = ("dp", "tp", "pp", "cp", "micro_batches")
+NIC_RATE = "nic_rate_bytes_per_s"
+OVERSUBSCRIPTION = "oversubscription"
+
+MAX_POINTS = 10_000
+MAX_SIZE = 2**20
+
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|:([0-9]{1,9}):([0-9]{1,9}))?")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept key and its values, in the order given."""
+
+    key: str
+    values: tuple[int | float, ...]
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Whole numbers of a list: ``112,128``, ``1-8``, ``8:128:8`` (both ends included).
+
+    Raises
+    ------
+    ValueError
+        If an item is none of these, is below 1, or a number comes twice.
+    """
+    values: list[int] = []
+    for item in _items(text):
+        match = _RANGE.fullmatch(item)
+        if match is None:
+            raise ValueError(f'"{item}" is not a number or a range such as 1-8')
+        first = int(match[1])
+        last = int(match[2] or match[3] or first)
+        step = int(match[4] or 1)
+        if step < 1 or last < first:
+            raise ValueError(f'the range "{item}" is empty')
+        if not 1 <= first <= last <= MAX_SIZE:
+            raise ValueError(f'"{item}" is not from 1 to {MAX_SIZE}')
+        numbers = range(first, last + 1, step)
+        if len(values) + len(numbers) > MAX_POINTS:
+            raise ValueError(f"more than {MAX_POINTS:,} values")
+        values += numbers
+    return _distinct(values)
+
+
+def parse_rates(text: str) -> tuple[float, ...]:
+    """Bandwidths of a list, B/s: ``50GB/s,400Gb/s``.
+
+    Raises
+    ------
+    ValueError
+        If an item is not a bandwidth of at least 1 B/s, or one comes twice.
+    """
+    return _numbers(text, parse_bandwidth, 1.0)
+
+
+def parse_oversubscriptions(text: str) -> tuple[str, tuple[float, ...]]:
+    """Tier (empty for the outermost) and ratios of ``1,2,4`` or ``TIER=1,2,4``.
+
+    Raises
+    ------
+    ValueError
+        If an item is not a number above 0, or one comes twice.
+    """
+    tier, equals, ratios = text.rpartition("=")
+    if equals and not tier.strip():
+        raise ValueError(f'"{text}" names no tier before the =')
+    return tier.strip(), _numbers(ratios, parse_number, 1e-6)
+
+
+def grid(axes: Iterable[Axis]) -> list[Point]:
+    """Every combination of the axes' values, the last axis fastest.
+
+    Raises
+    ------
+    InputError
+        If there is no axis, an axis comes twice, or there are too many combinations.
+    """
+    listed = list(axes)
+    keys = [axis.key for axis in listed]
+    if not listed:
+        raise InputError("nothing to sweep: give for example --dp 64,128")
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InputError(f"{key} is swept twice: put all its values in one list")
+    count = math.prod(len(axis.values) for axis in listed)
+    if count > MAX_POINTS:
+        raise InputError(f"the grid has {count:,} points, the most is {MAX_POINTS:,}")
+    combinations = product(*(axis.values for axis in listed))
+    return [dict(zip(keys, values, strict=True)) for values in combinations]
+
+
+def _items(text: str) -> list[str]:
+    items = [item.strip() for item in text.split(",")]
+    if not all(items):
+        raise ValueError(f'"{text}" has an empty item')
+    return items
+
+
+def _numbers(
+    text: str, parse: Callable[[str], float], minimum: float
+) -> tuple[float, ...]:
+    values = [parse(item) for item in _items(text)]
+    for value in values:
+        if value < minimum:
+            raise ValueError(f"{value:g} is too small, the least is {minimum:g}")
+    return _distinct(values)
+
+
+def _distinct(values: list[Value]) -> tuple[Value, ...]:
+    seen: set[float] = set()
+    for value in values:
+        if value in seen:
+            raise ValueError(f"{value:g} is given twice")
+        seen.add(value)
+    return tuple(values)

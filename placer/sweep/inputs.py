@@ -1,0 +1,130 @@
+"""The machine and the job of one point of a sweep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from placer.document import parse_document
+from placer.errors import InputError, Problem
+from placer.job.read import decode_job
+from placer.job.read_traffic import default_bucket
+from placer.job.write import to_document
+from placer.sweep.grid import NIC_RATE, OVERSUBSCRIPTION, SIZES, Axis, Point
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Tier, Topology
+
+
+def job_at(job: Job, point: Point) -> Job:
+    """The job with the sizes of a point, checked as if its file had them.
+
+    The work of a micro-batch is the model's, so a measured ``micro_batch_time`` follows
+    the GPUs that share it, ``tp x cp x pp``. What had its default (the gradient bucket,
+    the tensor parallelism of experts) keeps it.
+
+    Raises
+    ------
+    InputError
+        If such a job is not valid.
+    """
+    sizes = {key: point[key] for key in SIZES if key in point}
+    if not sizes:
+        return job
+    document = _without_defaults(job)
+    if "micro_batches" in sizes:
+        document["micro_batches"] = sizes.pop("micro_batches")
+    axes = document["parallelism"]
+    before = axes["tp"] * axes["cp"] * axes["pp"]
+    axes |= sizes
+    after = axes["tp"] * axes["cp"] * axes["pp"]
+    if "micro_batch_time" in document["compute"] and after != before:
+        document["compute"]["micro_batch_time"] *= before / after
+    if job.groups and after * axes["dp"] != job.world_size:
+        message = "its groups name ranks and cannot follow another world size"
+        raise InputError([Problem(message, key="groups")])
+    return decode_job(parse_document(json.dumps(document), "job.json"))
+
+
+def machine_at(topology: Topology, point: Point) -> Topology:
+    """The machine with the scale-out rates and oversubscriptions of a point.
+
+    Raises
+    ------
+    InputError
+        If it has no tier of that name, or that tier is NVLink.
+    """
+    tiers = list(topology.tiers)
+    for key, value in point.items():
+        name, _, tier = key.partition("_")
+        if key == NIC_RATE:
+            _require_scale_out(topology)
+            for t in range(topology.scale_up_tier + 1, len(tiers)):
+                tiers[t] = _at_rate(tiers[t], value, tiers[0].bandwidth)
+        elif name == OVERSUBSCRIPTION:
+            t = _scale_out_tier(topology, tier)
+            tiers[t] = replace(tiers[t], oversubscription=float(value))
+    if tuple(tiers) == topology.tiers:
+        return topology
+    # Not the machine of the file any more, so not its digest either.
+    return replace(topology, tiers=tuple(tiers), sha256="")
+
+
+def check_axes(topology: Topology, axes: Iterable[Axis]) -> None:
+    """Nothing, when the machine has what the axes want to change.
+
+    Raises
+    ------
+    InputError
+        If it has no tier of that name, that tier is NVLink, or two axes change it.
+    """
+    outermost = topology.tiers[-1].name
+    swept = []
+    for axis in axes:
+        machine_at(topology, {axis.key: axis.values[0]})
+        name, _, tier = axis.key.partition("_")
+        if name == OVERSUBSCRIPTION:
+            swept.append(tier or outermost)
+    for tier in swept:
+        if swept.count(tier) > 1:
+            raise InputError(f"the oversubscription of tier {tier} is swept twice")
+
+
+def _without_defaults(job: Job) -> dict[str, Any]:
+    """The job as a document, without what followed from its sizes."""
+    document = to_document(job)
+    axes = job.parallelism
+    if job.data_parallel.bucket_parameters == default_bucket(axes.dp):
+        del document["data_parallel"]["bucket_parameters"]
+    if axes.etp == axes.tp:
+        del document["parallelism"]["etp"]
+    return document
+
+
+def _at_rate(tier: Tier, bandwidth: float, innermost: float) -> Tier:
+    """The tier at another rate; a distance that followed the rate follows it again."""
+    followed = tier.distance == innermost / tier.bandwidth
+    distance = innermost / bandwidth if followed else tier.distance
+    return replace(tier, bandwidth=float(bandwidth), distance=distance)
+
+
+def _scale_out_tier(topology: Topology, name: str) -> int:
+    _require_scale_out(topology)
+    names = [tier.name for tier in topology.tiers]
+    if name and name not in names:
+        hint = f"its tiers are {', '.join(names)}"
+        message = f'the topology {topology.name} has no tier "{name}"'
+        raise InputError([Problem(message, key=OVERSUBSCRIPTION, hint=hint)])
+    t = topology.tier_index(name) if name else len(names) - 1
+    if t <= topology.scale_up_tier:
+        message = f"tier {name} is NVLink, which has no shared uplinks"
+        raise InputError([Problem(message, key=OVERSUBSCRIPTION)])
+    return t
+
+
+def _require_scale_out(topology: Topology) -> None:
+    if topology.scale_up_tier + 1 == len(topology.tiers):
+        raise InputError(f"the topology {topology.name} has no tier above NVLink")

@@ -1,0 +1,94 @@
+"""One point of a sweep: its inputs, its best placement, its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from placer.api import place
+from placer.errors import InfeasibleError, InputError, PlacerError
+from placer.sweep.inputs import job_at, machine_at
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.sweep.grid import Point
+    from placer.topology.model import Topology
+
+Row = dict[str, Any]
+
+_SCORE_KEYS = ("step_time_s", "exposed_scale_out_s", "hop_cost")
+_BOUND_KEYS = ("objective", "lower_bound", "gap", "status")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What all points of a sweep share; it can be pickled.
+
+    Attributes
+    ----------
+    topology : Topology
+    job : Job
+    hosts : tuple of str, optional
+        The allocation in launch order; every usable node when None.
+    objective : str, optional
+        ``time`` or ``hop-cost``, as in `placer.api.place`.
+    time_limit : float, s
+        For each point.
+    seed : int
+    """
+
+    topology: Topology
+    job: Job
+    hosts: tuple[str, ...] | None = None
+    objective: str | None = None
+    time_limit: float = 60.0
+    seed: int = 0
+
+
+def row_of(
+    task: Task, point: Point, stop: Callable[[], bool] | None = None
+) -> Row | None:
+    """The row of one point; None when ``stop`` cut its search short.
+
+    A point without a placement is a row too: its ``status`` is ``infeasible``, or
+    ``invalid`` when there is no such job, and ``error`` says why.
+    """
+    row: Row = dict(point)
+    try:
+        job = job_at(task.job, point)
+        row["world_size"] = job.world_size
+        if job.model is not None:
+            row["global_batch"] = _global_batch(job)
+        result = place(
+            machine_at(task.topology, point),
+            job,
+            hosts=task.hosts,
+            objective=task.objective,
+            time_limit=task.time_limit,
+            seed=task.seed,
+            stop=stop,
+        )
+    except (InputError, InfeasibleError) as error:
+        status = "infeasible" if isinstance(error, InfeasibleError) else "invalid"
+        return row | {"status": status, "error": _text(error)}
+    if result.stop_reason == "interrupted":
+        return None
+    row |= {key: result.score[key] for key in _SCORE_KEYS if key in result.score}
+    return row | {key: result.bound[key] for key in _BOUND_KEYS}
+
+
+def _global_batch(job: Job) -> int:
+    return job.parallelism.dp * job.micro_batches * job.micro_batch
+
+
+def _text(error: PlacerError) -> str:
+    """The error on one line, without the places of a file that nobody wrote."""
+    if isinstance(error, InputError):
+        parts = (
+            ": ".join(part for part in (problem.key, problem.message) if part)
+            for problem in error.problems
+        )
+        return "; ".join(parts)
+    text, _, hint = str(error).partition("\n  hint: ")
+    return f"{text} ({hint})" if hint else text

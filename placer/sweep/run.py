@@ -1,0 +1,76 @@
+"""Runs a sweep: points through an engine, rows back in the order of the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from placer.sweep.grid import Point
+from placer.sweep.point import Row, Task, row_of
+
+Stop = Callable[[], bool]
+# Yields the index and the row of every point that is done, in any order.
+Engine = Callable[[Task, Sequence[Point], Stop], Iterator[tuple[int, Row]]]
+
+
+def _never() -> bool:
+    return False
+
+
+def _silent(_done: int, _total: int) -> None:
+    pass
+
+
+def sequential(
+    task: Task, points: Sequence[Point], stop: Stop
+) -> Iterator[tuple[int, Row]]:
+    """Index and row of every point, one after the other in this process."""
+    for index, point in enumerate(points):
+        row = None if stop() else row_of(task, point, stop)
+        if row is None:
+            return
+        yield index, row
+
+
+def sweep(
+    task: Task,
+    points: Sequence[Point],
+    engine: Engine = sequential,
+    progress: Callable[[int, int], None] = _silent,
+    stop: Stop = _never,
+) -> list[Row]:
+    """The rows of the points, in their order and the same whatever the engine.
+
+    Parameters
+    ----------
+    task : Task
+    points : sequence of Point
+    engine : Engine
+        `sequential`, `placer.sweep.pool.Pool` or `placer.sweep.cluster.Cluster`.
+    progress : callable
+        Told how many points are done, and how many there are.
+    stop : callable
+        Asked now and then; once it is true the rows done so far are returned.
+    """
+    rows: dict[int, Row] = {}
+    progress(0, len(points))
+    for index, row in engine(task, points, stop):
+        rows[index] = row
+        progress(len(rows), len(points))
+    return _with_efficiency([(points[i], rows[i]) for i in sorted(rows)])
+
+
+def _with_efficiency(done: Sequence[tuple[Point, Row]]) -> list[Row]:
+    """The rows with their weak-scaling efficiency where ``dp`` is swept.
+
+    Every replica does the same work whatever ``dp`` is, so it is the step time of the
+    first row that differs in ``dp`` alone over that of the row.
+    """
+    first: dict[tuple[tuple[str, float], ...], float] = {}
+    rows = []
+    for point, row in done:
+        step = row.get("step_time_s", 0.0)
+        if "dp" in point and step > 0:
+            rest = tuple((key, point[key]) for key in point if key != "dp")
+            row["weak_scaling_efficiency"] = first.setdefault(rest, step) / step
+        rows.append(row)
+    return rows

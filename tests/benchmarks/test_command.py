@@ -1,0 +1,57 @@
+"""The benchmark of the whole command, on a machine of a moment."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.command import CASES, Row, main, run, table
+from placer.job.read import read_job
+from placer.topology.read import read_topology
+
+
+def test_cases_fit() -> None:
+    """Every pair of presets exists, and the job fits on the machine."""
+    for machine, job in CASES:
+        assert read_job(job).world_size <= read_topology(machine).num_gpus
+
+
+def test_memory_is_that_of_the_command() -> None:
+    """A process that fills 300 MB reports at least those; it did take some time."""
+    fill = "x = bytearray(300_000_000); x[::4096] = b'1' * len(x[::4096])"
+    found = run([sys.executable, "-c", fill])
+    assert found.peak_bytes > 300_000_000
+    assert found.wall_s > 0
+
+
+def test_failure_is_raised() -> None:
+    """A command that fails has no time."""
+    with pytest.raises(subprocess.CalledProcessError):
+        run([sys.executable, "-c", "raise SystemExit(3)"])
+
+
+def test_table() -> None:
+    """Memory is shown in MB; what is proved as such, else the gap."""
+    rows = [Row("m", "j", 8192, 1.2345, 99_400_000, "optimal", 0.0)]
+    rows.append(Row("m", "j", 8, 0.5, 1_000_000, "feasible", 0.0123))
+    assert list(table(rows))[2:] == [
+        "| m | j | 8,192 | 1.23 s | 99 MB | optimal |",
+        "| m | j | 8 | 0.50 s | 1 MB | gap 1.230% |",
+    ]
+
+
+def test_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It places the job, prints a row and writes the same as JSON."""
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "format: placer/job\nversion: 1\nname: small\n"
+        "parallelism: {tp: 2, dp: 2}\nweights: {tp: 10, dp: 1}\n"
+    )
+    output = tmp_path / "rows.json"
+    case = ["--case", "rack:2 node:2 gpu:2", str(job)]
+    assert main([*case, "--runs", "1", "--json", str(output)]) == 0
+    (row,) = json.loads(output.read_text())
+    assert (row["job"], row["ranks"], row["status"]) == (str(job), 4, "optimal")
+    assert len(capsys.readouterr().out.splitlines()) == 3

@@ -1,0 +1,75 @@
+"""``placer score --explain`` from end to end."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+
+MACHINE = "rack:2 node:2 gpu:2"
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
+model: {layers: 4, hidden: 256, ffn: 512, heads: 4, kv_heads: 4, vocab: 1000}
+sequence: 512
+micro_batches: 4
+compute: {micro_batch_time: 1ms}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return str(path)
+
+
+def score(job: str, *args: object) -> Result:
+    words = ["score", "-t", MACHINE, "-j", job, "--explain", *args]
+    return CliRunner().invoke(main, list(map(str, words)))
+
+
+def test_text_follows_the_score(job: str) -> None:
+    """The words come after the usual tables."""
+    found = score(job, "--baseline", "given-order")
+    assert found.exit_code == 0, found.stderr
+    table, _, words = found.stdout.partition("\n\ncritical path")
+    assert table.startswith("step time")
+    assert "worst group of each axis" in words
+    assert "free fabric between nodes" in words
+    assert found.stdout.endswith("\n")
+    assert not found.stdout.endswith("\n\n")
+
+
+def test_json_has_the_facts(job: str, tmp_path: Path) -> None:
+    """With JSON the facts are under ``explain``, the same for a plan as a host file."""
+    plan = tmp_path / "plan.json"
+    args = ["place", "-q", "-t", MACHINE, "-j", job, "-o", str(plan)]
+    assert CliRunner().invoke(main, args).exit_code == 0
+    planned = score(job, "--plan", plan, "--format", "json")
+    assert planned.exit_code == 0, planned.stderr
+    hosts = tmp_path / "hosts"
+    nodes = json.loads(plan.read_text())["nodes"]
+    hosts.write_text("".join(f"{name}:2\n" for name in nodes))
+    listed = score(job, "--hostfile", hosts, "--format", "json")
+    found = [json.loads(result.stdout)["explain"] for result in (planned, listed)]
+    assert found[0] == found[1]
+    assert set(found[0]) == {
+        "critical_path",
+        "worst_groups",
+        "slowest_replica",
+        "hottest_links",
+        "free_scale_out",
+    }
+    assert set(found[0]["worst_groups"]) == {"tp", "pp", "dp"}
+
+
+def test_without_it_there_are_no_facts(job: str) -> None:
+    """The score alone has no ``explain``."""
+    args = ["score", "-t", MACHINE, "-j", job, "--baseline", "random"]
+    found = CliRunner().invoke(main, [*args, "--format", "json"])
+    assert "explain" not in json.loads(found.stdout)

@@ -1,0 +1,255 @@
+"""``placer sweep`` from end to end."""
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE = "block:2 rack:2 node:4 gpu:4"
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 4, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
+model: {layers: 8, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 32000}
+sequence: 4096
+micro_batches: 8
+compute: {micro_batch_time: 20ms}
+"""
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return str(path)
+
+
+def sweep(job: str, *args: object, machine: str = MACHINE) -> Result:
+    words = ["sweep", "-t", machine, "-j", job, "--workers", "1", *args]
+    return CliRunner().invoke(main, list(map(str, words)))
+
+
+def test_json(job: str) -> None:
+    """The documented keys, a row a point, in the order of the options."""
+    found = sweep(job, "--dp", "2,4", "--nic-rate", "25GB/s,50GB/s", "--format", "json")
+    assert found.exit_code == 0, found.stderr
+    (key, rows), *rest = json.loads(found.stdout).items()
+    assert (key, rest) == ("rows", [])
+    assert [(row["dp"], row["nic_rate_bytes_per_s"]) for row in rows] == [
+        (2, 25e9),
+        (2, 50e9),
+        (4, 25e9),
+        (4, 50e9),
+    ]
+    for row in rows:
+        assert row["step_time_s"] >= row["lower_bound"] > row["exposed_scale_out_s"] > 0
+        assert row["world_size"] == 8 * row["dp"]
+        assert row["status"] in ("optimal", "feasible")
+    assert "global batch" in found.stderr
+
+
+def test_csv_and_json_agree(job: str) -> None:
+    """CSV holds the same values; a row without a placement has its error."""
+    words = ("--dp", "2,64", "--format")
+    rows = json.loads(sweep(job, *words, "json").stdout)["rows"]
+    table = list(csv.DictReader(io.StringIO(sweep(job, *words, "csv").stdout)))
+    for row, line in zip(rows, table, strict=True):
+        assert {key: str(value) for key, value in row.items()} == {
+            key: value for key, value in line.items() if value
+        }
+    assert "error" in rows[1]
+
+
+def test_text(job: str) -> None:
+    """One line a point under a head, then what is wrong with the others."""
+    found = sweep(job, "--dp", "2,4,64", "--oversubscription", "1")
+    lines = found.stdout.splitlines()
+    assert lines[0].split()[:2] == ["dp", "oversubscription"]
+    assert [line.split()[0] for line in lines[1:4]] == ["2", "4", "64"]
+    assert "512" in "".join(lines[4:])
+    assert sweep(job, "-q", "--dp", "2").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "what"),
+    [
+        ([], "nothing to sweep"),
+        (["--dp", "two"], "two"),
+        (["--dp", "4-2"], "empty"),
+        (["--dp", "2,2"], "twice"),
+        (["--micro-batches", "0"], "from 1"),
+        (["--nic-rate", "fast"], "fast"),
+        (["--oversubscription", "x=1"], 'no tier "x"'),
+        (["--oversubscription", "0"], "too small"),
+        (["--dp", "2", "--plot", "figure.png"], ".svg"),
+        (["--dp", "2", "--scheduler", "tcp://127.0.0.1:9"], "--workers"),
+        (["--dp", "2", "--hosts", "nowhere"], "nowhere"),
+        (["--dp", "1-2000", "--tp", "1-2000"], "points"),
+    ],
+)
+def test_bad_options(job: str, args: list[str], what: str) -> None:
+    """An option that cannot be used ends with 2 before anything is placed."""
+    found = sweep(job, *args)
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert what in found.stderr
+
+
+def test_no_placement_at_all(job: str) -> None:
+    """Without any placement the rows say why, and the exit code is 3, or 2."""
+    found = sweep(job, "--dp", "64,65", "--format", "json")
+    assert found.exit_code == 3
+    assert all("error" in row for row in json.loads(found.stdout)["rows"])
+    assert sweep(job, "--pp", "16").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (["--dp", "2,4,8"], 1),
+        (["--dp", "2,4", "--nic-rate", "25GB/s,50GB/s,100GB/s"], 3),
+        (["--dp", "2,64", "--micro-batches", "4,8"], 2),
+        (["--dp", "64,65"], 1),
+    ],
+)
+def test_plot(job: str, tmp_path: Path, args: list[str], lines: int) -> None:
+    """The figure is SVG with a point a row in both panels, and a legend if needed."""
+    path = tmp_path / "figure.svg"
+    found = sweep(job, *args, "--plot", path, "--format", "json")
+    rows = json.loads(found.stdout)["rows"]
+    root = Xml.parse(path).getroot()
+    assert root.tag == f"{SVG}svg"
+    panels = root.findall(f"{SVG}g")
+    assert [panel.get("class") for panel in panels] == ["panel", "panel"]
+    for panel in panels:
+        points = [
+            element
+            for element in panel.iter()
+            if (element.get("class") or "").startswith("point")
+        ]
+        missing = [e for e in points if e.get("class") == "point missing"]
+        assert len(points) == len(rows)
+        assert len(missing) == sum("error" in row for row in rows)
+        assert all(point.find(f"{SVG}title") is not None for point in points)
+    legend = [element.text for element in root.findall(f"{SVG}text") if element.text]
+    assert len(legend) == (lines if lines > 1 else 0)
+
+
+def test_unwritable_plot_keeps_the_rows(job: str, tmp_path: Path) -> None:
+    """A figure that cannot be written ends with 4, after the rows."""
+    found = sweep(
+        job, "--dp", "2", "--plot", tmp_path / "no" / "a.svg", "--format", "csv"
+    )
+    assert found.exit_code == 4
+    assert found.stdout.startswith("dp,")
+
+
+# The command, whose second point goes on until it is told to stop.
+SLOW = """\
+import sys, time
+sys.path.insert(0, {root!r})
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import placer.sweep.point as point
+fast = point.place
+
+def slow(topology, job, *, stop, **options):
+    found = fast(topology, job, stop=stop, **options)
+    if job.parallelism.dp == 4:
+        print("begun", file=sys.stderr, flush=True)
+        while not stop():
+            time.sleep(0.01)
+        found.plan.solver["stop_reason"] = "interrupted"
+    return found
+
+point.place = slow
+from placer.cli.main import main
+main({args!r})
+"""
+
+
+def test_interrupt_keeps_the_rows(job: str) -> None:
+    """Ctrl-C prints the rows done so far and ends with 130."""
+    args = ["sweep", "-q", "-t", MACHINE, "-j", job, "--dp", "2,4,8"]
+    args += ["--workers", "1", "--format", "json"]
+    run = subprocess.Popen(
+        [sys.executable, "-c", SLOW.format(root=str(ROOT), args=args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stderr is not None
+    assert run.stderr.readline() == "begun\n"
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert [row["dp"] for row in json.loads(out)["rows"]] == [2]
+    assert "1 of 3 points" in err
+    assert "Traceback" not in err
+
+
+def ends(group: int) -> bool:
+    """Whether no process of a process group is left, within ten seconds."""
+    for _ in range(500):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+# The command on two processes; it says when it begins to wait for rows.
+POOL = """\
+import sys
+sys.path.insert(0, {root!r})
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import placer.sweep.pool as pool
+quiet = pool.wait
+
+def telling(*args):
+    print("waiting", file=sys.stderr, flush=True)
+    pool.wait = quiet
+    return quiet(*args)
+
+pool.wait = telling
+from placer.cli.main import main
+main({args!r})
+"""
+
+
+def test_interrupted_pool_ends(job: str) -> None:
+    """Ctrl-C in the terminal reaches every process: no traceback, and all end."""
+    args = ["sweep", "-q", "-t", MACHINE, "-j", job, "--dp", "1-8", "--workers", "2"]
+    args += ["--micro-batches", "1-100", "--format", "json"]
+    run = subprocess.Popen(
+        [sys.executable, "-c", POOL.format(root=str(ROOT), args=args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert run.stderr is not None
+    assert run.stderr.readline() == "waiting\n"
+    time.sleep(1.0)
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert len(json.loads(out)["rows"]) < 800
+    assert "Traceback" not in err
+    assert ends(run.pid)

@@ -1,0 +1,126 @@
+"""Machines of the cases as topology files, and what placements on them look like."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.cost.hop_cost import HopCost
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.topology.read import parse_topology
+
+if TYPE_CHECKING:
+    from placer.placement.placement import Placement
+    from placer.topology.model import Topology
+
+WEIGHTS = {"tp": 4000.0, "cp": 400.0, "pp": 40.0, "dp": 4.0}
+
+
+class Host(NamedTuple):
+    """A node: its name, GPUs (or pods it can hold) and domains, innermost first."""
+
+    name: str
+    gpus: int
+    domains: tuple[str, ...] = ()
+
+
+def machine(
+    tiers: Sequence[str], hosts: Sequence[Host], down: Sequence[str] = ()
+) -> Topology:
+    """The machine of ``hosts``; ``tiers`` are named innermost first."""
+    content = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "case",
+        "tiers": [
+            {
+                "name": tier,
+                "bandwidth": 900e9 if t == 0 else 100e9 / t,
+                "latency": 1e-6 * (t + 1),
+                "scale_up": t == 0,
+                "distance": 0 if t == 0 else 10 ** (t - 1),
+                **({"size": 1} if t == 0 else {}),
+            }
+            for t, tier in enumerate(tiers)
+        ],
+        "nodes": [
+            {
+                "names": host.name,
+                "gpus": host.gpus,
+                **dict(zip(tiers[1:-1], host.domains, strict=True)),
+            }
+            for host in hosts
+        ],
+        "unavailable": dict.fromkeys(down, "down"),
+    }
+    return parse_topology(json.dumps(content), "case.json")
+
+
+def domains_of(sizes: dict[str, Sequence[int]], prefix: str = "n") -> list[Host]:
+    """One tier of domains, each with the GPUs of its nodes, named in order."""
+    hosts = []
+    for domain, gpus in sizes.items():
+        for count in gpus:
+            hosts.append(Host(f"{prefix}{len(hosts) + 1}", count, (domain,)))
+    return hosts
+
+
+def varied(hosts: list[Host], seed: int) -> list[Host]:
+    """The same hosts renamed and in another order; seed 0 leaves them as they are."""
+    if seed == 0:
+        return hosts
+    rng = random.Random(seed)
+    names = [f"h{i}" for i in range(len(hosts))]
+    rng.shuffle(names)
+    domains = sorted({domain for host in hosts for domain in host.domains})
+    renamed = [f"d{i}" for i in range(len(domains))]
+    rng.shuffle(renamed)
+    new_name = dict(zip(domains, renamed, strict=True))
+    changed = [
+        Host(name, host.gpus, tuple(new_name[domain] for domain in host.domains))
+        for name, host in zip(names, hosts, strict=True)
+    ]
+    rng.shuffle(changed)
+    return changed
+
+
+def job(
+    require: dict[str, str] | None = None, launcher: str = "free", **sizes: object
+) -> Job:
+    """A job with weights; ``sizes`` are those of `Parallelism`."""
+    sizes.setdefault("etp", sizes.get("tp", 1))
+    return Job(
+        "case",
+        Parallelism(**sizes),
+        require=require or {},
+        launcher=launcher,
+        weights=WEIGHTS,
+    )
+
+
+def without(topology: Topology, placement: Placement) -> Topology:
+    """The nodes that a placement leaves free."""
+    used = topology.node_of_gpu[placement.gpu_of_rank]
+    return topology.select(np.setdiff1d(np.arange(topology.num_nodes), used))
+
+
+def ranks_in(topology: Topology, placement: Placement, tier: str) -> Counter[str]:
+    """Ranks that each used domain of a tier holds, by its name."""
+    t = topology.tier_index(tier)
+    domains = topology.domain_of_gpu[t][placement.gpu_of_rank]
+    return Counter(topology.domain_names[t][d] for d in domains)
+
+
+def crossings(
+    topology: Topology, case: Job, placement: Placement, tier: str
+) -> dict[str, int]:
+    """Edges of each axis whose ends lie in different domains of a tier."""
+    t = topology.tier_index(tier)
+    counts = HopCost(topology, case).crossings(placement.gpu_of_rank)
+    return {axis: int(by_tier[t + 1 :].sum()) for axis, by_tier in counts.items()}

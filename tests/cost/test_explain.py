@@ -1,0 +1,274 @@
+"""The facts behind a score: the worst group is the one built to be the worst."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.cost.explain import explain
+from placer.cost.reference.groups import groups
+from placer.cost.score import score_with
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job, Model, Overlap
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
+from tests.cost.machines import machine, racks, tier
+from tests.cost.random_cases import Case, random_case
+
+MODEL = Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
+JOB = Job(
+    "toy",
+    Parallelism(tp=2, cp=2, pp=2, dp=4, vp=2, order=("tp", "cp", "ep", "pp", "dp")),
+    MODEL,
+    sequence=2048,
+    micro_batches=4,
+    compute=Compute(micro_batch_time=1e-3, fixed_time=2e-3),
+)
+SEEDS = range(80)
+
+
+def hosts(factor: np.ndarray | None = None, *, blocks: int = 2) -> Topology:
+    """Blocks of two racks, each an NVLink domain of 8 GPUs in two nodes of 4."""
+    return machine(
+        [4, 2, 2, blocks],
+        [
+            tier("node", 900e9, 0.5e-6, scale_up=True),
+            tier("rack", 900e9, 0.5e-6, scale_up=True),
+            tier("block", 100e9, 3e-6),
+            tier("cluster", 50e9, 5e-6),
+        ],
+        factor,
+    )
+
+
+def facts(topology: Topology, job: Job, gpus: np.ndarray) -> dict:
+    return explain(StepModel(topology, job), Placement(gpus))
+
+
+def swapped(*pairs: tuple[int, int], ranks: int = 32) -> np.ndarray:
+    """Rank r on GPU r but for some pairs."""
+    gpus = np.arange(ranks)
+    for first, second in pairs:
+        gpus[[first, second]] = gpus[[second, first]]
+    return gpus
+
+
+def test_all_alike() -> None:
+    """Where no group is worse than another, the worst is the best and nothing is why.
+
+    Replicas of 8 ranks fill a rack each; TP and CP stay in the node.
+    """
+    found = facts(hosts(), JOB, swapped())
+    for axis in ("tp", "cp", "pp"):
+        assert found["worst_groups"][axis]["why"] == []
+        worst, best = (found["worst_groups"][axis][key] for key in ("worst", "best"))
+        assert worst == best
+        assert worst["fullest_uplink"] is None
+    assert found["worst_groups"]["tp"]["worst"]["common_tier"] == "node"
+    assert found["worst_groups"]["pp"]["worst"]["members"] == {"rack0": 2}
+    assert found["slowest_replica"]["hops_leaving"] == []
+    assert found["slowest_replica"]["replicas_leaving"] == 0
+
+
+def test_split_cp_pair() -> None:
+    """One pair over two racks of a block is the worst; its facts say why.
+
+    Ranks 1 and 9 change places: TP pair (0, 1) and CP pair (1, 3) are cut, and so are
+    (8, 9) and (9, 11), which come later.
+    """
+    found = facts(hosts(), JOB, swapped((1, 9)))
+    cp = found["worst_groups"]["cp"]
+    assert cp["worst"]["ranks"] == (1, 3)
+    assert cp["worst"]["members"] == {"rack0": 1, "rack1": 1}
+    assert cp["worst"]["domains"] == {"node": 2, "rack": 2, "block": 1, "cluster": 1}
+    assert cp["worst"]["common_tier"] == "block"
+    assert cp["worst"]["hops"] == {"node": 0, "rack": 0, "block": 2, "cluster": 0}
+    assert cp["best"]["common_tier"] == "node"
+    assert cp["why"] == ["common_tier", "members", "hops", "fullest_uplink"]
+    assert found["worst_groups"]["tp"]["worst"]["ranks"] == (0, 1)
+    # One pass: half a slab of 1,024 tokens x 512 x 2 bytes over one NIC of 100 GB/s.
+    seconds = found["worst_groups"]["tp"]["worst"]["seconds"]
+    assert seconds == pytest.approx(1024 * 512 * 2 / 2 / 100e9 + 3e-6)
+
+
+def test_split_replica() -> None:
+    """A replica over two racks is the slowest, with just the hops that leave its rack.
+
+    Stages of 4 ranks; the second stages of replicas 0 (ranks 4-7) and 2 (20-23), of
+    different blocks, change places.
+    """
+    gpus = swapped(*((4 + i, 20 + i) for i in range(4)))
+    found = facts(hosts(), JOB, gpus)
+    replica = found["slowest_replica"]
+    assert replica["replica"] == 0
+    assert (replica["replicas"], replica["replicas_leaving"]) == (4, 2)
+    assert [
+        (hop["from_stage"], hop["to_stage"], hop["from_domain"], hop["to_domain"])
+        for hop in replica["hops_leaving"]
+    ] == [(0, 1, "rack0", "rack2"), (1, 0, "rack2", "rack0")]
+    for hop in replica["hops_leaving"]:
+        assert (hop["tier"], hop["lanes"], hop["lanes_leaving"]) == ("cluster", 4, 4)
+        # A lane's half slab, 1,024 x 512 x 2 / 2 bytes, over its own NIC of 50 GB/s.
+        assert hop["seconds"] == pytest.approx(1024 * 512 / 50e9 + 5e-6)
+    pp = found["worst_groups"]["pp"]
+    assert pp["worst"]["ranks"] == (0, 4)
+    assert pp["why"] == ["common_tier", "hops", "fullest_uplink"]
+
+
+def test_open_pipeline_has_no_closing_hop() -> None:
+    """Without virtual stages nothing is sent from the last stage to the first."""
+    axes = replace(JOB.parallelism, vp=1)
+    gpus = swapped(*((4 + i, 20 + i) for i in range(4)))
+    found = facts(hosts(), replace(JOB, parallelism=axes), gpus)
+    stages = [hop["from_stage"] for hop in found["slowest_replica"]["hops_leaving"]]
+    assert stages == [0]
+    assert found["slowest_replica"]["hops"] == 1
+    assert sum(found["worst_groups"]["pp"]["worst"]["hops"].values()) == 1
+
+
+def test_slow_node() -> None:
+    """The groups of a slow node are the worst, and it is named."""
+    factor = np.ones(8)
+    factor[5] = 0.5
+    found = facts(hosts(factor), JOB, swapped())
+    for axis in ("tp", "cp"):
+        worst = found["worst_groups"][axis]["worst"]
+        assert set(worst["ranks"]) <= {20, 21, 22, 23}
+        assert worst["slowest_node"] == "node5"
+        assert worst["bandwidth_factor"] == 0.5
+        assert found["worst_groups"][axis]["why"] == ["bandwidth_factor"]
+
+
+def test_fewer_nics() -> None:
+    """A gradient group with one member in a rack drives one NIC there, and says so.
+
+    Four racks of 4 GPUs, TP 2 and gradient groups of 8: each has two members in every
+    rack. When rank 2 (of the first group) and rank 13 (of the second) change places,
+    the first has 1 in rack 0 and 3 in rack 3.
+    """
+    axes = Parallelism(tp=2, cp=2, dp=4, order=("tp", "cp", "ep", "pp", "dp"))
+    job = replace(JOB, parallelism=axes)
+    usual = facts(racks(4), job, np.arange(16))["worst_groups"]["dp"]
+    assert usual["worst"]["nics"] == 2
+    assert usual["why"] == []
+    found = facts(racks(4), job, swapped((2, 13), ranks=16))["worst_groups"]["dp"]
+    assert found["worst"]["nics"] == 1
+    assert found["worst"]["members"] == {"rack0": 1, "rack1": 2, "rack2": 2, "rack3": 3}
+    assert found["worst"]["seconds"] == pytest.approx(
+        2 * usual["worst"]["seconds"], rel=0.1
+    )
+
+
+def test_links_by_axis() -> None:
+    """Pipelines split over racks load the link with messages, gradients with theirs.
+
+    Two racks; every replica has a stage in each. CP lies inside, so a link carries the
+    messages of 16 lanes and nothing of the gradients, which stay in the rack.
+    """
+    stage = JOB.parallelism.coordinates["pp"]
+    gpus = np.argsort(np.argsort(stage, kind="stable"))
+    found = facts(racks(2, gpus=16), JOB, gpus)
+    assert {link["domain"] for link in found["hottest_links"]} == {"rack0", "rack1"}
+    for link in found["hottest_links"]:
+        assert link["share_by_axis"] == {"pp": 1.0}
+    free = found["free_scale_out"]
+    assert free["saved_by_axis_s"]["pp"] == pytest.approx(free["saved_s"])
+    assert free["saved_by_axis_s"]["dp"] == 0.0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_shares_sum_to_one(seed: int) -> None:
+    """Shares of the path, and of each link, sum to 1; savings sum to what is saved."""
+    case = random_case(seed)
+    model = StepModel(case.topology, case.job)
+    found = explain(model, Placement(case.gpu_of_rank))
+    if not found:
+        assert model.step(case.gpu_of_rank).step_time_s == 0.0
+        return
+    total = sum(entry["share"] for entry in found["critical_path"])
+    assert total == pytest.approx(1.0)
+    for link in found["hottest_links"]:
+        assert sum(link["share_by_axis"].values()) == pytest.approx(1.0)
+    score = score_with(model, Placement(case.gpu_of_rank))
+    free = found["free_scale_out"]
+    assert free["saved_s"] == score["exposed_scale_out_s"]
+    assert sum(free["saved_by_axis_s"].values()) == pytest.approx(
+        free["saved_s"], abs=1e-12 * score["step_time_s"]
+    )
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_named_groups_are_extremes(seed: int) -> None:
+    """No group is slower than the worst or faster than the best, by a plain loop."""
+    case = random_case(seed, with_model=True)
+    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
+    found = facts(case.topology, case.job, case.gpu_of_rank)["worst_groups"]
+    for axis in ("tp", "cp", "ep", "pp"):
+        members = case.job.parallelism.size(axis)
+        assert (axis in found) == (members > 1)
+        if axis in found:
+            seconds = step.stage_times[axis].group_seconds.tolist()
+            check_extremes(case, axis, found[axis], seconds)
+    if "dp" in found:
+        check_extremes(case, "dp_cp", found["dp"], step.sync.group_seconds.tolist())
+
+
+def check_extremes(case: Case, axis: str, named: dict, seconds: list[float]) -> None:
+    """The named groups have the extreme times of all, and are the first of these."""
+    rows = groups(case.job.parallelism, axis)
+    # Shard groups are pieces of the gradient groups.
+    size = case.job.world_size // len(seconds)
+    rows = [row[i : i + size] for row in rows for i in range(0, len(row), size)]
+    slowest = fastest = 0
+    for index, time in enumerate(seconds):
+        if time > seconds[slowest]:
+            slowest = index
+        if time < seconds[fastest]:
+            fastest = index
+    for key, index in (("worst", slowest), ("best", fastest)):
+        assert named[key]["group"] == index
+        assert named[key]["ranks"] == tuple(rows[index])
+        assert named[key]["seconds"] == seconds[index]
+        check_where(case, named[key])
+    assert named["groups"] == len(rows)
+
+
+def check_where(case: Case, facts: dict) -> None:
+    """Domains, members and the slowest node agree with a count."""
+    topology, members = case.topology, set()
+    gpus = [int(case.gpu_of_rank[rank]) for rank in facts["ranks"]]
+    nodes = [int(topology.node_of_gpu[gpu]) for gpu in gpus]
+    for t, level in enumerate(topology.tiers):
+        domains = {int(topology.domain_of_node[t, node]) for node in nodes}
+        assert facts["domains"][level.name] == len(domains)
+        if len(domains) == 1:
+            members.add(level.name)
+    assert facts["common_tier"] == next(
+        level.name for level in topology.tiers if level.name in members
+    )
+    assert sum(facts["members"].values()) == len(gpus)
+    assert facts["nics"] == min(facts["members"].values())
+    factors = {topology.bandwidth_factor[node] for node in nodes}
+    assert facts["bandwidth_factor"] == min(factors)
+
+
+def test_job_of_weights_alone() -> None:
+    """Without a model only the hop cost is explained, and it sums to the score's."""
+    job = Job("toy", JOB.parallelism, weights={"tp": 3.0, "dp": 1.0})
+    model = StepModel(racks(), job)
+    placement = Placement(swapped((0, 5)))
+    found = explain(model, placement)
+    assert set(found) == {"hop_cost"}
+    total = sum(sum(row.values()) for row in found["hop_cost"].values())
+    assert total == score_with(model, placement)["hop_cost"]
+
+
+def test_overlap_changes_no_group() -> None:
+    """A hidden group is named like any other: the seconds are of the operation."""
+    hidden = replace(JOB, overlap=Overlap(tp=True, cp=True, pp=True, ep=True))
+    gpus = swapped((1, 9))
+    found = [facts(hosts(), job, gpus)["worst_groups"]["tp"] for job in (JOB, hidden)]
+    assert found[0] == found[1]

@@ -1,0 +1,50 @@
+"""A job at another size is the job whose file says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.document import parse_document
+from placer.errors import InputError
+from placer.job.read import decode_job, read_job
+from placer.job.resize import resized
+
+TEXT = """\
+format: placer/job
+version: 1
+name: example
+parallelism: {tp: 2, pp: 2, dp: DP}
+micro_batches: 4
+groups:
+  - {name: everyone, collective: all_reduce, bytes: 1MB, ranks: all}
+"""
+
+
+def job_of(dp: int):
+    return decode_job(parse_document(TEXT.replace("DP", str(dp)), "job.yaml"))
+
+
+def test_defaults_and_groups_follow() -> None:
+    """Bucket and groups of all ranks are those of the file with the other size."""
+    assert resized(job_of(4), dp=100).sha256 == job_of(100).sha256
+    assert resized(job_of(100), dp=4).sha256 == job_of(4).sha256
+
+
+def test_a_bucket_that_was_given_stays() -> None:
+    """A preset's own bucket does not follow dp."""
+    job = read_job("llama3.1-405b-mlperf-v6")
+    assert resized(job, dp=512).data_parallel == job.data_parallel
+    assert resized(job, micro_batches=9).micro_batches == 9
+
+
+def test_the_same_size_is_the_same_job() -> None:
+    """Nothing asked for, nothing done."""
+    job = job_of(4)
+    assert resized(job) is job
+    assert resized(job, 4, 4) is job
+
+
+def test_a_size_the_job_cannot_have() -> None:
+    """Experts that no longer divide the ranks are a problem of the job."""
+    with pytest.raises(InputError, match="does not divide"):
+        resized(read_job("deepseek-v3-mlperf-v6"), dp=3)

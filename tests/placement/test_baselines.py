@@ -1,0 +1,140 @@
+"""The placements a job would get without a search, against what launchers do."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.errors import InfeasibleError
+from placer.job.axes import (
+    MEGATRON_DEFAULT_ORDER,
+    REPLICA_MAJOR_ORDER,
+    Parallelism,
+)
+from placer.job.model import Job
+from placer.placement.baselines import (
+    BASELINES,
+    baseline,
+    gpus_in_host_order,
+    rank_positions,
+)
+from tests.solve.oracle import coordinates
+from tests.solve.random_cases import machine_of, random_axes, random_tiers
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+
+def hosts(names: list[str], gpus: list[int]) -> Topology:
+    """A machine of named hosts under one cluster."""
+    tiers = random_tiers(random.Random(0), 2)
+    topology = machine_of(gpus, [[0] * len(gpus)], tiers)
+    return replace(topology, node_names=tuple(names))
+
+
+def test_given_order_fills_host_after_host() -> None:
+    """Rank r takes the r-th GPU of the hosts as they are listed."""
+    topology = hosts(["c", "a", "b"], [2, 3, 2])
+    placement = baseline("given-order", topology, Job("j", Parallelism(dp=6)))
+    assert placement.gpu_of_rank.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_sorted_hosts_sorts_names_as_text() -> None:
+    """torchrun's c10d order of node7 node66 node8 node70 is 66, 7, 70, 8.
+
+    The numbers of a name are text to it (pytorch/pytorch issue 191190).
+    """
+    topology = hosts(["node7", "node66", "node8", "node70"], [1, 1, 1, 1])
+    placement = baseline("sorted-hosts", topology, Job("j", Parallelism(dp=4)))
+    names = [topology.node_names[g] for g in placement.gpu_of_rank]
+    assert names == ["node66", "node7", "node70", "node8"]
+
+
+def test_sorted_hosts_of_uneven_size() -> None:
+    """Each host's GPUs follow each other, in the order of the names."""
+    topology = hosts(["b", "a"], [1, 3])
+    placement = baseline("sorted-hosts", topology, Job("j", Parallelism(dp=4)))
+    assert placement.gpu_of_rank.tolist() == [1, 2, 3, 0]
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [
+        ("megatron-default", MEGATRON_DEFAULT_ORDER),
+        ("replica-major", REPLICA_MAJOR_ORDER),
+    ],
+)
+def test_named_orders_number_ranks_by_that_order(
+    seed: int, name: str, order: tuple[str, ...]
+) -> None:
+    """The g-th GPU holds the rank whose coordinates are those of g in that order."""
+    rng = random.Random(seed)
+    axes = random_axes(rng, rng.choice((6, 8, 12, 24)))
+    job = Job("j", axes)
+    topology = hosts([f"n{i}" for i in range(4)], [6] * 4)
+    rank_at = np.argsort(baseline(name, topology, job).gpu_of_rank)
+    for gpu in range(job.world_size):
+        there = coordinates(axes, int(rank_at[gpu]))
+        rest = gpu
+        for axis in order:
+            if axis != "ep":
+                assert rest % axes.size(axis) == there[axis]
+                rest //= axes.size(axis)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_positions_in_the_jobs_own_order_are_the_ranks(seed: int) -> None:
+    """Numbered by its own order every rank keeps its number."""
+    axes = random_axes(random.Random(seed), 24)
+    positions = rank_positions(Job("j", axes), axes.order)
+    assert positions.tolist() == list(range(24))
+
+
+def test_every_baseline_is_one_to_one() -> None:
+    """No baseline puts two ranks on a GPU, and all use the first GPUs of a host."""
+    topology = hosts(["x1", "x10", "x2"], [4, 3, 4])
+    job = Job("j", Parallelism(tp=2, pp=2, dp=2, order=REPLICA_MAJOR_ORDER))
+    for name in BASELINES:
+        gpus = baseline(name, topology, job, seed=3).gpu_of_rank
+        assert len(set(gpus.tolist())) == 8
+        local = gpus - topology.first_gpu_of_node[topology.node_of_gpu[gpus]]
+        for node in range(3):
+            used = sorted(local[topology.node_of_gpu[gpus] == node].tolist())
+            assert used == list(range(len(used)))
+
+
+def test_random_depends_on_the_seed_alone() -> None:
+    """The same seed gives the same hosts, and some other seed gives others."""
+    topology = hosts([f"n{i}" for i in range(16)], [1] * 16)
+    job = Job("j", Parallelism(dp=16))
+    drawn = [
+        tuple(baseline("random", topology, job, seed).gpu_of_rank.tolist())
+        for seed in (0, 0, 1, 2)
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) == 3
+
+
+def test_gpus_in_host_order() -> None:
+    """GPUs are listed node by node, in the nodes' given order."""
+    topology = hosts(["a", "b", "c"], [2, 1, 3])
+    listed = gpus_in_host_order(topology, np.array([2, 0]))
+    assert listed.tolist() == [3, 4, 5, 0, 1]
+
+
+def test_too_few_gpus() -> None:
+    """A machine that is too small is refused with both counts."""
+    topology = hosts(["a"], [4])
+    with pytest.raises(InfeasibleError, match=r"5 ranks.* 4 usable"):
+        baseline("given-order", topology, Job("j", Parallelism(dp=5)))
+
+
+def test_unknown_baseline() -> None:
+    """An unknown name is a KeyError."""
+    with pytest.raises(KeyError):
+        baseline("best", hosts(["a"], [4]), Job("j", Parallelism(dp=2)))

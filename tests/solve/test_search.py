@@ -1,0 +1,248 @@
+"""What every result promises: legal, no worse than any baseline, repeatable."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.errors import InfeasibleError, InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.baselines import BASELINES, baseline
+from placer.placement.check import violations
+from placer.solve.feasibility import feasible_parts
+from placer.solve.objective import objective_of
+from placer.solve.search import solve
+from tests.solve.machines import fragmented, matching_job
+from tests.solve.random_cases import machine_of, random_tiers
+
+if TYPE_CHECKING:
+    from placer.solve.solution import Incumbent
+    from placer.topology.model import Topology
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 10.0  # s
+NEVER = 1e9  # s
+
+
+def case(seed: int, objective: str) -> tuple[Topology, Job]:
+    """A fragmented machine of 64 to 512 GPUs and a job that fits its size."""
+    rng = random.Random(f"{seed} {objective}")
+    while True:
+        topology = fragmented(rng)
+        job = matching_job(rng, topology, objective)
+        if job.world_size <= topology.num_gpus:
+            return topology, job
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("seed", range(40))
+def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
+    """The result is legal, priced right, and beats or equals each legal baseline."""
+    topology, job = case(seed, objective)
+    goal = objective_of(topology, job, objective)
+    legal = {
+        name: placement
+        for name in BASELINES
+        if name != "random"
+        for placement in [baseline(name, topology, job)]
+        if not violations(placement, topology, job)
+    }
+    try:
+        found = solve(topology, job, objective=objective, time_limit=LIMIT)
+    except InfeasibleError:
+        assert legal == {}
+        assert not feasible_parts(topology, job)
+        return
+    assert violations(found.placement, topology, job) == []
+    assert found.value == goal.value(found.placement.gpu_of_rank)
+    assert found.lower_bound <= found.value
+    for name, placement in legal.items():
+        assert found.value <= goal.value(placement.gpu_of_rank) * (1 + 1e-9), name
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("seed", range(0, 40, 8))
+def test_same_inputs_same_result(seed: int, objective: str) -> None:
+    """Two runs without a limit that binds give the same placement, value and bound."""
+    topology, job = case(seed, objective)
+    try:
+        first, second = (
+            solve(topology, job, objective=objective, time_limit=NEVER)
+            for _ in range(2)
+        )
+    except InfeasibleError:
+        return
+    assert first.placement.same_as(second.placement)
+    assert (first.value, first.lower_bound) == (second.value, second.lower_bound)
+    assert (first.method, first.argument) == (second.method, second.argument)
+    assert first.deterministic
+
+
+SCRIPT = """
+import json
+from tests.solve.test_search import NEVER, case
+from placer.solve.search import solve
+found = []
+for seed, objective in ((1, "time"), (2, "hop-cost"), (3, "time"), (4, "hop-cost")):
+    topology, job = case(seed, objective)
+    result = solve(topology, job, objective=objective, time_limit=NEVER)
+    found.append([result.placement.gpu_of_rank.tolist(), result.value, result.method])
+print(json.dumps(found))
+"""
+
+
+def test_hash_seed_does_not_matter() -> None:
+    """Another seed of Python's string hashes changes nothing."""
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "42")
+    ]
+    assert len(json.loads(outputs[0])) == 4
+    assert outputs[0] == outputs[1] == outputs[2]
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("seed", range(30))
+def test_no_time_still_gives_a_placement(seed: int, objective: str) -> None:
+    """With a limit of 0 s every feasible job gets a legal placement."""
+    topology, job = case(seed, objective)
+    try:
+        found = solve(topology, job, objective=objective, time_limit=0.0)
+    except InfeasibleError:
+        assert not feasible_parts(topology, job)
+        return
+    assert violations(found.placement, topology, job) == []
+    assert found.stop_reason in ("proved", "time-limit")
+    assert found.deterministic == (found.stop_reason == "proved")
+
+
+def test_no_time_gives_the_best_baseline() -> None:
+    """With a limit of 0 s the result is at least as good as every legal baseline."""
+    for seed in range(12):
+        topology, job = case(seed, "hop-cost")
+        job = replace(job, require={}, launcher="free")
+        goal = objective_of(topology, job, "hop-cost")
+        found = solve(topology, job, objective="hop-cost", time_limit=0.0)
+        for name in BASELINES:
+            if name != "random":
+                gpus = baseline(name, topology, job).gpu_of_rank
+                assert found.value <= goal.value(gpus)
+
+
+def fragmented_case() -> tuple[Topology, Job]:
+    """A case in which the search improves several times and proves nothing early."""
+    for seed in range(100):
+        topology, job = case(seed, "time")
+        told: list[Incumbent] = []
+        try:
+            found = solve(
+                topology, job, objective="time", time_limit=LIMIT, progress=told.append
+            )
+        except InfeasibleError:
+            continue
+        if len(told) >= 3 and found.status == "feasible":
+            return topology, job
+    raise AssertionError("no such case")
+
+
+def test_progress_never_rises_and_ends_with_the_result() -> None:
+    """Each report is better than the one before, and the last is the result."""
+    topology, job = fragmented_case()
+    told: list[Incumbent] = []
+    found = solve(
+        topology, job, objective="time", time_limit=LIMIT, progress=told.append
+    )
+    values = [incumbent.value for incumbent in told]
+    assert values == sorted(set(values), reverse=True)
+    assert told[-1].value == found.value
+    assert told[-1].phase == found.method
+
+
+def test_stop_ends_the_search_with_the_best_so_far() -> None:
+    """Once asked to stop, the search returns its incumbent and says why."""
+    topology, job = fragmented_case()
+    told: list[Incumbent] = []
+    found = solve(
+        topology,
+        job,
+        objective="time",
+        time_limit=LIMIT,
+        progress=told.append,
+        stop=lambda: len(told) >= 2,
+    )
+    assert len(told) == 2
+    assert found.value == told[-1].value
+    assert found.stop_reason == "interrupted"
+    assert violations(found.placement, topology, job) == []
+    assert not found.deterministic
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_machines_in_another_order_cost_the_same_bound(seed: int) -> None:
+    """Listing the nodes in another order changes no bound."""
+    topology, job = case(seed, "hop-cost")
+    job = replace(job, require={}, launcher="free")
+    order = np.random.default_rng(seed).permutation(topology.num_nodes)
+    shuffled = topology.select(order)
+    first = solve(topology, job, objective="hop-cost", time_limit=0.0)
+    second = solve(shuffled, job, objective="hop-cost", time_limit=0.0)
+    best = min(first.value, second.value)
+    assert first.lower_bound <= best * (1 + 1e-9)
+    assert second.lower_bound <= best * (1 + 1e-9)
+
+
+def test_objectives_need_their_inputs() -> None:
+    """Hop cost needs weights, time a model or groups; the error says which."""
+    topology = machine_of([2, 2], [[0, 0]], random_tiers(random.Random(0), 2))
+    bare = Job("bare", Parallelism(dp=4))
+    with pytest.raises(InputError, match="weights"):
+        solve(topology, bare, objective="hop-cost")
+    with pytest.raises(InputError, match="model or groups"):
+        solve(topology, bare, objective="time")
+
+
+def test_a_single_rank() -> None:
+    """A job of one rank is placed and proved optimal at no cost."""
+    topology = machine_of([2, 1], [[0, 0]], random_tiers(random.Random(0), 2))
+    for launcher in ("free", "node-contiguous"):
+        job = Job("one", Parallelism(), weights={"tp": 1.0}, launcher=launcher)
+        found = solve(topology, job)
+        assert found.value == 0.0
+        assert found.status == "optimal"
+
+
+def test_requirements_hold_where_units_must_be_given_up() -> None:
+    """A machine with just enough room for the required parts still gets a placement.
+
+    Racks of 4, 4 and 1 nodes; parts of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
+    room for larger units.
+    """
+    rng = random.Random(0)
+    racks = [0] * 4 + [1] * 4 + [2]
+    topology = machine_of([4] * 9, [racks, [0] * 9], random_tiers(rng, 3))
+    axes = Parallelism(tp=4, cp=2, pp=2, dp=2, order=("tp", "cp", "ep", "dp", "pp"))
+    job = Job(
+        "tight",
+        axes,
+        require={"tp": "node", "cp": "rack", "pp": "rack"},
+        weights={"tp": 1.0, "dp": 100.0},
+    )
+    found = solve(topology, job)
+    assert violations(found.placement, topology, job) == []

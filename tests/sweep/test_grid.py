@@ -1,0 +1,95 @@
+"""The grid of a sweep."""
+
+import pytest
+
+from placer.errors import InputError
+from placer.sweep.grid import (
+    Axis,
+    grid,
+    parse_oversubscriptions,
+    parse_rates,
+    parse_sizes,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("112", (112,)),
+        ("112,128", (112, 128)),
+        ("128, 112", (128, 112)),
+        ("1-4", (1, 2, 3, 4)),
+        ("8:32:8", (8, 16, 24, 32)),
+        ("8:31:8", (8, 16, 24)),
+        ("1-2,8:16:4,64", (1, 2, 8, 12, 16, 64)),
+    ],
+)
+def test_sizes(text: str, values: tuple[int, ...]) -> None:
+    """Lists and ranges keep their order; both ends of a range count."""
+    assert parse_sizes(text) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "empty item"),
+        ("1,,2", "empty item"),
+        ("eight", "eight"),
+        ("-1", "-1"),
+        ("1.5", "1.5"),
+        ("0", "from 1"),
+        ("0-4", "from 1"),
+        ("8-4", "empty"),
+        ("1:8:0", "empty"),
+        ("1:8", "1:8"),
+        ("4,4", "twice"),
+        ("1-4,3", "twice"),
+        ("1-1000000", "more than"),
+        ("99999999", "from 1"),
+    ],
+)
+def test_bad_sizes(text: str, what: str) -> None:
+    """A list that cannot be used says which part of it."""
+    with pytest.raises(ValueError, match=what):
+        parse_sizes(text)
+
+
+def test_rates_and_ratios() -> None:
+    """Bandwidths carry units, oversubscriptions may name their tier."""
+    with pytest.raises(ValueError, match="twice"):
+        parse_rates("50GB/s,400Gb/s")
+    assert parse_rates("50GB/s,800Gb/s") == (50e9, 100e9)
+    assert parse_oversubscriptions("1,2.5") == ("", (1.0, 2.5))
+    assert parse_oversubscriptions("block=4") == ("block", (4.0,))
+
+
+@pytest.mark.parametrize("text", ["=1", "block=", "block=0", "a=b=2x", "1,x"])
+def test_bad_ratios(text: str) -> None:
+    """A ratio is a number above 0, and a tier has a name."""
+    with pytest.raises(ValueError, match=r"\S"):
+        parse_oversubscriptions(text)
+
+
+def test_every_combination_once_and_in_order() -> None:
+    """The grid is the product of the lists, the last one fastest."""
+    points = grid([Axis("dp", (2, 4)), Axis("oversubscription", (1.0, 2.0, 4.0))])
+    assert [tuple(point.values()) for point in points] == [
+        (2, 1.0),
+        (2, 2.0),
+        (2, 4.0),
+        (4, 1.0),
+        (4, 2.0),
+        (4, 4.0),
+    ]
+
+
+def test_bad_grids() -> None:
+    """No axis, the same axis twice and too many points are refused."""
+    long = tuple(range(1, 202))
+    for axes in (
+        [],
+        [Axis("dp", (1,)), Axis("dp", (2,))],
+        [Axis("dp", long), Axis("tp", long)],
+    ):
+        with pytest.raises(InputError):
+            grid(axes)

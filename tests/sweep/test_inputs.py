@@ -1,0 +1,101 @@
+"""The machine and the job of one point."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from placer.errors import InputError
+from placer.job.read import read_job
+from placer.sweep.grid import NIC_RATE, Axis
+from placer.sweep.inputs import check_axes, job_at, machine_at
+from placer.topology.read import read_topology
+from tests.sweep.cases import job, machine
+
+
+def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path: Path) -> None:
+    """Sweeping dp and micro-batches gives the very job that a file would give."""
+    found = job_at(job(tmp_path), {"dp": 7, "micro_batches": 3})
+    assert found.sha256 == job(tmp_path, dp=7, micro_batches=3).sha256
+
+
+def test_the_default_bucket_follows_dp(tmp_path: Path) -> None:
+    """Megatron's bucket of max(40 M, 1 M x dp) grows with dp, a given one stays."""
+    small = job(tmp_path)
+    assert job_at(small, {"dp": 64}).data_parallel.bucket_parameters == 64_000_000
+    given = replace(
+        small, data_parallel=replace(small.data_parallel, bucket_parameters=10**6)
+    )
+    assert job_at(given, {"dp": 64}).data_parallel.bucket_parameters == 10**6
+
+
+def test_measured_times_follow_the_gpus_of_a_replica(tmp_path: Path) -> None:
+    """Twice the GPUs for the same micro-batch take half as long."""
+    small = job(tmp_path)
+    assert job_at(small, {"dp": 4}).compute.micro_batch_time == 0.020
+    assert job_at(small, {"tp": 8}).compute.micro_batch_time == pytest.approx(0.010)
+    assert job_at(small, {"tp": 1, "pp": 1}).compute.micro_batch_time == pytest.approx(
+        0.160
+    )
+
+
+def test_impossible_jobs_are_refused(tmp_path: Path) -> None:
+    """A point obeys the same rules as a job file."""
+    with pytest.raises(InputError, match="stages"):
+        job_at(job(tmp_path), {"pp": 16})
+
+
+def test_groups_do_not_follow_another_world_size() -> None:
+    """A job whose groups name ranks keeps its world size."""
+    dlrm = read_job("dlrm-all-to-all")
+    assert job_at(dlrm, {"micro_batches": 2}).micro_batches == 2
+    with pytest.raises(InputError, match="groups"):
+        job_at(dlrm, {"dp": 2 * dlrm.parallelism.dp})
+
+
+def test_nic_rate_changes_every_scale_out_tier() -> None:
+    """NVLink keeps its rate; distances that follow the rate follow it again."""
+    before, after = machine(), machine_at(machine(), {NIC_RATE: 25e9})
+    inner = before.scale_up_tier + 1
+    assert after.tiers[:inner] == before.tiers[:inner]
+    for tier in after.tiers[inner:]:
+        assert tier.bandwidth == 25e9
+        assert tier.distance == before.tiers[0].bandwidth / 25e9
+
+
+def test_a_given_distance_stays() -> None:
+    """A distance that the file gives does not follow the rate."""
+    before = machine()
+    tiers = (*before.tiers[:-1], replace(before.tiers[-1], distance=7.0))
+    after = machine_at(replace(before, tiers=tiers), {NIC_RATE: 25e9})
+    assert after.tiers[-1].distance == 7.0
+
+
+def test_oversubscription_of_one_tier() -> None:
+    """Without a name it is the outermost tier's."""
+    outermost = machine_at(machine(), {"oversubscription": 4})
+    assert [tier.oversubscription for tier in outermost.tiers][-1] == 4
+    block = machine_at(machine(), {"oversubscription_block": 2})
+    named = {tier.name: tier.oversubscription for tier in block.tiers}
+    assert named.pop("block") == 2
+    assert set(named.values()) == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("topology", "axes", "what"),
+    [
+        ("block:2 node:2 gpu:4", ["oversubscription_rack"], 'no tier "rack"'),
+        ("nvl72", ["oversubscription_rack"], "above NVLink"),
+        ("nvl72", [NIC_RATE], "above NVLink"),
+        ("azure-gb200-mlperf-v6", ["oversubscription_rack"], "NVLink"),
+        (
+            "azure-gb200-mlperf-v6",
+            ["oversubscription", "oversubscription_cluster"],
+            "twice",
+        ),
+    ],
+)
+def test_axes_that_the_machine_lacks(topology: str, axes: list[str], what: str) -> None:
+    """What no point could have is refused before the first."""
+    with pytest.raises(InputError, match=what):
+        check_axes(read_topology(topology), [Axis(key, (2.0,)) for key in axes])

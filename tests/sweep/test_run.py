@@ -1,0 +1,191 @@
+"""Rows of a sweep: what they hold, and that engines agree on them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from placer.api import place
+from placer.errors import PlacerError
+from placer.job.read import read_job
+from placer.sweep.cluster import Cluster
+from placer.sweep.grid import Axis, Point, grid
+from placer.sweep.point import Task, row_of
+from placer.sweep.pool import Pool, granted_cores
+from placer.sweep.run import sequential, sweep
+from placer.topology.read import read_topology
+from tests.sweep.cases import job, machine, task
+
+# dp 16 is more than the machine has, pp 16 more than the model has layers.
+POINTS = grid([Axis("dp", (4, 2, 16)), Axis("pp", (2, 16))])
+
+
+def test_rows_are_those_of_single_calls(tmp_path: Path) -> None:
+    """Every row has the time, bound and status that placing its job alone gives."""
+    rows = sweep(task(tmp_path), grid([Axis("dp", (2, 4, 8))]))
+    for row in rows:
+        alone = place(machine(), job(tmp_path, dp=row["dp"]))
+        assert row["step_time_s"] == alone.score["step_time_s"]
+        assert row["exposed_scale_out_s"] == alone.score["exposed_scale_out_s"]
+        assert row["lower_bound"] == alone.bound["lower_bound"]
+        assert row["status"] == alone.status
+        assert row["world_size"] == 8 * row["dp"]
+        assert row["global_batch"] == 8 * row["dp"]
+
+
+def test_points_without_a_placement_are_rows(tmp_path: Path) -> None:
+    """What cannot be placed and what is no job say why; the others are not held up."""
+    rows = sweep(task(tmp_path), POINTS)
+    assert [(row["dp"], row["pp"]) for row in rows] == [
+        (point["dp"], point["pp"]) for point in POINTS
+    ]
+    status = {(row["dp"], row["pp"]): row["status"] for row in rows}
+    assert status[16, 2] == "infeasible"
+    assert {status[dp, 16] for dp in (2, 4, 16)} == {"invalid"}
+    for row in rows:
+        assert ("error" in row) == (row["status"] in ("infeasible", "invalid"))
+        assert ("step_time_s" in row) != ("error" in row)
+    too_large = next(row for row in rows if row["status"] == "infeasible")
+    assert "128" in too_large["error"]
+    assert "64" in too_large["error"]
+
+
+def test_weak_scaling_efficiency(tmp_path: Path) -> None:
+    """It is the first step time over the row's, among rows that differ in dp alone."""
+    rows = sweep(
+        task(tmp_path), grid([Axis("dp", (2, 8)), Axis("micro_batches", (2, 8))])
+    )
+    for micro_batches in (2, 8):
+        first, last = (row for row in rows if row["micro_batches"] == micro_batches)
+        assert first["weak_scaling_efficiency"] == 1.0
+        ratio = first["step_time_s"] / last["step_time_s"]
+        assert last["weak_scaling_efficiency"] == ratio
+    rows = sweep(task(tmp_path), grid([Axis("micro_batches", (2, 8))]))
+    assert not any("weak_scaling_efficiency" in row for row in rows)
+
+
+def test_azure_pair() -> None:
+    """112 and 128 racks differ by less than 0.3 % (published: 2 ms in 1.27 s)."""
+    azure = Task(
+        read_topology("azure-gb200-mlperf-v6"), read_job("llama3.1-405b-mlperf-v6")
+    )
+    small, large = sweep(azure, grid([Axis("dp", (112, 128))]))
+    assert small["world_size"] == 7168
+    assert large["world_size"] == 8192
+    assert large["step_time_s"] == pytest.approx(small["step_time_s"], rel=0.003)
+
+
+def test_pool_and_sequence_agree(tmp_path: Path) -> None:
+    """Processes give the bytes that this process gives, in the order of the grid."""
+    shared = task(tmp_path)
+    expected = json.dumps(sweep(shared, POINTS, sequential))
+    assert json.dumps(sweep(shared, POINTS, Pool(2))) == expected
+
+
+def test_progress_and_stop(tmp_path: Path) -> None:
+    """Each row is told; a stop keeps those that are done."""
+    told: list[tuple[int, int]] = []
+    points = grid([Axis("dp", (1, 2, 4))])
+    rows = sweep(
+        task(tmp_path),
+        points,
+        progress=lambda done, total: told.append((done, total)),
+        stop=lambda: len(told) > 2,
+    )
+    assert told == [(0, 3), (1, 3), (2, 3)]
+    assert [row["dp"] for row in rows] == [1, 2]
+
+
+def test_pool_stops(tmp_path: Path) -> None:
+    """A stopped pool starts nothing more and leaves no process behind."""
+    told: list[int] = []
+    points = grid([Axis("dp", (1, 2, 4)), Axis("micro_batches", tuple(range(1, 30)))])
+    rows = sweep(
+        task(tmp_path),
+        points,
+        Pool(2),
+        progress=lambda done, _total: told.append(done),
+        stop=lambda: told[-1] > 0,
+    )
+    assert 0 < len(rows) < len(points)
+
+
+def test_an_interrupted_search_is_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that was cut short has no row: another run would give another."""
+
+    def interrupted(*_inputs: object, **_options: object) -> SimpleNamespace:
+        return SimpleNamespace(stop_reason="interrupted")
+
+    monkeypatch.setattr("placer.sweep.point.place", interrupted)
+    assert row_of(task(tmp_path), {"dp": 4}) is None
+    assert sweep(task(tmp_path), POINTS) == []
+
+
+def test_granted_cores() -> None:
+    """At least one, and no more than the machine has."""
+    import os
+
+    assert 1 <= granted_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address=None,
+        protocol="tcp://",
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.mark.filterwarnings("default")
+def test_dask_and_sequence_agree(scheduler: str, tmp_path: Path) -> None:
+    """A Dask cluster gives the same bytes, in the order of the grid."""
+    shared = task(tmp_path)
+    expected = json.dumps(sweep(shared, POINTS, sequential))
+    assert json.dumps(sweep(shared, POINTS, Cluster(scheduler))) == expected
+
+
+@pytest.mark.filterwarnings("default")
+def test_dask_stops(scheduler: str, tmp_path: Path) -> None:
+    """A stop before the first row leaves the cluster at once."""
+    assert sweep(task(tmp_path), POINTS, Cluster(scheduler), stop=lambda: True) == []
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://"])
+def test_no_scheduler_there(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that does not answer is named in the error."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("placer.sweep.cluster._CONNECT_S", 1)
+    with pytest.raises(PlacerError, match=address):
+        sweep(task(tmp_path), POINTS, Cluster(address))
+
+
+def test_no_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Dask the error says how to get it."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(PlacerError, match=r"placer\[dask\]"):
+        sweep(task(tmp_path), POINTS, Cluster("tcp://127.0.0.1:9"))
+
+
+def test_points_are_plain(tmp_path: Path) -> None:
+    """Rows are JSON as they are."""
+
+    def plain(rows: list[dict[str, Any]]) -> bool:
+        return bool(json.loads(json.dumps(rows)) == rows)
+
+    points: list[Point] = [{"dp": 2, "nic_rate_bytes_per_s": 25e9}]
+    assert plain(sweep(task(tmp_path), points))

@@ -1,0 +1,1 @@
+"""Public measurements against the cost model, as the page ``docs/validation.md``."""

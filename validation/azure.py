@@ -1,0 +1,224 @@
+"""Azure's MLPerf v6.0 run: exposed cross-rack time, volumes and single mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placer.api import score
+from placer.cost.fabric import Fabric
+from placer.cost.network import PlacedNetwork
+from placer.job.models import layer_parameters
+from placer.placement.baselines import baseline
+from placer.placement.placement import Placement
+from placer.topology.allocation import allocate
+from placer.topology.read import read_topology
+from validation.markdown import milliseconds, percent, seconds, table
+from validation.steps import calibrated
+
+if TYPE_CHECKING:
+    from placer.calibrate.fit import Prediction
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+SERIES = "llama3.1-405b-gb200-fp4"
+SMALL, LARGE = "Azure, 7,168 GPUs", "Azure, 8,192 GPUs"
+RACK = 64  # GPUs in use
+NVLINK, NIC = 720e9, 100e9  # B/s: 80 % of 900, line rate of one NIC
+
+
+def prediction(name: str) -> Prediction:
+    """The prediction at one of Azure's points."""
+    return next(p for p in calibrated(SERIES).predictions if p.point.name == name)
+
+
+@cache
+def inputs() -> tuple[Topology, Job]:
+    """Machine and job of the large run, with the times fitted elsewhere."""
+    point = prediction(LARGE).point
+    return point.topology, calibrated(SERIES).applied_to(point.job)
+
+
+@cache
+def scored() -> dict[str, Any]:
+    """Score of the large run as it was placed."""
+    topology, job = inputs()
+    return score(topology, job, baseline("given-order", topology, job))
+
+
+def step_parts() -> str:
+    """Where the predicted step goes."""
+    found = scored()
+    parts = [("compute", found["compute_s"]), ("pipeline bubble", found["bubble_s"])]
+    parts += [(f"exposed {axis}", s) for axis, s in found["exposed_s"].items() if s]
+    parts += [("fixed", found["fixed_s"]), ("step", found["step_time_s"])]
+    rows = [(what, milliseconds(s)) for what, s in parts]
+    return table(("part", "predicted"), rows)
+
+
+def volumes() -> str:
+    """Bytes a GPU sends in a step, from the score and from closed forms."""
+    _, job = inputs()
+    sent = {
+        axis: sum(by_tier.values()) / job.world_size
+        for axis, by_tier in scored()["traffic_bytes"].items()
+    }
+    rows = [
+        (
+            what,
+            f"{sent[axis] / 1e9:.1f} GB",
+            f"{expected / 1e9:.1f} GB",
+            percent(sent[axis] / expected - 1, 1),
+            f"{sent[axis] / NVLINK * 1e3:.0f} ms",
+            f"{sent[axis] / NIC * 1e3:.0f} ms",
+            milliseconds(scored()["exposed_s"][axis]),
+        )
+        for axis, what, expected in _closed_forms(job)
+    ]
+    head = ("group", "score", "closed form", "apart", "NVLink", "one NIC", "exposed")
+    return table(head, rows)
+
+
+def _closed_forms(job: Job) -> Iterator[tuple[str, str, float]]:
+    """Axis, formula and bytes; layers a stage count embedding and loss as one each."""
+    axes, model = job.parallelism, job.model
+    if model is None:
+        return
+    passes = job.micro_batches * model.layers / axes.pp
+    slab = job.sequence / axes.cp * model.hidden * job.bytes.activation
+    tp = passes * (8 + 2) * (axes.tp - 1) / axes.tp * slab
+    yield "tp", "TP: (L/p) m (8+2) (t-1)/t act", tp
+    members = axes.dp * axes.cp
+    held = (model.layers + 2) / axes.pp * layer_parameters(model) / axes.tp
+    dp = 2 * (members - 1) / members * held * job.bytes.gradient
+    yield "dp", "DP: reduce-scatter + all-gather of (L+2)/p layers", dp
+    yield "pp", "PP: 2 v m act/t", 2 * axes.vp * job.micro_batches * slab / axes.tp
+    heads = 2 * model.kv_heads / axes.tp * model.hidden / model.heads
+    block = job.sequence / axes.cp * heads * job.bytes.activation
+    yield "cp", "CP: 3 (L/p) m (c-1) kv", 3 * passes * (axes.cp - 1) * block
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing changed, and what arithmetic expects of it (shares of the step)."""
+
+    what: str
+    topology: Topology
+    job: Job
+    placement: Placement
+    least: float
+    most: float
+    why: str
+
+
+def mistakes() -> str:
+    """Each single mistake: predicted slow-down beside the expected one."""
+    usual = scored()["step_time_s"]
+    rows = []
+    for change in _mistakes():
+        found = score(change.topology, change.job, change.placement)["step_time_s"]
+        slowdown = found / usual - 1
+        expected = f"{percent(change.least, 1)} to {percent(change.most, 1)}"
+        inside = change.least - 5e-4 <= slowdown <= change.most + 5e-4
+        rows.append(
+            (
+                f"{change.what} ({change.why})",
+                expected,
+                percent(slowdown, 1),
+                seconds(found),
+                "yes" if inside else "no",
+            )
+        )
+    head = ("change", "expected", "predicted", "step", "inside")
+    return table(head, rows)
+
+
+def _mistakes() -> Iterator[Mistake]:
+    topology, job = inputs()
+    usual = baseline("given-order", topology, job)
+    yield Mistake(
+        "TP groups over four racks",
+        topology,
+        job,
+        _spread(job, "tp"),
+        0.65,
+        0.86,
+        "101.5 GB at one NIC instead of NVLink: 69 %, 86 % with the second gather",
+    )
+    mode = replace(job.data_parallel, overlap_reduce=False, overlap_gather=False)
+    exposed = replace(job, data_parallel=mode)
+    why = "254 ms on two NICs, all of it seen"
+    yield Mistake("no DP overlap", topology, exposed, usual, 0.17, 0.20, why)
+    yield Mistake(
+        "every PP hop between racks",
+        topology,
+        job,
+        _spread(job, "pp"),
+        0.02,
+        0.04,
+        "0.34 ms a message instead of 0.05 ms, 14 of them in a row and more",
+    )
+    yield Mistake(
+        "CP pairs over two racks",
+        topology,
+        job,
+        _spread(job, "cp"),
+        0.0,
+        0.01,
+        "16 ms on one NIC, beside attention",
+    )
+    for share, what, least, most, why in (
+        (0.5, "half the NIC rate", 0.02, 0.03, "twice the tail and head"),
+        (0.25, "a quarter of the NIC rate", 0.20, 0.30, "past the overlap windows"),
+    ):
+        slow = _with_nics(topology, share)
+        yield Mistake(what, slow, job, usual, least, most, why)
+    split = split_pair()
+    why = "its gradient groups go from two NICs to one: as half the rate"
+    placement = baseline("given-order", split, job)
+    yield Mistake("one CP pair split", split, job, placement, 0.015, 0.035, why)
+
+
+def split_pair() -> Topology:
+    """The run's hosts, with the second host of the first replica in the second rack.
+
+    That host holds the CP partners of the first: the pair talks over the fabric.
+    """
+    topology, _ = inputs()
+    hosts = list(topology.node_names)
+    hosts[1] = hosts[16].replace("n01", "n17")
+    return allocate(read_topology("azure-gb200-mlperf-v6"), hosts)
+
+
+def split_slowdown() -> float:
+    """Reduction of the split pair's gradient group, in the time of a whole one."""
+    topology, job = inputs()
+    times = []
+    for machine in (topology, split_pair()):
+        gpus = baseline("given-order", machine, job).gpu_of_rank
+        members = job.parallelism.ranks_of_group["dp_cp"][:1]
+        network = PlacedNetwork(Fabric.of(machine), gpus)
+        times.append(network.gather(members, 1e9).bandwidth_seconds.item())
+    return times[1] / times[0]
+
+
+def _spread(job: Job, axis: str) -> Placement:
+    """The run with the members of every group of an axis in racks of their own."""
+    width = job.parallelism.size(axis)
+    rack = np.arange(job.world_size) // RACK
+    turned = rack // width * width + (rack + job.parallelism.coordinates[axis]) % width
+    gpu_of_rank = np.empty(job.world_size, dtype=np.int64)
+    gpu_of_rank[np.argsort(turned, kind="stable")] = np.arange(job.world_size)
+    return Placement(gpu_of_rank)
+
+
+def _with_nics(topology: Topology, share: float) -> Topology:
+    tiers = tuple(
+        tier if tier.scale_up else replace(tier, bandwidth=tier.bandwidth * share)
+        for tier in topology.tiers
+    )
+    return replace(topology, tiers=tiers)

@@ -1,0 +1,163 @@
+"""Collectives on a fabric: published bus bandwidths, and shared uplinks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from placer.api import score
+from placer.document import Value, open_document, parse_document
+from placer.job.read import decode_job
+from placer.placement.baselines import baseline
+from placer.topology.read import parse_topology, read_topology
+from placer.units import format_bytes, parse_number
+from validation.files import FOLDER
+from validation.markdown import percent, table
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+Ranks = list[list[int]]
+
+# Machine and event times of the contention cases: 8 racks of 4 GPUs, 100 GB/s a NIC,
+# uplinks of 400 GB/s over the oversubscription; buffers of 2^28 bytes a group.
+RACKS, GPUS, SIZE = 8, 4, 2**28
+RAILS = [[rack * GPUS + gpu for rack in range(RACKS)] for gpu in range(GPUS)]
+IN_RACKS = [[rack * GPUS + gpu for gpu in range(GPUS)] for rack in range(RACKS)]
+CONTENTION: tuple[tuple[str, Ranks, bool, dict[int, tuple[int, int]]], ...] = (
+    ("groups of 4 inside a rack", IN_RACKS, True, {1: (225, 225)}),
+    (
+        "4 rail groups, a GPU a rack",
+        RAILS,
+        True,
+        {1: (2363, 2370), 2: (4713, 4719), 4: (9412, 9416), 7: (16464, 16463)},
+    ),
+    (
+        "one ring of 32, rack after rack",
+        [list(chain(*IN_RACKS))],
+        False,
+        {1: (2604, 2694), 4: (2606, 2694)},
+    ),
+    (
+        "one ring of 32, rail after rail",
+        [list(chain(*RAILS))],
+        False,
+        {1: (2605, 2694), 4: (10403, 10495)},
+    ),
+)
+
+
+def bus_bandwidths() -> str:
+    """Every published bus bandwidth beside the model's."""
+    document = open_document(str(FOLDER / "bus_bandwidth.yaml"))
+    document.check_format("placer-validation/bus-bandwidth")
+    rows = [
+        row
+        for point in document.root.items("points", required=True)
+        for row in _bandwidth_rows(point)
+    ]
+    document.finish()
+    head = ("collective", "size", "measured GB/s", "predicted GB/s", "error")
+    return table(head, rows)
+
+
+def _bandwidth_rows(value: Value) -> list[tuple[str, ...]]:
+    point = value.section()
+    name, source = point.text("name"), point.text("source")
+    topology = read_topology(point.text("topology"))
+    gpus, collective = point.integer("gpus"), point.text("collective")
+    sizes = [size.quantity(parse_number) for size in point.items("sizes")]
+    measured = [rate.number() for rate in point.items("measured")]
+    rows: list[tuple[str, ...]] = []
+    for size, rate in zip(sizes, measured, strict=True):
+        passes = 2 * (gpus - 1) / gpus if collective == "all_reduce" else 1.0
+        members = [list(range(gpus))]
+        time = group_seconds(topology, gpus, members, collective, size)
+        found = passes * size / time / 1e9
+        rows.append(
+            (
+                f"{name}, {collective.replace('_', '-')}: {source}",
+                format_bytes(size),
+                f"{rate:.0f}",
+                f"{found:.0f}",
+                percent(found / rate - 1, 0),
+            )
+        )
+    return rows
+
+
+def contention() -> str:
+    """Lock-step rings that share uplinks, against an event simulation."""
+    rows = []
+    for what, groups, nvlink, cases in CONTENTION:
+        for oversubscription, (event, rule) in cases.items():
+            machine = _racks(oversubscription, nvlink=nvlink)
+            ranks = RACKS * GPUS
+            time = group_seconds(machine, ranks, groups, "reduce_scatter", SIZE)
+            rows.append(
+                (
+                    what,
+                    f"1:{oversubscription}",
+                    f"{event:,}",
+                    f"{rule:,}",
+                    f"{time * 1e6:,.0f}",
+                    percent(time * 1e6 / event - 1, 1),
+                )
+            )
+    head = ("groups", "uplinks", "event us", "rule us", "predicted us", "of event")
+    return table(head, rows)
+
+
+def group_seconds(
+    topology: Topology,
+    ranks: int,
+    groups: Sequence[Sequence[int]],
+    collective: str,
+    size: float,
+) -> float:
+    """Seconds of one collective in all ``groups`` at once, ranks on GPUs in order."""
+    document = {
+        "format": "placer/job",
+        "version": 1,
+        "name": "collective",
+        "parallelism": {"dp": ranks},
+        "groups": [
+            {"name": "g", "collective": collective, "bytes": size, "ranks": groups}
+        ],
+    }
+    job = decode_job(parse_document(json.dumps(document), "collective.json"))
+    found = score(topology, job, baseline("given-order", topology, job))
+    return float(found["exposed_s"]["g"])
+
+
+def _racks(oversubscription: int, *, nvlink: bool) -> Topology:
+    """The machine of the contention cases.
+
+    Without an NVLink domain a ring keeps its order and drives one NIC, as the
+    simulated rings did; NCCL would put the members of a rack side by side.
+    """
+    tiers = [
+        {
+            "name": "rack",
+            "size": GPUS,
+            "bandwidth": 900e9,
+            "latency": 0.5e-6,
+            "scale_up": nvlink,
+        },
+        {
+            "name": "cluster",
+            "bandwidth": 100e9,
+            "latency": 3e-6,
+            "oversubscription": oversubscription,
+        },
+    ]
+    document = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "racks",
+        "tiers": tiers,
+        "nodes": [{"names": f"r[1-{RACKS}]"}],
+    }
+    return parse_topology(json.dumps(document), "racks.json")
