@@ -7,8 +7,9 @@ from placer.cost.custom import group_time
 from placer.cost.exchange import all_to_all_cost, send_cost
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
-from placer.cost.rings import RingCost, Rings, build_rings, ring_cost
-from placer.job.model import Group
+from placer.cost.communicators import CollectiveCost, Communicators
+from placer.cost.rings import Rings, build_rings
+from placer.job.model import Collectives, Group
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 
@@ -16,19 +17,22 @@ SIZE = 2.0**28  # bytes, of the published contention table
 MICRO = 1e-6
 
 
-def ring_pass(topology: Topology, gpus: np.ndarray, size: float = SIZE) -> RingCost:
-    fabric = Fabric.of(topology)
-    return ring_cost(fabric, build_rings(fabric, gpus), np.full(len(gpus), size))
+def ring_pass(
+    topology: Topology, gpus: np.ndarray, size: float = SIZE
+) -> CollectiveCost:
+    rings = build_rings(Fabric.of(topology), gpus)
+    return Communicators(rings).gather(size, "ring")
 
 
-def one_lane(topology: Topology, order: np.ndarray) -> RingCost:
+def one_lane(topology: Topology, order: np.ndarray) -> CollectiveCost:
     """A ring in exactly this order with one NIC a hop, as a simulator would run it."""
     fabric = Fabric.of(topology)
     gpus = order[None, :]
     tiers = fabric.tier_between(gpus, np.roll(gpus, -1, axis=1))
     domains = np.array([len(np.unique(fabric.scale_up_domain_of_gpu[order]))])
-    rings = Rings(gpus, tiers, domains, np.ones(1, dtype=np.int64))
-    return ring_cost(fabric, rings, np.array([SIZE]))
+    one = np.ones(1, dtype=np.int64)
+    rings = Rings(fabric, gpus, tiers, domains, one, one)
+    return Communicators(rings).gather(SIZE, "ring")
 
 
 # Contention of lock-step rings on 8 racks of 4 GPUs: microseconds by the
@@ -223,22 +227,23 @@ def test_custom_groups(collective: str, seconds: float) -> None:
     """Every collective of a custom group, 1 GB a rank, three times a step."""
     network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
     group = Group("mine", collective, 1e9, 3.0, False, ((0, 1, 2, 3), (4,)))
-    assert group_time(network, group).seconds == pytest.approx(3 * seconds)
+    assert group_time(network, group, Collectives("ring", "ring")).seconds == pytest.approx(3 * seconds)
 
 
 def test_slowest_custom_group_counts() -> None:
     """Communicators of different sizes: the slowest sets the time."""
     network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
     group = Group("mine", "send_recv", 1e9, 1.0, False, ((0, 1), (4, 8, 12), (9, 10)))
-    assert group_time(network, group).seconds == pytest.approx(1e9 / 100e9 + 3e-6)
+    assert group_time(network, group, Collectives("ring", "ring")).seconds == pytest.approx(1e9 / 100e9 + 3e-6)
 
 
 def test_free_scale_out() -> None:
     """With free scale-out links only NVLink costs anything."""
     fabric = Fabric.of(racks(2)).with_free_scale_out()
     across = np.array([[0, 4]])
-    sizes = np.array([SIZE])
-    assert ring_cost(fabric, build_rings(fabric, across), sizes).seconds == 0.0
+    groups = Communicators(build_rings(fabric, across))
+    assert groups.gather(SIZE, "auto").seconds == 0.0
+    assert groups.all_reduce(SIZE, "auto").seconds == 0.0
     assert all_to_all_cost(fabric, across, SIZE).seconds == 0.0
     assert send_cost(fabric, across[:, :1], across[:, 1:], SIZE).seconds == 0.0
     inside = all_to_all_cost(fabric, np.array([[0, 1]]), 1.8e12).seconds

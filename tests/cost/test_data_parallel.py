@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from placer.cost.data_parallel import Windows, exposed_gather, exposed_reduce
+from placer.cost.data_parallel import (
+    Windows,
+    exposed_gather,
+    exposed_in_between,
+    exposed_reduce,
+)
 
-AZURE = Windows(4.9e-3, 9.8e-3, concurrent=8, chunks=8, buckets=12.0)
+AZURE = Windows(4.9e-3, 9.8e-3, concurrent=8, buckets=12.0)
 CHUNK_BYTES = 3.19e9
 TWO_NICS = 200e9
 
@@ -19,7 +24,7 @@ def test_azure_example(
 ) -> None:
     """A chunk of 3.19 GB on two NICs leaves 16.7, 20.1 or 24.3 ms, latency aside."""
     chunk = CHUNK_BYTES / (TWO_NICS * efficiency)
-    seconds = np.full(8, chunk)
+    seconds = np.full((8, 8), chunk)
     tail = exposed_reduce(seconds, AZURE, True)
     head = exposed_gather(seconds, chunk / 12, AZURE, True)
     assert tail == pytest.approx(tail_ms * 1e-3, abs=0.06e-3)
@@ -29,35 +34,57 @@ def test_azure_example(
 
 def test_without_overlap_all_is_seen() -> None:
     """Without overlap each of the chunks is seen whole, on the slowest stage."""
-    seconds = np.array([1.0, 3.0, 2.0])
-    hidden = Windows(10.0, 10.0, 3, 4, 5.0)
+    seconds = np.tile([[1.0], [3.0], [2.0]], 4)
+    hidden = Windows(10.0, 10.0, 3, 5.0)
     assert exposed_reduce(seconds, hidden, False) == 12.0
     assert exposed_gather(seconds, 0.2, hidden, False) == 12.0
 
 
 def test_past_the_window_every_chunk_but_one_pays() -> None:
     """A gather 1 s longer than its window costs 1 s in each of v-1 chunks."""
-    hidden = Windows(2.0, 4.0, concurrent=4, chunks=8, buckets=1.0)
-    inside = exposed_gather(np.full(4, 8.0), 8.0, hidden, True)
-    outside = exposed_gather(np.full(4, 9.0), 9.0, hidden, True)
+    hidden = Windows(2.0, 4.0, concurrent=4, buckets=1.0)
+    inside = exposed_gather(np.full((4, 8), 8.0), 8.0, hidden, True)
+    outside = exposed_gather(np.full((4, 8), 9.0), 9.0, hidden, True)
     assert outside - inside == pytest.approx(7 * 1.0 + 1.0)
 
 
 def test_one_bucket_hides_nothing_of_the_last_chunk() -> None:
     """With a single bucket rank 0 reduces its last chunk after backward has ended."""
-    hidden = Windows(1.0, 2.0, concurrent=1, chunks=1, buckets=1.0)
-    assert exposed_reduce(np.array([0.7]), hidden, True) == pytest.approx(0.7)
+    hidden = Windows(1.0, 2.0, concurrent=1, buckets=1.0)
+    assert exposed_reduce(np.array([[0.7]]), hidden, True) == pytest.approx(0.7)
 
 
 def test_later_stages_have_more_time() -> None:
     """Stage r may reduce r backwards longer than the first before it is seen."""
-    hidden = Windows(1.0, 2.0, concurrent=3, chunks=1, buckets=1.0)
-    assert exposed_reduce(np.array([0.5, 2.5, 4.5]), hidden, True) == pytest.approx(0.5)
-    assert exposed_reduce(np.array([0.5, 2.5, 5.5]), hidden, True) == pytest.approx(1.5)
+    hidden = Windows(1.0, 2.0, concurrent=3, buckets=1.0)
+    for last, seen in ((4.5, 0.5), (5.5, 1.5)):
+        seconds = np.array([[0.5], [2.5], [last]])
+        assert exposed_reduce(seconds, hidden, True) == pytest.approx(seen)
 
 
 def test_nothing_to_send() -> None:
     """No data-parallel peers, no time."""
     for overlap in (True, False):
-        assert exposed_reduce(np.zeros(4), AZURE, overlap) == 0.0
-        assert exposed_gather(np.zeros(4), 0.0, AZURE, overlap) == 0.0
+        assert exposed_reduce(np.zeros((4, 2)), AZURE, overlap) == 0.0
+        assert exposed_gather(np.zeros((4, 2)), 0.0, AZURE, overlap) == 0.0
+
+
+def test_chunks_of_unequal_size() -> None:
+    """Only the chunk that outlasts its window is seen; the first has head and tail.
+
+    Two ranks, three chunks; windows of 2 and 4 s. Gather: chunk 2 takes 3 s on the last
+    rank, 1 s is seen; of chunk 0 the bucket, 0.3 s. Reduction: chunk 2 hides in 4 s;
+    chunk 0 takes 1 s on rank 0, of which its single bucket hides nothing.
+    """
+    hidden = Windows(1.0, 2.0, concurrent=2, buckets=1.0)
+    seconds = np.array([[1.0, 2.0, 2.0], [0.5, 2.0, 3.0]])
+    assert exposed_gather(seconds, 0.3, hidden, True) == pytest.approx(1.3)
+    assert exposed_reduce(seconds, hidden, True) == pytest.approx(1.0)
+    assert exposed_reduce(seconds, hidden, False) == pytest.approx(5.5)
+
+
+def test_in_between_every_chunk_has_a_window() -> None:
+    """Chunks wait for their slowest rank, each less its window."""
+    seconds = np.array([[1.0, 4.0], [3.0, 1.0]])
+    assert exposed_in_between(seconds, 2.0, True) == pytest.approx(1.0 + 2.0)
+    assert exposed_in_between(seconds, 2.0, False) == pytest.approx(5.0)

@@ -14,9 +14,17 @@ from placer.cost.schedule import HEAD, WALKED, Stages, pipeline_time, pipeline_t
 SHAPES = [(p, v, m * p) for p in (1, 2, 3, 4, 8) for v in (1, 2, 4) for m in (1, 2, 5)]
 
 
+def even(
+    forward: tuple[float, ...], backward: tuple[float, ...], hop: tuple[float, ...]
+) -> Stages:
+    """A pipeline whose first and last chunk are like the others of their rank."""
+    ends = (forward[0], backward[0], forward[-1], backward[-1])
+    return Stages(forward, backward, hop, ends)
+
+
 def uniform(p: int, v: int, hop: float = 0.0) -> Stages:
     """Stages of 1 s forward and 2 s backward a micro-batch."""
-    return Stages((1 / v,) * p, (2 / v,) * p, (hop,) * p)
+    return even((1 / v,) * p, (2 / v,) * p, (hop,) * p)
 
 
 @pytest.mark.parametrize(("p", "v", "m"), SHAPES)
@@ -58,10 +66,26 @@ def test_short_hops_without_virtual_stages(p: int) -> None:
 
 def test_one_micro_batch() -> None:
     """One micro-batch passes all chunks and hops down and up again."""
-    stages = Stages((1.0, 2.0), (3.0, 4.0), (0.1, 0.2))
+    stages = even((1.0, 2.0), (3.0, 4.0), (0.1, 0.2))
     there = (1 + 0.1 + 2) + 0.2 + (1 + 0.1 + 2)
     back = (4 + 0.1 + 3) + 0.2 + (4 + 0.1 + 3)
     assert pipeline_time(stages, 1, 2, True) == pytest.approx(there + back)
+
+
+def test_ends_by_hand() -> None:
+    """One micro-batch over two ranks and chunks: only the outermost chunks differ.
+
+    Forward 1/2 in the first chunk, 1 and 1 between, 4 in the last; backward 5, 2, 2, 3.
+    """
+    stages = Stages((1.0, 1.0), (2.0, 2.0), (0.0, 0.0), (0.5, 3.0, 4.0, 5.0))
+    total = 0.5 + 1 + 1 + 4 + 5 + 2 + 2 + 3
+    assert pipeline_time(stages, 1, 2, True) == pytest.approx(total)
+
+
+def test_a_single_chunk_is_the_first() -> None:
+    """Where the first chunk is also the last, the first's times count."""
+    stages = Stages((1.0,), (2.0,), (0.0,), (0.5, 1.5, 9.0, 9.0))
+    assert pipeline_time(stages, 3, 1, True) == pytest.approx(3 * 2.0)
 
 
 def test_two_micro_batches_by_hand() -> None:
@@ -70,7 +94,7 @@ def test_two_micro_batches_by_hand() -> None:
     Rank 0: F0 0-1, F1 1-2, B0 5-7, B1 8-10. Rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5,
     B1 5.5-7.5.
     """
-    stages = Stages((1.0, 1.0), (2.0, 2.0), (0.5, 0.0))
+    stages = even((1.0, 1.0), (2.0, 2.0), (0.5, 0.0))
     assert pipeline_time(stages, 2, 1, True) == pytest.approx(10.0)
 
 
@@ -87,7 +111,9 @@ def pipelines(draw: st.DrawFn) -> tuple[Stages, int, int, bool]:
         return tuple(draw(st.lists(values, min_size=p, max_size=p)))
 
     m = draw(st.integers(1, 4 * p + 3))
-    return Stages(row(times), row(times), row(hops)), m, v, draw(st.booleans())
+    ends = tuple(draw(st.lists(times, min_size=4, max_size=4)))
+    stages = Stages(row(times), row(times), row(hops), ends)
+    return stages, m, v, draw(st.booleans())
 
 
 @given(pipelines())
@@ -109,19 +135,20 @@ def test_long_runs_equal_the_longest_path(seed: int) -> None:
     forward = tuple(1 + spread * draw.random(p))
     backward = tuple(2 * f for f in forward)
     hop = tuple(draw.choice([0.0, 0.01, 0.5, 2.0], p) * draw.random(p))
-    replica = Replica(list(forward), list(backward), list(hop))
+    stages = even(forward, backward, hop)
+    replica = Replica(*(list(part) for part in stages))
     expected = longest_path(replica, m, v, overlap=True)
-    found = pipeline_time(Stages(forward, backward, hop), m, v, True)
+    found = pipeline_time(stages, m, v, True)
     assert found == pytest.approx(expected, rel=1e-11)
 
 
 def test_a_long_run_that_does_not_settle() -> None:
     """A stage slower by a thousandth takes long to rule; the run comes out near."""
     forward, backward, hop = (1.001, 1.0), (2.002, 2.0), (0.0, 0.015)
-    expected = longest_path(
-        Replica(list(forward), list(backward), list(hop)), 300, 2, overlap=True
-    )
-    found = pipeline_time(Stages(forward, backward, hop), 300, 2, True)
+    stages = even(forward, backward, hop)
+    replica = Replica(*(list(part) for part in stages))
+    expected = longest_path(replica, 300, 2, overlap=True)
+    found = pipeline_time(stages, 300, 2, True)
     assert found == pytest.approx(expected, rel=1e-3)
 
 
@@ -131,13 +158,13 @@ def test_a_million_micro_batches() -> None:
     assert found == pytest.approx(3 * (10**6 + 7 / 4), rel=1e-12)
 
 
-@given(pipelines(), st.integers(0, 14), st.floats(0.01, 1.0))
+@given(pipelines(), st.integers(0, 19), st.floats(0.01, 1.0))
 def test_monotone(case: tuple[Stages, int, int, bool], which: int, more: float) -> None:
     """More time anywhere never makes the pipeline shorter."""
     stages, m, v, overlap = case
     rows = [list(part) for part in stages]
-    row = rows[which % 3]
-    row[which // 3 % len(row)] += more
+    row = rows[which % 4]
+    row[which // 4 % len(row)] += more
     slower = Stages(*(tuple(part) for part in rows))
     before = pipeline_time(stages, m, v, overlap)
     assert pipeline_time(slower, m, v, overlap) >= before * (1 - 1e-12)
@@ -147,10 +174,10 @@ def test_monotone(case: tuple[Stages, int, int, bool], which: int, more: float) 
 def test_many_at_once(m: int) -> None:
     """Replicas timed together get the times they get alone."""
     draw = np.random.default_rng(m)
-    patterns = draw.random((9, 12))
+    patterns = draw.random((9, 16))
     together = pipeline_times(patterns, m, 2, True)
     alone = [
-        pipeline_time(Stages(*(tuple(x) for x in np.split(row, 3))), m, 2, True)
+        pipeline_time(Stages(*(tuple(x) for x in np.split(row, 4))), m, 2, True)
         for row in patterns
     ]
     np.testing.assert_allclose(together, alone, rtol=1e-12)

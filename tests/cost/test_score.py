@@ -13,7 +13,19 @@ from placer.cost.reference.machine import Machine
 from placer.cost.score import score
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, DataParallel, Group, Job, Model, Overlap
+from placer.job.model import (
+    Collectives,
+    Compute,
+    ContextParallel,
+    DataParallel,
+    EndStages,
+    ExpertParallel,
+    Group,
+    Job,
+    Model,
+    Overlap,
+    TensorParallel,
+)
 from placer.placement.placement import Placement
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import Case, random_case
@@ -147,11 +159,26 @@ def crossings_of(case: Case, rows: list[list[int]]) -> dict[str, int]:
     return dict(found)
 
 
+def plain(job: Job, **changes: object) -> Job:
+    """The job with rings, sequence parallelism, equal chunks and no vocabulary."""
+    return replace(
+        job,
+        model=replace(job.model, vocab=0, tied_embeddings=False),
+        collectives=Collectives("ring", "ring"),
+        tensor_parallel=TensorParallel(),
+        context_parallel=ContextParallel(),
+        expert_parallel=ExpertParallel(),
+        stages=EndStages(),
+        **changes,
+    )
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_traffic_by_counting(seed: int) -> None:
     """TP, CP, EP and PP bytes by tier are what loops over pairs of ranks add up."""
     case = random_case(seed, with_model=True)
-    job, axes = case.job, case.job.parallelism
+    job, axes = plain(case.job), case.job.parallelism
+    case = replace(case, job=job)
     sizes = StepModel(case.topology, job).volumes
     runs = job.micro_batches * axes.vp
     counted = Counted(case)
@@ -181,29 +208,53 @@ def test_traffic_by_counting(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sharding", "reductions", "gathers"),
-    [("ddp", 2, 0), ("zero1", 1, 1), ("zero3", 1, 2)],
+    ("sync", "reductions", "gathers"),
+    [
+        (DataParallel("ddp"), 2, 0),
+        (DataParallel("zero1", sync_every=3), 1 / 3, 1 / 3),
+        (DataParallel("zero3"), 7, 14),
+        (DataParallel("zero3", keep_parameters=True), 1, 1),
+    ],
+    ids=["ddp", "zero1", "zero3", "kept"],
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_gradient_traffic_by_counting(
-    sharding: str, reductions: int, gathers: int, seed: int
+    sync: DataParallel, reductions: float, gathers: float, seed: int
 ) -> None:
-    """Gradient and parameter bytes by tier are what loops over rings add up."""
+    """Gradient and parameter bytes by tier are what loops over rings add up.
+
+    Seven micro-batches: ZeRO-3 gathers twice and reduces once in each.
+    """
     case = random_case(seed, with_model=True)
-    job, axes = case.job, case.job.parallelism
-    sync = DataParallel(sharding, sync_every=3)
-    case = replace(case, job=replace(job, data_parallel=sync))
+    job = plain(case.job, data_parallel=sync, micro_batches=7)
+    axes, width = job.parallelism, job.bytes
+    case = replace(case, job=job)
     sizes = StepModel(case.topology, job).volumes
-    width = job.bytes
     counted = Counted(case)
     for axis, held in (("dp_cp", sizes.dense_chunk), ("edp", sizes.expert_chunk)):
         for row in groups(axes, axis):
             ring = counted.ring_order(row)
             size = reductions * width.gradient + gathers * width.parameter_gather
-            size *= held * axes.vp * (len(row) - 1) / len(row) / sync.sync_every
+            size *= held * axes.vp * (len(row) - 1) / len(row)
             counted.add("dp", zip(ring, ring[1:] + ring[:1], strict=True), size)
     found = score_of(case)["traffic_bytes"].get("dp", {})
     assert found == pytest.approx(dict(counted.by_tier["dp"]), rel=1e-9)
+
+
+def test_traffic_of_uneven_stages() -> None:
+    """Layers that ends take the place of are not sent, the vocabulary is.
+
+    8 layers and ends of 1 over 4 chunks; d c = 8 ranks hold 8 layers' and 2 V h
+    parameters over t = 2. Two ranks of a TP group send half a slab, 10 times a layer.
+    """
+    job = replace(JOB, stages=EndStages(1, 1))
+    found = score(racks(), job, Placement(np.arange(32)))["traffic_bytes"]
+    layer = 2 * 512**2 + 2 * 512 * 4 * 64 + 3 * 512 * 1024 + 2 * 512
+    held = (8 * layer + 2 * 1000 * 512) / 2
+    # Two tensor-parallel slices, each held by 8 ranks that send 7/8 of it twice.
+    assert sum(found["dp"].values()) == pytest.approx(2 * 7 * held * 2 * 2)
+    slab = 2048 / 2 * 512 * 2
+    assert sum(found["tp"].values()) == pytest.approx(16 * slab / 2 * 10 * 8 * 4)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -211,9 +262,8 @@ def test_hottest_links_by_counting(seed: int) -> None:
     """Bytes on uplinks, both ways, are what loops over pairs of ranks add up."""
     case = random_case(seed, with_model=True)
     axes = case.job.parallelism
-    quiet = replace(
-        case.job, groups=(), model=replace(MODEL, layers=case.job.model.layers)
-    )
+    model = replace(MODEL, layers=case.job.model.layers)
+    quiet = plain(replace(case.job, groups=(), model=model))
     axes = Parallelism(pp=axes.world_size, vp=2)
     case = replace(case, job=replace(quiet, parallelism=axes))
     message = StepModel(case.topology, case.job).volumes.pp_message

@@ -1,0 +1,279 @@
+"""All-reduces, PAT and trees on machines worked out by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from placer.cost.collectives import Route, distinct_domains, pat_pass, ring_pass
+from placer.cost.communicators import CollectiveCost, Communicators
+from placer.cost.exchange import all_to_all_cost
+from placer.cost.fabric import Fabric
+from placer.cost.rings import build_rings
+from placer.cost.trees import aggregated_trees, double_tree
+from placer.topology.model import Topology
+from tests.cost.machines import machine, racks, tier
+
+S = 1e9
+NVLINK, NIC = 900e9, 100e9
+IN, OUT = 0.5e-6, 3e-6  # latency of a hop inside a rack and between racks
+
+
+def groups(topology: Topology, members: np.ndarray) -> Communicators:
+    return Communicators(build_rings(Fabric.of(topology), members))
+
+
+def all_reduce(
+    topology: Topology, members: list[int], name: str, size: float = S
+) -> CollectiveCost:
+    return groups(topology, np.array([members])).all_reduce(size, name)
+
+
+def hosts(count: int, oversubscription: float = 1.0) -> Topology:
+    """Hosts of one GPU on a flat fabric."""
+    return racks(count, oversubscription, gpus=1)
+
+
+ONE_RACK = {
+    "ring": 2 * (3 / 4 * S / NVLINK + 3 * IN),
+    "tree": 2 * S / NVLINK + 2 * 3 * IN,
+    "nvls": (1 + 1 / 4) * S / NVLINK + 2 * IN,
+    "hierarchical": 2 * (3 / 4 * S / NVLINK + 3 * IN),
+}
+
+
+@pytest.mark.parametrize(("name", "seconds"), ONE_RACK.items())
+def test_inside_a_rack(name: str, seconds: float) -> None:
+    """Four GPUs of one rack: ring 3/4 S twice, chain 2 S, switch 5/4 S."""
+    assert all_reduce(racks(), [0, 1, 2, 3], name).seconds == pytest.approx(seconds)
+
+
+# Two members in each of four racks: two NICs a group, two levels of trees.
+FOUR_RACKS = {
+    "ring": 2 * (7 / 8 * S / (2 * NIC) + 3 * OUT + 4 * IN),
+    "tree": 2 * S / (2 * NIC) + 2 * (1 * IN + 2 * OUT),
+    "nvls": 2 * S / (2 * NIC) + 2 * (IN + 2 * OUT),
+    "hierarchical": 2 * (1 / 2 * S / NVLINK + 3 / 4 * S / (2 * NIC))
+    + 2 * (1 * IN + 3 * OUT),
+}
+
+
+@pytest.mark.parametrize(("name", "seconds"), FOUR_RACKS.items())
+def test_over_four_racks(name: str, seconds: float) -> None:
+    """Eight GPUs, two in each of four racks."""
+    members = [0, 1, 4, 5, 8, 9, 12, 13]
+    assert all_reduce(racks(4), members, name).seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("size", "name"), [(1e2, "nvls"), (1e11, "ring")], ids=["small", "large"]
+)
+def test_the_fastest_is_taken(size: float, name: str) -> None:
+    """Small buffers take the fewest steps, large ones the fewest bytes."""
+    members = list(range(16))
+    found = all_reduce(racks(4), members, "auto", size)
+    assert found.algorithm == name
+    assert found.seconds == all_reduce(racks(4), members, name, size).seconds
+
+
+def test_the_slowest_group_chooses() -> None:
+    """All groups of a call take the algorithm that is best for the slowest of them."""
+    both = groups(racks(4), np.array([[0, 1, 2, 3], [4, 8, 12, 5]]))
+    for size in (1e3, 1e10):
+        chosen = both.all_reduce(size, "auto")
+        for name in ("ring", "tree", "nvls"):
+            other = both.all_reduce(size, name)
+            assert chosen.seconds.max() <= other.seconds.max()
+
+
+def test_trees_share_uplinks() -> None:
+    """Eight hosts in two pods, 1:8: what crosses is counted edge by edge.
+
+    The first tree hangs 1 and 3 below 2, 5 and 7 below 6, 2 and 6 below 4 and 4 below
+    0; the second is its mirror image. Between 0-3 and 4-7 run 2-4 and 4-0, and 5-3 and
+    3-7: half a buffer each way on four edges, 2 S in all through 4 x 100 / 8 GB/s.
+    """
+    tiers = [
+        tier("host", NIC, scale_up=True),
+        tier("pod", NIC),
+        tier("cluster", NIC, oversubscription=8.0),
+    ]
+    topology = machine([1, 4, 2], tiers)
+    found = all_reduce(topology, list(range(8)), "tree")
+    assert found.load.up[2].tolist() == [2 * S, 2 * S]
+    assert found.seconds == pytest.approx(2 * S / (4 * NIC / 8))
+
+
+def parents(count: int) -> list[tuple[list[int], list[int]]]:
+    """(children, parents) of both trees, read off the flows towards the parents."""
+    edges = double_tree(build_rings(Fabric.of(hosts(count)), np.arange(count)[None]))
+    half = len(edges.sources) // 2
+    pairs = zip(edges.sources[:half], edges.targets[:half], strict=True)
+    flat = [(int(child), int(parent)) for child, parent in pairs]
+    return [
+        tuple(map(list, zip(*part, strict=True)))
+        for part in (flat[: count - 1], flat[count - 1 :])
+    ]
+
+
+@pytest.mark.parametrize("count", range(2, 40))
+def test_double_binary_trees(count: int) -> None:
+    """Both trees hold every vertex, are binary, and inner vertices are leaves in one.
+
+    Their depth is within two levels of log2.
+    """
+    inner = []
+    for children, above in parents(count):
+        up = dict(zip(children, above, strict=True))
+        assert len(up) == count - 1
+        depths = []
+        for vertex in range(count):
+            depth = 0
+            while vertex in up:
+                vertex, depth = up[vertex], depth + 1
+                assert depth < count
+            depths.append(depth)
+        assert max(depths) <= np.ceil(np.log2(count)) + 1
+        assert max(above.count(vertex) for vertex in range(count)) <= 2
+        inner.append(set(above))
+    # Roots, and the vertex whose place the odd count shifts, may be inner in both.
+    assert len(inner[0] & inner[1]) <= 2
+
+
+def test_eight_vertices_of_nccl() -> None:
+    """The first tree over eight domains as drawn in NCCL's sources."""
+    children, above = parents(8)[0]
+    assert dict(zip(children, above, strict=True)) == {
+        1: 2,
+        2: 4,
+        3: 2,
+        4: 0,
+        5: 6,
+        6: 4,
+        7: 6,
+    }
+
+
+@pytest.mark.parametrize("n", range(2, 34))
+def test_pat_delivers_every_chunk_once(n: int) -> None:
+    """Each member sends n-1 chunks in at most log2 n distances, halving outwards."""
+    edges = aggregated_trees(build_rings(Fabric.of(hosts(n)), np.arange(n)[None]))
+    distance = (edges.targets - edges.sources) % n
+    sent = {int(d): edges.share[(distance == d) & (edges.sources == 0)] for d in distance}
+    chunks = {d: float(share.sum()) * n for d, share in sent.items()}
+    assert sum(chunks.values()) == pytest.approx(n - 1)
+    assert len(chunks) == int(np.ceil(np.log2(n)))
+    in_order = [chunks[d] for d in sorted(chunks)]
+    assert all(near >= far for near, far in itertools.pairwise(in_order))
+
+
+def test_pat_by_hand() -> None:
+    """16 hosts: log2(16)/3.5 + 16/5 network steps, 15/16 S at three quarters of a NIC.
+
+    A ring needs 15 steps at the full rate.
+    """
+    alone = groups(hosts(16), np.arange(16)[None])
+    pat = alone.gather(S, "pat")
+    steps = 4 / 3.5 + 16 / 5
+    assert pat.seconds == pytest.approx(15 / 16 * S / (0.75 * NIC) + steps * OUT)
+    assert pat.bytes_by_tier.tolist() == pytest.approx([0.0, 16 * 15 / 16 * S])
+    ring = alone.gather(S, "ring")
+    assert ring.seconds == pytest.approx(15 / 16 * S / NIC + 15 * OUT)
+    assert alone.gather(S, "auto").algorithm == "ring"
+    assert alone.gather(1e3, "auto").algorithm == "pat"
+
+
+def test_pat_keeps_long_ways_short() -> None:
+    """Two pods of 8, 1:4: half of all offsets cross once, of eight chunks from a pod.
+
+    On distance 8 each member sends 1 chunk, on 4 two, on 2 four, on 1 eight; across go
+    all of distance 8, and of distance d the last d of each pod: 8 + 4*2 + 2*4 + 1*8.
+    """
+    tiers = [
+        tier("host", NIC, scale_up=True),
+        tier("pod", NIC),
+        tier("cluster", NIC, oversubscription=4.0),
+    ]
+    topology = machine([1, 8, 2], tiers)
+    found = groups(topology, np.arange(16)[None]).gather(S, "pat")
+    across = (8 + 8 + 8 + 8) / 16 * S
+    assert found.load.up[2].tolist() == pytest.approx([across, across])
+    assert found.seconds == pytest.approx(across / (8 * NIC / 4) / 0.75)
+
+
+@pytest.mark.parametrize("members", [[0, 1, 4], [0, 1]])
+def test_pat_needs_a_domain_for_every_member(members: list[int]) -> None:
+    """With two members in a rack the ring is taken, whatever the job says."""
+    found = groups(racks(), np.array([members])).gather(1.0, "pat")
+    assert found.algorithm == "ring"
+
+
+@pytest.mark.parametrize("name", ["auto", "ring", "tree", "nvls", "hierarchical"])
+def test_alone(name: str) -> None:
+    """A group of one waits for nothing and sends nothing."""
+    for topology in (racks(2), hosts(2)):
+        found = groups(topology, np.array([[0], [1]])).all_reduce(S, name)
+        assert found.seconds.tolist() == [0.0, 0.0]
+        assert not found.bytes_by_tier.any()
+        assert not any(load.any() for load in found.load.up)
+
+
+@pytest.mark.parametrize("name", ["ring", "tree", "nvls", "hierarchical"])
+def test_bytes_of_an_all_reduce(name: str) -> None:
+    """Bytes by tier, two members in each of four racks, counted on paper."""
+    found = all_reduce(racks(4), [0, 1, 4, 5, 8, 9, 12, 13], name)
+    inside, outside = {
+        "ring": (4 * 2 * 7 / 8, 4 * 2 * 7 / 8),
+        "tree": (4 * 2, 2 * 3),  # a chain up and down; two trees of three edges
+        "nvls": (8 * (1 + 1 / 2), 2 * 3),
+        "hierarchical": (4 * 2, 4 * 2 * 3 / 4),
+    }[name]
+    assert found.bytes_by_tier.tolist() == pytest.approx([inside * S, outside * S])
+
+
+def test_forms_fall_together() -> None:
+    """Over two hosts a ring and PAT move as much; PAT at three quarters of the rate."""
+    two = np.array([2])
+    one, zero = np.ones(1), np.zeros(1)
+    alone = np.array([1])
+    route = Route(2, two, alone, alone, zero, one / NIC, zero, OUT * one)
+    ring, pat = ring_pass(route, S), pat_pass(route, S)
+    assert pat.transfer == pytest.approx(ring.transfer / 0.75)
+    assert ring.latency == pytest.approx(OUT)
+
+
+@pytest.mark.parametrize("domains", [1, 2, 3, 8])
+@pytest.mark.parametrize("top_k", [1, 2, 3])
+def test_distinct_domains_by_enumeration(domains: int, top_k: int) -> None:
+    """The expected number of domains is the mean over all draws."""
+    draws = itertools.product(range(domains), repeat=top_k)
+    mean = np.mean([len(set(draw)) for draw in draws])
+    assert distinct_domains(np.array(domains), top_k) == pytest.approx(mean)
+
+
+def test_deduplicated_all_to_all_by_hand() -> None:
+    """Two racks of two, four copies of each token: 2 (1 - 1/2^4) / 4 of them cross.
+
+    Of a buffer of 4 GB half is for the other rack, 15/8 / 4 of that crosses; of the
+    tokens that arrive half are for the neighbour. A member sends one message to the
+    neighbour and one to the other rack.
+    """
+    topology = racks(2, 4.0, gpus=2)
+    members = np.arange(4)[None]
+    cost = all_to_all_cost(Fabric.of(topology), members, 4e9, 4)
+    crossing = 2e9 * 15 / 8 / 4
+    expected = 2 * crossing / (2 * NIC / 4) + IN + OUT
+    assert cost.seconds == pytest.approx(expected)
+    assert cost.bytes_by_tier.tolist() == pytest.approx([4 * 2e9, 4 * crossing])
+    flat = all_to_all_cost(Fabric.of(topology), members, 4e9)
+    assert cost.seconds < flat.seconds
+
+
+def test_deduplication_changes_nothing_inside_a_rack() -> None:
+    """Inside one domain every copy goes its way, deduplicated or not."""
+    fabric = Fabric.of(racks())
+    inside = np.arange(8).reshape(2, 4)
+    plain = all_to_all_cost(fabric, inside, S)
+    once = all_to_all_cost(fabric, inside, S, 2)
+    assert once.seconds == pytest.approx(plain.seconds)
+    assert once.bytes_by_tier == pytest.approx(plain.bytes_by_tier)
