@@ -117,7 +117,11 @@ def load(name: str) -> tuple[Topology, Job]:
     KeyError
         If there is no such instance.
     """
-    instance = INSTANCES[name] if name not in TOYS else _toy(int(name[1:]))
+    return build(name, INSTANCES[name] if name not in TOYS else _toy(int(name[1:])))
+
+
+def build(name: str, instance: Instance) -> tuple[Topology, Job]:
+    """Machine and job of a definition."""
     job = Job(
         name=name,
         parallelism=instance.parallelism,
@@ -145,7 +149,7 @@ def megatron_default(topology: Topology, job: Job) -> Placement:
 def replica_major(
     topology: Topology, job: Job, limit: int = 0, unit: int = 1
 ) -> Placement:
-    """Ranks by (dp, pp, ep, cp, tp), dp slowest, on the GPUs in turn.
+    """Ranks in `replica_major_order` on the GPUs in turn.
 
     Parameters
     ----------
@@ -154,12 +158,17 @@ def replica_major(
     unit : int
         Fill each leaf only with whole units of this many ranks.
     """
+    return place_in_order(topology, replica_major_order(job), limit, unit)
+
+
+def replica_major_order(job: Job) -> IntArray:
+    """Ranks by (dp, pp, ep, cp, tp), dp slowest; shape (R,)."""
     at = job.parallelism.coordinates
     if job.parallelism.ep > 1:
         keys = (at["etp"], at["ep"], at["pp"], at["edp"])
     else:
         keys = (at["tp"], at["cp"], at["pp"], at["dp"])
-    return place_in_order(topology, np.lexsort(keys), limit, unit)
+    return np.lexsort(keys)
 
 
 def place_in_order(

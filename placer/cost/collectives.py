@@ -23,6 +23,11 @@ FloatArray = npt.NDArray[np.float64]
 # and 2.8 us a member where a network step takes 14 us).
 PAT_BANDWIDTH = 0.75
 PAT_LEVEL, PAT_MEMBER = 1 / 3.5, 2.8 / 14
+# Share of NVLink's rate that a reducing switch reaches: NCCL's figure for Blackwell; it
+# has 0.85 for Hopper. Going through it takes so many NVLink steps (25 us where a ring's
+# step takes 3.4).
+NVLS_EFFICIENCY = 0.74
+NVLS_STEPS = 25 / 3.4
 
 
 class Route(NamedTuple):
@@ -129,16 +134,15 @@ def nvls_all_reduce(route: Route, size_bytes: float) -> Seconds:
     Notes
     -----
     The switch reads each member's buffer once and every member stores the share it is
-    answerable for: ``(1 + 1/q) S`` out of a GPU, one step to reduce and one to
-    broadcast (Klenk et al. 2020, *An in-network architecture for accelerating
-    shared-memory multiprocessor collectives*, ISCA). Between domains as in a tree
-    (NCCL's NVLSTree).
+    answerable for: ``(1 + 1/q) S`` out of a GPU (Klenk et al. 2020, *An in-network
+    architecture for accelerating shared-memory multiprocessor collectives*, ISCA).
+    Between domains as in a tree (NCCL's NVLSTree).
     """
-    inside = (1 + 1 / route.fewest) * route.inner_pace
+    inside = (1 + 1 / route.fewest) * route.inner_pace / NVLS_EFFICIENCY
     levels = np.log2(route.domains) * route.outer_latency
     return Seconds(
         size_bytes * np.maximum(inside, 2.0 * route.outer_pace),
-        2.0 * (route.inner_latency + levels),
+        NVLS_STEPS * route.inner_latency + 2.0 * levels,
     )
 
 

@@ -21,13 +21,8 @@ from placer.cost.collectives import (
     pat_pass,
     ring_pass,
 )
-from placer.cost.trees import (
-    Edges,
-    aggregated_trees,
-    double_tree,
-    pat_route,
-    tree_route,
-)
+from placer.cost.shifts import Shifts
+from placer.cost.trees import Edges, double_tree, tree_route
 
 if TYPE_CHECKING:
     from placer.cost.collectives import Route
@@ -115,12 +110,17 @@ class Communicators:
         return tree_route(self._tree)
 
     @cached_property
-    def _pat(self) -> Edges:
-        return aggregated_trees(self.rings)
+    def _pat(self) -> Shifts:
+        return Shifts.of_pat(self.rings.fabric, self.rings.gpus)
 
     @cached_property
     def _pat_route(self) -> Route:
-        return pat_route(self._pat)
+        """Where ``(n-1)/n S`` at the outer pace is the time of PAT's transfers."""
+        flows, n = self._pat, self.rings.gpus.shape[1]
+        pace = np.maximum(
+            flows.single_pace / self.rings.factor, flows.shared_pace * n / (n - 1)
+        )
+        return self.rings.route._replace(outer_pace=pace, outer_latency=flows.latency)
 
     @property
     def _can_run_pat(self) -> bool:
@@ -152,7 +152,7 @@ class Communicators:
             seconds.total,
             seconds.transfer,
             hops * on_edge,
-            self.rings.load.scaled(on_edge),
+            self.rings.flows.load.scaled(on_edge),
         )
 
     def _hierarchical_cost(self, seconds: Seconds, size_bytes: float) -> CollectiveCost:
@@ -168,16 +168,16 @@ class Communicators:
         return self._cost("hierarchical", seconds, between, size_bytes)
 
     def _cost(
-        self, name: str, seconds: Seconds, edges: Edges, size_bytes: float
+        self, name: str, seconds: Seconds, flows: Edges | Shifts, size_bytes: float
     ) -> CollectiveCost:
-        """The cost of an algorithm whose traffic between domains is ``edges``."""
-        sent = edges.bytes_by_tier + self._inside(name)
+        """The cost of an algorithm whose traffic between domains is ``flows``."""
+        sent = flows.bytes_by_tier + self._inside(name)
         return CollectiveCost(
             name,
             seconds.total,
             seconds.transfer,
             sent * size_bytes,
-            edges.load.scaled(size_bytes),
+            flows.load.scaled(size_bytes),
         )
 
     def _inside(self, name: str) -> FloatArray:

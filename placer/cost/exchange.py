@@ -78,23 +78,16 @@ def all_to_all_cost(
     within = np.concatenate((np.ones((1, *gpus.shape), dtype=np.int64), together))
     peers = np.diff(within, axis=0).astype(np.float64)
     share = size_bytes / num_members
-    sent = share * peers
-    messages = peers
-    leaving = share * (num_members - within[:-1])
     inner = fabric.scale_up_tier + 1
+    nearby = crossing = messages = np.ones(1)
     if copies:
-        here = within[inner]
-        domains = np.rint((1 / here).sum(axis=1)).astype(np.int64)
-        crossing = (distinct_domains(domains, copies) / copies)[:, None]
-        in_domain = num_members / here
-        sent = np.concatenate((sent[:inner] * in_domain, sent[inner:] * crossing))
-        others = (domains[:, None] - 1) / np.maximum(num_members - here, 1)
-        messages = np.concatenate((peers[:inner], peers[inner:] * others))
-        leaving = leaving * crossing
+        nearby, crossing, messages = _deduplicated(within[inner], copies)
+    sent = share * np.concatenate((peers[:inner] * nearby, peers[inner:] * crossing))
     port = sent / fabric.bandwidth[:, None, None] / fabric.factor_of_gpu[gpus]
     own = np.maximum(port[:inner].sum(axis=0), port[inner:].sum(axis=0))
-    latency = np.tensordot(fabric.latency, messages, axes=1)
-    load = _exchange_load(fabric, gpus, leaving)
+    hops = np.concatenate((peers[:inner], peers[inner:] * messages))
+    latency = np.tensordot(fabric.latency, hops, axes=1)
+    load = _exchange_load(fabric, gpus, share * crossing * (num_members - within[:-1]))
     shared = np.zeros(gpus.shape)
     for t in fabric.scale_out_tiers:
         busy = load.up[t] / fabric.uplink_capacity[t]
@@ -106,6 +99,29 @@ def all_to_all_cost(
         sent.sum(axis=(1, 2)),
         load,
     )
+
+
+def _deduplicated(
+    here: IntArray, copies: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What deduplication makes of one member's bytes and messages to another.
+
+    Parameters
+    ----------
+    here : ndarray, shape (g, n)
+        Members in each member's scale-up domain.
+    copies : int
+
+    Returns
+    -------
+    Factors, shape (g, n) or (g, 1): on bytes inside the domain (all that arrive for
+    other members are passed on), on bytes beyond it, on messages beyond it.
+    """
+    num_members = here.shape[1]
+    domains = np.rint((1 / here).sum(axis=1)).astype(np.int64)[:, None]
+    crossing = distinct_domains(domains, copies) / copies
+    messages = (domains - 1) / np.maximum(num_members - here, 1)
+    return num_members / here, crossing, messages
 
 
 def _exchange_load(fabric: Fabric, gpus: IntArray, leaving: FloatArray) -> LinkLoad:

@@ -195,9 +195,7 @@ def _gather(network: Network, job: Job, part: _Part) -> tuple[_Pass, float]:
     return found, float(bucket[_stage(job, part.shards) == 0].max())
 
 
-def _pass(
-    run: Operation, job: Job, members: IntArray, size_bytes: FloatArray
-) -> _Pass:
+def _pass(run: Operation, job: Job, members: IntArray, size_bytes: FloatArray) -> _Pass:
     """A collective on every chunk, all stages alike at a time; sizes of shape (P, V).
 
     While a first or last chunk of another size has its turn, all groups are timed with

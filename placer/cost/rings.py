@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.collectives import Route
-from placer.cost.links import LinkLoad, flow_link_seconds, flow_load
+from placer.cost.shifts import Shifts
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -69,31 +69,25 @@ class Rings:
         return factor
 
     @cached_property
-    def load(self) -> LinkLoad:
-        """Load of one byte on every hop of every ring."""
-        following = np.roll(self.gpus, -1, axis=1)
-        once = np.ones(())
-        return flow_load(self.fabric, self.gpus, following, self.hop_tier, once)
+    def flows(self) -> Shifts:
+        """One byte on every hop of every ring."""
+        return Shifts.around(self.fabric, self.gpus)
 
     @cached_property
     def route(self) -> Route:
         """What the rings find on their way, all groups at once."""
         fabric, outer = self.fabric, self.outer
-        following = np.roll(self.gpus, -1, axis=1)
-        shared = flow_link_seconds(
-            fabric, self.load, self.gpus, following, self.hop_tier
-        )
-        single = 1 / fabric.bandwidth[self.hop_tier] / self.factor[:, None]
-        between = np.maximum(single / self.nics[:, None], shared)
-        latency = fabric.latency[self.hop_tier]
         inner = ~outer & self.moves
+        pace = (1 / fabric.bandwidth)[self.hop_tier]
+        latency = fabric.latency[self.hop_tier]
+        one_nic = np.where(outer, pace, 0.0).max(axis=1) / self.factor
         return Route(
             self.gpus.shape[1],
             self.domains,
             self.nics,
             self.most,
-            np.where(inner, single, 0.0).max(axis=1),
-            np.where(outer, between, 0.0).max(axis=1),
+            np.where(inner, pace, 0.0).max(axis=1) / self.factor,
+            np.maximum(one_nic / self.nics, self.flows.shared_pace),
             mean_where(latency, inner),
             mean_where(latency, outer),
         )

@@ -1,12 +1,9 @@
-"""Trees between scale-up domains: the double binary tree, and those of PAT.
+"""Trees between scale-up domains.
 
 NCCL 5067397c, ``src/graph/trees.cc``: domains count in ring order; a vertex hangs below
 the one that has its lowest set bit moved up by one, or, past the end, cleared. The
 second tree is the first with its vertices shifted by one (odd counts) or mirrored
-(even). PAT runs one binomial tree from every member at once: a chunk goes from offset
-to offset with its bits set from the highest down (NVIDIA 2025, *PAT: a new algorithm
-for all-gather and reduce-scatter operations at scale*, arXiv 2506.20252). Shapes: g
-groups, n members, e edges.
+(even). Shapes: g groups, e edges.
 """
 
 from __future__ import annotations
@@ -120,32 +117,6 @@ def tree_route(edges: Edges) -> Route:
     """What a double tree finds on its way; ``2 S`` at its pace is the time."""
     rings = edges.rings
     pace = np.maximum(edges.single_pace / rings.nics, edges.shared_pace / 2)
-    return rings.route._replace(outer_pace=pace, outer_latency=edges.latency)
-
-
-def aggregated_trees(rings: Rings) -> Edges:
-    """The flows of PAT for groups that have a domain for every member.
-
-    On distance ``2**k`` goes the chunk of every offset whose lowest set bit is ``k``.
-    """
-    num_groups, n = rings.gpus.shape
-    distances = 2 ** np.arange(max(n - 1, 0).bit_length())
-    chunks = (n - 1 + distances) // (2 * distances)
-    targets = [np.roll(rings.gpus, -distance, axis=1) for distance in distances]
-    return Edges(
-        rings,
-        np.tile(np.repeat(np.arange(num_groups), n), len(distances)),
-        np.tile(rings.gpus.ravel(), len(distances)),
-        np.concatenate([part.ravel() for part in targets]),
-        np.repeat(chunks / n, num_groups * n),
-    )
-
-
-def pat_route(edges: Edges) -> Route:
-    """What PAT finds on its way; ``(n-1)/n S`` at its pace is the time."""
-    rings = edges.rings
-    n = rings.gpus.shape[1]
-    pace = np.maximum(edges.single_pace, edges.shared_pace * n / (n - 1))
     return rings.route._replace(outer_pace=pace, outer_latency=edges.latency)
 
 

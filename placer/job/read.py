@@ -32,6 +32,7 @@ FORMAT = "placer/job"
 LAUNCHER_RANKS = ("node-contiguous", "free")
 WEIGHTED_AXES = (*AXES, "edp")
 
+
 def read_job(source: str | Path) -> Job:
     """Job of a file, of ``-`` (standard input) or of a preset.
 

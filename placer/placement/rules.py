@@ -120,16 +120,22 @@ def _lines(axis: str, job: Job) -> IntArray:
 
     The first axis of the order is fastest, so a C-ordered grid whose last dimension is
     that axis holds each rank at its coordinates, and a group is a line of the grid.
+    Without experts of its own a job has one grid: ``etp`` is tp, ``edp`` is dp with cp.
     """
     p = job.parallelism
-    if axis in _DENSE:
-        sizes = {"tp": p.tp, "cp": p.cp, "ep": 1, "pp": p.pp, "dp": p.dp}
+    dense = {"tp": p.tp, "cp": p.cp, "ep": 1, "pp": p.pp, "dp": p.dp}
+    has_experts = p.ep > 1 or p.etp != p.tp
+    if axis in _DENSE or not has_experts:
+        sizes = dense
     else:
         edp = p.tp * p.cp * p.dp // (p.etp * p.ep)
         sizes = {"tp": p.etp, "cp": 1, "ep": p.ep, "pp": p.pp, "dp": edp}
     outermost_first = p.order[::-1]
     shape = [sizes[a] for a in outermost_first]
-    along = outermost_first.index((_DENSE | _EXPERT)[axis])
-    grid = np.moveaxis(np.arange(np.prod(shape)).reshape(shape), along, -1)
-    lines = grid.reshape(-1, shape[along])
+    along = [outermost_first.index((_DENSE | _EXPERT)[axis])]
+    if axis == "edp" and not has_experts:
+        along.append(outermost_first.index("cp"))
+    ranks = np.arange(np.prod(shape)).reshape(shape)
+    grid = np.moveaxis(ranks, along, range(-len(along), 0))
+    lines = grid.reshape(-1, int(np.prod([shape[a] for a in along])))
     return lines[np.argsort(lines[:, 0])]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,8 +28,6 @@ FloatArray = npt.NDArray[np.float64]
 
 # Joints a replica may have, tried in turn when the slowest replica sets the cost.
 JOINT_LIMITS = (1, 2, 3, None)
-# Beyond this many integers the program takes minutes and gigabytes.
-MOST_JOINT_VARIABLES = 4_000
 
 
 class _Units(NamedTuple):
@@ -58,17 +57,19 @@ def stitched_pipelines(
     goal: Objective,
     time_limit: float,
     seed: int,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank, whether solved to the end) of stitched placements.
+    """(name, GPU of every rank, whether ended in time) of stitched placements.
 
-    Nothing when the job has no pipeline, when its stages do not fit leaf domains, on a
-    machine of equal domains (nestings cover those) or when the program would be too
-    large. Stages are cut in halves only where leaves cannot hold all of them whole.
+    Nothing when the job has no pipeline, when its stages do not fit leaf domains, or on
+    a machine of equal domains (nestings cover those). ``stop`` is asked between
+    programs; True ends the work. Stages are cut in halves only where leaves cannot hold
+    all of them whole.
     """
     if job.parallelism.pp > 1:
         work = _Stitcher(topology, job, parts, goal)
         if work.is_worthwhile():
-            yield from work.solve(time_limit, seed)
+            yield from work.solve(time_limit, seed, stop)
 
 
 def _units(job: Job) -> _Units:
@@ -108,32 +109,41 @@ class _Stitcher:
         return (self.room % self.units.size >= self.units.size // 2).astype(np.int64)
 
     def is_worthwhile(self) -> bool:
-        """Whether the units fit, stay whole, and the program is needed and solvable."""
+        """Whether the units fit, stay whole, and stitching them is needed."""
         return (
             (self.missing <= 0 or self._fits_in_halves())
             and len(self.outer_tiers) > 0
             and self._keeps_parts(self.units.ranks)
             and not self._is_regular()
-            and not self._is_too_large()
         )
 
-    def solve(self, time_limit: float, seed: int) -> Iterator[Candidate]:
-        """(name, GPU of every rank, whether solved to the end)."""
+    def solve(
+        self, time_limit: float, seed: int, stop: Callable[[], bool]
+    ) -> Iterator[Candidate]:
+        """(name, GPU of every rank, whether ended in time)."""
         # The program solver takes a while to load, and most searches do without.
         from placer.solve.stitch import stitch
 
         limits = JOINT_LIMITS if self.goal.name == "time" else (None,)
+        end = monotonic() + time_limit
+
+        def over() -> bool:
+            return stop() or monotonic() > end
+
         for most_joints in limits:
-            stitched = stitch(self._problem(most_joints), time_limit, seed)
+            if over():
+                return
+            problem = self._problem(most_joints)
+            stitched = stitch(problem, end - monotonic(), seed, stop)
             if stitched is None:
                 continue
             joints = sum(len(replica) - 1 for replica in stitched.replicas)
             name = f"stitched pipelines, {joints} joints"
             if most_joints is not None:
                 name += f", at most {most_joints} a replica"
-            node_of_rank = self._realise(stitched.replicas, seed)
+            node_of_rank = self._realise(stitched.replicas, seed, over)
             placement = Placement.on_nodes(self.topology, node_of_rank)
-            yield name, placement.gpu_of_rank, stitched.proved
+            yield name, placement.gpu_of_rank, not stitched.cut_short
             return
 
     def _fits_in_halves(self) -> bool:
@@ -167,12 +177,6 @@ class _Stitcher:
             for t in self.outer_tiers
         )
 
-    def _is_too_large(self) -> bool:
-        """Whether the program would have too many joints to be solved in time."""
-        domains = sum(len(self.topology.domain_names[t]) for t in self.outer_tiers)
-        stages = self.job.parallelism.pp
-        return domains * stages**2 // 4 > MOST_JOINT_VARIABLES
-
     def _problem(self, most_joints: int | None) -> Stitching:
         topology, weights, size = self.topology, self.goal.weights, self.units.size
         replicas, stages, _ = self.units.ranks.shape
@@ -193,13 +197,15 @@ class _Stitcher:
             half_cost=[weights.get("cp", 0.0) * cuts * step for step in steps],
         )
 
-    def _realise(self, replicas: list[Segment], seed: int) -> IntArray:
+    def _realise(
+        self, replicas: list[Segment], seed: int, over: Callable[[], bool]
+    ) -> IntArray:
         """Node of every rank: replicas numbered along a short tour, leaves filled."""
         has_halves = self.missing > 0
         leaf = self._along_tree(replicas, has_halves)
         if len(replicas) <= MOST_REPLICAS:
             tour = ReplicaTour(leaf, *self._leaf_distances())
-            tour.improve(seed)
+            tour.improve(seed, over)
             leaf = tour.leaf
         ranks_of_unit = self._halves() if has_halves else self.units.ranks
         leaf_of_node = self.topology.domain_of_node[self.leaf_tier]

@@ -12,8 +12,13 @@ Complex Systems 5).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -54,15 +59,20 @@ class ReplicaTour:
         """Distance of the whole tour, all stages together."""
         return float(self.apart[self.tour, np.roll(self.tour, -1)].sum())
 
-    def improve(self, seed: int) -> None:
-        """Shorten the tour by local search from several starts near the best."""
-        self._descend()
+    def improve(self, seed: int, over: Callable[[], bool] = lambda: False) -> None:
+        """Shorten the tour by local search from several starts near the best.
+
+        ``over`` is asked between sweeps; True ends the search with the best so far.
+        """
+        self._descend(over)
         size = len(self.tour)
         if size < EXCHANGE_WINDOW:
             return
         rng = np.random.default_rng(seed)
         shortest = self.length
         for _ in range(EXCHANGES_TIMES_REPLICAS // size):
+            if over():
+                return
             kept = self.tour, self.side.copy(), self.apart.copy()
             start = int(rng.integers(1, size - EXCHANGE_WINDOW + 2))
             window = np.arange(start, start + EXCHANGE_WINDOW - 1)
@@ -75,15 +85,17 @@ class ReplicaTour:
                     self.tour[third:],
                 )
             )
-            self._descend()
+            self._descend(over)
             if self.length < shortest - WORTHWHILE:
                 shortest = self.length
             else:
                 self.tour, self.side, self.apart = kept
 
-    def _descend(self) -> None:
+    def _descend(self, over: Callable[[], bool]) -> None:
         """Apply improving moves until none is left or the sweeps are used up."""
         for _ in range(MOST_SWEEPS):
+            if over():
+                return
             found = self._reverse_stretches()
             found |= self._move_replicas()
             found |= self._turn_replicas()

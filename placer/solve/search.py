@@ -169,7 +169,7 @@ class _Search:
         """Pipelines stitched out of what fragmented domains hold."""
         remaining = self.time_limit - (monotonic() - self.start)
         stitched = stitched_pipelines(
-            self.topology, self.job, parts, self.goal, remaining, self.seed
+            self.topology, self.job, parts, self.goal, remaining, self.seed, self.stop
         )
         for name, gpu_of_rank, in_time in stitched:
             self.cut_short |= not in_time

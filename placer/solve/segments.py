@@ -19,6 +19,9 @@ class Kind(NamedTuple):
     joints: int
 
 
+Pair = tuple[Kind, Kind]
+
+
 class Piece(NamedTuple):
     """Stages of a segment that lie in one leaf domain.
 
@@ -80,6 +83,16 @@ class Stitching:
             for joints in range(min(self.most_joints or 0, length - 1) + 1)
         ]
 
+    def pairs(self) -> list[Pair]:
+        """All sorts of segments that can be joined, each two once."""
+        kinds = self.kinds()
+        return [
+            (first, second)
+            for i, first in enumerate(kinds)
+            for second in kinds[i:]
+            if self.join(first, second) is not None
+        ]
+
     def join(self, first: Kind, second: Kind) -> Kind | None:
         """What two segments make, None when too long or with too many joints."""
         length = first.length + second.length
@@ -89,9 +102,6 @@ class Stitching:
             return Kind(length, 0)
         joints = first.joints + second.joints + 1
         return Kind(length, joints) if joints <= self.most_joints else None
-
-
-Pair = tuple[Kind, Kind]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +116,11 @@ class Counts:
         (level, domain) -> how often two segments are joined.
     paired : mapping
         (level, domain) -> units made of two halves.
+    lower_bound : float
+    proved : bool
+        Whether the program was solved to the end.
+    cut_short : bool
+        Whether the clock ended it.
     """
 
     splits: dict[tuple[int, int], dict[tuple[int, int], int]]
@@ -113,3 +128,4 @@ class Counts:
     paired: dict[tuple[int, int], int]
     lower_bound: float
     proved: bool
+    cut_short: bool

@@ -10,7 +10,8 @@ from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
 from placer.cost.rings import build_rings
-from placer.cost.trees import aggregated_trees, double_tree
+from placer.cost.shifts import Shifts
+from placer.cost.trees import double_tree
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 
@@ -37,14 +38,14 @@ def hosts(count: int, oversubscription: float = 1.0) -> Topology:
 ONE_RACK = {
     "ring": 2 * (3 / 4 * S / NVLINK + 3 * IN),
     "tree": 2 * S / NVLINK + 2 * 3 * IN,
-    "nvls": (1 + 1 / 4) * S / NVLINK + 2 * IN,
+    "nvls": (1 + 1 / 4) * S / (0.74 * NVLINK) + 25 / 3.4 * IN,
     "hierarchical": 2 * (3 / 4 * S / NVLINK + 3 * IN),
 }
 
 
 @pytest.mark.parametrize(("name", "seconds"), ONE_RACK.items())
 def test_inside_a_rack(name: str, seconds: float) -> None:
-    """Four GPUs of one rack: ring 3/4 S twice, chain 2 S, switch 5/4 S."""
+    """Four GPUs of one rack: ring 3/4 S twice, chain 2 S, switch 5/4 S at 74 %."""
     assert all_reduce(racks(), [0, 1, 2, 3], name).seconds == pytest.approx(seconds)
 
 
@@ -52,7 +53,7 @@ def test_inside_a_rack(name: str, seconds: float) -> None:
 FOUR_RACKS = {
     "ring": 2 * (7 / 8 * S / (2 * NIC) + 3 * OUT + 4 * IN),
     "tree": 2 * S / (2 * NIC) + 2 * (1 * IN + 2 * OUT),
-    "nvls": 2 * S / (2 * NIC) + 2 * (IN + 2 * OUT),
+    "nvls": 2 * S / (2 * NIC) + 25 / 3.4 * IN + 2 * 2 * OUT,
     "hierarchical": 2 * (1 / 2 * S / NVLINK + 3 / 4 * S / (2 * NIC))
     + 2 * (1 * IN + 3 * OUT),
 }
@@ -66,14 +67,24 @@ def test_over_four_racks(name: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "name"), [(1e2, "nvls"), (1e11, "ring")], ids=["small", "large"]
+    ("size", "group", "name"),
+    [
+        (1e2, [0, 1, 8, 9, 16, 17, 24, 25], "tree"),
+        (1e11, list(range(32)), "ring"),
+        (1e9, list(range(8)), "nvls"),
+        (1e9, list(range(4)), "ring"),
+    ],
 )
-def test_the_fastest_is_taken(size: float, name: str) -> None:
-    """Small buffers take the fewest steps, large ones the fewest bytes."""
-    members = list(range(16))
-    found = all_reduce(racks(4), members, "auto", size)
+def test_the_fastest_is_taken(size: float, group: list[int], name: str) -> None:
+    """Small buffers take the fewest steps, large ones the fewest bytes.
+
+    Racks of eight: a switch at 74 % beats a ring of eight (9/8 against 14/8 of the
+    buffer), but not one of four (5/4 against 6/4).
+    """
+    topology = racks(4, gpus=8)
+    found = all_reduce(topology, group, "auto", size)
     assert found.algorithm == name
-    assert found.seconds == all_reduce(racks(4), members, name, size).seconds
+    assert found.seconds == all_reduce(topology, group, name, size).seconds
 
 
 def test_the_slowest_group_chooses() -> None:
@@ -157,10 +168,8 @@ def test_eight_vertices_of_nccl() -> None:
 @pytest.mark.parametrize("n", range(2, 34))
 def test_pat_delivers_every_chunk_once(n: int) -> None:
     """Each member sends n-1 chunks in at most log2 n distances, halving outwards."""
-    edges = aggregated_trees(build_rings(Fabric.of(hosts(n)), np.arange(n)[None]))
-    distance = (edges.targets - edges.sources) % n
-    sent = {int(d): edges.share[(distance == d) & (edges.sources == 0)] for d in distance}
-    chunks = {d: float(share.sum()) * n for d, share in sent.items()}
+    shares = Shifts.of_pat(Fabric.of(hosts(n)), np.arange(n)[None]).shares
+    chunks = {distance: share * n for distance, share in shares.items()}
     assert sum(chunks.values()) == pytest.approx(n - 1)
     assert len(chunks) == int(np.ceil(np.log2(n)))
     in_order = [chunks[d] for d in sorted(chunks)]

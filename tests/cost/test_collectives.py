@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.custom import group_time
 from placer.cost.exchange import all_to_all_cost, send_cost
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
-from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.rings import Rings, build_rings
 from placer.job.model import Collectives, Group
 from placer.topology.model import Topology
@@ -15,6 +15,7 @@ from tests.cost.machines import machine, racks, tier
 
 SIZE = 2.0**28  # bytes, of the published contention table
 MICRO = 1e-6
+RINGS = Collectives("ring", "ring")
 
 
 def ring_pass(
@@ -227,14 +228,16 @@ def test_custom_groups(collective: str, seconds: float) -> None:
     """Every collective of a custom group, 1 GB a rank, three times a step."""
     network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
     group = Group("mine", collective, 1e9, 3.0, False, ((0, 1, 2, 3), (4,)))
-    assert group_time(network, group, Collectives("ring", "ring")).seconds == pytest.approx(3 * seconds)
+    assert group_time(network, group, RINGS).seconds == pytest.approx(3 * seconds)
 
 
 def test_slowest_custom_group_counts() -> None:
     """Communicators of different sizes: the slowest sets the time."""
     network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
     group = Group("mine", "send_recv", 1e9, 1.0, False, ((0, 1), (4, 8, 12), (9, 10)))
-    assert group_time(network, group, Collectives("ring", "ring")).seconds == pytest.approx(1e9 / 100e9 + 3e-6)
+    assert group_time(network, group, RINGS).seconds == pytest.approx(
+        1e9 / 100e9 + 3e-6
+    )
 
 
 def test_free_scale_out() -> None:

@@ -88,8 +88,8 @@ def test_a_split_pair_halves_its_gradient_group() -> None:
     pair = groups["cp"][(groups["cp"] == 4).any(axis=1)]
     before = PlacedNetwork(model.fabric, as_run())
     after = PlacedNetwork(model.fabric, moved)
-    one_nic = after.ring(gradients, 1e9).bandwidth_seconds
-    assert one_nic == pytest.approx(2 * before.ring(gradients, 1e9).bandwidth_seconds)
+    one_nic = after.gather(gradients, 1e9).bandwidth_seconds
+    assert one_nic == pytest.approx(2 * before.gather(gradients, 1e9).bandwidth_seconds)
     over_fabric = after.send(pair, pair[:, ::-1], 1e9).seconds
     nvlink_over_nic = 900 * 0.8 / (100 * 0.98)
     over_nvlink = before.send(pair, pair[:, ::-1], 1e9).seconds

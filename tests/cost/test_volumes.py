@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
 from placer.cost.volumes import Volumes, volumes
 from placer.job.axes import Parallelism
-from placer.job.model import ElementBytes, Job, Model
+from placer.job.model import ElementBytes, EndStages, Job, Model, TensorParallel
 from tests.cost.azure import as_run, azure
 
 
@@ -22,8 +23,9 @@ def test_operations_of_the_405b_run() -> None:
 def test_bytes_a_gpu_and_step_of_the_405b_run() -> None:
     """TP 101.5 GB and 25.4 GB of repeated gathers, PP 4.3 GB, CP 1.6 GB.
 
-    The last activations do not travel on, so PP is 1/64 below 2 v m act/t. Gradients
-    and parameters of 126 layers over 8 stages are 25.0 GB each way.
+    The last activations do not travel on, so PP is 1/64 below 2 v m act/t. TP has 126
+    layers of the 128 units. Gradients and parameters of 126 layers and of the
+    vocabulary, twice, over 8 stages are 25.3 GB each way.
     """
     traffic = StepModel(*azure()).step(as_run()).traffic()
     each = {axis: float(t.bytes_by_tier.sum()) / 8192 for axis, t in traffic.items()}
@@ -31,9 +33,17 @@ def test_bytes_a_gpu_and_step_of_the_405b_run() -> None:
     assert each["pp"] == pytest.approx(4.3e9 * 63 / 64, rel=0.01)
     assert each["cp"] == pytest.approx(1.6e9, rel=0.01)
     layer = 3.1877e9
-    assert each["dp"] == pytest.approx(
-        2 * 255 / 256 * 126 / 8 * layer / 4 * 2, rel=1e-4
-    )
+    parameters = 126 * layer + 2 * 128_256 * 16_384
+    assert each["dp"] == pytest.approx(2 * 255 / 256 * parameters / 8 / 4 * 2, rel=1e-4)
+
+
+def test_chunks_of_the_405b_run() -> None:
+    """A chunk of two layers is 3.19 GB of gradients; the ends hold one and V h / t."""
+    held = volumes(azure()[1]).dense_parameters(8, 8) * 2
+    end = 3.19e9 / 2 + 128_256 * 16_384 / 4 * 2
+    assert held[1:-1].min() == held.max() == pytest.approx(3.19e9, rel=1e-3)
+    assert held[0, 0] == held[-1, -1] == pytest.approx(end, rel=1e-3)
+    assert held[0, 1:].min() == held[-1, :-1].min() == held.max()
 
 
 def dense_job(**changes: object) -> Job:
@@ -55,11 +65,51 @@ def test_a_tiny_model_by_hand() -> None:
         moe_layers_per_chunk=0.0,
         tp_slab=320.0,
         cp_block=160.0,
+        cp_queries=160.0,
         pp_message=160.0,
         ep_buffer=0.0,
         dense_chunk=2 * 592 / 2,
         expert_chunk=0.0,
+        embedding_parameters=10 * 8 / 2,
+        output_parameters=10 * 8 / 2,
     )
+
+
+def test_uneven_chunks_by_hand() -> None:
+    """6 layers, an embedding of 1 and a loss of 2 over 3 chunks: 2, 3 and 1 layers."""
+    sizes = volumes(dense_job(stages=EndStages(1, 2)))
+    assert (sizes.layer_share(3, 1) * sizes.layers_per_chunk).tolist() == (
+        pytest.approx(np.array([[2.0], [3.0], [1.0]]))
+    )
+    vocabulary = 10 * 8 / 2
+    expected = [2 * 592 / 2 + vocabulary, 3 * 592 / 2, 592 / 2 + vocabulary]
+    assert sizes.dense_parameters(3, 1)[:, 0] == pytest.approx(expected)
+
+
+def test_a_single_chunk_holds_both_ends() -> None:
+    """Without a pipeline all layers and one or both vocabularies are here."""
+    axes = Parallelism(tp=2)
+    for tied, copies in ((False, 2), (True, 1)):
+        model = replace(dense_job().model, tied_embeddings=tied)
+        job = dense_job(parallelism=axes, stages=EndStages(1, 2), model=model)
+        sizes = volumes(job)
+        assert sizes.layers_per_chunk * sizes.layer_share(1, 1) == pytest.approx(6.0)
+        held = sizes.dense_parameters(1, 1).item()
+        assert held == pytest.approx((6 * 592 + copies * 10 * 8) / 2)
+        assert sizes.tied_parameters == 0.0
+
+
+def test_tied_embeddings_are_on_both_ends() -> None:
+    """Both ends of a pipeline hold the shared vocabulary and reduce it together."""
+    model = replace(dense_job().model, tied_embeddings=True)
+    sizes = volumes(dense_job(model=model))
+    assert sizes.tied_parameters == sizes.output_parameters == 10 * 8 / 2
+
+
+def test_without_sequence_parallelism() -> None:
+    """Every TP rank holds all tokens: what it sends on is t times larger."""
+    whole = volumes(dense_job(tensor_parallel=TensorParallel(sequence=False)))
+    assert (whole.tp_slab, whole.pp_message) == (320.0, 320.0)
 
 
 def test_experts_by_hand() -> None:

@@ -5,17 +5,31 @@ is taken out before the text is read.
 """
 
 import io
+import json
 import random
 import sys
+from dataclasses import asdict
 
 import pytest
 
 from placer.document import parse_document
 from placer.errors import InputError
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, DataParallel, Group, Model, Overlap
+from placer.job.model import (
+    Collectives,
+    Compute,
+    ContextParallel,
+    DataParallel,
+    EndStages,
+    ExpertParallel,
+    Group,
+    Model,
+    Overlap,
+    TensorParallel,
+)
 from placer.job.read import decode_job, read_job
 from placer.job.read_axes import pipeline_groups_agree
+from placer.job.write import to_document
 
 FULL = """\
 format: placer/job
@@ -175,6 +189,65 @@ def test_the_bucket_defaults_to_megatrons(dp, bucket):
     assert job.data_parallel.bucket_parameters == bucket
 
 
+OPTIONS = """\
+collectives: {all_reduce: tree, gather: ring}
+tensor_parallel: {sequence: false}
+context_parallel: {communication: all_gather}
+expert_parallel: {imbalance: 1.25, dispatch: deduplicated}
+stages: {embedding: 1, loss: 1}
+"""
+
+
+def test_how_axes_communicate():
+    """Every optional section of a file arrives in the job."""
+    job = job_of(FULL + OPTIONS)
+    assert job.collectives == Collectives("tree", "ring")
+    assert job.tensor_parallel == TensorParallel(sequence=False)
+    assert job.context_parallel == ContextParallel("all_gather")
+    assert job.expert_parallel == ExpertParallel(1.25, "deduplicated")
+    assert job.stages == EndStages(1.0, 1.0)
+
+
+def test_nothing_said_is_the_usual():
+    """Without these sections collectives are NCCL's, with sequence parallelism."""
+    job = job_of(FULL)
+    assert job.collectives == Collectives("auto", "auto")
+    assert job.tensor_parallel == TensorParallel(sequence=True)
+    assert job.context_parallel == ContextParallel("p2p")
+    assert job.expert_parallel == ExpertParallel(1.0, "flat")
+    assert job.stages == EndStages(0.0, 0.0)
+
+
+@pytest.mark.parametrize("options", ["", OPTIONS])
+@pytest.mark.parametrize(
+    "sharding", ["zero1", "fsdp, keep_parameters: true", "hsdp, shard_size: 8"]
+)
+def test_a_job_written_and_read_is_the_same(options, sharding):
+    """Every section survives being written out, digest included."""
+    job = job_of(changed("sharding: zero1", f"sharding: {sharding}") + options)
+    again = job_of(json.dumps(to_document(job)))
+    assert again.sha256 == job.sha256
+    assert asdict(again) == asdict(job)
+
+
+def test_only_full_shards_keep_their_parameters():
+    """``keep_parameters`` is for shardings that would gather in every micro-batch."""
+    text = HEAD + "parallelism: {dp: 8}\nweights: {dp: 1}\ndata_parallel: "
+    each = job_of(text + "{sharding: zero3}").data_parallel
+    kept = job_of(text + "{sharding: zero3, keep_parameters: true}").data_parallel
+    assert (each.every_micro_batch, kept.every_micro_batch) == (True, False)
+    assert not job_of(text + "{sharding: zero1}").data_parallel.every_micro_batch
+
+
+def option(line, fragment):
+    """A row of `BAD`: a section added at the end, its key read off the line."""
+    section, _, rest = line.partition(": {")
+    key = rest.partition(":")[0]
+    key = section if key.startswith("^") else f"{section}.{key}"
+    last = "weights: {tp: 4000, edp: 0.5}"
+    return last, f"{last}\n{line}", key, fragment
+
+
 BAD = [
     ("format: placer/job", "format: ^placer/topology", "format", "expected"),
     ("format: placer/job\n", "^", "", 'key "format" is missing'),
@@ -223,7 +296,22 @@ BAD = [
         "data_parallel.shard_size",
         "is for sharding hsdp only",
     ),
+    (
+        "sharding: zero1",
+        "sharding: zero1, keep_parameters: ^true",
+        "data_parallel.keep_parameters",
+        "is for sharding zero3 and hsdp only, not zero1",
+    ),
     ("cp: false", "cp: ^0", "overlap.cp", "expected true or false"),
+    option("collectives: {all_reduce: ^butterfly}", "none of auto"),
+    option("collectives: {gather: ^tree}", "none of auto"),
+    option("collectives: {^reduce: ring}", 'unknown key "reduce"'),
+    option("tensor_parallel: {sequence: ^1}", "expected true or false"),
+    option("context_parallel: {communication: ^ring}", "none of p2p"),
+    option("expert_parallel: {imbalance: ^0.5}", "is not between 1"),
+    option("expert_parallel: {dispatch: ^hybrid}", "none of flat"),
+    option("stages: {embedding: ^-1}", "is not between 0"),
+    option("stages: {loss: ^3}", "counts for 3 layers, more than the 2.01562 of one"),
     ("120ms", "^120mz", "compute.micro_batch_time", 'unknown unit "mz"'),
     ("120ms", "^-1ms", "compute.micro_batch_time", "negative"),
     ("120ms", "^0", "compute.micro_batch_time", "must be above 0"),
@@ -285,6 +373,16 @@ def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragmen
             'groups[0]: the key "ranks" is missing',
         ),
         ("parallelism: {dp: 4}\n", "the job sends nothing"),
+        (
+            "parallelism: {dp: 4}\nweights: {dp: 1}\nstages: {loss: 1}\n",
+            "stages: needs a model",
+        ),
+        (
+            "parallelism: {tp: 2, cp: 3}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9}\n"
+            "context_parallel: {communication: a2a}\n",
+            "tp x cp = 2 x 3 = 6 does not divide the model's 4 heads",
+        ),
         ("parallelism: {dp: 4}\ncompute: {tflops_per_gpu: 5}\n", "needs a model"),
         (
             "parallelism: {dp: 4}\nsequence: 8\nmodel: gpt3-175b\n",

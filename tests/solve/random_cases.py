@@ -269,9 +269,8 @@ def _requirements(
     if rng.random() < 0.4:
         return {}
     tiers = [tier.name for tier in topology.tiers]
-    names = ["tp", "cp", "pp", "dp", *(group.name for group in groups)]
-    if axes.ep > 1 or axes.etp != axes.tp:
-        names += ["ep", "etp", "edp"]
+    names = ["tp", "cp", "pp", "dp", "ep", "etp", "edp"]
+    names += [group.name for group in groups]
     chosen = rng.sample(names, k=rng.choice((1, 1, 2)))
     return {axis: rng.choice(tiers) for axis in chosen}
 

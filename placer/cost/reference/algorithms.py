@@ -76,9 +76,10 @@ def _tree(way: _Way, size: float) -> float:
 
 def _switch(way: _Way, size: float) -> float:
     fewest = min(len(island) for island in way.islands)
-    inside = (1 + 1 / fewest) * size * way.inner
+    inside = (1 + 1 / fewest) * size * way.inner / 0.74
     levels = log2(len(way.islands)) * way.outer_latency
-    return max(inside, 2 * size * way.outer) + 2 * (way.inner_latency + levels)
+    latency = 25 / 3.4 * way.inner_latency + 2 * levels
+    return max(inside, 2 * size * way.outer) + latency
 
 
 def _levels(way: _Way, size: float) -> float:

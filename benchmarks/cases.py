@@ -1,0 +1,64 @@
+"""Cases of the placement benchmark: instances, time jobs and random machines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from benchmarks.generate import random_case
+from benchmarks.instances import INSTANCES, TOYS, load
+from placer.job.axes import MEGATRON_DEFAULT_ORDER
+from placer.job.read import read_job
+from placer.topology.read import read_topology
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+NAMES = {"hop-cost": (*INSTANCES, *TOYS), "time": ("A", "Araw", "B", "Braw")}
+RANDOM = "random-"
+TIME_TOPOLOGY = "azure-gb200-mlperf-v6"
+TIME_JOB = "llama3.1-405b-mlperf-v6"
+
+
+def case(name: str, objective: str) -> tuple[Topology, Job]:
+    """Machine and job of a case.
+
+    For ``time`` the machine of A or B with the links of `TIME_TOPOLOGY`, and `TIME_JOB`
+    without the requirement that a pipeline stays in a rack. Names that end in ``raw``
+    tell the mappers, which know no time, the bytes as weights.
+
+    Raises
+    ------
+    KeyError
+        If there is no such case.
+    """
+    if name.startswith(RANDOM):
+        return random_case(int(name.removeprefix(RANDOM)))
+    if objective == "hop-cost":
+        return load(name)
+    if name not in NAMES["time"]:
+        raise KeyError(name)
+    return _time_case(name)
+
+
+def _time_case(name: str) -> tuple[Topology, Job]:
+    machine, _ = load(name.removesuffix("raw"))
+    _, weighted = load("Araw" if name.endswith("raw") else "A")
+    measured = read_topology(TIME_TOPOLOGY)
+    # A leaf is a rack here, so trays inside racks drop out.
+    tiers = tuple(
+        replace(link, name=tier.name, distance=tier.distance)
+        for tier, link in zip(machine.tiers, measured.tiers[1:], strict=True)
+    )
+    job = read_job(TIME_JOB)
+    leaf = machine.tiers[0].name
+    job = replace(
+        job,
+        name=f"{job.name}, {name}",
+        parallelism=replace(job.parallelism, order=MEGATRON_DEFAULT_ORDER),
+        require={"tp": leaf, "cp": leaf},
+        launcher="free",
+        weights=weighted.weights,
+    )
+    return replace(machine, name=name, tiers=tiers), job

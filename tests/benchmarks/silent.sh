@@ -1,0 +1,3 @@
+#!/bin/sh
+# Stands for a tool that never answers.
+sleep 60
