@@ -235,7 +235,7 @@ def random_job(
             micro_batch_time=rng.choice((1e-4, 1e-3, 1e-2)) if has_model else 0.0,
             fixed_time=rng.choice((0.0, 0.01)),
         ),
-        require=_requirements(rng, topology, axes, groups),
+        require=_requirements(rng, topology, groups),
         launcher=rng.choice(("free", "node-contiguous")),
         groups=groups,
         weights=weights or {"dp": 1.0},
@@ -263,7 +263,6 @@ def _options(rng: random.Random, axes: Parallelism) -> dict[str, Any]:
 def _requirements(
     rng: random.Random,
     topology: Topology,
-    axes: Parallelism,
     groups: tuple[Group, ...],
 ) -> dict[str, str]:
     if rng.random() < 0.4:
