@@ -1,0 +1,78 @@
+"""The main job end to end, and every job preset on the machines it names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.presets import preset_names, preset_path
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+AZURE = "azure-gb200-mlperf-v6"
+LLAMA = "llama3.1-405b-mlperf-v6"
+
+
+def runs_on() -> list[tuple[str, str]]:
+    """(job, topology) of every `Runs on` line of the job presets."""
+    found = []
+    for job in preset_names("jobs"):
+        text = preset_path("jobs", job).read_text()
+        for line in re.findall(r"^# Runs on: (.*)$", text, re.MULTILINE):
+            found += [(job, topology) for topology in line.split(", ")]
+    return found
+
+
+@pytest.mark.parametrize(("job", "topology"), runs_on())
+def test_every_job_preset_places(job: str, topology: str) -> None:
+    """Each job preset places on each topology it names, checked, with a true bound."""
+    machine, work = placer.read_topology(topology), placer.read_job(job)
+    result = placer.place(machine, work, time_limit=20)
+    placer.check(result.plan, machine, work)
+    assert 0 < result.bound["lower_bound"] <= result.bound["value"]
+
+
+def test_every_job_preset_names_a_topology() -> None:
+    """No job preset is left without a machine."""
+    assert {job for job, _ in runs_on()} == set(preset_names("jobs"))
+
+
+def assert_one_replica_a_rack(plan: Plan) -> None:
+    """All tp, cp and pp groups inside a rack, 64 ranks in each of 128 racks."""
+    assert plan.score["crossings"]["tp"] == {"node": 2048}
+    assert plan.score["crossings"]["cp"] == {"rack": 4096}
+    assert plan.score["crossings"]["pp"] == {"rack": 1024}
+    racks = Counter(plan.domains["rack"][node] for node in plan.node_of_rank)
+    assert sorted(racks.values()) == [64] * 128
+
+
+def test_azure_is_proved_optimal_and_beats_the_host_order() -> None:
+    """The record's placement is found and proved; sorted hosts cost milliseconds."""
+    result = placer.place(placer.read_topology(AZURE), placer.read_job(LLAMA))
+    assert result.status == "optimal"
+    assert_one_replica_a_rack(result.plan)
+    by_name = result.plan.baselines["sorted-hosts"]
+    assert by_name["step_time_s"] > result.score["step_time_s"] + 0.005
+    assert 0.016 < result.score["exposed_scale_out_s"] < 0.024
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_azure_with_two_trays_missing_in_every_rack(seed: int) -> None:
+    """Sixteen trays of eighteen are enough: still one replica a rack, still proved."""
+    machine = placer.read_topology(AZURE)
+    rng = np.random.default_rng(seed)
+    missing = [
+        machine.node_names[rack * 18 + tray]
+        for rack in range(128)
+        for tray in rng.choice(18, 2, replace=False)
+    ]
+    result = placer.place(machine, placer.read_job(LLAMA), exclude=missing)
+    assert result.status == "optimal"
+    assert_one_replica_a_rack(result.plan)
+    assert not set(missing) & set(result.plan.nodes)
