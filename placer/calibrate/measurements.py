@@ -191,7 +191,7 @@ def _sized(section: Section, job: Job | None) -> Job | None:
     if job is None or section.document.problems:
         return None
     try:
-        return resized(job, dp, batches)
+        return resized(job, dp=dp, micro_batches=batches)
     except InputError as error:
         for problem in error.problems:
             key = "dp" if section.has("dp") else "micro_batches"

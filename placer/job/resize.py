@@ -1,11 +1,12 @@
-"""The same job at another size: other replicas, other micro-batches."""
+"""The same job at another size: other axes, other micro-batches."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.document import parse_document
+from placer.errors import InputError, Problem
 from placer.job.read import decode_job
 from placer.job.read_traffic import default_bucket
 from placer.job.write import to_document
@@ -14,27 +15,51 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
 
-def resized(job: Job, dp: int | None = None, micro_batches: int | None = None) -> Job:
-    """The job with other sizes, checked as a job file is.
+def resized(job: Job, **sizes: int | None) -> Job:
+    """The job with other sizes (axes, ``micro_batches``), checked as a job file is.
 
-    A bucket of the default size and groups of all ranks follow ``dp``.
+    The work of a micro-batch is the model's, so a measured ``micro_batch_time`` follows
+    the GPUs that share it, ``tp x cp x pp``. What had its default (the gradient bucket,
+    the tensor parallelism of experts) keeps it, and groups of all ranks stay so.
 
     Raises
     ------
     InputError
         If the job cannot have these sizes.
     """
-    if dp in (None, job.parallelism.dp) and micro_batches in (None, job.micro_batches):
+    changed = {key: size for key, size in sizes.items() if size is not None}
+    document = _without_defaults(job)
+    current = {**document["parallelism"], "micro_batches": job.micro_batches}
+    if all(current[key] == size for key, size in changed.items()):
         return job
-    document = to_document(job)
-    if micro_batches is not None:
-        document["micro_batches"] = micro_batches
-    if dp is not None:
-        document["parallelism"]["dp"] = dp
-        if job.data_parallel.bucket_parameters == default_bucket(job.parallelism.dp):
-            del document["data_parallel"]["bucket_parameters"]
-        everyone = [list(range(job.world_size))]
-        for group in document["groups"]:
-            if group["ranks"] == everyone:
-                group["ranks"] = "all"
+    document["micro_batches"] = changed.pop("micro_batches", job.micro_batches)
+    axes = document["parallelism"]
+    before = axes["tp"] * axes["cp"] * axes["pp"]
+    axes |= changed
+    after = axes["tp"] * axes["cp"] * axes["pp"]
+    if "micro_batch_time" in document["compute"] and after != before:
+        document["compute"]["micro_batch_time"] *= before / after
+    if after * axes["dp"] != job.world_size:
+        _follow_world(job, document)
     return decode_job(parse_document(json.dumps(document), "job.json"))
+
+
+def _without_defaults(job: Job) -> dict[str, Any]:
+    """The job as a document, without what followed from its sizes."""
+    document = to_document(job)
+    axes = job.parallelism
+    if job.data_parallel.bucket_parameters == default_bucket(axes.dp):
+        del document["data_parallel"]["bucket_parameters"]
+    if axes.etp == axes.tp:
+        del document["parallelism"]["etp"]
+    return document
+
+
+def _follow_world(job: Job, document: dict[str, Any]) -> None:
+    """Let groups of all ranks follow another world size; no others can."""
+    everyone = [list(range(job.world_size))]
+    for group in document["groups"]:
+        if group["ranks"] != everyone:
+            message = "its groups name ranks and cannot follow another world size"
+            raise InputError([Problem(message, key="groups")])
+        group["ranks"] = "all"

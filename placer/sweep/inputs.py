@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from placer.document import parse_document
 from placer.errors import InputError, Problem
-from placer.job.read import decode_job
-from placer.job.read_traffic import default_bucket
-from placer.job.write import to_document
+from placer.job.resize import resized
 from placer.sweep.grid import NIC_RATE, OVERSUBSCRIPTION, SIZES, Axis, Point
 
 if TYPE_CHECKING:
@@ -22,31 +18,12 @@ if TYPE_CHECKING:
 def job_at(job: Job, point: Point) -> Job:
     """The job with the sizes of a point, checked as if its file had them.
 
-    The work of a micro-batch is the model's, so a measured ``micro_batch_time`` follows
-    the GPUs that share it, ``tp x cp x pp``. What had its default (the gradient bucket,
-    the tensor parallelism of experts) keeps it.
-
     Raises
     ------
     InputError
         If such a job is not valid.
     """
-    sizes = {key: point[key] for key in SIZES if key in point}
-    if not sizes:
-        return job
-    document = _without_defaults(job)
-    if "micro_batches" in sizes:
-        document["micro_batches"] = sizes.pop("micro_batches")
-    axes = document["parallelism"]
-    before = axes["tp"] * axes["cp"] * axes["pp"]
-    axes |= sizes
-    after = axes["tp"] * axes["cp"] * axes["pp"]
-    if "micro_batch_time" in document["compute"] and after != before:
-        document["compute"]["micro_batch_time"] *= before / after
-    if job.groups and after * axes["dp"] != job.world_size:
-        message = "its groups name ranks and cannot follow another world size"
-        raise InputError([Problem(message, key="groups")])
-    return decode_job(parse_document(json.dumps(document), "job.json"))
+    return resized(job, **{key: int(point[key]) for key in SIZES if key in point})
 
 
 def machine_at(topology: Topology, point: Point) -> Topology:
@@ -91,17 +68,6 @@ def check_axes(topology: Topology, axes: Iterable[Axis]) -> None:
     for tier in swept:
         if swept.count(tier) > 1:
             raise InputError(f"the oversubscription of tier {tier} is swept twice")
-
-
-def _without_defaults(job: Job) -> dict[str, Any]:
-    """The job as a document, without what followed from its sizes."""
-    document = to_document(job)
-    axes = job.parallelism
-    if job.data_parallel.bucket_parameters == default_bucket(axes.dp):
-        del document["data_parallel"]["bucket_parameters"]
-    if axes.etp == axes.tp:
-        del document["parallelism"]["etp"]
-    return document
 
 
 def _at_rate(tier: Tier, bandwidth: float, innermost: float) -> Tier:

@@ -26,7 +26,7 @@ MACHINE = "rack:8 node:4 gpu:8"
 
 
 def job(tp_overlap: bool = True, dp: int = 4, micro_batches: int = 4) -> Job:
-    usual = resized(read_job("quickstart"), dp, micro_batches)
+    usual = resized(read_job("quickstart"), dp=dp, micro_batches=micro_batches)
     return replace(usual, overlap=replace(usual.overlap, tp=tp_overlap))
 
 

@@ -41,7 +41,7 @@ def test_the_same_size_is_the_same_job() -> None:
     """Nothing asked for, nothing done."""
     job = job_of(4)
     assert resized(job) is job
-    assert resized(job, 4, 4) is job
+    assert resized(job, dp=4, micro_batches=4) is job
 
 
 def test_a_size_the_job_cannot_have() -> None:

@@ -45,12 +45,16 @@ def test_impossible_jobs_are_refused(tmp_path: Path) -> None:
         job_at(job(tmp_path), {"pp": 16})
 
 
-def test_groups_do_not_follow_another_world_size() -> None:
-    """A job whose groups name ranks keeps its world size."""
+def test_only_groups_of_all_ranks_follow_another_world_size() -> None:
+    """A group of all ranks stays one; a job whose groups name ranks keeps its size."""
     dlrm = read_job("dlrm-all-to-all")
     assert job_at(dlrm, {"micro_batches": 2}).micro_batches == 2
+    twice = job_at(dlrm, {"dp": 2 * dlrm.parallelism.dp})
+    everyone = tuple(range(2 * dlrm.world_size))
+    assert all(group.ranks == (everyone,) for group in twice.groups)
+    pair = replace(dlrm.groups[0], ranks=((0, 1),))
     with pytest.raises(InputError, match="groups"):
-        job_at(dlrm, {"dp": 2 * dlrm.parallelism.dp})
+        job_at(replace(dlrm, groups=(pair,)), {"dp": 2 * dlrm.parallelism.dp})
 
 
 def test_nic_rate_changes_every_scale_out_tier() -> None:
