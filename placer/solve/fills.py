@@ -94,10 +94,14 @@ def _in_part_order(
 ) -> Iterator[Candidate]:
     """Parts side by side in the order of their ranks, whatever the axes look like."""
     sequence = np.lexsort(parts.label)
-    units = (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
-    node_of_rank = fill(topology, capacity_of_node, sequence, units)
+    node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
     if node_of_rank is not None:
         yield "part order", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+
+
+def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Part sizes as units of a fill; the last tier takes those of the one below."""
+    return (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
 
 
 def uneven_fills(topology: Topology, job: Job) -> Iterator[Candidate]:
@@ -113,8 +117,9 @@ def uneven_fills(topology: Topology, job: Job) -> Iterator[Candidate]:
         if sizes is None:
             continue
         capacity = topology.gpus_of_node // chunk * chunk
-        units = (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
-        node_of_rank = fill(topology, capacity, np.arange(job.world_size), units)
+        node_of_rank = fill(
+            topology, capacity, np.arange(job.world_size), _units(sizes)
+        )
         if node_of_rank is not None:
             placement = Placement.on_nodes(topology, node_of_rank)
             yield f"ranks in order, {chunk} at a time", placement.gpu_of_rank

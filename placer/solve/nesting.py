@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.digits import Digit, box_of, digits_of, sequence_of
-from placer.solve.parts import parent_of_domain
+from placer.solve.parts import whole_parts
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -169,12 +169,8 @@ class _Chains:
 
 def _largest_capacity(topology: Topology, capacity_of_node: IntArray) -> list[int]:
     """Most ranks that one domain of each tier may hold."""
-    inside = capacity_of_node
-    largest = [int(inside.max())]
-    for t in range(1, len(topology.tiers)):
-        inside = np.bincount(parent_of_domain(topology, t), inside).astype(np.int64)
-        largest.append(int(inside.max()))
-    return largest
+    single = [1] * len(topology.tiers)
+    return [int(held.max()) for held in whole_parts(topology, capacity_of_node, single)]
 
 
 def _boxes(digits: tuple[Digit, ...], base: tuple[int, ...], capacity: int) -> IntArray:

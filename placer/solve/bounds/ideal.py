@@ -25,7 +25,7 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
-from placer.solve.parts import parent_of_domain
+from placer.solve.parts import whole_parts
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -259,12 +259,9 @@ class IdealNetwork:
     @cached_property
     def _capacities(self) -> list[IntArray]:
         """Most ranks of each domain, one array a tier."""
-        inside = [self.capacity_of_node]
         topology = self.fabric.topology
-        for t in range(1, len(topology.tiers)):
-            below = np.bincount(parent_of_domain(topology, t), inside[-1])
-            inside.append(below.astype(np.int64))
-        return inside
+        single = [1] * len(topology.tiers)
+        return whole_parts(topology, self.capacity_of_node, single)
 
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)
