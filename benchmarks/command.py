@@ -30,6 +30,14 @@ CASES = (
     ("gb200-83k", "llama3.1-405b-mlperf-v6"),
     ("h100-131k", "llama3-405b-16k-long"),
 )
+# Machines of any size by the same rule: hosts of 4 GPUs, hosts of 8, racks of 72.
+LARGE = (
+    ("zone:4 block:8 rack:32 node:16 gpu:4", "llama-405b-65k"),
+    ("zone:8 block:16 rack:32 node:16 gpu:4", "llama-405b-262k"),
+    ("zone:16 block:16 rack:64 node:16 gpu:4", "llama-405b-1m"),
+    ("zone:16 block:16 rack:64 node:8 gpu:8", "llama-405b-1m"),
+    ("zone:16 block:16 rack:57 node:18 gpu:4", "llama-405b-1m"),
+)
 RUNS = 5
 
 
@@ -67,11 +75,13 @@ class Row:
     gap: float
 
 
-def measure(topology: str, job: str, runs: int) -> Row:
-    """The row of one pair: presets, files or a synthetic machine."""
+def measure(topology: str, job: str, runs: int, objective: str | None = None) -> Row:
+    """The row of one pair: presets, files, a text for T, a job of this folder for J."""
     with TemporaryDirectory() as folder:
         output = Path(folder, "plan.json")
-        words = ["place", "-q", "-t", topology, "-j", job, "-o", str(output)]
+        words = ["place", "-q", "-t", topology, "-j", job_file(job), "-o", str(output)]
+        if objective:
+            words += ["--objective", objective]
         timed = [run([sys.executable, "-m", "placer", *words]) for _ in range(runs)]
         plan = json.loads(output.read_text())
     return Row(
@@ -83,6 +93,12 @@ def measure(topology: str, job: str, runs: int) -> Row:
         plan["bound"]["status"],
         plan["bound"]["gap"],
     )
+
+
+def job_file(job: str) -> str:
+    """The file of a job of this folder; any other job as it is."""
+    own = ROOT / "benchmarks" / "jobs" / f"{job}.yaml"
+    return str(own) if own.exists() else job
 
 
 def run(command: Sequence[str]) -> Run:
@@ -131,11 +147,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar=("T", "J"),
         help="machine and job; may be given again (default: some presets)",
     )
+    parser.add_argument("--large", action="store_true", help="up to a million GPUs")
+    parser.add_argument("--objective", choices=("time", "hop-cost"))
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--json", type=Path, help="write the rows here")
     options = parser.parse_args(arguments)
-    pairs = options.case or CASES
-    rows = [measure(topology, job, options.runs) for topology, job in pairs]
+    pairs = options.case or (LARGE if options.large else CASES)
+    rows = [
+        measure(topology, job, options.runs, options.objective)
+        for topology, job in pairs
+    ]
     print(*table(rows), sep="\n")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))

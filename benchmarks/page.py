@@ -80,7 +80,13 @@ links of `azure-gb200-mlperf-v6`. Tensor and context parallel groups must stay i
 rack. Mappers know no time: on **B** they are given the priority weights of the
 instances, on **Braw** the bytes per step. Their placements are then scored as placer's
 own. Differences in predicted time are small because most of a step is compute and most
-traffic hides behind it.
+traffic hides behind it. Where one pipeline must be cut, placer cuts all of them alike,
+so that several replicas share a rack stage by stage and their gradient groups drive
+more NICs.
+
+What placer saves of the step that a job gets without any tool; *whole stages* leaves
+GPUs of a rack empty that hold no whole stage. Ranks are numbered in Megatron's default
+order, so `given-order` is that order on hosts as given.
 """
 
 RANDOM = """\
@@ -122,6 +128,8 @@ def _sections(report: Report) -> Iterator[str]:
     timed = report.of("time")
     if timed:
         yield TIME
+        yield from tables.gain_table(timed[0])
+        yield ""
         yield from _cases(timed)
     random = report.of("hop-cost", random=True)
     if random:

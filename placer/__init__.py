@@ -16,16 +16,18 @@ from placer.errors import (
     OutputError,
     PlacerError,
     Problem,
+    StoppedError,
 )
 
 if TYPE_CHECKING:
     from placer.api import Result, place, score
     from placer.emit import emit
     from placer.job.read import read_job
+    from placer.job.rules import Pin, Rules
     from placer.placement.check import check
     from placer.placement.plan_file import read_plan, write_plan
+    from placer.readers.machine import read_topology
     from placer.report.diff import diff
-    from placer.topology.read import read_topology
 
 __version__ = "0.1.0"
 
@@ -35,9 +37,12 @@ __all__ = [
     "InfeasibleError",
     "InputError",
     "OutputError",
+    "Pin",
     "PlacerError",
     "Problem",
     "Result",
+    "Rules",
+    "StoppedError",
     "__version__",
     "check",
     "diff",
@@ -51,13 +56,15 @@ __all__ = [
 ]
 
 _HOME = {
+    "Pin": "placer.job.rules",
     "Result": "placer.api",
+    "Rules": "placer.job.rules",
     "check": "placer.placement.check",
     "diff": "placer.report.diff",
     "place": "placer.api",
     "read_job": "placer.job.read",
     "read_plan": "placer.placement.plan_file",
-    "read_topology": "placer.topology.read",
+    "read_topology": "placer.readers.machine",
     "score": "placer.api",
     "write_plan": "placer.placement.plan_file",
 }

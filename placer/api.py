@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from placer import __version__
-from placer.cost.score import score_with
+from placer.cost.score import COSTS, costs_with, score_with
 from placer.cost.step import StepModel
 from placer.errors import InputError, Problem
+from placer.job.orders import as_planned, in_order
+from placer.job.rules import Rules
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
+from placer.placement.host_rules import with_rules
+from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
+from placer.placement.previous import previous_seats
 from placer.placement.requirements import with_requirements
 from placer.report.summary import summarise
-from placer.solve.solution import EXACT, Progress, Solution
+from placer.solve.solution import EXACT, Progress, Solution, incumbent_of
 from placer.topology.allocation import allocate, parse_hosts
 
 if TYPE_CHECKING:
@@ -27,9 +33,10 @@ if TYPE_CHECKING:
     from placer.placement.placement import Placement
     from placer.topology.model import Topology
 
-OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
+# Ranks up to which the baselines are priced although the user wants to leave.
+PRICED_IN_HASTE = 131_072
 
-_BASELINE_KEYS = ("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost")
+OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
 
 
 class BrokenPromiseError(RuntimeError):
@@ -79,6 +86,8 @@ def place(
     exclude: Sequence[str] | str = (),
     objective: str | None = None,
     require: Mapping[str, str] | None = None,
+    rules: Rules | None = None,
+    previous: Plan | None = None,
     time_limit: float = 60.0,
     seed: int = 0,
     workers: int | None = None,
@@ -101,6 +110,11 @@ def place(
         job that has only weights.
     require : mapping of str to str, optional
         Hard rules beside those of the job: axis or group -> tier.
+    rules : Rules, optional
+        Pins, hosts to avoid, replicas a domain and spares beside those of the job.
+    previous : Plan, optional
+        Of equally good placements, the one that leaves the most ranks where this has
+        them.
     time_limit : float, s
     seed : int
     workers : int, optional
@@ -108,31 +122,94 @@ def place(
     progress : callable, optional
         Called with an ``Incumbent`` at every better placement.
     stop : callable, optional
-        Asked now and then; once it is true the best placement so far is returned.
+        Asked now and then; once it is true the best placement so far is returned. A
+        step that does not end soon is left behind in a daemon thread.
 
     Raises
     ------
     InputError
-        If hosts, rules or objective do not fit the machine or the job.
+        If hosts, rules or objective do not fit the machine or the job, or they need
+        more memory than there is.
     InfeasibleError
         If no placement satisfies the hard rules.
+    StoppedError
+        If ``stop`` was true before there was any placement.
     """
-    # The solver takes half a second to load, which scoring and reading must not pay.
-    from placer.solve.search import solve
-
     _check_options(objective, time_limit, seed, workers)
     machine = allocate(topology, _host_names(hosts), _host_names(exclude) or ())
-    ruled_job = with_requirements(job, machine, require) if require else job
-    solution = solve(
-        machine,
-        ruled_job,
-        objective=objective,
-        seed=seed,
-        time_limit=time_limit,
-        progress=progress,
-        stop=stop or _never,
+    ruled_job = _ruled(job, machine, topology, require or {}, rules or Rules())
+    check_memory(machine, ruled_job)
+    chosen_job, solution, advice = _search(
+        machine, ruled_job, objective, previous, seed, time_limit, progress, stop
     )
-    return Result(_checked_plan(machine, ruled_job, solution, seed, require or {}))
+    plan = _checked_plan(machine, chosen_job, solution, seed, require or {}, advice)
+    if previous is not None:
+        seats = previous_seats(previous, machine, chosen_job)
+        plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
+    return Result(plan)
+
+
+def _ruled(
+    job: Job,
+    machine: Topology,
+    topology: Topology,
+    require: Mapping[str, str],
+    rules: Rules,
+) -> Job:
+    """The job under its own rules and those asked for besides."""
+    ruled = with_requirements(job, machine, require) if require else job
+    ruled = with_rules(ruled, machine, topology, rules)
+    if ruled.parallelism.auto_order and ruled.names_ranks:
+        message = "the order cannot be chosen: pins or groups name ranks by number"
+        raise _input_error(message, "order", "give the order these numbers are of")
+    return ruled
+
+
+def _search(
+    machine: Topology,
+    job: Job,
+    objective: str | None,
+    previous: Plan | None,
+    seed: int,
+    time_limit: float,
+    progress: Progress | None,
+    stop: Callable[[], bool] | None,
+) -> tuple[Job, Solution, Mapping[str, Any] | None]:
+    """The job in its rank order, the best placement found in time, and advice."""
+    # The solver takes half a second to load, which scoring and reading must not pay.
+    from placer.solve.advice import advise
+    from placer.solve.in_time import InTime, LeftBehind
+    from placer.solve.orders import solve_orders
+
+    end = monotonic() + time_limit
+
+    def search(
+        tell: Progress, over: Callable[[], bool]
+    ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
+        chosen, solution = solve_orders(
+            machine,
+            job,
+            objective=objective,
+            previous=previous,
+            seed=seed,
+            time_limit=time_limit,
+            progress=tell,
+            stop=over,
+        )
+        tell(incumbent_of(solution, chosen.parallelism.order))
+        advice = advise(
+            machine,
+            chosen,
+            solution,
+            seed=seed,
+            over=lambda: over() or monotonic() > end,
+        )
+        return chosen, solution, advice
+
+    found = InTime(search, time_limit, stop or _never, progress).run()
+    if isinstance(found, LeftBehind):
+        return in_order(job, found.order), found.solution, None
+    return found
 
 
 def score(topology: Topology, job: Job, placement: Placement | Plan) -> dict[str, Any]:
@@ -141,9 +218,11 @@ def score(topology: Topology, job: Job, placement: Placement | Plan) -> dict[str
     Raises
     ------
     InputError
-        If the placement is not one of this job on this machine.
+        If the placement is not one of this job on this machine, or scoring it needs
+        more memory than there is.
     """
     if isinstance(placement, Plan):
+        job = as_planned(job, placement.job.get("order", ""))
         own = "-".join(job.parallelism.order)
         order = placement.job.get("order", own)
         if order != own:
@@ -157,6 +236,7 @@ def score(topology: Topology, job: Job, placement: Placement | Plan) -> dict[str
     gpus = placement.gpu_of_rank
     if gpus.min() < 0 or gpus.max() >= topology.num_gpus:
         raise InputError(f"a rank is on none of the {topology.num_gpus:,} GPUs")
+    check_memory(topology, job)
     return _scored(StepModel(topology, job), placement)
 
 
@@ -166,6 +246,7 @@ def _checked_plan(
     solution: Solution,
     seed: int,
     added: Mapping[str, str],
+    advice: Mapping[str, Any] | None,
 ) -> Plan:
     """The plan of ``solution``, scored again and checked independently."""
     model = StepModel(machine, job)
@@ -175,15 +256,19 @@ def _checked_plan(
         job,
         solution.placement,
         score=found,
-        baselines=_baselines(model, seed),
+        baselines=_baselines(
+            model, seed, solution.placement, found, solution.stop_reason
+        ),
         bound=_bound(solution, found) | ({"require": dict(added)} if added else {}),
+        advice=_plain(advice or {}),
         solver=_plain(
             {
                 "version": __version__,
                 "seed": seed,
                 "wall_s": solution.wall_s,
                 "stop_reason": solution.stop_reason,
-                "deterministic": solution.deterministic,
+                # Without a limit there would have been advice.
+                "deterministic": solution.deterministic and advice is not None,
                 "method": solution.method,
             }
         ),
@@ -217,17 +302,35 @@ def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _baselines(model: StepModel, seed: int) -> dict[str, Any]:
-    """What every usual placement would cost, and which hard rules it breaks."""
-    entries = {}
+def _baselines(
+    model: StepModel,
+    seed: int,
+    chosen: Placement,
+    found: Mapping[str, Any],
+    stop_reason: str,
+) -> dict[str, Any]:
+    """What every usual placement would cost, and which hard rules it breaks.
+
+    On hosts in order several are the same placement, often the one that was ``chosen``
+    and has the score ``found``; none is priced twice. After a request to stop those
+    that would keep the user waiting are left out.
+    """
+    in_haste = stop_reason == "interrupted" and model.job.world_size > PRICED_IN_HASTE
+    entries: dict[str, Any] = {}
+    own = {key: found[key] for key in COSTS if key in found}
+    priced: list[tuple[Placement, dict[str, Any]]] = [(chosen, own)]
     for name in BASELINES:
         if name == "random":
             continue
         usual = baseline(name, model.topology, model.job, seed)
-        cost = _scored(model, usual)
-        entry = {key: cost[key] for key in _BASELINE_KEYS if key in cost}
-        if broken := violations(usual, model.topology, model.job):
-            entry["violates"] = broken
+        entry = next((known for one, known in priced if one.same_as(usual)), None)
+        if entry is None and in_haste:
+            continue
+        if entry is None:
+            entry = _plain(costs_with(model, usual))
+            if broken := violations(usual, model.topology, model.job):
+                entry["violates"] = broken
+            priced.append((usual, entry))
         entries[name] = entry
     return entries
 

@@ -73,5 +73,9 @@ class EmitError(PlacerError):
     """A launcher cannot express the plan."""
 
 
+class StoppedError(PlacerError):
+    """A search was asked to stop before it had found any placement."""
+
+
 class OutputError(PlacerError):
     """An output file could not be written."""

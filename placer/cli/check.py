@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
+
+from placer.cli.options import order_option, read_ordered_job, topology_option
 
 
 @click.command()
 @click.argument("plan")
-@click.option("-t", "--topology", required=True, help="Preset, file or synthetic text.")
+@topology_option
 @click.option("-j", "--job", required=True, help="Preset or file.")
+@order_option
 @click.option(
     "--format",
     "format_name",
@@ -21,11 +26,13 @@ import click
 @click.pass_context
 def check(
     context: click.Context,
+    /,
     plan: str,
-    topology: str,
     job: str,
+    order: str | None,
     format_name: str,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Check PLAN against its topology and job, independently of the solver.
 
@@ -33,13 +40,13 @@ def check(
     """
     import json
 
-    from placer.job.read import read_job
+    from placer.cli.machine import read_machine
     from placer.placement.check import violations
     from placer.placement.plan_consistency import ContradictionError
     from placer.placement.plan_file import read_plan
-    from placer.topology.read import read_topology
 
-    machine, work = read_topology(topology), read_job(job)
+    machine = read_machine({**options, "quiet": quiet})
+    work = read_ordered_job(job, order)
     try:
         found = read_plan(plan)
         broken = violations(found, machine, work)

@@ -70,7 +70,7 @@ def _lines(job: Job) -> list[str]:
         "description": job.description,
         "ranks": f"{job.world_size:,}",
         "axes": " ".join(f"{a} {size}" for a, size in sizes.items() if size > 1),
-        "order": "-".join(axes.order),
+        "order": "auto" if axes.auto_order else "-".join(axes.order),
         "model": job.model.name if job.model else "",
         "batch": f"{job.micro_batches} micro-batches of {job.micro_batch} x "
         f"{job.sequence:,} tokens a replica"

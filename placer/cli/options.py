@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -52,14 +55,33 @@ def rules(
 
 
 def topology_option(function: _Function) -> _Function:
-    """``-t/--topology``."""
-    return click.option(
+    """``-t/--topology``, as a tuple, with ``--hardware`` and ``--gpus-per-node``."""
+    option = click.option(
         "-t",
         "--topology",
         required=True,
+        multiple=True,
         metavar="T",
-        help='Preset, file (- is stdin) or text like "rack:8 node:18 gpu:4".',
-    )(function)
+        help='Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or '
+        "FORMAT:FILE, such as slurm:topology.conf; those may be given again.",
+    )
+    return option(hardware_options(function))
+
+
+def hardware_options(function: _Function) -> _Function:
+    """``--hardware`` and ``--gpus-per-node``."""
+    hardware = click.option(
+        "--hardware",
+        metavar="T",
+        help="Topology with the links and GPUs a node that a FORMAT:FILE lacks.",
+    )
+    gpus = click.option(
+        "--gpus-per-node",
+        type=click.IntRange(1, 1024),
+        metavar="N",
+        help="GPUs of nodes that no FORMAT:FILE counts, if not the hardware's.",
+    )
+    return hardware(gpus(function))
 
 
 def job_option(function: _Function) -> _Function:
@@ -71,6 +93,31 @@ def job_option(function: _Function) -> _Function:
         metavar="J",
         help="Preset or file (- is stdin).",
     )(function)
+
+
+def order_option(function: _Function) -> _Function:
+    """``--order``."""
+    return click.option(
+        "--order",
+        metavar="ORDER",
+        help="Number ranks so, whatever the job says: tp-cp-ep-pp-dp, or auto (chosen "
+        "by place, taken from the plan elsewhere).",
+    )(function)
+
+
+def read_ordered_job(source: str, order: str | None) -> Job:
+    """The job of ``-j``, numbered by ``--order`` where that is given.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or cannot have this order.
+    """
+    from placer.job.read import read_job
+    from placer.job.resize import reordered
+
+    job = read_job(source)
+    return job if order is None else reordered(job, order)
 
 
 def hosts_option(function: _Function) -> _Function:

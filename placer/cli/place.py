@@ -13,14 +13,17 @@ from placer.cli.options import (
     format_option,
     hosts_option,
     job_option,
+    order_option,
     output_option,
     quiet_option,
+    read_ordered_job,
     rules,
     seconds,
     seed_option,
     share,
     topology_option,
 )
+from placer.cli.rule_options import rule_options, rules_of_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 @click.command()
 @topology_option
 @job_option
+@order_option
 @hosts_option
 @click.option("--exclude", metavar="H", help="Hosts not to use, as a list or @FILE.")
 @click.option(
@@ -49,11 +53,18 @@ if TYPE_CHECKING:
     metavar="AXIS=TIER",
     help="Hard rule beside the job's: tp=rack. May be given again.",
 )
+@rule_options
 @click.option(
     "--gap",
     callback=share,
     metavar="SHARE",
     help="Exit with 1 unless the gap is proved this small: 1%.",
+)
+@click.option(
+    "--previous",
+    metavar="PLAN",
+    help="Plan to keep to: of equally good placements, the one that moves the fewest "
+    "ranks.",
 )
 @seed_option
 @click.option(
@@ -80,25 +91,36 @@ def place(context: click.Context, /, **options: Any) -> None:
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
     plan so far is checked and written.
     """
-    from placer.cli.interrupt import Interruptible
-    from placer.topology.read import read_topology
+    from placer.cli.interrupt import Interruptible, end, leave
 
-    _check_output(options["output"])
-    machine = read_topology(options["topology"])
-    if not options["quiet"]:
-        _note_assumptions(machine)
     with Interruptible["Result"]() as interruptible:
-        result = _search(machine, options, interruptible)
+        from placer.cli.machine import read_machine
+        from placer.errors import StoppedError
+
+        _check_output(options["output"])
+        machine = read_machine(options)
+        if not options["quiet"]:
+            _note_assumptions(machine)
+        try:
+            result = _search(machine, options, interruptible)
+        except StoppedError:
+            click.echo(
+                "interrupted: there was no plan yet, nothing is written", err=True
+            )
+            leave(interruptible.exit_code)
         _write(result, options)
         if interruptible.exit_code:
             click.echo("interrupted: this is the best plan so far", err=True)
-    if interruptible.exit_code:
-        context.exit(interruptible.exit_code)
-    gap = options["gap"]
-    if gap is not None and result.bound["gap"] > gap:
-        found = f"{result.bound['gap']:.3%}"
-        click.echo(f"gap not met: {found} proved, {gap:.3%} asked for", err=True)
-        context.exit(1)
+    end(context, interruptible.exit_code or _gap_code(result, options["gap"]))
+
+
+def _gap_code(result: Result, asked: float | None) -> int:
+    """1 when the gap asked for is not proved, else 0."""
+    if asked is None or result.bound["gap"] <= asked:
+        return 0
+    found = f"{result.bound['gap']:.3%}"
+    click.echo(f"gap not met: {found} proved, {asked:.3%} asked for", err=True)
+    return 1
 
 
 def _check_output(output: str | None) -> None:
@@ -127,14 +149,17 @@ def _search(
     machine: Topology, options: dict[str, Any], interruptible: Interruptible[Result]
 ) -> Result:
     from placer.api import place
-    from placer.job.read import read_job
+    from placer.placement.plan_file import read_plan
     from placer.topology.allocation import parse_hosts
 
-    job = read_job(options["job"])
+    job = read_ordered_job(options["job"], options["order"])
     hosts, exclude = (
         None if options[key] is None else parse_hosts(options[key])
         for key in ("hosts", "exclude")
     )
+    rules = rules_of_options(options)
+    before = options["previous"]
+    previous = None if before is None else read_plan(before)
     with _progress(options) as progress:
 
         def work(stop: Callable[[], bool]) -> Result:
@@ -145,6 +170,8 @@ def _search(
                 exclude=exclude or (),
                 objective=options["objective"],
                 require=options["require"],
+                rules=rules,
+                previous=previous,
                 time_limit=options["time_limit"],
                 seed=options["seed"],
                 workers=options["workers"],

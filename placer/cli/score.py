@@ -10,7 +10,9 @@ from placer.cli.options import (
     format_option,
     hosts_option,
     job_option,
+    order_option,
     quiet_option,
+    read_ordered_job,
     seed_option,
     share,
     topology_option,
@@ -46,6 +48,7 @@ def _noise(
 @click.command()
 @topology_option
 @job_option
+@order_option
 @click.option("--plan", metavar="P", help="Score the placement of a plan.")
 @click.option("--hostfile", metavar="F", help="Score ranks as a host file places them.")
 @click.option(
@@ -80,26 +83,29 @@ def _noise(
 def score(**options: Any) -> None:
     """Score one placement of job J on machine T: a plan, host file or baseline."""
     from placer.api import score as score_of
+    from placer.cli.machine import read_machine
     from placer.files import write_text
-    from placer.job.read import read_job
+    from placer.job.orders import as_planned
     from placer.placement.check import violations
+    from placer.placement.plan import Plan
     from placer.placement.plan_encode import json_text
     from placer.report.explain_text import explain_text
     from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
     from placer.topology.allocation import allocate, parse_hosts
-    from placer.topology.read import read_topology
 
     given = [source for source in _SOURCES if options[source] is not None]
     if len(given) != 1:
         raise click.UsageError("Give exactly one of --plan, --hostfile, --baseline.")
     hosts = options["hosts"]
     machine = allocate(
-        read_topology(options["topology"]),
+        read_machine(options),
         None if hosts is None else parse_hosts(hosts),
     )
-    job = read_job(options["job"])
+    job = read_ordered_job(options["job"], options["order"])
     placement = _placement(machine, job, options)
+    if isinstance(placement, Plan):
+        job = as_planned(job, placement.job["order"])
     found = score_of(machine, job, placement)
     if options["explain"]:
         found["explain"] = _explained(machine, job, placement)

@@ -165,13 +165,13 @@ def _axes(options: dict[str, Any]) -> list[Axis]:
 
 def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
     """The inputs, with what is wrong for every point found before the first."""
+    from placer.cli.machine import read_machine
     from placer.job.read import read_job
     from placer.sweep.inputs import check_axes
     from placer.sweep.point import Task
     from placer.topology.allocation import allocate, parse_hosts
-    from placer.topology.read import read_topology
 
-    machine: Topology = read_topology(options["topology"])
+    machine: Topology = read_machine(options)
     check_axes(machine, axes)
     hosts = None if options["hosts"] is None else tuple(parse_hosts(options["hosts"]))
     allocate(machine, hosts)

@@ -1,12 +1,21 @@
-"""``placer topo``: presets, drawing and validation of topologies."""
+"""``placer topo``: presets, drawing, validation and conversion of topologies."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-_TOPOLOGY = click.argument("topology", required=False)
+from placer.cli.options import hardware_options, output_option, quiet_option
+
+_TOPOLOGIES = click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
 _TOPOLOGY_OPTION = click.option(
-    "-t", "--topology", "option", metavar="T", help="The same as the argument."
+    "-t",
+    "--topology",
+    "option",
+    multiple=True,
+    metavar="T",
+    help="The same as the argument.",
 )
 _FORMAT = click.option(
     "--format",
@@ -20,10 +29,11 @@ _FORMAT = click.option(
 
 @click.group()
 def topo() -> None:
-    """List, show and validate topologies.
+    """List, show, validate and convert topologies.
 
     TOPOLOGY is a preset, a file (- is standard input), or a synthetic string such as
-    "block:16 rack:8 node:18 gpu:4".
+    "block:16 rack:8 node:18 gpu:4". Or FORMAT:FILE, what another program knows of the
+    machine, as "placer topo formats" lists; several of these are joined by node.
     """
 
 
@@ -55,11 +65,60 @@ def list_presets(output_format: str) -> None:
         click.echo(f"{name:<{width}} {size}  {machine.description}".rstrip())
 
 
-@topo.command()
-@_TOPOLOGY
-@_TOPOLOGY_OPTION
+@topo.command("formats")
 @_FORMAT
-def show(topology: str | None, option: str | None, output_format: str) -> None:
+def list_formats(output_format: str) -> None:
+    """List the formats that a machine can be read from."""
+    import json
+
+    from placer.readers.registry import FORMATS
+
+    if output_format == "json":
+        rows = [
+            {"name": row.name, "description": row.description}
+            for row in FORMATS.values()
+        ]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    width = max(map(len, FORMATS))
+    for row in FORMATS.values():
+        click.echo(f"{row.name:<{width}}  {row.description}")
+
+
+@topo.command()
+@_TOPOLOGIES
+@_TOPOLOGY_OPTION
+@hardware_options
+@output_option("Write the topology here; - is stdout, as without it.")
+@click.option("--name", help="Name of the machine. Default: that of the first file.")
+@quiet_option("No notes.")
+def convert(
+    topologies: tuple[str, ...], option: tuple[str, ...], **options: Any
+) -> None:
+    """Write what TOPOLOGY describes as one topology file.
+
+    Several of FORMAT:FILE are joined by node.
+    """
+    from placer.cli.machine import read_machine
+    from placer.files import write_text
+    from placer.topology.write import to_text
+
+    machine = read_machine(options, _sources(topologies, option), options["name"])
+    write_text(options["output"] or "-", to_text(machine))
+
+
+@topo.command()
+@_TOPOLOGIES
+@_TOPOLOGY_OPTION
+@hardware_options
+@quiet_option("No notes.")
+@_FORMAT
+def show(
+    topologies: tuple[str, ...],
+    option: tuple[str, ...],
+    output_format: str,
+    **options: Any,
+) -> None:
     """Draw TOPOLOGY: its tiers and its tree.
 
     With --format json, print the compiled machine: a topology file with one entry a
@@ -67,11 +126,11 @@ def show(topology: str | None, option: str | None, output_format: str) -> None:
     """
     import json
 
+    from placer.cli.machine import read_machine
     from placer.topology.drawing import draw
-    from placer.topology.read import read_topology
     from placer.topology.write import to_document
 
-    machine = read_topology(_one_source(topology, option))
+    machine = read_machine(options, _sources(topologies, option))
     if output_format == "json":
         click.echo(json.dumps(to_document(machine), indent=2))
     else:
@@ -79,26 +138,28 @@ def show(topology: str | None, option: str | None, output_format: str) -> None:
 
 
 @topo.command()
-@click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
+@_TOPOLOGIES
 @_TOPOLOGY_OPTION
+@hardware_options
+@quiet_option("No notes.")
 @_FORMAT
 def validate(
-    topologies: tuple[str, ...], option: str | None, output_format: str
+    topologies: tuple[str, ...],
+    option: tuple[str, ...],
+    output_format: str,
+    **options: Any,
 ) -> None:
-    """Say whether every TOPOLOGY can be used, with all that is wrong."""
+    """Say whether every TOPOLOGY can be used by itself, with all that is wrong."""
     import json
 
+    from placer.cli.machine import read_machine
     from placer.errors import InputError, Problem
-    from placer.topology.read import read_topology
 
-    sources = topologies + ((option,) if option else ())
-    if not sources:
-        raise click.UsageError("Missing argument 'TOPOLOGY'.")
     problems: list[Problem] = []
     machines = []
-    for source in sources:
+    for source in _sources(topologies, option):
         try:
-            machines.append((source, read_topology(source)))
+            machines.append((source, read_machine(options, [source])))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -121,11 +182,9 @@ def validate(
         click.echo(f"{source}: valid, {size}")
 
 
-def _one_source(argument: str | None, option: str | None) -> str:
-    """The topology named by the argument or by ``-t``."""
-    source = argument or option
-    if source is None:
+def _sources(arguments: tuple[str, ...], option: tuple[str, ...]) -> tuple[str, ...]:
+    """The topologies named by the arguments and by ``-t``."""
+    sources = arguments + option
+    if not sources:
         raise click.UsageError("Missing argument 'TOPOLOGY'.")
-    if argument and option:
-        raise click.UsageError("TOPOLOGY is given twice: as an argument and with -t.")
-    return source
+    return sources

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,16 +42,30 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
     for size, members in sorted(by_size.items()):
         if size == 1:
             continue
-        cost = _collective(network, group, np.array(members), algorithms)
-        slowest = max(slowest, float(cost.seconds.max()))
-        traffic.append(Traffic.of(cost, group.per_step))
+        costs = _costs(network, group, np.array(members), algorithms)
+        seconds = np.sum([cost.seconds for cost in costs], axis=0)
+        slowest = max(slowest, float(seconds.max()))
+        traffic += [Traffic.of(cost, group.per_step) for cost in costs]
     return GroupTime(slowest * group.per_step, total_traffic(traffic))
+
+
+def _costs(
+    network: Network, group: Group, members: IntArray, algorithms: Collectives
+) -> Sequence[CollectiveCost | ExchangeCost]:
+    """The costs of what one run does in turn: the hops of a relay, else all at once."""
+    if group.collective == "relay":
+        hops = range(members.shape[1] - 1)
+        return [
+            network.send(members[:, hop], members[:, hop + 1], group.size_bytes)
+            for hop in hops
+        ]
+    return [_collective(network, group, members, algorithms)]
 
 
 def _collective(
     network: Network, group: Group, members: IntArray, algorithms: Collectives
 ) -> CollectiveCost | ExchangeCost:
-    """The cost of one run."""
+    """The cost of one run, all members at once."""
     if group.collective == "all_to_all":
         return network.all_to_all(members, group.size_bytes)
     if group.collective == "send_recv":

@@ -97,11 +97,16 @@ class Fabric:
     def uplink_capacity(self) -> Sequence[FloatArray]:
         """Bytes a second of each child's uplink into a tier, one array a tier.
 
-        ``GPUs of the child x bandwidth / oversubscription``.
+        ``GPUs of the child x bandwidth / oversubscription``, those of nodes that are
+        left out among them.
         """
         capacities = []
         for t, tier in enumerate(self.topology.tiers):
-            gpus = np.bincount(self.child_domain_of_gpu(t)).astype(np.float64)
+            gpus = (
+                self.topology.gpus_of_domain(t - 1).astype(np.float64)
+                if t > 0
+                else np.ones(self.topology.num_gpus)
+            )
             capacities.append(gpus * self.bandwidth[t] / tier.oversubscription)
         return capacities
 
@@ -112,7 +117,10 @@ class Fabric:
         """
         tier = np.zeros(np.broadcast(gpus, others).shape, dtype=np.int64)
         for row in self.domain_of_gpu[:-1]:
-            tier += row[gpus] != row[others]
+            apart = row[gpus] != row[others]
+            if not apart.any():  # nor at any tier further out
+                break
+            tier += apart
         return tier
 
     def common_tier(self, gpus: IntArray) -> IntArray:
@@ -120,5 +128,8 @@ class Fabric:
         tier = np.zeros(len(gpus), dtype=np.int64)
         for row in self.domain_of_gpu[:-1]:
             domains = row[gpus]
-            tier += (domains != domains[:, :1]).any(axis=1)
+            apart = (domains != domains[:, :1]).any(axis=1)
+            if not apart.any():
+                break
+            tier += apart
         return tier

@@ -39,6 +39,14 @@ class AxisEdges(NamedTuple):
     edges: IntArray
 
 
+class _Neighbours(NamedTuple):
+    """Adjacency in compressed rows: the edges of rank r are start[r]:start[r+1]."""
+
+    start: IntArray
+    rank: IntArray
+    weight: FloatArray
+
+
 def hop_edges(job: Job) -> tuple[AxisEdges, ...]:
     """Edges of every axis that has a weight and more than one member.
 
@@ -77,7 +85,7 @@ class HopCost:
         self.distance: FloatArray = np.array([t.distance for t in topology.tiers])
         # The last tier holds every GPU, so it never separates two of them.
         self._domain_of_gpu = np.ascontiguousarray(topology.domain_of_gpu[:-1])
-        self._build_neighbours(job.world_size)
+        self._world_size = job.world_size
 
     def crossings(self, gpu_of_rank: IntArray) -> dict[str, IntArray]:
         """Edges of each axis by the tier of their GPUs: axis -> counts, shape (T,)."""
@@ -117,15 +125,16 @@ class HopCost:
 
         A rank has a few edges, and plain numbers outrun arrays of a few entries.
         """
-        span = slice(self._start[rank], self._start[rank + 1])
-        others = self._neighbour[span]
+        neighbours = self._neighbours
+        span = slice(neighbours.start[rank], neighbours.start[rank + 1])
+        others = neighbours.rank[span]
         path, distance = self._path_of_gpu, self._distance_of_bits
         old, new = int(path[gpu_of_rank[rank]]), int(path[gpu])
         delta = 0.0
         for other, at, weight in zip(
             others.tolist(),
             path[gpu_of_rank[others]].tolist(),
-            self._weight[span].tolist(),
+            neighbours.weight[span].tolist(),
             strict=True,
         ):
             if other != partner:
@@ -163,8 +172,9 @@ class HopCost:
         distances: list[float] = self.distance[tier_of_bits].tolist()
         return distances
 
-    def _build_neighbours(self, world_size: int) -> None:
-        """Adjacency in compressed rows: neighbours of r are start[r]:start[r+1]."""
+    @cached_property
+    def _neighbours(self) -> _Neighbours:
+        """Who every rank has an edge with; only changes ask for it."""
         edges = np.concatenate(
             [a.edges for a in self.axes] or [np.empty((0, 2), np.int64)]
         )
@@ -173,10 +183,12 @@ class HopCost:
         )
         source = edges.T.ravel()
         by_source = np.argsort(source, kind="stable")
-        self._neighbour: IntArray = edges[:, ::-1].T.ravel()[by_source]
-        self._weight: FloatArray = np.tile(weight, 2)[by_source]
-        degree = np.bincount(source, minlength=world_size)
-        self._start: IntArray = np.concatenate(([0], np.cumsum(degree)))
+        degree = np.bincount(source, minlength=self._world_size)
+        return _Neighbours(
+            np.concatenate(([0], np.cumsum(degree))),
+            edges[:, ::-1].T.ravel()[by_source],
+            np.tile(weight, 2)[by_source],
+        )
 
 
 def _group_edges(axis: str, groups: IntArray) -> IntArray:

@@ -86,7 +86,7 @@ class NoisyStep:
         self._network = NoisyNetwork(PlacedNetwork(model.fabric, gpu_of_rank))
         self.links = self._network.links
         free = model.free_scale_out.step(gpu_of_rank)
-        self._compute = free._patterns(())
+        self._compute = free.patterns(())
         self._free = _Timed.of(free)
         self._schedule = Schedule(job.micro_batches, job.parallelism.vp, job.overlap.pp)
         self._paths: dict[str, CriticalPaths] = {}
@@ -171,7 +171,7 @@ class _Timed:
     @classmethod
     def of(cls, step: Step) -> _Timed:
         return cls(
-            step._patterns(tuple(step.stage_times)),
+            step.patterns(tuple(step.stage_times)),
             step.exposed_data_parallel_s + sum(step.exposed_custom_s.values()),
         )
 

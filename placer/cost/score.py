@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.hop_cost import hop_cost
 from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 HOTTEST_LINKS = 10
+# The keys of a score that are costs.
+COSTS = ("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost")
 MESSAGES = "pipeline messages (pp)"
 
 
@@ -38,8 +39,7 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
     """The same with a prepared model."""
     gpu_of_rank = placement.gpu_of_rank
     step = model.step(gpu_of_rank)
-    free = model.free_scale_out.step(gpu_of_rank).step_time_s
-    exposed_scale_out = max(step.step_time_s - free, 0.0)
+    exposed_scale_out = _exposed_scale_out(step, gpu_of_rank)
     traffic = step.traffic()
     result = {
         "step_time_s": step.step_time_s,
@@ -60,8 +60,28 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
         "critical_path": critical_path(step, gpu_of_rank),
     }
     if model.job.weights:
-        result["hop_cost"] = hop_cost(model.topology, model.job, placement)
+        result["hop_cost"] = model.hops.cost(gpu_of_rank)
     return result
+
+
+def costs_with(model: StepModel, placement: Placement) -> dict[str, Any]:
+    """The entries of a score that are costs (`COSTS`)."""
+    gpu_of_rank = placement.gpu_of_rank
+    step = model.step(gpu_of_rank)
+    result = {
+        "step_time_s": step.step_time_s,
+        "exposed_scale_out_s": _exposed_scale_out(step, gpu_of_rank),
+        "exposed_s": step.exposed_s(),
+    }
+    if model.job.weights:
+        result["hop_cost"] = model.hops.cost(gpu_of_rank)
+    return result
+
+
+def _exposed_scale_out(step: Step, gpu_of_rank: IntArray) -> float:
+    """Seconds that the same placement would save if every scale-out link were free."""
+    free = step.model.free_scale_out.step(gpu_of_rank).step_time_s
+    return max(step.step_time_s - free, 0.0)
 
 
 def crossings(

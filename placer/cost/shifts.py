@@ -70,6 +70,7 @@ class Shifts:
 
     @cached_property
     def _crossings(self) -> dict[int, _Crossing]:
+        """Flows of every tier that has any."""
         found = {}
         for t in self.fabric.scale_out_tiers:
             child = self.fabric.child_domain_of_gpu(t)[self.gpus]
@@ -80,6 +81,8 @@ class Shifts:
                 sent += share * leaves
                 received += share * np.roll(leaves, distance, axis=1)
                 flows += np.count_nonzero(leaves, axis=1)
+            if not flows.any():  # nor at any tier further out
+                break
             found[t] = _Crossing(child, sent, received, flows)
         return found
 
@@ -88,8 +91,12 @@ class Shifts:
         """Load of one byte of buffer in every group."""
         up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
         down: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
-        for t, crossing in self._crossings.items():
+        for t in self.fabric.scale_out_tiers:
             num_children = len(self.fabric.uplink_capacity[t])
+            crossing = self._crossings.get(t)
+            if crossing is None:
+                up[t] = down[t] = np.zeros(num_children)
+                continue
             up[t] = weighted_counts(crossing.child, crossing.sent, num_children)
             down[t] = weighted_counts(crossing.child, crossing.received, num_children)
         return LinkLoad(up, down)

@@ -23,6 +23,7 @@ from placer.cost.data_parallel import (
 )
 from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
+from placer.cost.hop_cost import HopCost
 from placer.cost.network import Network, PlacedNetwork
 from placer.cost.schedule import Stages, pipeline_time, pipeline_times
 from placer.cost.stage_times import (
@@ -150,6 +151,13 @@ class Step:
                 traffic[name] = time.traffic
         return traffic
 
+    @property
+    def traffic_s(self) -> float:
+        """Seconds that all transfers take on one link of their tier, in sum."""
+        pace = 1 / self.model.fabric.bandwidth
+        sent = [float(item.bytes_by_tier @ pace) for item in self.traffic().values()]
+        return sum(sent, 0.0)
+
     def pipeline_s(self, axes: tuple[str, ...]) -> float:
         """Seconds of the slowest replica's pipeline when only ``axes`` communicate."""
         return max(time for time, _ in self._replica_times(axes))
@@ -162,7 +170,7 @@ class Step:
     def _replica_times(self, axes: tuple[str, ...]) -> list[tuple[float, int]]:
         """(pipeline seconds, first replica) of every pattern of times."""
         job = self.model.job
-        patterns, first = distinct_rows(self._patterns(axes))
+        patterns, first = distinct_rows(self.patterns(axes))
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         if len(patterns) <= FEW_PATTERNS:
             seconds = [pipeline_time(_stages(row), *schedule) for row in patterns]
@@ -170,8 +178,11 @@ class Step:
             seconds = pipeline_times(patterns, *schedule).tolist()
         return list(zip(seconds, first.tolist(), strict=True))
 
-    def _patterns(self, axes: tuple[str, ...]) -> FloatArray:
-        """Times of each replica in a row, as `pipeline_times` takes them."""
+    def patterns(self, axes: tuple[str, ...]) -> FloatArray:
+        """Times of each replica when only ``axes`` communicate; shape (D, 3 p + 4), s.
+
+        Rows are as `pipeline_times` takes them.
+        """
         sizes, times = self.model.job.parallelism, self.model.work
         shape = (sizes.dp, sizes.pp)
         forward, backward, hop = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -243,6 +254,11 @@ class StepModel:
         self.windows = windows(job, self.work, self._first_chunk_parameters())
         self.compute_s = job.micro_batches * self.work.micro_batch_s
         self.fixed_s = job.compute.fixed_time
+
+    @cached_property
+    def hops(self) -> HopCost:
+        """The hop cost of the same job on the same machine."""
+        return HopCost(self.topology, self.job)
 
     @cached_property
     def free_scale_out(self) -> StepModel:

@@ -60,6 +60,7 @@ class Document:
         InputError
             If the file is of another format or of a newer version.
         """
+        problems_before = len(self.problems)
         found = self.root.text("format")
         if found and found != format_name:
             message = f'expected "{format_name}", got "{visible(found)}"'
@@ -69,7 +70,8 @@ class Document:
         if version > newest:
             message = f"version {version} is newer than this placer reads ({newest})"
             self.root.problem(message, "version", "upgrade placer")
-        self.fail_if_problems()
+        if len(self.problems) > problems_before:
+            self.fail_if_problems()
 
     def fail_if_problems(self) -> None:
         """Raise what was found so far, in file order.

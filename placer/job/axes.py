@@ -19,6 +19,7 @@ IntArray = npt.NDArray[np.int64]
 
 AXES = ("tp", "cp", "ep", "pp", "dp")
 EXPERT_AXES = ("etp", "edp")
+AUTO_ORDER = "auto"
 MEGATRON_DEFAULT_ORDER = ("tp", "cp", "ep", "dp", "pp")
 REPLICA_MAJOR_ORDER = ("tp", "cp", "ep", "pp", "dp")
 
@@ -37,6 +38,8 @@ class Parallelism:
         Expert parallel size, and tensor parallel size inside experts.
     order : tuple of str
         The five axes, innermost first.
+    auto_order : bool
+        The file leaves the order open; ``order`` is the one that is tried or chosen.
     """
 
     tp: int = 1
@@ -47,6 +50,7 @@ class Parallelism:
     vp: int = 1
     etp: int = 1
     order: tuple[str, ...] = MEGATRON_DEFAULT_ORDER
+    auto_order: bool = False
 
     @property
     def world_size(self) -> int:
@@ -115,8 +119,10 @@ def mixed_radix(order: Sequence[str], sizes: Mapping[str, int]) -> dict[str, Int
 def _groups(at: Mapping[str, IntArray], fixed: Sequence[str]) -> IntArray:
     """Ranks that agree on all ``fixed`` coordinates, a row a group, by first rank."""
     key = np.zeros(len(at["tp"]), dtype=np.int64)
+    num_groups = 1
     for axis in fixed:
-        key = key * (int(at[axis].max()) + 1) + at[axis]
-    num_groups = len(np.unique(key))
+        size = int(at[axis].max()) + 1
+        key = key * size + at[axis]
+        num_groups *= size
     rows = np.argsort(key, kind="stable").reshape(num_groups, -1)
     return rows[np.argsort(rows[:, 0])]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.job.rules import Rules
+
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
 
@@ -203,8 +205,8 @@ class Group:
     Attributes
     ----------
     collective : str
-        ``all_to_all``, ``all_reduce``, ``all_gather``, ``reduce_scatter`` or
-        ``send_recv``.
+        ``all_to_all``, ``all_reduce``, ``all_gather``, ``reduce_scatter``,
+        ``send_recv`` or ``relay``.
     size_bytes : float
         Buffer per rank.
     per_step : float
@@ -236,6 +238,8 @@ class Job:
         ``node-contiguous`` or ``free``.
     weights : mapping of str to float
         Weight of an axis in the hop-cost objective.
+    rules : Rules
+        Pins, hosts to avoid, replicas a domain and spares.
     sha256 : str
         Digest of the job's content.
     """
@@ -259,6 +263,7 @@ class Job:
     expert_parallel: ExpertParallel = field(default_factory=ExpertParallel)
     stages: EndStages = field(default_factory=EndStages)
     weights: Mapping[str, float] = field(default_factory=dict)
+    rules: Rules = field(default_factory=Rules)
     description: str = ""
     sources: tuple[str, ...] = ()
     sha256: str = ""
@@ -267,3 +272,10 @@ class Job:
     def world_size(self) -> int:
         """Number of ranks."""
         return self.parallelism.world_size
+
+    @property
+    def names_ranks(self) -> bool:
+        """Whether it names ranks by number, which another order would change."""
+        return bool(self.rules.pin) or any(
+            group.ranks != (tuple(range(self.world_size)),) for group in self.groups
+        )

@@ -12,6 +12,7 @@ from placer.job.model import Compute, Group, Job, Model
 from placer.job.models import decode_model, read_model
 from placer.job.read_axes import decode_parallelism
 from placer.job.read_groups import decode_groups
+from placer.job.read_rules import decode_rules
 from placer.job.read_traffic import (
     decode_bytes,
     decode_collectives,
@@ -79,6 +80,7 @@ def decode_job(document: Document) -> Job:
         launcher=_launcher(root.section("launcher")),
         groups=groups,
         weights=_weights(root.section("weights")),
+        rules=decode_rules(root.section("rules"), known_world),
         description=root.text("description", ""),
         sources=tuple(root.texts("sources")),
     )
@@ -94,8 +96,12 @@ def job_digest(job: Job) -> str:
     Description and sources are left out: they change nothing about the job.
     """
     content = asdict(job)
-    for key in ("sha256", "description", "sources"):
+    for key in ("sha256", "description", "sources", "rules"):
         del content[key]
+    if not job.parallelism.auto_order:
+        del content["parallelism"]["auto_order"]
+    if job.rules:
+        content["rules"] = job.rules.to_document()
     return content_digest(content)
 
 
@@ -163,6 +169,10 @@ def _weights(section: Section) -> dict[str, float]:
 
 def _check_together(root: Section, job: Job) -> None:
     """Rules that tie one part of the job to another."""
+    if job.parallelism.auto_order and job.names_ranks:
+        message = "cannot be auto: groups or pins name ranks by number"
+        section = root.section("parallelism")
+        section.problem(message, "order", "write the order these numbers are of")
     if job.model is not None:
         _check_model(root, job.model, job.parallelism)
         _check_heads(root, job, job.model)

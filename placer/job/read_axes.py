@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-
-import numpy as np
+from math import prod
 
 from placer.document import Section, closest
-from placer.job.axes import AXES, MEGATRON_DEFAULT_ORDER, Parallelism
+from placer.job.axes import AUTO_ORDER, AXES, MEGATRON_DEFAULT_ORDER, Parallelism
 
 MAX_WORLD_SIZE = 2**20
 
@@ -22,7 +21,11 @@ def decode_parallelism(section: Section) -> Parallelism:
     if len(document.problems) > problems_before:
         section.has("order")
         return Parallelism()
-    parallelism = replace(parallelism, order=_order(section, parallelism))
+    parallelism = replace(
+        parallelism,
+        order=_order(section, parallelism),
+        auto_order=_is_open(section),
+    )
     if len(document.problems) == problems_before:
         _check_expert_pipeline(section, parallelism)
     return parallelism
@@ -61,10 +64,10 @@ def _check_sizes(section: Section, parallelism: Parallelism) -> None:
 
 def _order(section: Section, parallelism: Parallelism) -> tuple[str, ...]:
     """Order given, or Megatron's default; axes of size 1 may be left out."""
-    if not section.has("order"):
+    if not section.has("order") or _is_open(section):
         return MEGATRON_DEFAULT_ORDER
     given = section.text("order").split("-")
-    hint = "write the axes innermost first, for example tp-cp-ep-pp-dp"
+    hint = "write auto, or the axes innermost first, for example tp-cp-ep-pp-dp"
     for axis in given:
         if axis not in AXES:
             section.problem(
@@ -87,6 +90,12 @@ def _order(section: Section, parallelism: Parallelism) -> tuple[str, ...]:
     return tuple(given)
 
 
+def _is_open(section: Section) -> bool:
+    """Whether the order is left to be chosen."""
+    value = section.get("order")
+    return value is not None and value.kind == "text" and value.node.raw == AUTO_ORDER
+
+
 def _widest(parallelism: Parallelism, axis: str) -> int:
     """Larger of the axis' sizes in the dense and in the expert numbering."""
     expert = {"tp": parallelism.etp, "dp": parallelism.edp}
@@ -99,8 +108,7 @@ def _check_expert_pipeline(section: Section, parallelism: Parallelism) -> None:
     Megatron-Core refuses anything else (``core/parallel_state.py``): a stage would hold
     the attention of one part of the model and the experts of another.
     """
-    usual = parallelism.ep == 1 and parallelism.etp == parallelism.tp
-    if usual or parallelism.pp == 1 or pipeline_groups_agree(parallelism):
+    if pipeline_groups_agree(parallelism):
         return
     order = [axis for axis in parallelism.order if axis != "pp"]
     message = (
@@ -113,9 +121,15 @@ def _check_expert_pipeline(section: Section, parallelism: Parallelism) -> None:
 
 
 def pipeline_groups_agree(parallelism: Parallelism) -> bool:
-    """Whether the dense and the expert numbering have the same pipeline groups."""
-    at = parallelism.coordinates
-    dense = (at["dp"] * parallelism.cp + at["cp"]) * parallelism.tp + at["tp"]
-    expert = (at["edp"] * parallelism.ep + at["ep"]) * parallelism.etp + at["etp"]
-    num_groups = parallelism.world_size // parallelism.pp
-    return len(np.unique(dense * num_groups + expert)) == num_groups
+    """Whether the dense and the expert numbering have the same pipeline groups.
+
+    They have when as many ranks follow each other inside ``pp`` in both.
+    """
+    axes = parallelism
+    if axes.pp == 1 or (axes.ep == 1 and axes.etp == axes.tp):
+        return True
+    dense = {"tp": axes.tp, "cp": axes.cp, "dp": axes.dp}
+    expert = {"tp": axes.etp, "ep": axes.ep, "dp": axes.edp}
+    inside = axes.order[: axes.order.index("pp")]
+    strides = {prod(sizes.get(a, 1) for a in inside) for sizes in (dense, expert)}
+    return len(strides) == 1

@@ -18,6 +18,7 @@ COLLECTIVES = (
     "all_gather",
     "reduce_scatter",
     "send_recv",
+    "relay",
 )
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")

@@ -44,6 +44,25 @@ def resized(job: Job, **sizes: int | None) -> Job:
     return decode_job(parse_document(json.dumps(document), "job.json"))
 
 
+def reordered(job: Job, order: str) -> Job:
+    """The job as if its file said ``order``: ``auto``, or such as ``tp-cp-ep-pp-dp``.
+
+    Raises
+    ------
+    InputError
+        If the job cannot have this order.
+    """
+    document = to_document(job)
+    document["parallelism"]["order"] = order
+    try:
+        return decode_job(parse_document(json.dumps(document), "job.json"))
+    except InputError as error:
+        raise InputError(
+            Problem(problem.message, key="order", hint=problem.hint)
+            for problem in error.problems
+        ) from None
+
+
 def _without_defaults(job: Job) -> dict[str, Any]:
     """The job as a document, without what followed from its sizes."""
     document = to_document(job)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from placer.job.axes import AUTO_ORDER
+
 if TYPE_CHECKING:
     from placer.job.model import Job
 
@@ -24,7 +26,7 @@ def to_document(job: Job) -> dict[str, Any]:
         "description": job.description,
         "sources": list(job.sources),
         "parallelism": {axis: axes.size(axis) for axis in _SIZES}
-        | {"order": "-".join(axes.order)},
+        | {"order": AUTO_ORDER if axes.auto_order else "-".join(axes.order)},
         "model": None if job.model is None else _given(asdict(job.model)),
         "sequence": job.sequence,
         "micro_batch": job.micro_batch,
@@ -52,6 +54,7 @@ def to_document(job: Job) -> dict[str, Any]:
             for group in job.groups
         ],
         "weights": dict(job.weights),
+        "rules": job.rules.to_document() or None,
     }
     return {key: value for key, value in document.items() if value not in (None, "")}
 

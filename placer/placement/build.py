@@ -10,6 +10,7 @@ import numpy as np
 from placer.errors import InputError, Problem
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.placement.plan_rules import rules_section
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -27,6 +28,7 @@ def build_plan(
     score: Mapping[str, Any] = _NOTHING,
     baselines: Mapping[str, Any] = _NOTHING,
     bound: Mapping[str, Any] = _NOTHING,
+    advice: Mapping[str, Any] = _NOTHING,
     solver: Mapping[str, Any] = _NOTHING,
 ) -> Plan:
     """The plan that names where ``placement`` puts the ranks of ``job``.
@@ -55,7 +57,9 @@ def build_plan(
         score=score,
         baselines=baselines,
         bound=bound,
+        advice=advice,
         solver=solver,
+        rules=rules_section(job.rules, topology, placement),
     )
 
 
@@ -98,10 +102,12 @@ def _topology_section(topology: Topology) -> dict[str, Any]:
 
 
 def _job_section(job: Job) -> dict[str, Any]:
+    chosen = {"auto_order": True} if job.parallelism.auto_order else {}
     return {
         "name": job.name,
         "sha256": job.sha256,
         "order": "-".join(job.parallelism.order),
+        **chosen,
         "parallelism": {axis: job.parallelism.size(axis) for axis in _SIZES},
         "launcher": job.launcher,
     }

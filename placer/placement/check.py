@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.errors import CheckError
+from placer.job.orders import as_planned
 from placer.placement.plan import Plan
+from placer.placement.plan_rules import rules_of
+from placer.placement.robust import (
+    crowded_domains,
+    misplaced_pins,
+    missing_spares,
+    misstated_avoidance,
+)
 from placer.placement.rules import broken_launch_order, doubled_gpus, split_groups
 from placer.placement.seats import seats_of_placement, seats_of_plan
 from placer.placement.wording import share
@@ -18,6 +27,7 @@ from placer.placement.wording import share
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.placement import Placement
+    from placer.placement.seats import Seats
     from placer.topology.model import Topology
 
 _SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
@@ -43,6 +53,7 @@ def violations(plan: Plan | Placement, topology: Topology, job: Job) -> list[str
     """
     degrees = list(_bad_degrees(plan.world_size, job))
     if isinstance(plan, Plan):
+        job = as_planned(job, plan.job.get("order", ""))
         stated = [
             *_other_inputs(plan, topology, job),
             *_bad_nodes(plan, topology),
@@ -58,9 +69,39 @@ def violations(plan: Plan | Placement, topology: Topology, job: Job) -> list[str
     found += doubled_gpus(seats, topology)
     if not degrees:
         found += split_groups(seats, topology, job)
+        found += _broken_rules(plan, seats, topology, job)
     if job.launcher == "node-contiguous":
         found += broken_launch_order(seats, topology)
     return found
+
+
+def _broken_rules(
+    plan: Plan | Placement, seats: Seats, topology: Topology, job: Job
+) -> Iterator[str]:
+    """Sentences on rules of the job, and on those the plan was made under."""
+    rules, kept = job.rules, None
+    if isinstance(plan, Plan):
+        rules = rules.and_also(rules_of(plan.rules))
+        kept = plan.rules.get("spare_nodes")
+        stated = plan.rules.get("avoided_nodes", ())
+        yield from misstated_avoidance(seats, topology, rules.avoid, stated)
+        yield from _broken_additions(plan, seats, topology, job)
+    yield from misplaced_pins(seats, topology, rules.pin)
+    yield from crowded_domains(seats, topology, job, rules.at_most)
+    yield from missing_spares(seats, topology, rules.spares, kept)
+
+
+def _broken_additions(
+    plan: Plan, seats: Seats, topology: Topology, job: Job
+) -> Iterator[str]:
+    """Sentences on requirements that were added to the job's when it was placed."""
+    added = plan.bound.get("require")
+    more = {
+        axis: tier
+        for axis, tier in (added.items() if isinstance(added, dict) else ())
+        if isinstance(tier, str) and job.require.get(axis) != tier
+    }
+    yield from split_groups(seats, topology, replace(job, require=more))
 
 
 def _bad_degrees(world_size: int, job: Job) -> Iterator[str]:

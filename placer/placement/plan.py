@@ -37,8 +37,15 @@ class Plan:
         Index into ``nodes``.
     gpu_of_rank : ndarray, shape (R,)
         Index of the GPU inside its node.
+    rules : mapping
+        The rules it was made under, spare nodes, hosts to avoid that are used; may be
+        empty.
     score, baselines, bound, solver : mapping
         Contract sections 4 and 5.
+    advice : mapping
+        What another rank order or launcher would save; may be empty.
+    previous : mapping
+        Ranks ``kept``, ``moved`` and ``new`` beside a previous plan; may be empty.
     """
 
     topology: Mapping[str, Any]
@@ -51,6 +58,9 @@ class Plan:
     baselines: Mapping[str, Any] = field(default_factory=dict)
     bound: Mapping[str, Any] = field(default_factory=dict)
     solver: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    advice: Mapping[str, Any] = field(default_factory=dict)
+    previous: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def world_size(self) -> int:
@@ -84,8 +94,11 @@ class Plan:
             "domains": {tier: list(names) for tier, names in self.domains.items()},
             "node_of_rank": self.node_of_rank.tolist(),
             "gpu_of_rank": self.gpu_of_rank.tolist(),
+            **({"rules": dict(self.rules)} if self.rules else {}),
             "score": dict(self.score),
             "baselines": dict(self.baselines),
             "bound": dict(self.bound),
+            **({"advice": dict(self.advice)} if self.advice else {}),
+            **({"previous": dict(self.previous)} if self.previous else {}),
             "solver": dict(self.solver),
         }

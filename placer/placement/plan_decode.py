@@ -6,12 +6,13 @@ from placer.document.tree import visible
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
 from placer.placement.plan_form import MISSING, Form, shown
+from placer.placement.plan_rules import form_problems
 
 FORMAT = "placer/plan"
 VERSION = 1
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")
-_SECTIONS = ("score", "baselines", "bound", "solver")
+_SECTIONS = ("rules", "score", "baselines", "bound", "advice", "previous", "solver")
 # The numbers that reports calculate with, and how many objects deep they lie.
 _NUMBERS = {
     "score": {
@@ -48,6 +49,8 @@ def decode_plan(data: object, source: str) -> Plan:
     plan = _plan(form)
     _check_inputs(form)
     _check_numbers(form)
+    for key, message in form_problems(plan.rules):
+        form.add(key, message)
     world_size = form.whole("world_size", form.get("world_size"), 1)
     form.fail()
     require_consistent(plan, world_size, source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,14 +44,14 @@ def _text(value: object, indent: str) -> str:
     if isinstance(value, Mapping) and not _fits(value, indent):
         items = [f"{_scalar(k)}: {_text(v, deeper)}" for k, v in value.items()]
         return _block("{", items, "}", indent)
-    if isinstance(value, list | tuple) and any(map(_is_container, value)):
+    if isinstance(value, list | tuple) and _holds_containers(value):
         return _block("[", [_text(item, deeper) for item in value], "]", indent)
     return _scalar(dict(value) if isinstance(value, Mapping) else value)
 
 
 def _fits(mapping: Mapping[str, Any], indent: str) -> bool:
     """Whether a mapping of scalars is short enough for one line."""
-    if any(map(_is_container, mapping.values())):
+    if _holds_containers(mapping.values()):
         return False
     # Room for a key before it; a longer key only makes a longer line.
     return len(indent) + len(_scalar(dict(mapping))) <= _WIDTH - 20
@@ -66,8 +66,10 @@ def _scalar(value: object) -> str:
     return json.dumps(value, allow_nan=False, default=_plain)
 
 
-def _is_container(value: object) -> bool:
-    return isinstance(value, Mapping | list | tuple)
+def _holds_containers(values: Iterable[object]) -> bool:
+    """Whether any value is a mapping or a list; each type is looked at once."""
+    kinds = {*map(type, values)}
+    return any(issubclass(kind, Mapping | list | tuple) for kind in kinds)
 
 
 def _plain(value: object) -> object:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.report.advice_text import advice_lines
 from placer.report.columns import wrapped
+from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
 from placer.units import format_seconds
 
@@ -36,7 +38,7 @@ def summarise(plan: Plan) -> str:
     blocks = (
         "\n".join(_placed(plan)),
         score_text(plan.score, tiers, scale_up) if plan.score else "",
-        "\n".join(_proved(plan.bound)),
+        "\n".join((*_proved(plan.bound), *advice_lines(plan))),
         "\n".join(_gains(plan)),
     )
     return "\n\n".join(block for block in blocks if block)
@@ -58,10 +60,23 @@ def _placed(plan: Plan) -> Iterator[str]:
     ]
     yield from wrapped(", ".join(filter(None, details)), "  ")
     yield from wrapped(", ".join(_domains(plan)), "  ")
+    yield from rule_lines(plan.rules)
+    yield from _moved(plan.previous)
     solver = plan.solver
     if "method" in solver:
         how = f"placed by {solver['method']} in {solver['wall_s']:.2f} s"
         yield from wrapped(f"{how} ({_WHY.get(solver['stop_reason'], '')})", "  ")
+
+
+def _moved(previous: Mapping[str, Any]) -> Iterator[str]:
+    """How many ranks are where the previous plan has them."""
+    if previous:
+        total = sum(previous.values())
+        new = f", {previous['new']:,} new" * (previous["new"] > 0)
+        yield (
+            f"{previous['kept']:,} of {total:,} ranks stay where the previous plan has "
+            f"them, {previous['moved']:,} move{new}"
+        )
 
 
 def _domains(plan: Plan) -> Iterator[str]:

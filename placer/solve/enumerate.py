@@ -56,7 +56,7 @@ class Enumeration:
         self.label = parts.label[:, first]
         self.num_units = len(first)
         self.node_of_unit = np.zeros(self.num_units, dtype=np.int64)
-        self.shape = _shapes(topology, self.room)
+        self.shape = domain_looks(topology, self.room)
         self.held = [
             np.zeros(int(row.max()) + 1, dtype=np.int64) for row in self.domains
         ]
@@ -162,8 +162,11 @@ class Enumeration:
             del self.home[t][int(self.label[t, unit])]
 
 
-def _shapes(topology: Topology, room: list[int]) -> list[list[str]]:
-    """A text for each domain of each tier; equal texts mean equal domains."""
+def domain_looks(topology: Topology, room: list[int]) -> list[list[str]]:
+    """A text for each domain of each tier; equal texts mean equal domains.
+
+    ``room`` is what each node may hold.
+    """
     factor = topology.bandwidth_factor
     gpus = topology.gpus_of_node
     shapes = [
@@ -179,10 +182,11 @@ def _shapes(topology: Topology, room: list[int]) -> list[list[str]]:
         below = topology.domain_of_node[t - 1]
         for node, domain in enumerate(topology.domain_of_node[t]):
             children[int(domain)].add(int(below[node]))
+        built = topology.gpus_of_domain(t).tolist()
         shapes.append(
             [
-                "(" + " ".join(sorted(shapes[-1][child] for child in inside)) + ")"
-                for inside in children
+                f"{gpus}({' '.join(sorted(shapes[-1][child] for child in inside))})"
+                for gpus, inside in zip(built, children, strict=True)
             ]
         )
     return shapes

@@ -14,6 +14,7 @@ from placer.errors import InfeasibleError
 from placer.solve.packing import packs
 from placer.solve.parts import (
     Parts,
+    groups_of,
     node_capacity,
     parent_of_domain,
     parts_of,
@@ -129,7 +130,7 @@ def _counts(topology: Topology, job: Job) -> list[str]:
     capacity = node_capacity(topology, parts.block)
     sizes = parts.uniform_sizes()
     if sizes is None:
-        return [
+        return _too_large(topology, job, parts, capacity) or [
             "the required groups cannot be packed into the domains they must lie in "
             f"({', '.join(f'{a}: {t}' for a, t in job.require.items())})"
         ]
@@ -145,6 +146,24 @@ def _counts(topology: Topology, job: Job) -> list[str]:
             f"ranks on every node, {int(takes[-1].sum()):,} have a place"
         ]
     return [_line(topology, job, takes, sizes, t) for t in required]
+
+
+def _too_large(
+    topology: Topology, job: Job, parts: Parts, capacity: IntArray
+) -> list[str]:
+    """Lines that name the required groups whose ranks no one domain can take."""
+    lines = []
+    for axis, name in job.require.items():
+        tier = topology.tier_index(name)
+        sizes, label = parts.sizes(tier), parts.label[tier]
+        room = int(np.bincount(topology.domain_of_node[tier], capacity).max())
+        tied = max(int(sizes[label[rows]].max()) for rows in groups_of(job, axis))
+        if tied > room:
+            lines.append(
+                f"{axis} ties {tied:,} ranks together in one {name}: "
+                f"the roomiest {name} can take {room:,} ranks"
+            )
+    return lines
 
 
 def _line(

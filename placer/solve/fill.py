@@ -49,13 +49,29 @@ def fill(
     takes = whole_parts(topology, capacity_of_node, units)
     if takes[-1].sum() < world:
         return None
-    amounts = np.array([world], dtype=np.int64)
-    for t in range(len(topology.tiers) - 1, 0, -1):
-        amounts = _share_out(parent_of_domain(topology, t), takes[t - 1], amounts)
+    amounts = share_down(topology, takes, np.array([world], dtype=np.int64))
     order = tree_order(topology)
     node_of_rank = np.empty(world, dtype=np.int64)
     node_of_rank[sequence] = np.repeat(order, amounts[order])
     return node_of_rank
+
+
+def share_down(
+    topology: Topology, takes: Sequence[IntArray], amounts: IntArray
+) -> IntArray:
+    """Ranks that each node gets; shape (N,).
+
+    Parameters
+    ----------
+    topology : Topology
+    takes : sequence of ndarray
+        Ranks that each domain can hold, from the nodes out to the tier of ``amounts``.
+    amounts : ndarray, shape (domains,)
+        Ranks that each domain of that tier is to hold.
+    """
+    for t in range(len(takes) - 1, 0, -1):
+        amounts = _share_out(parent_of_domain(topology, t), takes[t - 1], amounts)
+    return amounts
 
 
 def tree_order(topology: Topology) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from placer.cost.hop_cost import HopCost
@@ -47,12 +47,19 @@ class Objective(Protocol):
     def value(self, gpu_of_rank: IntArray) -> float:
         """Cost of a placement."""
 
+    def traffic_s(self, gpu_of_rank: IntArray) -> float:
+        """What a placement sends in all, s, to compare those of equal value."""
+
 
 @dataclass(frozen=True, eq=False)
 class TimeObjective:
     """Predicted step time, s."""
 
     model: StepModel
+    # The placement priced last, and its traffic: ties are asked for next.
+    _last: list[tuple[IntArray, float]] = field(
+        default_factory=list, init=False, repr=False
+    )
 
     @property
     def name(self) -> str:
@@ -66,7 +73,16 @@ class TimeObjective:
 
     def value(self, gpu_of_rank: IntArray) -> float:
         """Step time of a placement, s."""
-        return self.model.step(gpu_of_rank).step_time_s
+        step = self.model.step(gpu_of_rank)
+        self._last[:] = [(gpu_of_rank, step.traffic_s)]
+        return step.step_time_s
+
+    def traffic_s(self, gpu_of_rank: IntArray) -> float:
+        """Seconds that all transfers of a step take, one after the other."""
+        for placed, seconds in self._last:
+            if placed is gpu_of_rank:
+                return seconds
+        return self.model.step(gpu_of_rank).traffic_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +100,10 @@ class HopCostObjective:
     def value(self, gpu_of_rank: IntArray) -> float:
         """Hop cost of a placement."""
         return self.hops.cost(gpu_of_rank)
+
+    def traffic_s(self, gpu_of_rank: IntArray) -> float:  # noqa: ARG002
+        """0: hop cost is a sum of all traffic itself."""
+        return 0.0
 
 
 def objective_of(topology: Topology, job: Job, name: str | None) -> Objective:

@@ -30,10 +30,21 @@ def obeys(topology: Topology, job: Job, gpu_of_rank: IntArray) -> bool:
     return job.launcher == "free" or _node_contiguous(topology, gpu_of_rank)
 
 
+def avoided(topology: Topology, job: Job, gpu_of_rank: IntArray) -> int:
+    """How many of the job's hosts to avoid a placement uses."""
+    if not job.rules.avoid:
+        return 0
+    nodes = np.unique(topology.node_of_gpu[gpu_of_rank]).tolist()
+    used = {topology.node_names[node] for node in nodes}
+    return len(used.intersection(job.rules.avoid))
+
+
 def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
     """Whether every node holds consecutive ranks on ascending GPUs."""
     node = topology.node_of_gpu[gpu_of_rank]
     changes = node[1:] != node[:-1]
     ascending = gpu_of_rank[1:] > gpu_of_rank[:-1]
     runs = int(changes.sum()) + 1
-    return runs == len(np.unique(node)) and bool((ascending | changes).all())
+    return runs == np.count_nonzero(np.bincount(node)) and bool(
+        (ascending | changes).all()
+    )

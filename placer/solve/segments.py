@@ -1,4 +1,4 @@
-"""Segments of pipelines and the problem of stitching them together."""
+"""Segments of chains and the problem of stitching them together."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+# Shares of whole numbers of units that should add up to one, do so to much better.
+ROUNDING = 1e-6
 
 
 class Kind(NamedTuple):
@@ -54,15 +58,20 @@ class Stitching:
     replicas : int
         Replicas wanted.
     shared_gain : float
-        What it is worth that two replicas have a stage in the same leaf: their
-        data-parallel rings then need not leave it there. Two segments cut from one leaf
-        can share as many stages as the shorter has.
+        What it is worth that two replicas have a stage in the same leaf: the edges
+        between them then need not leave it there. Two segments cut from one leaf can
+        share as many stages as the shorter has.
     most_joints : int or None
         Joints a replica may have; None for any number.
     spare_halves : ndarray, shape (leaves,)
         Half units each leaf has room for beside its units; two make a unit.
     half_cost : sequence of float
         Price of making a unit of two halves in a domain of level 1, 2, ...
+    closed : bool
+        Whether a replica is a ring: the joint that completes it is made twice.
+    multiples : sequence of int
+        Segments that leave a domain of level 1, 2, ... have a multiple of so many units
+        (all, where left out).
     """
 
     capacity: IntArray
@@ -74,6 +83,36 @@ class Stitching:
     most_joints: int | None = None
     spare_halves: IntArray | None = None
     half_cost: Sequence[float] = ()
+    closed: bool = False
+    multiples: Sequence[int] = ()
+
+    @property
+    def usable(self) -> FloatArray:
+        """Units of each leaf, less its share of those that outer domains cannot use.
+
+        A domain whose segments must be multiples of some units uses whole multiples.
+        """
+        room = self.capacity.astype(np.float64)
+        domain = np.arange(len(room))
+        for parent, multiple in zip(self.parents, self.multiples, strict=False):
+            domain = parent[domain]
+            inside = np.bincount(domain, room)
+            whole = np.floor(inside / multiple + ROUNDING) * multiple
+            room *= (whole / np.maximum(inside, 1.0))[domain]
+        return room
+
+    def multiple(self, level: int) -> int:
+        """Units of which segments that leave a domain of a level have a multiple."""
+        return self.multiples[level - 1] if level <= len(self.multiples) else 1
+
+    def joint_price(self, level: int, pair: Pair) -> float:
+        """Price of joining two segments in a domain of a level.
+
+        A ring of two units has a single edge, which is no ring.
+        """
+        length = pair[0].length + pair[1].length
+        closes = self.closed and length == self.length
+        return self.joint_cost[level - 1] * (2 if closes else 1)
 
     def kinds(self) -> list[Kind]:
         """All sorts of segments."""

@@ -25,16 +25,22 @@ class Incumbent:
     value, lower_bound : float
         In the unit of the objective (s, or hop cost); the bound is 0 while none is
         known.
+    solution : Solution or None
+        What the search would return if it ended here.
+    order : tuple of str
+        Axes in the rank order of that solution, innermost first.
     """
 
     elapsed_s: float
     phase: str
     value: float
     lower_bound: float
+    solution: Solution | None = None
+    order: tuple[str, ...] = ()
 
 
 class Progress(Protocol):
-    """Called with every better placement."""
+    """Called with every better placement, and when one is proved to be better."""
 
     def __call__(self, incumbent: Incumbent) -> None:
         """Show it."""
@@ -60,6 +66,9 @@ class Solution:
         ran.
     wall_s : float, s
     deterministic : bool
+    launch_bound : float
+        A lower bound for every launcher and every rank order with the same groups; 0
+        when none was needed.
     """
 
     placement: Placement
@@ -71,6 +80,7 @@ class Solution:
     stop_reason: str
     wall_s: float
     deterministic: bool
+    launch_bound: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -83,3 +93,15 @@ class Solution:
     def status(self) -> str:
         """``optimal`` when the value has reached the bound, else ``feasible``."""
         return "optimal" if self.gap <= EXACT else "feasible"
+
+
+def incumbent_of(solution: Solution, order: tuple[str, ...]) -> Incumbent:
+    """The solution as progress is told of it; ``order`` is that of its ranks."""
+    return Incumbent(
+        solution.wall_s,
+        solution.method,
+        solution.value,
+        solution.lower_bound,
+        solution,
+        order,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -50,6 +50,8 @@ GOOD = Limits(
         emphasis=gscip_pb2.GScipParameters.Emphasis.PHASE_FEAS
     ),
 )
+# The same where one program has the whole machine.
+SEARCHED = replace(GOOD, gap=0.0, nodes=500)
 
 
 def solve_counts(problem: Stitching, limits: Limits) -> Counts | None:
@@ -167,14 +169,19 @@ class _Program:
                 pair: self.model.add_integer_variable(lb=0.0) for pair in self.pairs
             }
             self.joints[level, domain] = joints
-            price = problem.joint_cost[level - 1]
-            prices += [price * variable for variable in joints.values()]
+            prices += [
+                problem.joint_price(level, pair) * variable
+                for pair, variable in joints.items()
+            ]
             is_top = level == len(problem.parents)
             parent = 0 if is_top else int(problem.parents[level][domain])
             output = outputs.setdefault(parent, {})
             for kind, change in self._changes(joints).items():
-                export = self.model.add_integer_variable(lb=0.0)
                 balance = mathopt.fast_sum([*supply.get(kind, []), *change])
+                if kind.length % problem.multiple(level):
+                    self.model.add_linear_constraint(balance >= 0.0)
+                    continue
+                export = self.model.add_integer_variable(lb=0.0)
                 self.model.add_linear_constraint(balance == export)
                 output.setdefault(kind, []).append(export)
         return outputs
@@ -209,7 +216,8 @@ class _Program:
             )
             is_top = level == len(problem.parents)
             parent = 0 if is_top else int(problem.parents[level][domain])
-            left.setdefault(parent, []).append(rest)
+            if problem.multiple(level) == 1:
+                left.setdefault(parent, []).append(rest)
         return left
 
     def _changes(self, joints: Variables[Pair]) -> Supply:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.solve.segments import Piece
+from placer.solve.segments import ROUNDING, Piece
 from placer.solve.stitch_deal import deal
 from placer.solve.stitch_program import GOOD, solve_counts
 
@@ -53,6 +53,7 @@ class Windows:
     def __post_init__(self) -> None:
         problem = self.problem
         self.free = problem.capacity.copy()
+        self.usable = problem.usable
         halves = problem.spare_halves
         self.halves = np.zeros_like(self.free) if halves is None else halves.copy()
         self.replicas: list[Segment] = []
@@ -80,10 +81,11 @@ class Windows:
 
     def _due(self, seen: npt.NDArray[np.bool_]) -> int:
         """Replicas that the leaves seen so far should have made."""
-        capacity, replicas = self.problem.capacity, self.problem.replicas
+        usable, replicas = self.usable, self.problem.replicas
         if seen.all():
             return replicas
-        return replicas * int(capacity[seen].sum()) // max(1, int(capacity.sum()))
+        share = usable[seen].sum() / max(1.0, usable.sum())
+        return int(replicas * share + ROUNDING)
 
     def _handed_on(self, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """The last leaves with free units, as many as a few replicas need."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait as wait_for
@@ -46,10 +48,12 @@ class Pool:
         context = get_context("spawn")
         interrupted = context.Event()
         with ProcessPoolExecutor(workers, context, _begin, (interrupted,)) as pool:
-            index_of = {
-                pool.submit(_row_of, task, point): index
-                for index, point in enumerate(points)
-            }
+            # Processes start with the first task, and inherit what is blocked.
+            with _ctrl_c_blocked():
+                index_of = {
+                    pool.submit(_row_of, task, point): index
+                    for index, point in enumerate(points)
+                }
             try:
                 for future in _done(set(index_of), stop):
                     row = future.result()
@@ -81,13 +85,20 @@ def _done(pending: set[Future[Row | None]], stop: Stop) -> Iterator[Future[Row |
         yield from done
 
 
-def _begin(interrupted: Event) -> None:
-    """Prepare a worker: Ctrl-C is for its parent, with which it ends."""
-    import signal
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Ctrl-C waits meanwhile, and never reaches processes that start here."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
+
+def _begin(interrupted: Event) -> None:
+    """Prepare a worker, which ends with its parent."""
     global _interrupted
     _interrupted = interrupted
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

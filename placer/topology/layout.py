@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.hostlist import name_problem
+from placer.units import format_bytes
 
 if TYPE_CHECKING:
     from placer.topology.model import IntArray
 
 MAX_NODES = 1 << 20
+BYTES_A_NODE = 400  # names, and where they are listed
 
 _COUNT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):([0-9]{1,9})")
 
@@ -92,7 +94,10 @@ def lay_out(
         )
     num_nodes = prod(level.count for level in levels)
     if num_nodes > MAX_NODES:
-        raise ValueError(f"{num_nodes} nodes, the most is {MAX_NODES}")
+        size = format_bytes(BYTES_A_NODE * num_nodes)
+        raise ValueError(
+            f"{num_nodes} nodes, the most is {MAX_NODES}; these take {size} of memory"
+        )
     names = _names(levels)
     if problem := name_problem(names[-1][-1]):
         raise ValueError(problem)

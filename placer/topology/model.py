@@ -76,6 +76,9 @@ class Topology:
         Digest of the machine's content (not of the file's layout).
     description : str
         One line for people.
+    built : tuple of ndarray or None
+        GPUs of every domain of each tier before any node was left out; None when none
+        was.
     """
 
     name: str
@@ -89,6 +92,7 @@ class Topology:
     sources: tuple[str, ...] = ()
     sha256: str = ""
     description: str = ""
+    built: tuple[IntArray, ...] | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -123,6 +127,16 @@ class Topology:
             count += 1
         return count - 1
 
+    def gpus_of_domain(self, tier: int) -> IntArray:
+        """GPUs that every domain of a tier was built with; shape (domains,).
+
+        Those of nodes left out count: uplinks do not shrink with them.
+        """
+        if self.built is not None:
+            return self.built[tier]
+        counts = np.bincount(self.domain_of_node[tier], self.gpus_of_node)
+        return counts.astype(np.int64)
+
     def tier_index(self, name: str) -> int:
         """Index of the tier called ``name``.
 
@@ -144,6 +158,7 @@ class Topology:
         """
         domain_of_node = np.empty((len(self.tiers), len(nodes)), dtype=np.int64)
         names: list[tuple[str, ...]] = []
+        built = []
         for t, row in enumerate(self.domain_of_node[:, nodes]):
             kept, first, inverse = np.unique(
                 row, return_index=True, return_inverse=True
@@ -153,6 +168,7 @@ class Topology:
             new_index[by_appearance] = np.arange(len(kept))
             domain_of_node[t] = new_index[inverse]
             names.append(tuple(self.domain_names[t][d] for d in kept[by_appearance]))
+            built.append(self.gpus_of_domain(t)[kept[by_appearance]])
         return replace(
             self,
             node_names=tuple(self.node_names[n] for n in nodes),
@@ -160,4 +176,5 @@ class Topology:
             bandwidth_factor=self.bandwidth_factor[nodes],
             domain_of_node=domain_of_node,
             domain_names=tuple(names),
+            built=tuple(built),
         )

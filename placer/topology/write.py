@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +30,19 @@ def to_document(topology: Topology) -> dict[str, Any]:
         "tiers": tiers,
         "nodes": _nodes(topology, size),
     }
+
+
+def to_text(topology: Topology) -> str:
+    """The machine as a topology file in JSON, with each node on its own line."""
+    document = to_document(topology)
+    parts = []
+    for key, value in document.items():
+        if key in ("tiers", "nodes"):
+            lines = ",\n".join(f"  {json.dumps(entry)}" for entry in value)
+            parts.append(f'"{key}": [\n{lines}\n]')
+        else:
+            parts.append(f'"{key}": {json.dumps(value)}')
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 def _tier(tier: Tier) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.command import CASES, Row, main, run, table
+from benchmarks.command import CASES, LARGE, Row, job_file, main, run, table
 from placer.job.read import read_job
 from placer.topology.read import read_topology
 
 
 def test_cases_fit() -> None:
     """Every pair of presets exists, and the job fits on the machine."""
-    for machine, job in CASES:
-        assert read_job(job).world_size <= read_topology(machine).num_gpus
+    for machine, job in (*CASES, *LARGE):
+        size = read_topology(machine).num_gpus
+        assert read_job(job_file(job)).world_size <= size
 
 
 def test_memory_is_that_of_the_command() -> None:

@@ -8,39 +8,71 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import placer
 from placer.cli.interrupt import Interruptible
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The command with a search that has its plan at once and then goes on until it is told
-# to stop; "deaf" ones never listen. It says on stderr when it has begun.
+# The command, in which one function says on stderr that it has begun and then hangs:
+# until it is told to stop, for ever, or before it does its work. "hang" is the body.
 SLOW = """\
 import signal, sys, time
 sys.path.insert(0, {root!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import placer.solve.search as search
-fast = search.solve
+import {module} as module
+fast = module.{name}
 
-def slow(*args, stop, **options):
-    found = fast(*args, stop=stop, **options)
+def slow(*args, **options):
+    stop = options.get("stop")
+    {body}
+
+def begun():
     print("begun", file=sys.stderr, flush=True)
-    while {deaf} or not stop():
-        time.sleep(0.01)
-    from dataclasses import replace
-    return replace(found, stop_reason="interrupted", deterministic=False)
 
-search.solve = slow
+module.{name} = slow
 from placer.cli.main import main
 main({args!r})
 """
+SOLVE = "placer.solve.orders", "solve"
+UNTIL_STOPPED = """\
+    found = fast(*args, **options)
+    begun()
+    while not stop():
+        time.sleep(0.01)
+    from dataclasses import replace
+    return replace(found, stop_reason="interrupted", deterministic=False)
+"""
+FOR_EVER = """\
+    found = fast(*args, **options)
+    begun()
+    while True:
+        time.sleep(0.01)
+"""
+BEFORE = """\
+    begun()
+    while True:
+        time.sleep(0.01)
+"""
+A_WHILE = """\
+    begun()
+    time.sleep(1)
+    return fast(*args, **options)
+"""
 
 
-def start(path: Path, *, deaf: bool = False) -> subprocess.Popen[str]:
+def start(
+    path: Path, body: str, function: tuple[str, str] = SOLVE
+) -> subprocess.Popen[str]:
     args = ["place", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "-o", str(path)]
-    script = SLOW.format(root=str(ROOT), deaf=deaf, args=args)
+    module, name = function
+    script = SLOW.format(
+        root=str(ROOT), module=module, name=name, body=body.strip(), args=args
+    )
     run = subprocess.Popen(
         [sys.executable, "-c", script],
         stdout=subprocess.PIPE,
@@ -52,6 +84,17 @@ def start(path: Path, *, deaf: bool = False) -> subprocess.Popen[str]:
     return run
 
 
+def assert_plan(path: Path) -> dict[str, Any]:
+    """The plan in a file, which must hold all its promises."""
+    placer.check(
+        placer.read_plan(path),
+        placer.read_topology("dgx-h100-32"),
+        placer.read_job("quickstart"),
+    )
+    solver: dict[str, Any] = json.loads(path.read_text())["solver"]
+    return solver
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )
@@ -60,20 +103,132 @@ def test_first_signal_keeps_the_plan(
 ) -> None:
     """The best plan so far is written and the exit code names the signal."""
     path = tmp_path / "plan.json"
-    run = start(path)
+    run = start(path, UNTIL_STOPPED)
     run.send_signal(number)
     out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (code, "")
     assert "interrupted" in err
     assert "Traceback" not in err
-    assert json.loads(path.read_text())["solver"]["stop_reason"] == "interrupted"
+    assert assert_plan(path)["stop_reason"] == "interrupted"
+
+
+def test_a_method_that_does_not_listen_is_left_behind(tmp_path: Path) -> None:
+    """One signal is enough: the best placement it told of is checked and written."""
+    path = tmp_path / "plan.json"
+    run = start(path, FOR_EVER)
+    run.send_signal(signal.SIGTERM)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 143
+    assert err == "interrupted: this is the best plan so far\n"
+    assert assert_plan(path)["deterministic"] is False
+
+
+@pytest.mark.parametrize(
+    ("function", "body"),
+    [
+        (("placer.job.read", "read_job"), BEFORE),
+        (("placer.solve.feasibility", "feasible_parts"), BEFORE),
+        (SOLVE, BEFORE),
+    ],
+    ids=["reading", "feasibility", "search"],
+)
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_without_a_placement_nothing_is_written(
+    tmp_path: Path,
+    function: tuple[str, str],
+    body: str,
+    number: signal.Signals,
+    code: int,
+) -> None:
+    """Before there is any placement the command ends, says so and writes no file."""
+    run = start(tmp_path / "plan.json", body, function)
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    assert (run.returncode, out) == (code, "")
+    assert err == "interrupted: there was no plan yet, nothing is written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        ("placer.placement.build", "build_plan"),
+        ("placer.placement.plan_encode", "encode_plan"),
+    ],
+    ids=["scoring", "writing"],
+)
+def test_a_signal_after_the_search_waits_for_the_file(
+    tmp_path: Path, function: tuple[str, str]
+) -> None:
+    """While the plan is scored or written the command goes on to its end."""
+    path = tmp_path / "plan.json"
+    run = start(path, A_WHILE, function)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert err == "interrupted: this is the best plan so far\n"
+    assert assert_plan(path)["stop_reason"] == "proved"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay_s", [0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 3.0, 4.0])
+def test_any_moment_of_a_large_search(tmp_path: Path, delay_s: float) -> None:
+    """Whenever a signal comes, there is a checked plan, or none and a message."""
+    topology, path = tmp_path / "uneven.json", tmp_path / "plan.json"
+    topology.write_text(json.dumps(uneven_racks()))
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "{format: placer/job, version: 1, name: j, launcher: {ranks: free},\n"
+        " parallelism: {tp: 4, cp: 2, pp: 8, dp: 128, order: tp-cp-ep-pp-dp},\n"
+        " weights: {tp: 4000, cp: 400, pp: 40, dp: 4}}\n"
+    )
+    args = ["place", "-q", "-t", str(topology), "-j", str(job), "-o", str(path)]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "placer", *args],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(delay_s)
+    is_running = run.poll() is None
+    run.send_signal(signal.SIGTERM)
+    _, err = run.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert run.returncode in ((143,) if is_running else (0, 143))
+    if path.exists():
+        placer.check(
+            placer.read_plan(path),
+            placer.read_topology(str(topology)),
+            placer.read_job(str(job)),
+        )
+    else:
+        assert err == "interrupted: there was no plan yet, nothing is written\n"
+
+
+def uneven_racks() -> dict[str, Any]:
+    """144 racks of 48 to 72 GPUs in 8 blocks."""
+    sizes = np.random.default_rng(3).integers(12, 19, size=144) * 4
+    tiers = [
+        {"name": "rack", "size": 72, "bandwidth": "900GB/s", "latency": "1us"},
+        {"name": "block", "bandwidth": "50GB/s", "latency": "5us"},
+        {"name": "cluster", "bandwidth": "50GB/s", "latency": "8us", "distance": 24},
+    ]
+    tiers[0]["scale_up"] = True
+    nodes = [
+        {"names": f"r{i}", "gpus": size, "block": f"b{i // 18}"}
+        for i, size in enumerate(sizes.tolist())
+    ]
+    head = {"format": "placer/topology", "version": 1, "name": "uneven"}
+    return head | {"sources": ["made up"], "tiers": tiers, "nodes": nodes}
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
 def test_second_signal_leaves_at_once(tmp_path: Path, second: signal.Signals) -> None:
-    """A search that does not listen is left behind; no partial file remains."""
+    """Who does not want to wait for the plan gets none, and no partial file."""
     path = tmp_path / "plan.json"
-    run = start(path, deaf=True)
+    run = start(path, BEFORE, ("placer.placement.build", "build_plan"))
     run.send_signal(signal.SIGTERM)
     time.sleep(0.3)  # or the two could arrive as one
     assert run.poll() is None

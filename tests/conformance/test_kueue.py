@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from placer.errors import InfeasibleError
+from placer.job.axes import Parallelism
+from placer.job.model import Group, Job
 from placer.solve.fill import fill
 from placer.solve.search import solve
 from tests.conformance.machines import (
@@ -172,3 +174,46 @@ def test_a_ring_crosses_as_often_as_it_has_domains(
     found = solve(topology, case)
     assert found.status == "optimal"
     assert crossings(topology, case, found.placement, "domain") == {"dp": crossed}
+
+
+def shape_job(sizes: Sequence[int]) -> Job:
+    """Groups of so many ranks, each of which must lie in one rack."""
+    ends = np.cumsum(sizes).tolist()
+    groups = tuple(
+        Group(f"part{i}", "all_to_all", 1e6, 1.0, False, (tuple(range(end - n, end)),))
+        for i, (n, end) in enumerate(zip(sizes, ends, strict=True))
+    )
+    return Job(
+        "shape",
+        Parallelism(dp=sum(sizes)),
+        launcher="free",
+        groups=groups,
+        require={group.name: "rack" for group in groups},
+    )
+
+
+@pytest.mark.parametrize("seed", VARIATIONS)
+@pytest.mark.parametrize("racks", [[4, 3, 1], [3, 4, 2], [1, 1, 4, 3, 2]])
+def test_an_exact_uneven_shape(racks: list[int], seed: int) -> None:
+    """Parts of 1, 3 and 4 nodes on racks that leave no other choice.
+
+    Source: issue 13416, where the shape must divide evenly.
+    """
+    hosts = domains_of({f"r{i}": [1] * size for i, size in enumerate(racks)})
+    topology = machine(("node", "rack", "cluster"), varied(hosts, seed))
+    found = solve(topology, shape_job([1, 3, 4]))
+    rack = topology.domain_of_gpu[1][found.placement.gpu_of_rank]
+    assert len(np.unique(rack[1:4])) == len(np.unique(rack[4:])) == 1
+    assert rack[1] != rack[4]
+    assert found.status == "optimal"
+
+
+def test_an_uneven_shape_that_does_not_fit() -> None:
+    """No rack of 3 takes the part of 4, and the message says so with the counts."""
+    hosts = domains_of({f"r{i}": [1] * 3 for i in range(3)})
+    topology = machine(("node", "rack", "cluster"), hosts)
+    with pytest.raises(InfeasibleError) as caught:
+        solve(topology, shape_job([1, 3, 4]))
+    text = str(caught.value)
+    assert "part2 ties 4 ranks together in one rack" in text
+    assert "the roomiest rack can take 3 ranks" in text

@@ -32,6 +32,7 @@ COLLECTIVES = (
     "all_gather",
     "reduce_scatter",
     "send_recv",
+    "relay",
 )
 MOST_RANKS = 64
 

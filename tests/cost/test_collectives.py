@@ -222,6 +222,7 @@ def test_no_traffic_of_a_rack_on_the_fabric() -> None:
         ("reduce_scatter", 0.75e9 / 900e9 + 1.5e-6),
         ("all_to_all", 0.75e9 / 900e9 + 1.5e-6),
         ("send_recv", 1e9 / 900e9 + 0.5e-6),
+        ("relay", 3 * (1e9 / 900e9 + 0.5e-6)),
     ],
 )
 def test_custom_groups(collective: str, seconds: float) -> None:
@@ -238,6 +239,17 @@ def test_slowest_custom_group_counts() -> None:
     assert group_time(network, group, RINGS).seconds == pytest.approx(
         1e9 / 100e9 + 3e-6
     )
+
+
+def test_hops_of_a_relay_add_up() -> None:
+    """A message over two racks and back: one NVLink hop and two over the fabric."""
+    network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
+    group = Group("mine", "relay", 1e9, 2.0, False, ((0, 1, 4, 2), (8, 9, 10, 11)))
+    time = group_time(network, group, RINGS)
+    nearby, across = 1e9 / 900e9 + 0.5e-6, 1e9 / 100e9 + 3e-6
+    assert time.seconds == pytest.approx(2 * (nearby + 2 * across))
+    assert time.traffic is not None
+    assert time.traffic.bytes_by_tier.tolist() == [2 * 4e9, 2 * 2e9]
 
 
 def test_free_scale_out() -> None:

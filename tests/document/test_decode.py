@@ -209,3 +209,15 @@ def test_content_digest_ignores_key_order_only():
     assert content_digest({"a": [1, 2]}) != content_digest({"a": [2, 1]})
     with pytest.raises(ValueError, match="JSON compliant"):
         content_digest({"a": float("nan")})
+
+
+def test_duplicate_keys_are_reported_with_the_other_problems() -> None:
+    """A key given twice does not hide what is wrong elsewhere in the file."""
+    text = "format: f\nversion: 1\nname: a\nname: b\ncount: many\n"
+    document = parse_document(text, "f.yaml")
+    document.check_format("f")
+    document.root.text("name")
+    document.root.integer("count")
+    with pytest.raises(InputError) as caught:
+        document.finish()
+    assert [p.line for p in caught.value.problems] == [4, 5]

@@ -26,7 +26,7 @@ def coordinates(job: Job, axis: str) -> list[dict[str, int]]:
     """Coordinates of every rank, counted up like an odometer, first axis fastest."""
     p = job.parallelism
     sizes = {"tp": p.tp, "cp": p.cp, "ep": 1, "pp": p.pp, "dp": p.dp}
-    if axis in EXPERT:
+    if axis in EXPERT and has_expert_grid(job):
         edp = p.tp * p.cp * p.dp // p.ep // p.etp
         sizes = {"tp": p.etp, "cp": 1, "ep": p.ep, "pp": p.pp, "dp": edp}
     now = dict.fromkeys(p.order, 0)
@@ -40,13 +40,20 @@ def coordinates(job: Job, axis: str) -> list[dict[str, int]]:
     return found
 
 
+def has_expert_grid(job: Job) -> bool:
+    """Whether experts have a numbering of their own; else they lie as the rest does."""
+    return job.parallelism.ep > 1 or job.parallelism.etp != job.parallelism.tp
+
+
 def naive_groups(job: Job, axis: str) -> list[list[int]]:
     if axis == "mine":
         return [list(ranks) for ranks in job.groups[0].ranks]
-    along = EXPERT.get(axis, axis)
+    along = {EXPERT.get(axis, axis)}
+    if axis == "edp" and not has_expert_grid(job):
+        along.add("cp")
     groups: dict[tuple[int, ...], list[int]] = {}
     for rank, at in enumerate(coordinates(job, axis)):
-        key = tuple(at[a] for a in sorted(at) if a != along)
+        key = tuple(at[a] for a in sorted(at) if a not in along)
         groups.setdefault(key, []).append(rank)
     return list(groups.values())
 

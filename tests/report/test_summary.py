@@ -93,6 +93,7 @@ def test_plan_of_few_words(plan: Plan) -> None:
         score={},
         bound={},
         baselines={},
+        advice={},
         solver={},
     )
     assert summarise(bare).splitlines() == [

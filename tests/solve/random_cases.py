@@ -33,6 +33,7 @@ COLLECTIVES = (
     "all_gather",
     "reduce_scatter",
     "send_recv",
+    "relay",
 )
 
 

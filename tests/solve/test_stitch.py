@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise, product
 
@@ -55,8 +56,21 @@ def tier_of_joint(problem: Stitching, first: int, second: int) -> int:
 
 def price_of(problem: Stitching, replica: tuple[int, ...]) -> tuple[float, int]:
     """Price and number of the joints of a replica given as the leaf of each stage."""
-    joints = [tier_of_joint(problem, a, b) for a, b in pairwise(replica) if a != b]
+    steps = [*pairwise(replica), *([(replica[-1], replica[0])] * problem.closed)]
+    joints = [tier_of_joint(problem, a, b) for a, b in steps if a != b]
     return sum(problem.joint_cost[level - 1] for level in joints), len(joints)
+
+
+def keeps_multiples(problem: Stitching, replica: tuple[int, ...]) -> bool:
+    """Whether domains hold whole runs of as many stages as they must."""
+    for level, multiple in enumerate(problem.multiples, start=1):
+        for start in range(0, problem.length, multiple):
+            domains = set(replica[start : start + multiple])
+            for parent in problem.parents[:level]:
+                domains = {int(parent[domain]) for domain in domains}
+            if len(domains) > 1:
+                return False
+    return True
 
 
 def shapes(problem: Stitching) -> list[tuple[tuple[int, ...], float]]:
@@ -74,6 +88,8 @@ def shapes(problem: Stitching) -> list[tuple[tuple[int, ...], float]]:
     for replica in extend(()):
         price, joints = price_of(problem, replica)
         if problem.most_joints is not None and joints > problem.most_joints:
+            continue
+        if not keeps_multiples(problem, replica):
             continue
         taken = tuple(replica.count(leaf) for leaf in range(leaves))
         best[taken] = min(price, best.get(taken, np.inf))
@@ -120,6 +136,7 @@ def check(problem: Stitching) -> None:
     assert all(len(replica) == problem.length for replica in replicas)
     held = Counter(leaf for replica in replicas for leaf in replica)
     assert all(count <= problem.capacity[leaf] for leaf, count in held.items())
+    assert all(keeps_multiples(problem, replica) for replica in replicas)
     priced = [price_of(problem, replica) for replica in replicas]
     if problem.most_joints is not None:
         assert max(joints for _, joints in priced) <= problem.most_joints
@@ -137,6 +154,34 @@ def test_one_level(seed: int) -> None:
 def test_two_levels(seed: int) -> None:
     """So they are under blocks, where a joint inside a block is cheaper."""
     check(random_problem(random.Random(seed), levels=2))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_rings(seed: int) -> None:
+    """A ring cut into pieces is crossed once a piece, a whole one not at all."""
+    rng = random.Random(seed)
+    problem = random_problem(rng, levels=rng.choice((1, 2)))
+    check(replace(problem, length=rng.choice((3, 4, 5)), closed=True, most_joints=None))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_runs_that_stay_in_a_block(seed: int) -> None:
+    """Stages that a block must hold together are stitched inside one block."""
+    rng = random.Random(seed)
+    length, multiple = rng.choice(((2, 2), (3, 3), (4, 4), (4, 2)))
+    problem = random_problem(rng, levels=2)
+    check(replace(problem, length=length, multiples=(multiple,), most_joints=None))
+
+
+def test_a_ring_over_two_leaves() -> None:
+    """By hand: rings of 3 in leaves of 4 and 2 units: one whole, one crossing twice."""
+    problem = Stitching(
+        np.array([4, 2]), [np.zeros(2, dtype=np.int64)], [5.0], 3, 2, closed=True
+    )
+    found = stitch(problem, LIMIT, 0)
+    assert found is not None
+    assert sorted(len(replica) for replica in found.replicas) == [1, 2]
+    assert found.lower_bound == pytest.approx(10.0)
 
 
 def test_whole_replicas_need_no_joints() -> None:

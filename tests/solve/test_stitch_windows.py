@@ -33,7 +33,7 @@ def windows(
     problem: Stitching, monkeypatch: pytest.MonkeyPatch, joints: int
 ) -> list[Segment] | None:
     """Replicas stitched in windows of some sorts of joints, however small."""
-    monkeypatch.setattr(whole, "MOST_EXACT_JOINTS", 0)
+    monkeypatch.setattr(whole, "MOST_JOINTS_AT_ONCE", 0)
     monkeypatch.setattr(stitch_windows, "MOST_WINDOW_JOINTS", joints)
     found = whole.stitch(problem, LIMIT, 0)
     return None if found is None else found.replicas
@@ -147,7 +147,7 @@ def test_same_seed_same_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stop_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked to stop before the third program, windows return nothing."""
-    monkeypatch.setattr(whole, "MOST_EXACT_JOINTS", 0)
+    monkeypatch.setattr(whole, "MOST_JOINTS_AT_ONCE", 0)
     monkeypatch.setattr(stitch_windows, "MOST_WINDOW_JOINTS", 1)
     asked: list[bool] = []
 

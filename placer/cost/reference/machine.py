@@ -45,6 +45,9 @@ class Machine:
             for t in range(len(self.tiers)):
                 child = t, self.child(t, gpu)
                 self.gpus_of_child[child] = self.gpus_of_child.get(child, 0) + 1
+        for t, built in enumerate(topology.built or ()):
+            for domain, gpus in enumerate(built.tolist()):
+                self.gpus_of_child[t + 1, domain] = gpus
 
     def child(self, tier: int, gpu: int) -> int:
         """The domain just below ``tier`` that holds a GPU; at the node, the GPU."""

@@ -215,6 +215,8 @@ class _Step:
                     (row[i], row[i + 1]) for row in rows for i in range(len(row) - 1)
                 ]
                 times = messages(self.machine, pairs, group.size_bytes)
+            elif group.collective == "relay":
+                times = self._relay(rows, group.size_bytes)
             elif group.collective == "all_reduce":
                 algorithm = self.job.collectives.all_reduce
                 times = all_reduces(self.machine, rows, group.size_bytes, algorithm)
@@ -224,6 +226,15 @@ class _Step:
             slowest = max(slowest, *times)
         seconds = slowest * group.per_step
         return max(0.0, seconds - compute) if group.overlap else seconds
+
+    def _relay(self, rows: list[list[int]], size: float) -> list[float]:
+        """Seconds of each chain, which passes a message on hop after hop."""
+        total = [0.0] * len(rows)
+        for i in range(len(rows[0]) - 1):
+            pairs = [(row[i], row[i + 1]) for row in rows]
+            for g, seconds in enumerate(messages(self.machine, pairs, size)):
+                total[g] += seconds
+        return total
 
     def _on(self, ranks: list[list[int]]) -> list[list[int]]:
         return [[self.gpus[rank] for rank in row] for row in ranks]

@@ -8,7 +8,7 @@ latencies the lowest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,30 @@ NO_LOAD = LinkLoad([], [])
 
 
 @dataclass(frozen=True, eq=False)
+class Limit:
+    """What holds some groups back that are otherwise at their best.
+
+    Attributes
+    ----------
+    groups : ndarray, shape (g, n)
+    nics : int
+        Most members in the domain that has the fewest; with fewer than ``n`` the groups
+        leave their scale-up domain.
+    shared_pace : float, s/B
+        Least seconds that a byte of a ring, or of PAT, takes on an uplink.
+    """
+
+    groups: IntArray
+    nics: int
+    shared_pace: float = 0.0
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the groups are known to leave their scale-up domain."""
+        return self.nics < int(self.groups.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
 class IdealNetwork:
     """Lower bounds on the cost of every operation.
 
@@ -47,16 +71,25 @@ class IdealNetwork:
         Part of each rank at each tier; a part lies in one domain of its tier.
     capacity_of_node : ndarray, shape (N,)
         Most ranks that each node may hold.
+    limit : Limit, optional
+        On some groups; all others are free.
     """
 
     fabric: Fabric
     label: IntArray
     capacity_of_node: IntArray
-    # Fewest domains of the groups met so far, by the identity of their array, which is
-    # kept alive here.
-    _known: dict[int, tuple[IntArray, IntArray]] = field(
+    limit: Limit | None = None
+    # Groups met so far by the identity of their array, which is kept alive here: the
+    # fewest domains, and whether all members have a scale-up domain of their own.
+    _known: dict[int, tuple[IntArray, IntArray, bool]] = field(
         default_factory=dict, init=False, repr=False
     )
+
+    def with_limit(self, limit: Limit) -> IdealNetwork:
+        """The same when some groups are held back."""
+        limited = replace(self, limit=limit)
+        limited._known.update(self._known)
+        return limited
 
     def gather(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
@@ -64,10 +97,10 @@ class IdealNetwork:
         """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
         found = [self._ring_pass(members, size_bytes)]
         num_members = members.shape[1]
-        scale_up = self.fabric.scale_up_tier
-        apart = scale_up < 0 or self._most_in_part(scale_up, members) == 1
-        if algorithm != "ring" and apart and num_members > 1:
-            seconds = pat_pass(self._routes(members), size_bytes)
+        if algorithm != "ring" and self._apart(members) and num_members > 1:
+            route = self._routes(members)
+            shared = np.maximum(route.outer_pace, self._limit_of(members).shared_pace)
+            seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
             # Every member has a domain of its own: the last number of domains.
             found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
         return self._cost(len(members), min(found, key=sum))
@@ -103,7 +136,8 @@ class IdealNetwork:
         spread = self._spread(members)
         first_outer = self.fabric.scale_up_tier + 1
         # Where nothing fits the count may exceed the members.
-        fewest = min(int(spread[first_outer]), num_members)
+        limit = self._limit_of(members)
+        fewest = min(max(int(spread[first_outer]), 1 + limit.leaves), num_members)
         domains = np.arange(fewest, num_members + 1)
         if first_outer == self.fabric.num_tiers:
             domains = domains[:1]
@@ -112,7 +146,7 @@ class IdealNetwork:
         bandwidth, latency = self.fabric.bandwidth, self.fabric.latency
         together = (domains < num_members).astype(np.float64)
         apart = (domains > 1).astype(np.float64)
-        nics = num_members // domains
+        nics = np.minimum(num_members // domains, limit.nics)
         return Route(
             num_members,
             domains,
@@ -129,15 +163,18 @@ class IdealNetwork:
         num_members = members.shape[1]
         spread = self._spread(members)
         edge_bytes = (num_members - 1) / num_members * size_bytes
-        domains = spread[self.fabric.scale_up_tier + 1]
+        first_outer = self.fabric.scale_up_tier + 1
+        limit = self._limit_of(members)
+        domains = max(int(spread[first_outer]), 1 + limit.leaves)
         # Some hop leaves the widest domain that cannot hold the group.
         used = int(np.flatnonzero(spread > 1).max(initial=0))
         if domains > 1:
-            rate = float(self.fabric.bandwidth[used:].max())
-            rate *= max(num_members // domains, 1)
+            rate = float(self.fabric.bandwidth[max(used, first_outer) :].max())
+            rate *= max(min(num_members // domains, limit.nics), 1)
         else:
             rate = self._rate_of_few(used, num_members)
-        transfer = edge_bytes / rate if num_members > 1 else 0.0
+        pace = max(1 / rate, limit.shared_pace)
+        transfer = edge_bytes * pace if num_members > 1 else 0.0
         return transfer, self._ring_latency(num_members, spread)
 
     def all_to_all(
@@ -199,6 +236,12 @@ class IdealNetwork:
         halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
         return max(together, leaving, halves)
 
+    def _limit_of(self, members: IntArray) -> Limit:
+        """What holds these groups back, if anything does."""
+        if self.limit is not None and np.array_equal(self.limit.groups, members):
+            return self.limit
+        return Limit(members, int(members.shape[1]))
+
     def _outside(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""
         bandwidth = self.fabric.bandwidth[self.fabric.scale_up_tier + 1 :]
@@ -226,12 +269,22 @@ class IdealNetwork:
         return (domains - 1) / domains * outer_sum + inner_sum
 
     def _spread(self, members: IntArray) -> IntArray:
-        """Fewest domains that hold a row of ``members``, worked out once."""
+        """Fewest domains that hold a row of ``members``."""
+        return self._facts(members)[1]
+
+    def _apart(self, members: IntArray) -> bool:
+        """Whether each member of a row may have a scale-up domain of its own."""
+        return self._facts(members)[2]
+
+    def _facts(self, members: IntArray) -> tuple[IntArray, IntArray, bool]:
+        """What is known of ``members``, worked out once."""
         known = self._known.get(id(members))
         if known is None:
-            known = members, self._fewest_domains(members)
+            scale_up = self.fabric.scale_up_tier
+            apart = scale_up < 0 or self._most_in_part(scale_up, members) == 1
+            known = members, self._fewest_domains(members), apart
             self._known[id(members)] = known
-        return known[1]
+        return known
 
     def _fewest_domains(self, members: IntArray) -> IntArray:
         """Fewest domains that hold a row of ``members``; shape (T + 1,).

@@ -5,8 +5,9 @@ together cover all placements: walking through tp, cp, ep and pp, either all gro
 the axis lie inside scale-up domains, or this is the first axis with a group outside. In
 a case the axes known to be inside tie their ranks together, which limits how many
 members of a gradient group a domain can hold and so the NICs that group can drive; an
-axis with a group outside pays at least one group's crossing. The bound is the cheapest
-case.
+axis with a group outside pays at least one group's crossing, and pipelines outside are
+cut the more often the more NICs gradient groups drive (`nics.py`). A case in which the
+tied ranks cannot all be placed does not count. The bound is the cheapest case.
 
 Valid because the step is monotone in the time of every operation.
 """
@@ -15,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.nics import NicTrade
 from placer.solve.parts import Parts, join
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 CASE_AXES = ("tp", "cp", "ep", "pp")
-# Beyond this many ways to place the crossing hops of a pipeline only one hop is
-# charged.
-MOST_HOP_CHOICES = 64
+BEST = (
+    "gradient groups on the most NICs their domains allow, rings over the fewest "
+    "domains of each tier"
+)
 
 
 @dataclass(frozen=True)
@@ -62,25 +64,35 @@ def time_bound(model: StepModel, parts: Parts, capacity_of_node: IntArray) -> Ti
         Ranks each node may hold.
     """
     cases = list(_cases(model, parts, capacity_of_node))
-    value, axis = min(cases, key=lambda case: case[0])
-    if axis:
-        text = f"cheapest when a {axis} group leaves its scale-up domain"
-    else:
-        text = "every tp, cp, ep and pp group at its nearest tier"
-    return TimeBound(
-        value,
-        f"{text}, gradient groups on the most NICs their domains allow, "
-        "rings over the fewest domains of each tier",
-    )
+    return min(cases, key=lambda case: case.value)
 
 
-def _cases(
-    model: StepModel, parts: Parts, capacity: IntArray
-) -> Iterator[tuple[float, str]]:
-    """(bound, axis outside or empty) of every case."""
+def nic_trade(
+    model: StepModel, parts: Parts, capacity_of_node: IntArray
+) -> NicTrade | None:
+    """What pipelines that leave scale-up domains trade for NICs; None if none may.
+
+    Parameters
+    ----------
+    model, parts, capacity_of_node
+        As for `time_bound`.
+    """
+    scale_up = model.fabric.scale_up_tier
+    axes = model.job.parallelism
+    if model.job.model is None or axes.pp == 1 or scale_up < 0:
+        return None
+    if _together(parts.label[scale_up], axes.ranks_of_group["pp"]):
+        return None
+    network = IdealNetwork(model.fabric, parts.label, capacity_of_node)
+    room = int(_rooms(model, capacity_of_node).max())
+    return NicTrade.of(model.step_on(network), network, room)
+
+
+def _cases(model: StepModel, parts: Parts, capacity: IntArray) -> Iterator[TimeBound]:
+    """The bound of every case."""
     scale_up = model.fabric.scale_up_tier
     label = parts.label
-    largest = _largest_domain(model, capacity)
+    room = _rooms(model, capacity)
     for axis in CASE_AXES:
         if model.job.model is None or model.job.parallelism.size(axis) == 1:
             continue
@@ -88,16 +100,17 @@ def _cases(
         if scale_up < 0 or not _together(label[scale_up], members):
             outside = IdealNetwork(model.fabric, label, capacity)
             if scale_up < len(model.topology.tiers) - 1:
-                yield _with_crossing(model, outside, axis), axis
+                yield _with_crossing(model, outside, axis, int(room.max()))
             if scale_up < 0:
                 return
             label = label.copy()
             for t in range(scale_up, len(label)):
                 label[t] = join(label[t], members)
-        if np.bincount(label[scale_up]).max() > largest:
-            return
+            if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
+                return
     network = IdealNetwork(model.fabric, label, capacity)
-    yield model.step_on(network).step_time_s, ""
+    value = model.step_on(network).step_time_s
+    yield TimeBound(value, f"every tp, cp, ep and pp group at its nearest tier, {BEST}")
 
 
 def _together(label: IntArray, members: IntArray) -> bool:
@@ -105,25 +118,50 @@ def _together(label: IntArray, members: IntArray) -> bool:
     return bool((rows == rows[:, :1]).all())
 
 
-def _largest_domain(model: StepModel, capacity: IntArray) -> int:
-    """Most ranks that one scale-up domain may hold; 1 without any."""
+def _rooms(model: StepModel, capacity: IntArray) -> IntArray:
+    """Ranks that each scale-up domain may hold; single GPUs where there is none."""
     if model.fabric.scale_up_tier < 0:
-        return 1
+        return np.ones(1, dtype=np.int64)
     domain = model.topology.domain_of_node[model.fabric.scale_up_tier]
-    return int(np.bincount(domain, capacity).max())
+    return np.bincount(domain, capacity).astype(np.int64)
 
 
-def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> float:
+def _fit(sizes: IntArray, room: IntArray) -> bool:
+    """Whether parts may fit the domains; False is certain."""
+    smallest = int(sizes.min())
+    places = int((room // smallest).sum())
+    return bool(sizes.max() <= room.max()) and places >= len(sizes)
+
+
+def _with_crossing(
+    model: StepModel, network: IdealNetwork, axis: str, room: int
+) -> TimeBound:
     """Least step time when a group of ``axis`` leaves its scale-up domain."""
     step = model.step_on(network)
     if axis == "pp":
-        return min(_with_hops(step, network, hops) for hops in _hop_choices(model))
+        return _with_cuts(NicTrade.of(step, network, room))
     slow = model.step_on(
         _Split(network.fabric, network.label, network.capacity_of_node)
     )
-    return min(
+    value = min(
         _with_one_stage(step, slow, axis, stage)
         for stage in range(model.job.parallelism.pp)
+    )
+    text = f"cheapest when a {axis} group leaves its scale-up domain"
+    return TimeBound(value, f"{text}, {BEST}")
+
+
+def _with_cuts(trade: NicTrade) -> TimeBound:
+    """Least step time when a pipeline leaves its scale-up domain."""
+    value, level = trade.least()
+    fewest, most = int(level.members.min()), int(level.members.max())
+    members = f"{fewest} to {most}" if fewest < most else f"{most}"
+    return TimeBound(
+        value,
+        "cheapest when a pp group leaves its scale-up domain, gradient groups having "
+        f"at least {members} members (NICs) in each domain they touch, by stage, and "
+        "pipelines cut so often that this fits, rings over the fewest domains of each "
+        "tier",
     )
 
 
@@ -152,26 +190,6 @@ def _with_one_stage(step: Step, slow: Step, axis: str, stage: int) -> float:
     forward[0, stage] = slow_time.forward[0, stage]
     backward[0, stage] = slow_time.backward[0, stage]
     return _replaced(step, axis, replace(fast_time, forward=forward, backward=backward))
-
-
-def _with_hops(step: Step, network: IdealNetwork, hops: tuple[int, ...]) -> float:
-    """Step time when the given hops of one replica leave their scale-up domain."""
-    time = step.stage_times["pp"]
-    hop = time.forward.copy()
-    crossing = network.message_across(step.model.volumes.pp_message)
-    hop[0, list(hops)] = np.maximum(hop[0, list(hops)], crossing)
-    return _replaced(step, "pp", replace(time, forward=hop, backward=hop))
-
-
-def _hop_choices(model: StepModel) -> list[tuple[int, ...]]:
-    """Which hops of a pipeline may be those that cross: a closed ring has two."""
-    axes = model.job.parallelism
-    if axes.vp > 1:
-        pairs = list(combinations(range(axes.pp), 2))
-        if len(pairs) <= MOST_HOP_CHOICES:
-            return [tuple(pair) for pair in pairs]
-    hops = axes.pp if axes.vp > 1 else axes.pp - 1
-    return [(hop,) for hop in range(hops)]
 
 
 def _replaced(step: Step, axis: str, time: StageTime) -> float:

@@ -1,0 +1,107 @@
+"""Options of ``placer place`` for pins, hosts to avoid, replicas a domain, spares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.job.rules import Pin, Rules
+
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def rule_options(function: _Function) -> _Function:
+    """``--pin``, ``--avoid``, ``--at-most`` and ``--spares``."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def rules_of_options(options: dict[str, Any]) -> Rules:
+    """The rules that the options add to those of the job."""
+    from placer.job.rules import Rules
+    from placer.topology.allocation import parse_hosts
+
+    avoid = parse_hosts(options["avoid"]) if options["avoid"] else ()
+    named = {"avoid": "--avoid"}
+    named |= {f"pin[{i}]": "--pin" for i in range(len(options["pin"]))}
+    named |= {f"at_most.{tier}": "--at-most" for tier in options["at_most"]}
+    named |= {f"spares.{tier}": "--spares" for tier in options["spares"]}
+    return Rules(
+        pin=options["pin"],
+        avoid=tuple(dict.fromkeys(avoid)),
+        at_most=options["at_most"],
+        spares=options["spares"],
+        where={key: (option, 0, 0) for key, option in named.items()},
+    )
+
+
+def _pins(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[Pin, ...]:
+    """Pins, each as ``ranks=hosts``."""
+    from placer.hostlist import expand
+    from placer.job.rules import Pin, parse_ranks
+
+    pins = []
+    for text in texts:
+        ranks, _, hosts = (part.strip() for part in text.partition("="))
+        if not (ranks and hosts):
+            raise click.BadParameter(f"{text!r} is not a pin such as 0-3=n01")
+        try:
+            names = tuple(dict.fromkeys(expand(hosts)))
+            pins.append(Pin(parse_ranks(ranks), names))
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+    return tuple(pins)
+
+
+def _numbers(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, int]:
+    """Numbers by tier, each as ``tier=number``."""
+    found: dict[str, int] = {}
+    for text in texts:
+        tier, _, number = (part.strip() for part in text.partition("="))
+        if not (tier and number.isascii() and number.isdecimal() and int(number)):
+            raise click.BadParameter(
+                f"{text!r} is not a tier and a number such as rack=2"
+            )
+        if found.setdefault(tier, int(number)) != int(number):
+            message = f"{tier} has two numbers, {found[tier]} and {int(number)}"
+            raise click.BadParameter(message)
+    return found
+
+
+_OPTIONS = (
+    click.option(
+        "--pin",
+        multiple=True,
+        callback=_pins,
+        metavar="RANKS=H",
+        help="Ranks that must run on these hosts: 0-3=n01. May be given again.",
+    ),
+    click.option(
+        "--avoid",
+        metavar="H",
+        help="Hosts to use as few of as can be, as a list or @FILE.",
+    ),
+    click.option(
+        "--at-most",
+        multiple=True,
+        callback=_numbers,
+        metavar="TIER=N",
+        help="Replicas with ranks in one domain of the tier, at most: rack=2.",
+    ),
+    click.option(
+        "--spares",
+        multiple=True,
+        callback=_numbers,
+        metavar="TIER=N",
+        help="Nodes kept free in every domain of the tier that is used: rack=1.",
+    ),
+)

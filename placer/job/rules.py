@@ -1,0 +1,163 @@
+"""Rules about hosts and failures: pins, hosts to avoid, replicas a domain, spares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from placer.errors import Problem
+from placer.hostlist import compress
+
+_RANGE = re.compile(r"\s*([0-9]{1,12})\s*(?:-\s*([0-9]{1,12})\s*)?")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Ranks that must run on one of some hosts.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        Ascending.
+    hosts : tuple of str
+    """
+
+    ranks: tuple[int, ...]
+    hosts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        noun = "rank" if len(self.ranks) == 1 else "ranks"
+        return f"{noun} {ranks_text(self.ranks)} on {compress(self.hosts)}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a placement must keep besides the requirements of groups.
+
+    Attributes
+    ----------
+    pin : tuple of Pin
+        No rank is in two of them.
+    avoid : tuple of str
+        Hosts of which as few as possible are used.
+    at_most : mapping of str to int
+        Tier -> data-parallel replicas that may have ranks in one domain of it.
+    spares : mapping of str to int
+        Tier -> usable nodes without ranks in every domain of it that has ranks.
+    where : mapping of str to (str, int, int)
+        Source, line and column of ``pin[0]``, ``at_most.rack`` and so on.
+    """
+
+    pin: tuple[Pin, ...] = ()
+    avoid: tuple[str, ...] = ()
+    at_most: Mapping[str, int] = field(default_factory=dict)
+    spares: Mapping[str, int] = field(default_factory=dict)
+    where: Mapping[str, tuple[str, int, int]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def __bool__(self) -> bool:
+        return bool(self.pin or self.avoid or self.at_most or self.spares)
+
+    def and_also(self, more: Rules) -> Rules:
+        """Both rules together: all pins, all hosts to avoid, the stricter numbers."""
+        shift = len(self.pin)
+        moved = {
+            re.sub(r"^pin\[(\d+)\]", lambda m: f"pin[{int(m[1]) + shift}]", key): place
+            for key, place in more.where.items()
+        }
+        return Rules(
+            pin=self.pin + tuple(pin for pin in more.pin if pin not in self.pin),
+            avoid=tuple(dict.fromkeys(self.avoid + more.avoid)),
+            at_most=_joined(self.at_most, more.at_most, min),
+            spares=_joined(self.spares, more.spares, max),
+            where={**moved, **self.where},
+        )
+
+    def problem(self, key: str, message: str, hint: str = "") -> Problem:
+        """A problem at a rule, with the place in the file it came from."""
+        source, line, column = self.where.get(key, ("", 0, 0))
+        shown = "" if source.startswith("--") else f"rules.{key}"
+        return Problem(message, source, line, column, shown, hint)
+
+    def rank_problems(self, world_size: int) -> Iterator[Problem]:
+        """Problems of pins: ranks that the job lacks, ranks pinned twice."""
+        pinned: dict[int, int] = {}
+        for index, pin in enumerate(self.pin):
+            key = f"pin[{index}]"
+            if pin.ranks[-1] >= world_size:
+                message = f"there is no rank {pin.ranks[-1]}"
+                hint = f"the job has ranks 0 to {world_size - 1}"
+                yield self.problem(key, message, hint)
+            again = next((rank for rank in pin.ranks if rank in pinned), None)
+            if again is not None:
+                other = self.pin[pinned[again]]
+                message = f"rank {again} is pinned twice, also to "
+                message += compress(other.hosts)
+                yield self.problem(key, message, "name each rank in one pin only")
+            pinned.update(dict.fromkeys(pin.ranks, index))
+
+    def to_document(self) -> dict[str, Any]:
+        """The rules in the form of a job file; empty ones are left out."""
+        document: dict[str, Any] = {
+            "pin": [
+                {"ranks": ranks_text(pin.ranks), "nodes": compress(pin.hosts)}
+                for pin in self.pin
+            ],
+            "avoid": [compress(self.avoid)] if self.avoid else [],
+            "at_most": dict(self.at_most),
+            "spares": dict(self.spares),
+        }
+        return {key: value for key, value in document.items() if value}
+
+
+def parse_ranks(text: str, highest: int = 10**7) -> tuple[int, ...]:
+    """Ranks of a list such as ``0-7,12``, ascending.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed, or names a rank above ``highest`` or twice.
+    """
+    ranks: list[int] = []
+    for item in text.split(","):
+        match = _RANGE.fullmatch(item)
+        if match is None:
+            raise ValueError(f'"{text[:60]}" is not a list of ranks such as 0-7,12')
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"the range {first}-{last} runs backwards")
+        if last > highest:
+            raise ValueError(f"rank {last} is above {highest}, the last rank")
+        ranks.extend(range(first, last + 1))
+        if len(ranks) > highest + 1:
+            raise ValueError("a rank comes twice")
+    ranks.sort()
+    twice = next((a for a, b in pairwise(ranks) if a == b), None)
+    if twice is not None:
+        raise ValueError(f"rank {twice} comes twice")
+    return tuple(ranks)
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """Ascending ranks as a list that `parse_ranks` reads: ``0-7,12``."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _joined(
+    mine: Mapping[str, int], more: Mapping[str, int], choose: Callable[[int, int], int]
+) -> dict[str, int]:
+    """Both mappings; where both have a key, the stricter value."""
+    both = dict(mine)
+    for tier, number in more.items():
+        both[tier] = choose(both.get(tier, number), number)
+    return both

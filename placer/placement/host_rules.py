@@ -1,0 +1,93 @@
+"""Rules about hosts and failures on one machine: those of a job and those added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.document import closest
+from placer.errors import InputError, Problem
+from placer.topology.suggest import Suggester
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.job.rules import Rules
+    from placer.topology.model import Topology
+
+MOST_PROBLEMS = 20
+
+
+def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Job:
+    """The job with its own rules and the ``added`` ones, checked against a machine.
+
+    Of two numbers for one tier the stricter holds. The digest stays that of the job's
+    file: whatever is placed under more rules is a plan for that job.
+
+    Parameters
+    ----------
+    job : Job
+    machine : Topology
+        The hosts that may be used.
+    whole : Topology
+        The machine they are a part of.
+    added : Rules
+
+    Raises
+    ------
+    InputError
+        If a rule names a host that may not be used, a rank the job lacks, a rank twice,
+        or no tier of the machine; with all such rules.
+    """
+    if not (job.rules or added):
+        return job
+    rules = job.rules.and_also(added)
+    problems = [
+        *rules.rank_problems(job.world_size),
+        *_host_problems(rules, machine, whole),
+        *_tier_problems(rules, machine),
+    ]
+    more = len(problems) - MOST_PROBLEMS
+    if more > 0:
+        problems = [*problems[:MOST_PROBLEMS], Problem(f"and {more} more problems")]
+    if problems:
+        raise InputError(problems)
+    return replace(job, rules=rules)
+
+
+def _host_problems(
+    rules: Rules, machine: Topology, whole: Topology
+) -> Iterator[Problem]:
+    usable, known = set(machine.node_names), set(whole.node_names)
+    suggester = Suggester(whole.node_names)
+    named = [(f"pin[{i}]", pin.hosts) for i, pin in enumerate(rules.pin)]
+    for key, hosts in [*named, ("avoid", rules.avoid)]:
+        for host in hosts:
+            if host not in known and host not in whole.unavailable:
+                message = f'the topology has no host "{host}"'
+                yield rules.problem(key, message, suggester.hint(host))
+            elif key != "avoid" and host not in usable:
+                yield rules.problem(key, *_why_not(host, whole))
+
+
+def _why_not(host: str, whole: Topology) -> tuple[str, str]:
+    """What keeps ranks off a host, and what to do about it."""
+    if host in whole.unavailable:
+        message = f'host "{host}" is unavailable: {whole.unavailable[host]}'
+        return message, f"pin to another host, or take {host} out of unavailable"
+    message = f'host "{host}" is not among the hosts of this allocation'
+    return message, f"pin to another host, or allocate {host} and do not exclude it"
+
+
+def _tier_problems(rules: Rules, machine: Topology) -> Iterator[Problem]:
+    tiers = [tier.name for tier in machine.tiers]
+    for key, numbers in (("at_most", rules.at_most), ("spares", rules.spares)):
+        for tier in numbers:
+            if tier not in tiers:
+                message = f'the topology {machine.name} has no tier "{tier}"'
+                hint = closest(tier, tiers) or f"known: {', '.join(tiers)}"
+                yield rules.problem(f"{key}.{tier}", message, hint)
+            elif key == "spares" and tier == tiers[0]:
+                message = f"spares are whole {tier}s, which no {tier} holds"
+                hint = f"name a tier above {tier}: {', '.join(tiers[1:])}"
+                yield rules.problem(f"{key}.{tier}", message, hint)

@@ -1,0 +1,133 @@
+"""What seats must satisfy besides their groups: pins, replicas a domain, spares.
+
+Written for the checker alone, from the names in the rules and the job's order string.
+Shapes: R ranks, N nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.wording import share
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.job.rules import Pin
+    from placer.placement.seats import Seats
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+
+def misplaced_pins(
+    seats: Seats, topology: Topology, pins: Sequence[Pin]
+) -> Iterator[str]:
+    """A sentence for each pin with ranks on other hosts."""
+    for pin in pins:
+        there = set(pin.hosts)
+        ranks = [rank for rank in pin.ranks if rank < len(seats.node)]
+        off = [r for r in ranks if topology.node_names[seats.node[r]] not in there]
+        if off:
+            host = topology.node_names[seats.node[off[0]]]
+            yield (
+                f"pinned: {pin}, {share(len(off), len(ranks), 'rank', 'is', 'are')} "
+                f"elsewhere: the first is rank {off[0]}, on {host}"
+            )
+
+
+def crowded_domains(
+    seats: Seats, topology: Topology, job: Job, at_most: Mapping[str, int]
+) -> Iterator[str]:
+    """A sentence for each tier with domains that hold too many replicas."""
+    tiers = {tier.name: t for t, tier in enumerate(topology.tiers)}
+    replica = _replicas(job)
+    for tier, limit in at_most.items():
+        if tier not in tiers:
+            yield f"at most {limit} replicas a {tier}: the topology has no such tier"
+            continue
+        domain = topology.domain_of_node[tiers[tier]][seats.node]
+        pairs = np.unique(domain * job.parallelism.dp + replica)
+        held = np.bincount(pairs // job.parallelism.dp)
+        over = np.flatnonzero(held > limit)
+        if over.size:
+            name = topology.domain_names[tiers[tier]][over[0]]
+            counted = share(over.size, int((held > 0).sum()), tier, "holds", "hold")
+            yield (
+                f"{counted} ranks of more than {limit} replicas: "
+                f"the first is {name}, with {held[over[0]]}"
+            )
+
+
+def missing_spares(
+    seats: Seats,
+    topology: Topology,
+    spares: Mapping[str, int],
+    kept: Sequence[str] | None,
+) -> Iterator[str]:
+    """Sentences on spare nodes that are not there.
+
+    ``kept`` are the nodes a plan says it keeps free; without it, every usable node
+    without ranks counts.
+    """
+    if not spares and kept is None:
+        return
+    index = {name: node for node, name in enumerate(topology.node_names)}
+    used = np.zeros(topology.num_nodes, dtype=bool)
+    used[seats.node] = True
+    free = ~used
+    if kept is not None:
+        bad = [name for name in kept if name not in index or used[index[name]]]
+        if bad:
+            known = bad[0] in index
+            why = "holds ranks" if known else "is no usable node of the topology"
+            yield f"node {bad[0]} is said to be kept free, but {why}"
+        free = np.zeros_like(used)
+        free[[index[name] for name in kept if name not in bad]] = True
+    tiers = {tier.name: t for t, tier in enumerate(topology.tiers)}
+    for tier, least in spares.items():
+        if tier not in tiers:
+            yield f"{least} spare nodes a {tier}: the topology has no such tier"
+            continue
+        row = topology.domain_of_node[tiers[tier]]
+        spare = np.bincount(row, free)
+        touched = np.unique(row[seats.node])
+        short = touched[spare[touched] < least]
+        if short.size:
+            counted = share(short.size, touched.size, tier, "keeps", "keep")
+            name = topology.domain_names[tiers[tier]][short[0]]
+            yield (
+                f"{counted} fewer than {least} nodes free: the first is {name}, "
+                f"with {int(spare[short[0]])}"
+            )
+
+
+def misstated_avoidance(
+    seats: Seats, topology: Topology, avoid: Sequence[str], stated: Sequence[str]
+) -> Iterator[str]:
+    """A sentence when other hosts to avoid are used than a plan says."""
+    if not avoid and not stated:
+        return
+    names = {topology.node_names[node] for node in np.unique(seats.node)}
+    used = names & set(avoid)
+    if used != set(stated):
+        first = min(used ^ set(stated))
+        yield (
+            f"the plan says that {len(stated)} of {len(avoid)} hosts to avoid are "
+            f"used, {len(used)} are: {first} differs"
+        )
+
+
+def _replicas(job: Job) -> IntArray:
+    """Data-parallel replica of every rank; shape (R,)."""
+    p = job.parallelism
+    stride = 1
+    for axis in p.order:
+        if axis == "dp":
+            break
+        stride *= {"tp": p.tp, "cp": p.cp, "pp": p.pp}.get(axis, 1)
+    replica: IntArray = np.arange(p.tp * p.cp * p.pp * p.dp) // stride % p.dp
+    return replica

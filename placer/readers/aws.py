@@ -1,0 +1,74 @@
+"""AWS: the answer of ``aws ec2 describe-instance-topology``.
+
+``NetworkNodes`` runs from the top of the network to the node next to the instance and
+is three or four long; instances with the same last one are nearest (Amazon EC2 User
+Guide, "Instance topology"). On P6e-GB200 ``CapacityBlockId`` is the UltraServer, whose
+GPUs share NVLink; elsewhere it is a reservation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from placer.readers.findings import Findings, Level
+from placer.readers.plain import Item, Plain, add_node
+
+_MAX_NETWORK_NODES = 8
+_PAGED = "list every page: leave out --max-items and --no-paginate"
+
+
+def read(text: str, source: str) -> Findings:
+    """What the answer says: UltraServers and network nodes of every instance.
+
+    Raises
+    ------
+    InputError
+        If the file is malformed, is only one page of the answer, or is empty.
+    """
+    file = Plain(text, source)
+    token = file.root.get("NextToken")
+    if token is not None and token.value:
+        token.problem("a NextToken is left: the list is not complete", _PAGED)
+    if file.root.get("CapacityReservations"):
+        hint = "use aws ec2 describe-instance-topology"
+        file.root.problem("it lists reservations, not instances", hint)
+    listed = file.root.get("Instances")
+    instances = listed.items() if listed else []
+    if not instances:
+        file.root.problem("no instance in it")
+    file.finish()
+    nodes = [_network_nodes(item) for item in instances]
+    depth = max(map(len, nodes), default=0)
+    # Numbered from the top, as in AWS's node labels for Kubernetes.
+    levels = [Level(f"network-node-{d}") for d in range(depth, 0, -1)]
+    findings = Findings(source, (Level("ultraserver", True), *levels))
+    for item, names in zip(instances, nodes, strict=True):
+        closest_first = tuple([*names, *[""] * (depth - len(names))][::-1])
+        name = item.text("InstanceId", required=True)
+        add_node(findings, item, name, (_ultraserver(item), *closest_first))
+    file.finish()
+    _note_kinds(findings, instances)
+    return findings
+
+
+def _network_nodes(instance: Item) -> list[str]:
+    listed = instance.get("NetworkNodes")
+    names = [item.as_text() for item in listed.items()] if listed else []
+    if listed and len(names) > _MAX_NETWORK_NODES:
+        listed.problem(f"more than {_MAX_NETWORK_NODES} network nodes")
+    return names[:_MAX_NETWORK_NODES]
+
+
+def _ultraserver(instance: Item) -> str:
+    if instance.text("InstanceType").startswith("p6e-"):
+        return instance.text("CapacityBlockId")
+    return ""
+
+
+def _note_kinds(findings: Findings, instances: list[Item]) -> None:
+    for key, what in (("InstanceType", "instance types"), ("ZoneId", "zones")):
+        counts = Counter(item.text(key) for item in instances)
+        counts.pop("", None)
+        if len(counts) > 1:
+            listed = ", ".join(f"{name} ({n})" for name, n in counts.most_common(4))
+            findings.notes.append(f"{len(counts)} {what}, taken for alike: {listed}")

@@ -1,0 +1,113 @@
+"""What one source says about a machine, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from placer.errors import InputError, Problem
+
+MAX_NODES = 1 << 17
+
+MAX_PROBLEMS = 20
+
+
+@dataclass(frozen=True)
+class Level:
+    """A way to group nodes: by leaf switch, by NVLink domain, by cloud block.
+
+    Attributes
+    ----------
+    name : str
+        Name of the tier that it may become; also how messages call it.
+    scale_up : bool or None
+        Whether nodes of one domain talk over NVLink; None when the source cannot tell
+        and the kind of node decides.
+    planned : bool
+        Whether it only serves a scheduler's planning. It gives way to levels that
+        describe switches.
+    """
+
+    name: str
+    scale_up: bool | None = False
+    planned: bool = False
+
+
+@dataclass(slots=True)
+class NodeFacts:
+    """One node.
+
+    Attributes
+    ----------
+    domains : tuple of str
+        Its domain at each level of the findings, empty where the source gives none.
+    gpus : int or None
+        Its GPUs, None where the source does not count them.
+    unavailable : str
+        Why it must not be used; empty when it may.
+    """
+
+    domains: tuple[str, ...]
+    gpus: int | None = None
+    unavailable: str = ""
+
+
+@dataclass
+class Findings:
+    """Everything one source says.
+
+    Attributes
+    ----------
+    source : str
+        How messages call the source.
+    levels : tuple of Level
+        Innermost first, as far as the source orders them.
+    nodes : dict of str to NodeFacts
+        By the source's name for the node, in its order.
+    aliases : dict of str to str
+        Other names of nodes, such as instance ids, and the host name of each.
+    ignored : list of Problem
+        Lines and entries that were not understood, with place and reason.
+    notes : list of str
+        What a user should know.
+    """
+
+    source: str
+    levels: tuple[Level, ...] = ()
+    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    ignored: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def remarks(self) -> Iterator[str]:
+        """Notes, and what was ignored with the first few places."""
+        yield from (f"{self.source}: {note}" for note in self.notes)
+        if self.ignored:
+            shown = "".join(f"\n  {problem}" for problem in self.ignored[:5])
+            more = len(self.ignored) - 5
+            rest = f"\n  and {more} more" if more > 0 else ""
+            count = len(self.ignored)
+            yield f"{self.source}: {count} not understood and left out:{shown}{rest}"
+
+
+def fail(problems: list[Problem]) -> None:
+    """Raise what is wrong, if anything is.
+
+    Raises
+    ------
+    InputError
+        If there are problems; at most 20 are listed.
+    """
+    if not problems:
+        return
+    more = len(problems) - MAX_PROBLEMS
+    if more > 0:
+        rest = Problem(f"and {more} more problems", problems[0].source)
+        problems = [*problems[:MAX_PROBLEMS], rest]
+    raise InputError(problems)
+
+
+def some(names: list[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,103 @@
+"""The nodes of several findings, joined by host name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from placer.errors import Problem
+from placer.hostlist import name_problem
+from placer.readers.findings import Findings, NodeFacts, fail, some
+
+
+def renamed(findings: Sequence[Findings]) -> list[dict[str, NodeFacts]]:
+    """The nodes of every source, by host name.
+
+    Raises
+    ------
+    InputError
+        If an id stands for two hosts, or a host for two ids of one source.
+    """
+    aliases: dict[str, str] = {}
+    problems = []
+    for found in findings:
+        for other, name in found.aliases.items():
+            # What a source calls a node counts before its other name for another.
+            if other in found.nodes:
+                continue
+            if aliases.setdefault(other, name) != name:
+                message = f'"{other}" is "{aliases[other]}" elsewhere, "{name}" here'
+                problems.append(Problem(message, found.source))
+    renamed = []
+    for found in findings:
+        nodes: dict[str, NodeFacts] = {}
+        for own, facts in found.nodes.items():
+            name = aliases.get(own, own)
+            if name in nodes:
+                message = f'"{own}" and another of its nodes are both host "{name}"'
+                problems.append(Problem(message, found.source))
+            nodes[name] = facts
+        renamed.append(nodes)
+    fail(problems)
+    return renamed
+
+
+def check_nodes(
+    findings: Sequence[Findings],
+    facts: Sequence[dict[str, NodeFacts]],
+    names: Sequence[str],
+) -> None:
+    """Refuse nodes that cannot be joined.
+
+    Raises
+    ------
+    InputError
+        If a name is no host name, a source shares no node with those before it, or
+        there is no node at all.
+    """
+    problems = []
+    seen: set[str] = set()
+    for found, nodes in zip(findings, facts, strict=True):
+        hint = "give the host names of instance ids with names:FILE"
+        bad = [name_problem(name) for name in nodes if name not in seen]
+        problems += [Problem(why, found.source, hint=hint) for why in bad if why]
+        if seen and nodes and not seen & nodes.keys():
+            message = "it has no node in common with the sources before it"
+            first = f"{next(iter(nodes))!r} here, {names[0]!r} there; {hint}"
+            problems.append(Problem(message, found.source, hint=first))
+        seen |= nodes.keys()
+    if not names:
+        problems.append(Problem("no source names a node", findings[0].source))
+    fail(problems)
+
+
+def counts(
+    names: Sequence[str], facts: Sequence[dict[str, NodeFacts]]
+) -> tuple[list[int | None], dict[str, str]]:
+    """GPUs of every node, and the unavailable nodes; the first source to tell counts.
+
+    Among several GPU counts the smallest is what can be used.
+    """
+    gpus: dict[str, int] = {}
+    unavailable: dict[str, str] = {}
+    for nodes in facts:
+        for name, node in nodes.items():
+            if node.gpus is not None:
+                gpus[name] = min(node.gpus, gpus.get(name, node.gpus))
+            if node.unavailable:
+                unavailable.setdefault(name, node.unavailable)
+    return [gpus.get(name) for name in names], unavailable
+
+
+def missing(
+    findings: Sequence[Findings],
+    facts: Sequence[dict[str, NodeFacts]],
+    names: Sequence[str],
+) -> Iterable[str]:
+    """A note for every source that lacks nodes of others."""
+    for found, nodes in zip(findings, facts, strict=True):
+        missing = [name for name in names if name not in nodes] if nodes else []
+        if missing:
+            yield (
+                f"{len(missing)} of {len(names)} nodes are not in {found.source}: "
+                f"{some(missing)}"
+            )

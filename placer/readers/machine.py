@@ -1,0 +1,200 @@
+"""A topology from whatever describes the machine: the way in to all readers."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from placer.document.tree import CONTROL, visible
+from placer.errors import InputError, Problem
+from placer.readers.combine import Tree, combine
+from placer.readers.findings import fail, some
+from placer.readers.hardware import tiers
+from placer.readers.layers import Layer
+from placer.readers.sources import Source, Text, open_source, read_all
+from placer.topology import read as topology_files
+from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
+from placer.topology.model import Topology
+
+_NO_HARDWARE = (
+    "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "
+    'the same kind of nodes: a preset of "placer topo list", or a file'
+)
+
+
+def read_topology(
+    source: Source | Sequence[Source],
+    *,
+    hardware: Source | None = None,
+    gpus_per_node: int | None = None,
+    name: str | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Topology:
+    """The machine that ``source`` describes.
+
+    Parameters
+    ----------
+    source : str, path, or sequence of them
+        A preset name, a synthetic string (``block:16 rack:8 node:18 gpu:4``), a file of
+        the topology format, or ``-`` for standard input. Or what other programs know of
+        the machine, as ``FORMAT:FILE`` (``slurm:topology.conf``) or a file whose
+        content shows its format; several of these are joined by node.
+    hardware : str or path, optional
+        A topology whose tiers give the bandwidths, latencies and GPUs a node that other
+        formats lack; needed with those.
+    gpus_per_node : int, optional
+        GPUs of the nodes for which no source counts them, instead of the hardware's.
+    name : str, optional
+        Name of the machine; by default that of the first file.
+    note : callable, optional
+        Called with everything a user should know: what was not understood, missing, or
+        inferred. By default each is a `UserWarning`.
+
+    Raises
+    ------
+    InputError
+        If a source cannot be read, sources disagree, or hardware is needed or not.
+    """
+    sources = [source] if isinstance(source, str | os.PathLike) else list(source)
+    if not sources:
+        raise InputError([Problem("no topology is given")])
+    opened = [open_source(given) for given in sources]
+    plain = [found for found in opened if isinstance(found, Topology)]
+    if plain:
+        _check_plain(plain, len(opened), hardware, gpus_per_node)
+        return plain[0] if name is None else replace(plain[0], name=_named(name))
+    texts = [found for found in opened if not isinstance(found, Topology)]
+    findings = read_all(texts)
+    kind = _hardware(hardware)
+    tell = note or _warn
+    for found in findings:
+        for remark in found.remarks():
+            tell(remark)
+    tree = combine(findings, multi_node_nvlink=kind.scale_up_tier >= 1)
+    for remark in tree.notes:
+        tell(remark)
+    own = _stem(texts[0]) if name is None else _named(name)
+    return _build(tree, kind, gpus_per_node, own, texts, tell)
+
+
+def _check_plain(
+    plain: Sequence[Topology],
+    count: int,
+    hardware: Source | None,
+    gpus_per_node: int | None,
+) -> None:
+    given = {"hardware": hardware, "gpus_per_node": gpus_per_node}
+    message = f"the topology {plain[0].name} is complete"
+    problems = [
+        Problem(message, key=key, hint="leave this out")
+        for key, value in given.items()
+        if value is not None
+    ]
+    if count > 1:
+        hint = "only sources of other formats can be joined"
+        problems.append(Problem(message, key="topology", hint=hint))
+    fail(problems)
+
+
+def _hardware(hardware: Source | None) -> Topology:
+    if hardware is None:
+        message = "no source says how fast the machine's links are"
+        raise InputError([Problem(message, key="hardware", hint=_NO_HARDWARE)])
+    return topology_files.read_topology(hardware)
+
+
+def _build(
+    tree: Tree,
+    kind: Topology,
+    gpus_per_node: int | None,
+    name: str,
+    texts: Sequence[Text],
+    tell: Callable[[str], None],
+) -> Topology:
+    """The machine of ``tree`` with nodes and links of ``kind``."""
+    usual = int(kind.gpus_of_node.max()) if gpus_per_node is None else gpus_per_node
+    if not 1 <= usual <= MAX_GPUS_OF_NODE:
+        message = f"expected 1 to {MAX_GPUS_OF_NODE}, got {usual}"
+        raise InputError([Problem(message, key="gpus_per_node")])
+    levels = [*tree.levels]
+    if not levels or len(levels[-1].names) > 1:
+        levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
+    built, figures = tiers(levels, kind)
+    gpus = np.array([usual if n is None else n for n in tree.gpus], dtype=np.int64)
+    numbers = [np.arange(len(tree.nodes)), *(level.domain_of_node for level in levels)]
+    nodes = Nodes(
+        np.stack(numbers).astype(np.int64),
+        (tree.nodes, *(level.names for level in levels)),
+        gpus,
+        np.ones(len(gpus)),
+        tree.unavailable,
+    )
+    if nodes.problem:
+        raise InputError([Problem(nodes.problem, texts[0].shown)])
+    sources = [
+        f"nodes: {text.format} {visible(Path(text.shown).name)}" for text in texts
+    ]
+    machine = build(name, built, nodes, [*sources, *figures, *kind.sources])
+    for remark in (*_left_out(machine), *_doubts(machine, kind)):
+        tell(remark)
+    return machine
+
+
+def _whole(num_nodes: int, taken: Sequence[str]) -> Layer:
+    """The level of the whole machine."""
+    name = "machine" if "cluster" in taken else "cluster"
+    everything = np.zeros(num_nodes, dtype=np.int64)
+    return Layer(name, "the whole machine", False, False, everything, (name,))
+
+
+def _left_out(machine: Topology) -> list[str]:
+    """The nodes that are no part of the machine, a note for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for node, reason in machine.unavailable.items():
+        by_reason.setdefault(reason, []).append(node)
+    return [
+        f"nodes left out, {reason}: {len(nodes)} ({some(nodes)})"
+        for reason, nodes in by_reason.items()
+    ]
+
+
+def _doubts(machine: Topology, kind: Topology) -> list[str]:
+    """Where the machine's NVLink domains do not look like those of its hardware."""
+    if kind.scale_up_tier < 1:
+        return []
+    if machine.scale_up_tier < 1:
+        return [
+            "no source says which nodes share NVLink, as they do on "
+            f"{kind.name}: every node is taken for a domain of its own"
+        ]
+    usual = _gpus_of_domains(kind)
+    found = _gpus_of_domains(machine)
+    if found <= usual:
+        return []
+    tier = machine.tiers[machine.scale_up_tier].name
+    return [f"a {tier} has {found} GPUs on NVLink, at most {usual} on {kind.name}"]
+
+
+def _gpus_of_domains(machine: Topology) -> int:
+    """GPUs of the largest scale-up domain."""
+    domains = machine.domain_of_node[machine.scale_up_tier]
+    return int(np.bincount(domains, weights=machine.gpus_of_node).max())
+
+
+def _named(name: str) -> str:
+    if CONTROL.search(name) or not name.strip():
+        raise InputError([Problem(f'"{visible(name)}" is no name', key="name")])
+    return name
+
+
+def _stem(text: Text) -> str:
+    return visible(Path(text.shown.strip("<>")).stem) or text.format
+
+
+def _warn(remark: str) -> None:
+    warnings.warn(remark, stacklevel=3)

@@ -1,0 +1,109 @@
+"""Oracle Cloud: where every host sits in the RDMA network.
+
+Two shapes are read. From the hosts, one line each, as a parallel shell collects the
+instance metadata ``/opc/v2/host/rdmaTopologyData``: ``gpu-3: {"customerLocalBlock":
+...}``. From the API or the ``oci`` command, a list of compute hosts with
+``localBlockId``, ``networkBlockId``, ``hpcIslandId`` and ``gpuMemoryFabricId`` (Oracle
+Cloud Infrastructure API, ComputeHostSummary). GPUs of a memory fabric share NVLink.
+"""
+
+from __future__ import annotations
+
+import re
+
+from placer.errors import Problem
+from placer.readers.findings import Findings, Level
+from placer.readers.plain import Item, Plain, add_node
+
+_LEVELS = (
+    Level("memory-fabric", True),
+    Level("local-block"),
+    Level("network-block"),
+    Level("island"),
+)
+# Keys of each level in all shapes, without dashes and in lower case.
+_KEYS = (
+    ("customergpumemoryfabric", "gpumemoryfabricid"),
+    ("customerlocalblock", "localblockid"),
+    ("customernetworkblock", "networkblockid"),
+    ("customerhpcislandid", "hpcislandid"),
+)
+# Kubernetes labels say this where the metadata of a host could not be read.
+_UNKNOWN = "no-imds-data"
+_LINE = re.compile(r"(\s*([A-Za-z0-9][\w.-]*)\s*:\s*)\{.*\}\s*")
+
+
+def read(text: str, source: str) -> Findings:
+    """What the hosts say: memory fabric, local block, network block and island.
+
+    Raises
+    ------
+    InputError
+        If the file is malformed, is only one page of the answer, or is empty.
+    """
+    lines = text.split("\n")
+    matches = [_LINE.fullmatch(line) for line in lines]
+    if any(matches) and not text.lstrip().startswith(("{", "[")):
+        return _read_lines(lines, matches, source)
+    file = Plain(text, source)
+    findings = Findings(source, _LEVELS)
+    token = file.root.get("opc-next-page")
+    if token is not None:
+        token.problem("an opc-next-page is left: the list is not complete", "use --all")
+    listed = file.root.at("data", "items") or file.root.get("data")
+    listed = listed or file.root.get("items") or file.root
+    if isinstance(listed.value, dict):
+        listed.problem("which host is this?", "collect lines such as gpu-3: {...}")
+        file.finish()
+    empty = 0
+    for item in listed.items():
+        name = _value(item, ("instanceid",))
+        add_node(findings, item, name, _domains(item))
+        empty += not name
+    if not (findings.nodes or file.has_problems):
+        file.root.problem("no host with an instance in it")
+    file.finish()
+    if empty:
+        findings.notes.append(f"hosts without an instance, left out: {empty}")
+    return findings
+
+
+def _read_lines(
+    lines: list[str], matches: list[re.Match[str] | None], source: str
+) -> Findings:
+    """Findings of ``host: {json}`` lines."""
+    findings = Findings(source, _LEVELS)
+    names, bodies = [], []
+    for number, (line, match) in enumerate(zip(lines, matches, strict=True), start=1):
+        body = ""
+        if match:
+            names.append(match[2])
+            body = " " * match.end(1) + line[match.end(1) :] + ","
+        elif line.strip():
+            problem = Problem("no line such as gpu-3: {...}", source, number, 1)
+            findings.ignored.append(problem)
+        bodies.append(body)
+    # One list with every value where it stood, so that places stay right.
+    text = "\n".join(bodies).rstrip()
+    start = text.index("{")
+    file = Plain(text[: start - 1] + "[" + text[start:-1] + "]", source)
+    for item, name in zip(file.root.items(), names, strict=True):
+        add_node(findings, item, name, _domains(item))
+    file.finish()
+    return findings
+
+
+def _domains(host: Item) -> tuple[str, ...]:
+    return tuple(_value(host, keys) for keys in _KEYS)
+
+
+def _value(host: Item, keys: tuple[str, ...]) -> str:
+    """The first of ``keys`` that is there, in any spelling; empty when none is."""
+    if not isinstance(host.value, dict):
+        host.problem("expected a mapping")
+        return ""
+    for written in host.value:
+        if written.replace("-", "").lower() in keys:
+            found = host.text(written)
+            return "" if found == _UNKNOWN else found
+    return ""

@@ -1,0 +1,141 @@
+"""Every format that a machine can be read from; the only place that knows them all.
+
+A format is a row of `FORMATS` and a module of this package with one function
+
+    def read(text: str, source: str) -> Findings
+
+which turns the text of a file into `placer.readers.findings.Findings` and knows nothing
+of other sources, of bandwidths or of the command. ``source`` is the file's name for
+messages (and, where a format includes other files, its path). What is wrong is raised
+as one `InputError` with all problems and their places; what is merely not understood
+goes to ``Findings.ignored``, what a user should know to ``Findings.notes``, and nothing
+is guessed: a domain that the source does not give stays empty.
+
+For YAML and JSON `placer.readers.plain` gives values with places; for ``Key=Value``
+lines there is `placer.readers.slurm_lines`, for a tree of switches
+`placer.readers.switches`. What a source says about all nodes alike, or about speeds,
+has no place in `Findings` yet: the first format that measures it adds the field there
+and its use in `placer.readers.hardware`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.readers.findings import Findings
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    Attributes
+    ----------
+    name : str
+        What stands before the colon in ``name:FILE``.
+    description : str
+    module : str
+        Module of this package whose ``read(text, source)`` gives the findings.
+    pattern : str
+        Regular expression (multi-line) that is found in files of this format and in no
+        others; empty when the content does not show the format.
+    """
+
+    name: str
+    description: str
+    module: str
+    pattern: str
+
+
+FORMATS: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format(
+            name="slurm",
+            description="Slurm topology.conf: switches or blocks",
+            module="slurm_conf",
+            pattern=r"(?i)^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S++"
+            r"(?![^\n]* (?:Level|BlockIndex)=)",
+        ),
+        Format(
+            name="slurm-yaml",
+            description="Slurm topology.yaml: tree and block topologies",
+            module="slurm_yaml",
+            pattern=r"^-[ \t]+topology[ \t]*:",
+        ),
+        Format(
+            name="scontrol",
+            description="what scontrol show topology prints",
+            module="slurm_scontrol",
+            pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
+        ),
+        Format(
+            name="topograph",
+            description="topograph's graph JSON",
+            module="topograph_graph",
+            pattern=r'"network_layers"\s*:',
+        ),
+        Format(
+            name="topograph-model",
+            description="topograph's simulation model YAML",
+            module="topograph_model",
+            pattern=r"^blocks[ \t]*:[ \t]*(?:#.*)?$",
+        ),
+        Format(
+            name="kubernetes",
+            description="node labels, as kubectl get nodes -o json prints them",
+            module="kubernetes",
+            pattern=r'"kind"\s*:\s*"Node(?:List)?"',
+        ),
+        Format(
+            name="aws",
+            description="aws ec2 describe-instance-topology",
+            module="aws",
+            pattern=r'"NetworkNodes"\s*:',
+        ),
+        Format(
+            name="gcp",
+            description="gcloud compute instances list --format=json",
+            module="gcp",
+            pattern=r'"physicalHost(?:Topology)?"\s*:',
+        ),
+        Format(
+            name="oci",
+            description="OCI compute hosts, or host: {rdmaTopologyData} lines",
+            module="oci",
+            pattern=r'"(?:customerLocalBlock|local-?[bB]lock-?[iI]d)"\s*:',
+        ),
+        Format(
+            name="names",
+            description="host names for instance ids, two words a line",
+            module="names",
+            pattern="",
+        ),
+    )
+}
+
+
+def read(name: str, text: str, source: str) -> Findings:
+    """Findings of a text in the format called ``name``.
+
+    Raises
+    ------
+    InputError
+        If anything is wrong with the text.
+    """
+    module = import_module(f"placer.readers.{FORMATS[name].module}")
+    findings: Findings = module.read(text, source)
+    return findings
+
+
+def recognise(text: str) -> list[str]:
+    """Names of the formats that the content shows."""
+    return [
+        row.name
+        for row in FORMATS.values()
+        if row.pattern and re.search(row.pattern, text, re.MULTILINE)
+    ]

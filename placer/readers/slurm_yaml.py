@@ -1,0 +1,113 @@
+"""Slurm's ``topology.yaml``: a list of topologies, of which a tree and blocks are read.
+
+Names and node sets are host-list texts (Slurm, ``topology.yaml`` manual page).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placer.errors import Problem
+from placer.readers.blocks import Block, sizes_problem
+from placer.readers.findings import Findings, fail
+from placer.readers.plain import Item, Plain
+from placer.readers.slurm_machine import slurm_findings
+from placer.readers.switches import Switch
+
+_OTHER = ("flat", "ring", "torus3d")
+
+
+def read(text: str, source: str) -> Findings:
+    """What the file says: the tree, the blocks, or both over the same nodes.
+
+    Of several trees (or sets of blocks) the cluster's default is read, else the first,
+    and the others are reported.
+
+    Raises
+    ------
+    InputError
+        If the file is malformed, the switches are no tree, or there are no nodes.
+    """
+    file = Plain(text, source, yaml=True)
+    topologies = file.root.items()
+    tree, trees = _chosen(topologies, "tree")
+    block, more = _chosen(topologies, "block")
+    switches = _switches(tree) if tree else []
+    blocks, sizes = _blocks(block) if block else ([], [])
+    if not (tree or block):
+        hint = "rings, tori and flat machines are described in the topology format"
+        file.root.problem("no tree and no block topology in it", hint)
+    file.finish()
+    if not (switches or blocks):
+        fail([Problem("no switch and no block in it", source)])
+    findings = slurm_findings(source, switches, blocks, sizes)
+    others = [item for item in topologies if any(item.get(kind) for kind in _OTHER)]
+    for item in [*trees, *more, *others]:
+        name = item.text("topology") or "without a name"
+        message = f"the topology {name} is not used"
+        findings.ignored.append(file.placed(item.path, message))
+    return findings
+
+
+def _chosen(topologies: Sequence[Item], kind: str) -> tuple[Item | None, list[Item]]:
+    """The topology of a kind to read, and the others of that kind."""
+    found = [item for item in topologies if item.get(kind)]
+    by_default = [item for item in found if _is_true(item.get("cluster_default"))]
+    chosen = next(iter([*by_default, *found]), None)
+    rest = [item for item in found if chosen and item.path != chosen.path]
+    return (chosen.get(kind) if chosen else None), rest
+
+
+def _is_true(item: Item | None) -> bool:
+    return item is not None and item.value is True
+
+
+def _switches(tree: Item) -> list[Switch]:
+    listed = tree.get("switches")
+    if listed is None:
+        tree.problem('the key "switches" is missing')
+        return []
+    return [
+        Switch(
+            item.text("switch", required=True),
+            _at(item),
+            _hosts(item, "nodes"),
+            _hosts(item, "children"),
+        )
+        for item in listed.items()
+    ]
+
+
+def _blocks(block: Item) -> tuple[list[Block], list[int]]:
+    listed = block.get("blocks")
+    if listed is None:
+        block.problem('the key "blocks" is missing')
+        return [], []
+    blocks = [
+        Block(item.text("block", required=True), _at(item), _hosts(item, "nodes"))
+        for item in listed.items()
+    ]
+    return blocks, _sizes(block.get("block_sizes"))
+
+
+def _sizes(item: Item | None) -> list[int]:
+    if item is None:
+        return []
+    texts = [str(size.value) for size in item.items()]
+    if not texts or not all(t.isdecimal() and len(t) < 7 for t in texts):
+        item.problem("expected a list of sizes, such as [18, 36]")
+        return []
+    sizes = [int(text) for text in texts]
+    if problem := sizes_problem(sizes):
+        item.problem(problem)
+        return []
+    return sizes
+
+
+def _at(item: Item) -> Problem:
+    return item.file.placed(item.path, "")
+
+
+def _hosts(item: Item, key: str) -> list[str]:
+    listed = item.get(key)
+    return listed.host_list() if listed else []

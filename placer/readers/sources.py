@@ -1,0 +1,117 @@
+"""Sources as users write them: which format each is in, and what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from placer import files
+from placer.errors import InputError, Problem
+from placer.presets import preset_names
+from placer.readers.findings import Findings, fail
+from placer.readers.registry import FORMATS, read, recognise
+from placer.topology import read as topology_files
+from placer.topology.synthetic import is_synthetic
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+Source = str | os.PathLike[str]
+
+_OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/""")
+_PREFIXED = re.compile(r"([A-Za-z][A-Za-z0-9-]*):(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A source in one of the readers' formats.
+
+    Attributes
+    ----------
+    format : str
+        Its name in `placer.readers.registry.FORMATS`.
+    text : str
+    shown : str
+        How messages call the source.
+    """
+
+    format: str
+    text: str
+    shown: str
+
+
+def open_source(source: Source) -> Topology | Text:
+    """A topology as such, or a text with the format it is in.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, preset or format, or the topology is not valid.
+    """
+    given = os.fspath(source)
+    if given in preset_names("topologies") or is_synthetic(given):
+        return topology_files.read_topology(source)
+    prefixed = _PREFIXED.fullmatch(given)
+    if prefixed and prefixed[1] in FORMATS:
+        return _prefixed(prefixed[1], prefixed[2])
+    if not (given == "-" or _is_file(given)):
+        if prefixed and not _is_file(given):
+            raise _unknown_format(prefixed[1])
+        return topology_files.read_topology(source)
+    text, shown = files.read_text(given), files.shown_name(given)
+    formats = [] if _OWN_FORMAT.search(text, 0, 65536) else recognise(text)
+    if len(formats) > 1:
+        hint = f"say which: {formats[0]}:{given}"
+        message = f"it looks like each of {', '.join(formats)}"
+        raise InputError([Problem(message, shown, hint=hint)])
+    if formats:
+        return Text(formats[0], text, shown)
+    return topology_files.parse_topology(text, shown)
+
+
+def _prefixed(name: str, path: str) -> Text:
+    text, shown = files.read_text(path), files.shown_name(path)
+    formats = recognise(text)
+    if formats and name not in formats and FORMATS[name].pattern:
+        message = f"it is not of the format {name}"
+        hint = f"it looks like {formats[0]}:{path}"
+        raise InputError([Problem(message, shown, hint=hint)])
+    return Text(name, text, shown)
+
+
+def _unknown_format(name: str) -> InputError:
+    near = get_close_matches(name, FORMATS, n=1)
+    meant = f'did you mean "{near[0]}"? ' if near else ""
+    hint = f"{meant}formats: {', '.join(FORMATS)}"
+    return InputError([Problem(f'there is no file and no format "{name}"', hint=hint)])
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def read_all(texts: Sequence[Text]) -> list[Findings]:
+    """Findings of every text.
+
+    Raises
+    ------
+    InputError
+        If anything is wrong with a text; the problems of all of them at once.
+    """
+    findings: list[Findings] = []
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            findings.append(read(text.format, text.text, text.shown))
+        except InputError as error:
+            problems += error.problems
+    fail(problems)
+    return findings

@@ -1,0 +1,61 @@
+"""What another rank order or launcher would save, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from placer.job.orders import how_to_number
+from placer.report.columns import wrapped
+from placer.units import format_seconds
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+_FREE = "launcher: {ranks: free}"
+
+
+def advice_lines(plan: Plan) -> Iterator[str]:
+    """Lines, at most 80 columns wide; none when there is nothing to choose."""
+    for text in _sentences(plan):
+        yield from wrapped(text, "  ")
+
+
+def _sentences(plan: Plan) -> Iterator[str]:
+    job, advice = plan.job, plan.advice
+    if job.get("auto_order"):
+        how = how_to_number(tuple(job["order"].split("-")))
+        yield f"rank order {job['order']} chosen" + f" ({how})" * bool(how)
+    status = advice.get("status")
+    if status == "proved":
+        yield (
+            "no other rank order and no free launcher would do better: the lower bound "
+            "holds for them too"
+        )
+    elif status == "not-computed":
+        yield (
+            "other rank orders and launchers: not computed for more than "
+            f"{advice['most_ranks']:,} ranks"
+        )
+    elif status == "searched":
+        objective = plan.bound.get("objective", "time")
+        yield from (_saving(entry, objective) for entry in advice["savings"])
+        if not advice["savings"]:
+            tried = ", ".join(advice["tried"])
+            yield f"no better rank order or launcher found (tried {tried})"
+    elif plan.solver.get("deterministic") is False and job.get("launcher") != "free":
+        yield "other rank orders and launchers: not computed, no time was left"
+
+
+def _saving(entry: Mapping[str, Any], objective: str) -> str:
+    """One saving: ``order ... would save 41 ms a step (how)``."""
+    is_order = entry["change"] == "order"
+    subject = f"order {entry['to']}" if is_order else "a free launcher"
+    how = entry.get("how") or ("" if is_order else _FREE)
+    amount = entry["saves"]
+    saved = (
+        f"save {format_seconds(amount)} a step"
+        if objective == "time"
+        else f"lower the hop cost by {amount:,.12g}"
+    )
+    return f"{subject} would {saved}" + f" ({how})" * bool(how)

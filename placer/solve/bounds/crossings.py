@@ -1,0 +1,180 @@
+"""What the crossings of a pipeline cost at the least, and where they must fall.
+
+A *lane* is one pipeline group: a rank of every stage. The hops between stages that lie
+in different scale-up domains are its *cuts*; between two cuts it runs through one
+domain. Shapes: P stages, S sets of cuts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb, inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.schedule import pipeline_times
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Sets of equally many cuts that are timed; where there are more, a bound on fewer cuts
+# stands in for them.
+MOST_SETS = 1000
+
+
+class Need(NamedTuple):
+    """What a domain must have for the stages that run through it.
+
+    Attributes
+    ----------
+    ranks : ndarray, shape (P,)
+        Ranks that it holds of each stage, if any.
+    longest : ndarray, shape (P,)
+        Most stages that may be there together with each.
+    room : int
+        Ranks that the largest domain may hold.
+    """
+
+    ranks: IntArray
+    longest: IntArray
+    room: int
+
+
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """Sets of cuts of a lane, with the least pipeline time of each.
+
+    Attributes
+    ----------
+    cuts : ndarray of bool, shape (S, P)
+        Which hops cross; the last entry is the hop that closes the ring. A pipeline of
+        one chunk sends nothing there and is open there at no cost.
+    seconds : ndarray, shape (S,), s
+        Pipeline time of a replica with these cuts and nothing else out of place.
+    """
+
+    cuts: BoolArray
+    seconds: FloatArray
+
+    @classmethod
+    def of(cls, step: Step, message_s: float) -> Crossings:
+        """The sets of cuts when a message out of a domain takes ``message_s``.
+
+        A closed ring is cut nowhere or twice at least.
+        """
+        job = step.model.job
+        stages, closed = job.parallelism.pp, job.parallelism.vp > 1
+        hops = stages if closed else stages - 1
+        rows = [
+            chosen
+            for count in range(hops + 1)
+            if comb(hops, count) <= MOST_SETS and not (closed and count == 1)
+            for chosen in combinations(range(hops), count)
+        ]
+        cuts = np.zeros((len(rows), stages), dtype=bool)
+        for row, chosen in zip(cuts, rows, strict=True):
+            row[list(chosen)] = True
+        plain = step.patterns(tuple(step.stage_times))[0]
+        patterns = np.tile(plain, (len(rows), 1))
+        hop = patterns[:, 2 * stages : 3 * stages]
+        hop[cuts] = np.maximum(hop[cuts], message_s)
+        schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+        cuts[:, hops:] = True
+        return cls(cuts, pipeline_times(patterns, *schedule))
+
+    def fits(self, need: Need) -> BoolArray:
+        """Which sets leave runs that fit a domain; shape (S,)."""
+        rows = np.arange(len(self.cuts))[:, None]
+        stages = np.ones(self.cuts.shape[1], dtype=np.int64)
+        lengths = self._run_sums(stages)[rows, self._run_of_stage]
+        fit = (lengths <= need.longest) & (self._run_sums(need.ranks) <= need.room)
+        return np.asarray(fit.all(axis=1))
+
+    def least_seconds(self, need: Need, fewest: int) -> float:
+        """Least pipeline time of a lane with ``fewest`` cuts or more, s; inf for none.
+
+        Parameters
+        ----------
+        need : Need
+        fewest : int
+            Cuts that the lane has at the least.
+        """
+        needed = fewest_cuts(need)
+        if needed is None:
+            return inf
+        fewest = max(fewest, needed - self._free)
+        most = self.cuts.shape[1] - self._free
+        counts = self._counts
+        known = np.unique(counts)
+        timed = known[known >= fewest]
+        found = self.seconds[self.fits(need) & (counts >= fewest)]
+        if len(timed) < most - fewest + 1:
+            # Some numbers of cuts are not timed: more cuts never take less time, so the
+            # next smaller number stands in for them.
+            missing = next(c for c in range(fewest, most + 1) if c not in timed)
+            below = known[known <= missing].max()
+            found = np.append(found, self.seconds[counts == below])
+        return float(found.min(initial=inf))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the lanes are chains, not closed rings."""
+        return self._free > 0
+
+    @cached_property
+    def _free(self) -> int:
+        """Cuts that every set has at no cost."""
+        return int(self.cuts.sum(axis=1).min())
+
+    @cached_property
+    def _counts(self) -> IntArray:
+        counts: IntArray = self.cuts.sum(axis=1) - self._free
+        return counts
+
+    @cached_property
+    def _run_of_stage(self) -> IntArray:
+        """Number of the run that each stage is in, the last one before the first."""
+        ended = np.cumsum(self.cuts, axis=1)
+        run = np.hstack((np.zeros((len(ended), 1), dtype=np.int64), ended[:, :-1]))
+        return np.asarray(np.where(run == ended[:, -1:], 0, run))
+
+    def _run_sums(self, room_of_stage: IntArray) -> IntArray:
+        sets, stages = self.cuts.shape
+        place = self._run_of_stage + stages * np.arange(sets)[:, None]
+        spread = np.broadcast_to(room_of_stage, self.cuts.shape)
+        sums = np.bincount(place.ravel(), spread.ravel(), sets * stages)
+        found: IntArray = np.rint(sums.reshape(sets, stages)).astype(np.int64)
+        return found
+
+
+def fewest_cuts(need: Need) -> int | None:
+    """Fewest cuts of a ring of stages whose runs fit, 0 if it fits whole.
+
+    None if a stage alone does not. Runs are made as long as they can be from every
+    stage in turn, which is best for one of the starts.
+    """
+    ranks, longest = need.ranks.tolist(), need.longest.tolist()
+    stages = len(ranks)
+    if max(ranks) > need.room or min(longest) < 1:
+        return None
+    if sum(ranks) <= need.room and stages <= min(longest):
+        return 0
+    fewest = stages
+    for start in range(stages):
+        runs, used, length, most = 0, need.room, 0, 0
+        for stage in [*range(start, stages), *range(start)]:
+            used, length = used + ranks[stage], length + 1
+            most = min(most, longest[stage])
+            if used > need.room or length > most:
+                runs += 1
+                used, length, most = ranks[stage], 1, longest[stage]
+        fewest = min(fewest, runs)
+    return fewest

@@ -1,0 +1,278 @@
+"""NICs of gradient groups against cuts of pipelines.
+
+A gradient group drives as many NICs in a domain as it has members there, and its ring
+is as slow as the domain where it has the fewest, ``q``. A domain that holds a stage of
+a pipeline then holds ``q`` members of every gradient group of that stage, so it has
+room for few stages, and pipelines that run through it are cut often. The uplink of the
+domain, too, is shared by the rings of all stages there. Few members, slow gradients;
+many members, many cuts: the bound on the step is the best compromise.
+
+For a number ``x`` let ``q_s(x)`` be the fewest members, and ``u_s(x)`` the slowest
+pace, with which stage ``s`` alone exposes at most ``x`` seconds of data-parallel time,
+all other stages at their best, and ``g(x)`` the least pipeline time of a lane of which
+every run fits a domain. A placement that exposes ``x`` seconds keeps to ``q_s(x)`` and
+``u_s(x)`` everywhere, so its pipelines take ``g(x)`` or longer, and its step ``x +
+g(x)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.gradients import sync_time
+from placer.solve.bounds.crossings import Crossings, Need
+from placer.solve.bounds.ideal import Limit
+
+if TYPE_CHECKING:
+    from placer.cost.gradients import SyncTime
+    from placer.cost.step import Step
+    from placer.job.model import Job
+    from placer.solve.bounds.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+# Sizes of uplinks that are told apart; of more, only the largest counts.
+MOST_CAPACITIES = 8
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Data-parallel time that a placement may expose, and what it must then obey.
+
+    Attributes
+    ----------
+    exposed_s : float, s
+    members : ndarray, shape (P,)
+        Fewest members that a gradient group of each stage must have in every domain
+        that it touches.
+    pace : ndarray, shape (P,), s/B
+        Slowest pace of a ring of each stage, inf where rings may keep inside a domain.
+    need : Need
+        Of the runs of a lane.
+    """
+
+    exposed_s: float
+    members: IntArray
+    pace: FloatArray
+    need: Need
+
+
+@dataclass(frozen=True, eq=False)
+class NicTrade:
+    """All compromises of one job whose pipelines leave their scale-up domains.
+
+    Attributes
+    ----------
+    levels : list of Level
+        By exposed time, least first.
+    crossings : Crossings
+    other_s : float, s
+        Fixed time and custom groups.
+    rings : int
+        Gradient groups of a stage that are together in a domain.
+    """
+
+    levels: list[Level]
+    crossings: Crossings
+    other_s: float
+    rings: int
+
+    @classmethod
+    def of(cls, step: Step, network: IdealNetwork, room: int) -> NicTrade:
+        """The compromises on the best network imaginable.
+
+        Parameters
+        ----------
+        step : Step
+            On ``network``.
+        network : IdealNetwork
+        room : int
+            Ranks that the largest scale-up domain may hold.
+        """
+        groups = _gradient_groups(step.model.job)
+        shape = _shape_of_parts(step.model.job, network, groups)
+        message_s = network.message_across(step.model.volumes.pp_message)
+        return cls(
+            list(_levels(_Exposure(step, network, groups), shape, room)),
+            Crossings.of(step, message_s),
+            step.model.fixed_s + sum(step.exposed_custom_s.values()),
+            shape.groups,
+        )
+
+    def least(self) -> tuple[float, Level]:
+        """(s, level) of the best compromise, for a lane that leaves its domain."""
+        fewest = 1 if self.crossings.is_open else 2
+        found = [
+            (self.other_s + level.exposed_s + seconds, level)
+            for level in self.levels
+            for seconds in [self.crossings.least_seconds(level.need, fewest)]
+        ]
+        return min(found, key=lambda entry: entry[0])
+
+
+class _PartShape(NamedTuple):
+    """How gradient groups lie in the parts that a domain holds whole.
+
+    Attributes
+    ----------
+    members : int
+        Members of a group that one part brings.
+    groups : int
+        Groups that a part has members of.
+    """
+
+    members: int
+    groups: int
+
+    def room_for(self, members: IntArray) -> IntArray:
+        """Ranks of a stage that a domain holds with so many of each group."""
+        parts = -(-members // self.members)
+        return np.asarray(parts * self.members * self.groups)
+
+
+def _gradient_groups(job: Job) -> IntArray:
+    """Groups that reduce gradients together; shard groups where there are some."""
+    members = job.parallelism.ranks_of_group["dp_cp"]
+    if job.data_parallel.sharding == "hsdp" and job.data_parallel.shard_size > 0:
+        return members.reshape(-1, gcd(job.data_parallel.shard_size, members.shape[1]))
+    return members
+
+
+def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartShape:
+    """The shape of all parts; that of single ranks where parts differ."""
+    scale_up = network.fabric.scale_up_tier
+    single = _PartShape(1, 1)
+    if scale_up < 0:
+        return single
+    _, first, part, sizes = np.unique(
+        network.label[scale_up],
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+    )
+    stage = job.parallelism.coordinates["pp"]
+    several = (stage != stage[first][part]).any()
+    if several or (sizes != sizes[0]).any():
+        return single
+    key = np.arange(len(groups))[:, None] * len(sizes) + part[groups]
+    counts = np.unique(key, return_counts=True)[1]
+    if (counts != counts[0]).any():
+        return single
+    return _PartShape(int(counts[0]), int(sizes[0] // counts[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Exposure:
+    """Data-parallel time exposed when the rings of one stage are held back.
+
+    Attributes
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    groups : ndarray, shape (g, n)
+    """
+
+    step: Step
+    network: IdealNetwork
+    groups: IntArray
+
+    @property
+    def size(self) -> int:
+        """Members of a group."""
+        return int(self.groups.shape[1])
+
+    @property
+    def free(self) -> list[float]:
+        """Seconds when nothing is held back, an entry a stage."""
+        stages = self.step.model.job.parallelism.pp
+        return [self.step.exposed_data_parallel_s] * stages
+
+    def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
+        """Seconds when each stage in turn is held back as `Limit` says."""
+        model = self.step.model
+        network = self.network.with_limit(Limit(self.groups, nics, shared_pace))
+        slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
+        return [_with_stage(self.step, slow, s) for s in range(len(self.free))]
+
+
+def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level]:
+    members, by_members = _by_members(exposure, shape, room)
+    paces, by_pace = _by_pace(exposure, shape, room)
+    fabric = exposure.network.fabric
+    outer = slice(fabric.scale_up_tier + 1, None)
+    widest = max((float(c.max()) for c in fabric.uplink_capacity[outer][:1]), default=0)
+    for seconds in np.unique(np.concatenate((by_members.ravel(), by_pace.ravel()))):
+        enough, slow_enough = by_members <= seconds, by_pace <= seconds
+        if not (enough.any(axis=0).all() and slow_enough.any(axis=0).all()):
+            continue
+        fewest = members[enough.argmax(axis=0)]
+        # Paces rise, and with them the time.
+        pace = paces[slow_enough.sum(axis=0) - 1]
+        one_nic = 1 / fabric.bandwidth[outer].max()
+        pace = np.maximum(pace, one_nic / fewest)
+        longest = np.minimum(pace * widest / shape.groups * (1 + ROUNDING), len(pace))
+        need = Need(shape.room_for(fewest), longest.astype(np.int64), room)
+        yield Level(float(seconds), fewest, pace, need)
+
+
+def _by_members(
+    exposure: _Exposure, shape: _PartShape, room: int
+) -> tuple[IntArray, FloatArray]:
+    """Numbers of members (L,), and seconds exposed if one stage has no more (L, P)."""
+    # In several domains the one with the fewest holds half of the group at most.
+    most = min(exposure.size // 2, room)
+    members, exposed = [], []
+    for few in range(shape.members, most + 1, shape.members):
+        members.append(few)
+        exposed.append(exposure.under(few))
+        if exposed[-1] == exposure.free:
+            break
+    else:
+        members.append(exposure.size)
+        exposed.append(exposure.free)
+    return np.array(members), np.array(exposed)
+
+
+def _by_pace(
+    exposure: _Exposure, shape: _PartShape, room: int
+) -> tuple[FloatArray, FloatArray]:
+    """Paces on uplinks (L,), and seconds exposed if one stage is as slow (L, P).
+
+    A pace for every number of stages whose rings may share an uplink of a scale-up
+    domain; one that is no limit where rings may keep inside domains.
+    """
+    no_limit = np.array([np.inf]), np.array([exposure.free])
+    fabric = exposure.network.fabric
+    outer = fabric.scale_up_tier + 1
+    whole = int(shape.room_for(np.array([exposure.size]))[0])
+    if outer == fabric.num_tiers or whole <= room:
+        return no_limit
+    capacities = np.unique(fabric.uplink_capacity[outer])
+    if len(capacities) > MOST_CAPACITIES:
+        capacities = capacities[-1:]
+    stages = np.arange(1, len(exposure.free) + 1)
+    paces = np.unique(stages * shape.groups / capacities[:, None])
+    exposed = [exposure.under(exposure.size, pace) for pace in paces.tolist()]
+    return paces, np.array(exposed)
+
+
+def _with_stage(step: Step, slow: SyncTime, stage: int) -> float:
+    """Exposed data-parallel time when one stage is as slow as in ``slow``."""
+    if step.sync is None:
+        return step.exposed_data_parallel_s
+    mixed = {}
+    for name in ("reduce", "gather", "again_reduce", "again_gather"):
+        mixed[name] = getattr(step.sync, name).copy()
+        mixed[name][stage] = getattr(slow, name)[stage]
+    bucket = (slow if stage == 0 else step.sync).first_bucket
+    sync = replace(step.sync, **mixed, first_bucket=bucket)
+    return replace(step, sync=sync).exposed_data_parallel_s

@@ -1,0 +1,1 @@
+"""Pipelines cut alike, so that gradient groups have several members in a domain."""

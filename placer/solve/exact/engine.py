@@ -1,0 +1,93 @@
+"""CP-SAT on one model: deterministic, in one thread, stopped on request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from ortools.sat.python import cp_model
+
+if TYPE_CHECKING:
+    from placer.solve.exact.homes import Homes
+
+ASK_AFTER = 0.1  # s
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search is to end.
+
+    Attributes
+    ----------
+    work : float
+        In CP-SAT's deterministic seconds: the same on every machine.
+    seconds : float, s
+        By the clock.
+    seed : int
+    stop : callable
+        Asked now and then; True ends the search.
+    """
+
+    work: float
+    seconds: float
+    seed: int
+    stop: Callable[[], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search ended with.
+
+    Attributes
+    ----------
+    solver : CpSolver
+    has_placement : bool
+    bound : float
+        Of the objective, in its units.
+    in_time : bool
+        Whether neither the clock nor a request ended it.
+    """
+
+    solver: cp_model.CpSolver
+    has_placement: bool
+    bound: float
+    in_time: bool
+
+
+def search(homes: Homes, limits: Limits) -> Found:
+    """The best homes found within the limits.
+
+    All of CP-SAT's strategies, neighbourhoods among them, take turns in one thread, so
+    the answer is the same every time unless the clock ends the search.
+    """
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.interleave_search = True
+    solver.parameters.random_seed = limits.seed
+    solver.parameters.max_deterministic_time = limits.work
+    solver.parameters.max_time_in_seconds = max(limits.seconds, 0.0)
+    ended = Event()
+    watch = Thread(target=_watch, args=(solver, ended, limits.stop), daemon=True)
+    watch.start()
+    try:
+        status = solver.solve(homes.model)
+    finally:
+        ended.set()
+        watch.join()
+    is_complete = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+    return Found(
+        solver,
+        status in (cp_model.OPTIMAL, cp_model.FEASIBLE),
+        -inf if status == cp_model.INFEASIBLE else solver.best_objective_bound,
+        is_complete or solver.response_proto.deterministic_time >= limits.work,
+    )
+
+
+def _watch(solver: cp_model.CpSolver, ended: Event, stop: Callable[[], bool]) -> None:
+    """End the search when asked to, again until it has heard."""
+    while not ended.wait(ASK_AFTER):
+        if stop():
+            solver.stop_search()

@@ -1,0 +1,107 @@
+"""Small jobs to the end: the best homes of all, proved where that is in reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.bounds.cut import cut_bound
+from placer.solve.exact.engine import Limits, search
+from placer.solve.exact.group_model import minimise_groups
+from placer.solve.exact.homes import Homes
+from placer.solve.exact.hop_model import hop_tiers, minimise_hops
+from placer.solve.objective import HopCostObjective, TimeObjective
+from placer.solve.parts import node_capacity
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.objective import Objective
+    from placer.solve.parts import Parts
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+# A unit, or part, in a domain: beyond these a proof is out of reach, and local search
+# finds as good placements in less time.
+MOST_HOP_HOMES, MOST_GROUP_HOMES = 320, 2_000
+ARGUMENT = "a search of all homes of {units} units in the domains of each tier (CP-SAT)"
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """What the model found.
+
+    Attributes
+    ----------
+    gpu_of_rank : ndarray, shape (R,), or None
+    bound : float
+        No placement whose nodes hold whole units costs less.
+    argument : str
+    in_time : bool
+        Whether neither the clock nor a request ended the search.
+    """
+
+    gpu_of_rank: IntArray | None
+    bound: float
+    argument: str
+    in_time: bool
+
+
+def exact(
+    topology: Topology,
+    job: Job,
+    parts: Parts,
+    goal: Objective,
+    start: IntArray,
+    limits: Limits,
+) -> Exact | None:
+    """The best homes of a job's units, None where no model of them is in reach.
+
+    Parameters
+    ----------
+    topology : Topology
+    job : Job
+    parts : Parts
+        With blocks that all nodes hold, or single ranks.
+    goal : Objective
+        Hop cost, or the time of a job that has only groups of its own.
+    start : ndarray, shape (R,)
+        A legal placement.
+    limits : Limits
+    """
+    incumbent = goal.value(start)
+    homes = _homes(topology, job, parts, goal)
+    if homes is None or incumbent <= 0.0:
+        return None
+    capacity = node_capacity(topology, parts.block)
+    if isinstance(goal, HopCostObjective):
+        cuts = cut_bound(topology, job).cut_per_tier
+        unit = minimise_hops(homes, goal.hops, cuts, incumbent)
+    elif isinstance(goal, TimeObjective):
+        unit = minimise_groups(homes, goal.model, parts, capacity, start)
+    homes.hint(topology.node_of_gpu[start[:: homes.block]])
+    found = search(homes, limits)
+    gpu_of_rank = None
+    if found.has_placement:
+        node_of_rank = np.repeat(homes.nodes(found.solver), homes.block)
+        gpu_of_rank = Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+    bound = found.bound * unit
+    return Exact(gpu_of_rank, bound, ARGUMENT.format(units=homes.size), found.in_time)
+
+
+def _homes(topology: Topology, job: Job, parts: Parts, goal: Objective) -> Homes | None:
+    """The variables of the model, None where it is too large or of no use."""
+    if isinstance(goal, HopCostObjective):
+        tiers, most = hop_tiers(goal.hops), MOST_HOP_HOMES
+    elif job.model is None:
+        tiers, most = list(range(len(topology.tiers) - 1)), MOST_GROUP_HOMES
+    else:
+        return None
+    if job.world_size // max(parts.block, 1) > most:
+        return None
+    homes = Homes(topology, parts, node_capacity(topology, parts.block), tiers)
+    return homes if homes.levels and homes.num_variables <= most else None

@@ -1,0 +1,1 @@
+"""Placements under rules about hosts and failures."""

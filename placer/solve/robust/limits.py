@@ -1,0 +1,150 @@
+"""A job's rules about hosts and failures, compiled for one machine.
+
+Shapes: N nodes, R ranks, G GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The rules in the machine's indices.
+
+    Attributes
+    ----------
+    topology : Topology
+    job : Job
+    hosts_of_rank : dict of int to frozenset of int
+        Nodes that each pinned rank may be on.
+    avoided : ndarray, shape (N,)
+        Whether a node is to be avoided.
+    at_most, spares : tuple of (int, int)
+        Tier index and number, innermost tier first.
+    """
+
+    topology: Topology
+    job: Job
+    hosts_of_rank: dict[int, frozenset[int]]
+    avoided: BoolArray
+    at_most: tuple[tuple[int, int], ...]
+    spares: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, topology: Topology, job: Job) -> Limits:
+        """The rules of ``job`` on ``topology``, which has every host they name.
+
+        Hosts to pin to that the machine lacks are left out, since a part of a machine
+        may lack them.
+        """
+        rules = job.rules
+        index = {name: node for node, name in enumerate(topology.node_names)}
+        avoided = np.zeros(topology.num_nodes, dtype=bool)
+        avoided[[index[host] for host in rules.avoid if host in index]] = True
+        hosts = {
+            rank: frozenset(index[host] for host in pin.hosts if host in index)
+            for pin in rules.pin
+            for rank in pin.ranks
+        }
+
+        def by_tier(numbers: dict[str, int]) -> tuple[tuple[int, int], ...]:
+            return tuple(
+                sorted((topology.tier_index(t), n) for t, n in numbers.items())
+            )
+
+        at_most, spares = by_tier(dict(rules.at_most)), by_tier(dict(rules.spares))
+        return cls(topology, job, hosts, avoided, at_most, spares)
+
+    @property
+    def replica_size(self) -> int:
+        """Ranks of a data-parallel replica."""
+        return self.job.world_size // self.job.parallelism.dp
+
+    def pins_hold(self, node_of_rank: IntArray) -> bool:
+        """Whether every pinned rank is on one of its hosts."""
+        return all(
+            int(node_of_rank[rank]) in hosts
+            for rank, hosts in self.hosts_of_rank.items()
+        )
+
+    def numbers_hold(self, node_of_rank: IntArray) -> bool:
+        """Whether no domain has too many replicas or too few spare nodes."""
+        axes = self.job.parallelism
+        for tier, limit in self.at_most:
+            domain = self.topology.domain_of_node[tier][node_of_rank]
+            pairs = np.unique(domain * axes.dp + axes.coordinates["dp"])
+            if np.bincount(pairs // axes.dp).max() > limit:
+                return False
+        if not self.spares:
+            return True
+        used = np.zeros(self.topology.num_nodes, dtype=bool)
+        used[node_of_rank] = True
+        for tier, least in self.spares:
+            row = self.topology.domain_of_node[tier]
+            busy = np.bincount(row, used)
+            if ((busy > 0) & (np.bincount(row) - busy < least)).any():
+                return False
+        return True
+
+    def avoided_used(self, node_of_rank: IntArray) -> int:
+        """How many of the nodes to avoid have ranks."""
+        return int(self.avoided[np.unique(node_of_rank)].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class MachinePart:
+    """Some nodes of a machine as a machine of their own.
+
+    Attributes
+    ----------
+    whole, topology : Topology
+        The machine, and the machine of only these nodes.
+    nodes : ndarray, shape (nodes of the part,)
+        Their indices in the whole.
+    """
+
+    whole: Topology
+    topology: Topology
+    nodes: IntArray
+
+    @classmethod
+    def of(cls, whole: Topology, kept: BoolArray) -> MachinePart:
+        """The part with the ``kept`` nodes."""
+        nodes = np.flatnonzero(kept)
+        topology = whole if kept.all() else whole.select(nodes)
+        return cls(whole, topology, nodes)
+
+    def inside(self, gpu_of_rank: IntArray) -> IntArray | None:
+        """GPU of every rank in the part, None when one is on a node outside it."""
+        own = np.full(self.whole.num_nodes, -1, dtype=np.int64)
+        own[self.nodes] = np.arange(len(self.nodes))
+        node = self.whole.node_of_gpu[gpu_of_rank]
+        if (own[node] < 0).any():
+            return None
+        local = gpu_of_rank - self.whole.first_gpu_of_node[node]
+        found: IntArray = self.topology.first_gpu_of_node[own[node]] + local
+        return found
+
+    def node_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
+        """Node of every rank in the whole machine."""
+        found: IntArray = self.nodes[self.topology.node_of_gpu[gpu_of_rank]]
+        return found
+
+    def gpu_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
+        """GPU of every rank in the whole machine."""
+        node = self.topology.node_of_gpu[gpu_of_rank]
+        local = gpu_of_rank - self.topology.first_gpu_of_node[node]
+        found: IntArray = self.whole.first_gpu_of_node[self.nodes[node]] + local
+        return found

@@ -1,0 +1,327 @@
+"""The search under rules: machines and jobs for which any placement keeps them.
+
+A rule is kept by leaving out nodes where that is all it takes. Nodes to avoid are left
+out, and come back one by one only when nothing fits. Spare nodes are withheld from
+their domains. Where a domain may hold ``k`` replicas it offers room for ``k``, and
+replicas are kept whole. Each such machine is searched as any other. What is left of the
+rules is checked, or mended, placement by placement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb, inf, isfinite
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.job.rules import Rules
+from placer.placement.baselines import BASELINES, baseline
+from placer.placement.placement import Placement
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.feasibility import feasible_parts, forced_block, launch_blocks
+from placer.solve.objective import objective_of
+from placer.solve.robust.attempts import (
+    Attempt,
+    attempts,
+    costs_the_same,
+    mender,
+    unit_of,
+)
+from placer.solve.robust.limited_fill import limited_fills
+from placer.solve.robust.limits import Limits, MachinePart
+from placer.solve.robust.offer import loses_nothing, without_spares
+from placer.solve.robust.readmit import readmitted
+from placer.solve.robust.seats import MOST_CHOICES, seat
+from placer.solve.rules import obeys
+from placer.solve.solution import EXACT, Incumbent, Progress, Solution, incumbent_of
+from placer.solve.terms import Terms
+from placer.solve.ties import ROUNDING
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Sets of nodes to avoid that are searched when some must be used.
+MOST_SETS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Tools:
+    """What a search under rules works with.
+
+    Attributes
+    ----------
+    search : callable
+        The plain search: machine, job, terms, seconds and progress to a solution, or to
+        None.
+    objective : str or None
+        As `objective_of` takes it.
+    time_limit : float, s
+    progress : Progress or None
+    stop : callable
+    wants_bound : bool
+        False where it only matters whether there is a placement.
+    """
+
+    search: Callable[[Topology, Job, Terms, float, Progress], Solution | None]
+    objective: str | None
+    time_limit: float
+    progress: Progress | None
+    stop: Callable[[], bool]
+    wants_bound: bool = True
+
+
+def search_under_rules(topology: Topology, job: Job, tools: Tools) -> Solution | None:
+    """The best placement found that keeps the job's rules, None without any.
+
+    Parameters
+    ----------
+    topology : Topology
+        With every host that the rules name.
+    job : Job
+    tools : Tools
+    """
+    return _RuledSearch(topology, job, tools).run()
+
+
+class _RuledSearch:
+    """One search: the incumbent in the whole machine, and the bound."""
+
+    def __init__(self, topology: Topology, job: Job, tools: Tools) -> None:
+        self.topology, self.tools = topology, tools
+        self.job = replace(job, rules=Rules())
+        self.limits = Limits.of(topology, job)
+        self.goal = objective_of(topology, self.job, tools.objective)
+        self.is_hop_cost = self.goal.name == "hop-cost"
+        self.start = monotonic()
+        self.best: IntArray | None = None
+        self.value, self.method = inf, ""
+        self.bound, self.argument = 0.0, "none"
+        self.ends: list[str] = []
+        self.launch_bound = 0.0
+
+    def run(self) -> Solution | None:
+        """Search with as few nodes to avoid as can be."""
+        seating = seat(self.limits)
+        if seating is not None and seating.proved and seating.node_of_rank is None:
+            return None
+        if seating is not None and seating.node_of_rank is not None:
+            placement = Placement.on_nodes(self.topology, seating.node_of_rank)
+            found: list[tuple[str, IntArray]] = [
+                ("exact seating", placement.gpu_of_rank)
+            ]
+            used = np.unique(seating.node_of_rank)
+            least = used[self.limits.avoided[used]]
+        else:
+            found, least = [], np.zeros(0, dtype=np.int64)
+        self._search(self._choices(least), found, covers=seating is not None)
+        if self.best is None and self.limits.avoided.any():
+            more = readmitted(self.limits, self.job)
+            if more is not None and len(more):
+                self._search([more], [], covers=False)
+        if self.best is None:
+            self._seat_blocks()
+        return None if self.best is None else self._solution(self.best)
+
+    def _seat_blocks(self) -> None:
+        """Try to seat blocks of ranks, however many nodes to avoid that takes."""
+        for block in launch_blocks(self.topology, self.job):
+            seating = seat(self.limits, block=block, most_choices=MOST_CHOICES)
+            if seating is not None and seating.node_of_rank is not None:
+                placement = Placement.on_nodes(self.topology, seating.node_of_rank)
+                self._consider("seating", placement.gpu_of_rank, seating.avoided)
+                prove = self._prover(np.ones(self.topology.num_nodes, dtype=bool))
+                self.bound, self.argument = prove(self.value)
+                return
+
+    def _choices(self, least: IntArray) -> list[IntArray]:
+        """Sets of nodes to avoid that are used all the same, as many as are needed."""
+        avoided = np.flatnonzero(self.limits.avoided)
+        if comb(len(avoided), len(least)) > MOST_SETS:
+            return [least]
+        return [
+            np.array(chosen, dtype=np.int64)
+            for chosen in combinations(avoided.tolist(), len(least))
+        ]
+
+    def _search(
+        self,
+        choices: list[IntArray],
+        found: list[tuple[str, IntArray]],
+        covers: bool,
+    ) -> None:
+        """Search the machine with each set of nodes to avoid; keep what is proved."""
+        needed = len(choices[0])
+        for name, gpu_of_rank in [*found, *self._baselines()]:
+            self._consider(name, gpu_of_rank, needed)
+        covers &= len(choices) == comb(int(self.limits.avoided.sum()), needed)
+        proved, bound = inf, 0.0
+        for chosen in choices:
+            offered = ~self.limits.avoided
+            offered[chosen] = True
+            if len(choices) > 1 and self._cannot_hold(offered):
+                continue
+            prove = self._prover(offered if not needed else np.ones_like(offered))
+            proved = min(proved, self._attempts(offered, prove))
+            bound = prove(self.value)[0] if self.best is not None else 0.0
+        # The best of some sets only says nothing about the others.
+        self.bound = proved if (covers or not needed) and isfinite(proved) else bound
+
+    def _cannot_hold(self, offered: BoolArray) -> bool:
+        """Whether no legal placement uses only the nodes ``offered``."""
+        seating = seat(self.limits, ~offered)
+        return seating is not None and seating.proved and seating.node_of_rank is None
+
+    def _attempts(
+        self, offered: BoolArray, prove: Callable[[float], tuple[float, str]]
+    ) -> float:
+        """Make all attempts with the nodes ``offered``; the bound they prove."""
+        proved = 0.0
+        planned = list(attempts(self.limits, self.job, offered, self.is_hop_cost))
+        for i, attempt in enumerate(planned):
+            remaining = self.tools.time_limit - (monotonic() - self.start)
+            if self.best is not None and (remaining <= 0 or self.tools.stop()):
+                self.ends.append("interrupted" if self.tools.stop() else "time-limit")
+                break
+            share = max(remaining, 0.0) / (len(planned) - i)
+            solution = self._attempt(attempt, offered, prove, share)
+            if solution is None:
+                continue
+            self.ends.append(solution.stop_reason)
+            self.launch_bound = max(self.launch_bound, solution.launch_bound)
+            if attempt.exact and solution.lower_bound > proved:
+                proved = solution.lower_bound
+            if attempt.exact and proved >= self.bound:
+                self.argument = solution.argument
+            if self._is_proved(max(proved, prove(self.value)[0])):
+                break
+        if self.best is None:
+            return proved
+        bound, argument = prove(self.value)
+        if bound >= proved:
+            self.argument = argument
+        return max(bound, proved)
+
+    def _is_proved(self, bound: float) -> bool:
+        return self.best is not None and self.value - bound <= EXACT * self.value
+
+    def _attempt(
+        self,
+        attempt: Attempt,
+        offered: BoolArray,
+        prove: Callable[[float], tuple[float, str]],
+        seconds: float,
+    ) -> Solution | None:
+        """Search one part of the machine and keep what is better."""
+        part = attempt.part
+        mend = mender(self.limits, attempt, offered)
+        known = [(self.method, part.inside(self.best))] if self.best is not None else []
+        for parts in feasible_parts(part.topology, attempt.job)[:1]:
+            known += limited_fills(
+                part.topology, attempt.job, parts, self.limits.at_most
+            )
+        terms = Terms(
+            mend,
+            prove,
+            attempt.exact,
+            tuple((name, gpus) for name, gpus in known if gpus is not None),
+        )
+        solution = self.tools.search(
+            part.topology, attempt.job, terms, seconds, self._listener(part)
+        )
+        if solution is not None:
+            gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)
+            self._keep(solution.method, gpus, ends=True)
+        return solution
+
+    def _prover(self, kept: BoolArray) -> Callable[[float], tuple[float, str]]:
+        """The lower bound on a machine in which every legal placement has its like."""
+        unpinned = replace(self.limits, hosts_of_rank={})
+        if loses_nothing(unpinned, kept):
+            kept = without_spares(unpinned, kept, unit_of(self.topology, self.job))
+        if not costs_the_same(self.topology, kept, self.is_hop_cost):
+            kept = np.ones_like(kept)
+        machine = MachinePart.of(self.topology, kept).topology
+        known: list[tuple[float, str]] = []
+
+        def prove(incumbent: float) -> tuple[float, str]:
+            if not self.tools.wants_bound:
+                return 0.0, "none"
+            if not known:
+                goal = objective_of(machine, self.job, self.tools.objective)
+                block = forced_block(machine, self.job)
+                known.append(lower_bound(machine, self.job, goal, block, incumbent))
+            return known[0]
+
+        return prove
+
+    def _baselines(self) -> Iterator[tuple[str, IntArray]]:
+        for name in BASELINES:
+            if name != "random" and self.job.world_size <= self.topology.num_gpus:
+                yield name, baseline(name, self.topology, self.job).gpu_of_rank
+
+    def _consider(self, method: str, gpu_of_rank: IntArray, most_avoided: int) -> None:
+        """Keep a placement of the whole machine if it is legal and better."""
+        node_of_rank = self.topology.node_of_gpu[gpu_of_rank]
+        if (
+            self.limits.avoided_used(node_of_rank) <= most_avoided
+            and self.limits.pins_hold(node_of_rank)
+            and self.limits.numbers_hold(node_of_rank)
+            and obeys(self.topology, self.job, gpu_of_rank)
+        ):
+            self._keep(method, gpu_of_rank)
+
+    def _keep(self, method: str, gpu_of_rank: IntArray, ends: bool = False) -> None:
+        """Keep a legal placement of the whole machine if it is better, and tell.
+
+        The placement with which an attempt ``ends`` is kept when it is as good: it has
+        been preferred to others like it.
+        """
+        value = self.goal.value(gpu_of_rank)
+        improves = self.best is None or value < self.value * (1 - EXACT)
+        if improves or (ends and value <= self.value * (1 + ROUNDING)):
+            self.best, self.value, self.method = gpu_of_rank, value, method
+        if improves and self.tools.progress is not None:
+            order = self.job.parallelism.order
+            self.tools.progress(incumbent_of(self._solution(gpu_of_rank), order))
+
+    def _listener(self, part: MachinePart) -> Progress:
+        """What keeps, and tells, the placements that an attempt finds."""
+
+        def keep(incumbent: Incumbent) -> None:
+            if incumbent.solution is not None:
+                found = incumbent.solution
+                gpus = part.gpu_in_whole(found.placement.gpu_of_rank)
+                self._keep(found.method, gpus)
+
+        return keep
+
+    def _solution(self, best: IntArray) -> Solution:
+        return Solution(
+            placement=Placement(best),
+            objective=self.goal.name,
+            value=float(self.value),
+            lower_bound=float(min(self.bound, self.value)),
+            argument=self.argument,
+            method=self.method,
+            stop_reason=self._stop_reason(),
+            wall_s=monotonic() - self.start,
+            deterministic=self._stop_reason() in ("proved", "searched"),
+            launch_bound=self.launch_bound,
+        )
+
+    def _stop_reason(self) -> str:
+        if self._is_proved(self.bound):
+            return "proved"
+        for reason in ("interrupted", "time-limit"):
+            if reason in self.ends:
+                return reason
+        return "searched"

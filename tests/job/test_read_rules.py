@@ -1,0 +1,133 @@
+"""The rules of a job file: pins, hosts to avoid, replicas a domain, spares."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.document import parse_document
+from placer.errors import InputError
+from placer.job.read import decode_job
+from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
+from placer.job.write import to_document
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+
+HEAD = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 4, dp: 4}
+weights: {tp: 10, dp: 1}
+"""
+
+
+def job_of(rules: str) -> Job:
+    return decode_job(parse_document(HEAD + rules, "job.yaml"))
+
+
+def problems_of(rules: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        job_of(rules)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_reads_every_rule() -> None:
+    """Host lists and rank lists are expanded, numbers are kept by tier."""
+    job = job_of(
+        "rules:\n"
+        "  pin: [{ranks: 0, nodes: n1}, {ranks: '4-6,9', nodes: ['n[2-3]', n7]}]\n"
+        "  avoid: n[5-6]\n"
+        "  at_most: {rack: 2}\n"
+        "  spares: {rack: 1, row: 3}\n"
+    )
+    assert job.rules == Rules(
+        pin=(Pin((0,), ("n1",)), Pin((4, 5, 6, 9), ("n2", "n3", "n7"))),
+        avoid=("n5", "n6"),
+        at_most={"rack": 2},
+        spares={"rack": 1, "row": 3},
+    )
+
+
+def test_written_rules_read_back() -> None:
+    """A job written to a document keeps its rules and its digest."""
+    job = job_of("rules: {pin: [{ranks: 0-3, nodes: 'n[1-2]'}], avoid: [n9]}\n")
+    text = json.dumps(to_document(job))
+    again = decode_job(parse_document(text, "job.json"))
+    assert (again.rules, again.sha256) == (job.rules, job.sha256)
+
+
+def test_rules_are_part_of_the_digest() -> None:
+    """Other rules make another job; no rules leave the digest as it was."""
+    plain = job_of("")
+    assert job_of("rules: {}\n").sha256 == plain.sha256
+    assert job_of("rules: {spares: {rack: 1}}\n").sha256 != plain.sha256
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("{pin: [{ranks: 16, nodes: n1}]}", "6:23: rules.pin[0].ranks: rank 16 is"),
+        ("{pin: [{ranks: 3-1, nodes: n1}]}", "the range 3-1 runs backwards"),
+        ("{pin: [{ranks: '1,1', nodes: n1}]}", "rank 1 comes twice"),
+        ("{pin: [{ranks: one, nodes: n1}]}", '"one" is not a list of ranks'),
+        ("{pin: [{ranks: [1], nodes: n1}]}", "expected ranks, got a list"),
+        ("{pin: [{ranks: 1}]}", 'the key "nodes" is missing'),
+        ("{pin: [{ranks: 1, nodes: []}]}", "names no node"),
+        ("{pin: [{ranks: 1, nodes: 'n['}]}", "rules.pin[0].nodes"),
+        ("{pin: [{ranks: 1, nodes: a}, {ranks: 0-3, nodes: b}]}", "also to a"),
+        ("{at_most: {rack: 0}}", "rules.at_most.rack: 0 is not between 1"),
+        ("{spares: {rack: x}}", "rules.spares.rack: expected an integer"),
+        ("{pins: []}", 'unknown key "pins"'),
+    ],
+)
+def test_problems_have_a_place(rules: str, expected: str) -> None:
+    """What is wrong is said with line, column and key."""
+    found = problems_of(f"rules: {rules}\n")
+    assert any(expected in text for text in found), found
+    assert all(text.startswith("job.yaml:6:") for text in found)
+
+
+def test_all_problems_at_once() -> None:
+    """Problems of several rules are reported together."""
+    found = problems_of(
+        "rules:\n"
+        "  pin: [{ranks: 99, nodes: n1}, {ranks: 2, nodes: a}, {ranks: 2, nodes: b}]\n"
+        "  spares: {rack: -1}\n"
+    )
+    assert len(found) >= 2
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_rank_lists_read_back(ranks: set[int]) -> None:
+    """A rank list that is written reads back as the same ranks."""
+    assert parse_ranks(ranks_text(sorted(ranks)), 300) == tuple(sorted(ranks))
+
+
+@pytest.mark.parametrize("text", ["", ",", "1-", "-1", "1..3", "a", "0x3", "1;2"])
+def test_bad_rank_lists(text: str) -> None:
+    """Anything but numbers and ranges is refused."""
+    with pytest.raises(ValueError, match="list of ranks"):
+        parse_ranks(text)
+
+
+def test_huge_ranges_are_not_expanded() -> None:
+    """A range beyond the last rank is refused before it takes any memory."""
+    with pytest.raises(ValueError, match="above 15"):
+        parse_ranks("0-999999999999", 15)
+
+
+def test_both_rules_together() -> None:
+    """Of two numbers the stricter holds, pins and hosts to avoid add up."""
+    mine = Rules((Pin((0,), ("a",)),), ("x",), {"rack": 2}, {"rack": 1})
+    more = Rules((Pin((1,), ("b",)),), ("x", "y"), {"rack": 3, "row": 9}, {"rack": 2})
+    both = mine.and_also(more)
+    assert both.pin == (*mine.pin, *more.pin)
+    assert both.avoid == ("x", "y")
+    assert (both.at_most, both.spares) == ({"rack": 2, "row": 9}, {"rack": 2})
+    assert both.and_also(more) == both

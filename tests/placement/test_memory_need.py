@@ -1,0 +1,144 @@
+"""Memory: an estimate near what is taken, and a refusal before anything is built."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from placer import api
+from placer.errors import InputError
+from placer.job.read import read_job
+from placer.placement import memory_need as module
+from placer.placement.memory_need import check_memory, memory_need
+from placer.topology.read import read_topology
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PEAK = """\
+import resource, sys
+sys.path.insert(0, {root!r})
+import placer
+machine, job = placer.read_topology({machine!r}), placer.read_job({job!r})
+placer.place(machine, job, time_limit=20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+JOB = """\
+format: placer/job
+version: 1
+name: peak
+parallelism: {axes}
+model: {model}
+sequence: 8192
+micro_batch: 1
+micro_batches: 4
+weights: {{tp: 4000, pp: 40, dp: 4}}
+compute: {{tflops_per_gpu: 500}}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in KiB there")
+@pytest.mark.parametrize(
+    ("machine", "axes", "model"),
+    [
+        (
+            "block:16 rack:64 node:16 gpu:4",
+            "{tp: 8, cp: 2, pp: 16, dp: 256}",
+            "llama3.1-405b",
+        ),
+        ("block:8 rack:16 node:16 gpu:8", "{ep: 32, pp: 4, dp: 4096}", "deepseek-v3"),
+    ],
+)
+def test_the_estimate_is_near_the_peak(
+    tmp_path: Path, machine: str, axes: str, model: str
+) -> None:
+    """The peak of a real run is at most 1.25 times the estimate, at least a third."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.format(axes=axes, model=model))
+    script = PEAK.format(root=str(ROOT), machine=machine, job=str(path))
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    peak = int(run.stdout) * 1024
+    topology = read_topology(machine)
+    size = topology.num_gpus, topology.num_nodes, len(topology.tiers)
+    need = memory_need(*size, read_job(str(path)))
+    assert peak / 1.25 <= need <= 3 * peak
+
+
+def test_the_estimate_grows_in_proportion() -> None:
+    """Twice the machine and twice the ranks need at most twice the memory."""
+    job = read_job("llama3.1-405b-mlperf-v6")
+    needs = []
+    for factor in (1, 2, 4, 8):
+        grown = replace(job, parallelism=replace(job.parallelism, dp=128 * factor))
+        needs.append(memory_need(8192 * factor, 2048 * factor, 4, grown))
+    assert all(b <= 2 * a for a, b in pairwise(needs))
+    steps = [b - a for a, b in pairwise(needs)]
+    assert steps == pytest.approx([steps[0], 2 * steps[0], 4 * steps[0]])
+
+
+def test_pairs_of_an_expert_group_count() -> None:
+    """An ep weight costs all pairs of the group, more than the rings of the others."""
+    job = read_job("deepseek-v3-mlperf-v6")
+    without = memory_need(8192, 2048, 4, replace(job, weights={"pp": 1}))
+    pairs = memory_need(8192, 2048, 4, replace(job, weights={"pp": 1, "ep": 1}))
+    assert pairs - without >= 8 * 8192 * (32 - 1)
+
+
+def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place and score refuse, with both figures, before anything is built."""
+    monkeypatch.setattr(module, "memory_limit", lambda: 50e6)
+    machine, job = read_topology("dgx-h100-32"), read_job("quickstart")
+    for call in (
+        lambda: check_memory(machine, job),
+        lambda: api.place(machine, job),
+    ):
+        with pytest.raises(InputError, match=r"need about .* MB of memory.*50 MB"):
+            call()
+
+
+def test_memory_that_suffices_is_not_refused() -> None:
+    """The main job fits any computer that runs the tests."""
+    check_memory(
+        read_topology("azure-gb200-mlperf-v6"), read_job("llama3.1-405b-mlperf-v6")
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
+def test_the_limit_of_the_process_counts() -> None:
+    """``ulimit -v`` is a limit of memory."""
+    script = (
+        f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9))\n"
+        "from placer.memory import memory_limit\n"
+        "print(memory_limit())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert float(run.stdout) == 1e9
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
+@pytest.mark.parametrize(
+    "machine",
+    ["a:1000000 b:1000000 gpu:8", "a:999999999 b:999999999 c:999999999 gpu:8"],
+)
+def test_absurd_machines_are_refused_at_once(machine: str) -> None:
+    """Little memory is enough to refuse a machine of a million million nodes."""
+    script = (
+        f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, 2 * 10**9))\n"
+        "from placer.cli.main import main\n"
+        f"main(['place', '-t', {machine!r}, '-j', 'quickstart'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert "of memory" in run.stderr
+    assert "the most is 1048576" in run.stderr

@@ -1,0 +1,236 @@
+"""What AWS, Google and Oracle say about their instances."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.readers.registry import read
+from tests.readers import cases
+from tests.readers.cases import machine_of, nodes_of_domains, tier_names
+
+
+def problems_of(format_name, text):
+    with pytest.raises(InputError) as caught:
+        read(format_name, text, "answer.json")
+    return caught.value.problems
+
+
+def aws(*instances, **more):
+    return json.dumps({"Instances": list(instances)} | more)
+
+
+def instance(name, *network_nodes, **more):
+    return {"InstanceId": name, "NetworkNodes": list(network_nodes)} | more
+
+
+def test_aws_bottom_up(tmp_path):
+    """The last network node is the nearest; one for each instance repeats the node."""
+    machine, _ = machine_of(tmp_path, cases.AWS, hardware=cases.H100)
+    assert tier_names(machine) == [
+        "node",
+        "network-node-2",
+        "network-node-1",
+        "cluster",
+    ]
+    assert nodes_of_domains(machine, "network-node-2")["nn-m1"] == ["i-2", "i-3"]
+
+
+def test_aws_depth_four(tmp_path):
+    """Four network nodes give four levels; an instance with three lacks the nearest."""
+    text = aws(
+        instance("i-0", "a", "b", "c", "d"),
+        instance("i-1", "a", "b", "c", "d"),
+        instance("i-2", "a", "b", "c"),
+        instance("i-3", "a", "b", "c"),
+        instance("i-4", "a", "x", "y", "z"),
+    )
+    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    assert nodes_of_domains(machine, "network-node-4") == {
+        "d": ["i-0", "i-1"],
+        "i-2": ["i-2"],
+        "i-3": ["i-3"],
+        "z": ["i-4"],
+    }
+    assert any("network-node-4" in n and "kept apart: i-2, i-3" in n for n in notes)
+
+
+def test_aws_ultraservers(tmp_path):
+    """A capacity block is an NVLink domain on P6e only, and a reservation elsewhere."""
+    blocks = ["cb-1", "cb-1", "cb-2", "cb-2"]
+    kinds = {}
+    for kind in ("p6e-gb200.36xlarge", "p5.48xlarge"):
+        text = aws(
+            *(
+                instance(f"i-{i}", "a", InstanceType=kind, CapacityBlockId=block)
+                for i, block in enumerate(blocks)
+            )
+        )
+        machine, _ = machine_of(tmp_path, text)
+        kinds[kind] = tier_names(machine)
+    assert kinds["p6e-gb200.36xlarge"] == ["node", "rack", "network-node-1"]
+    assert kinds["p5.48xlarge"] == ["node", "network-node-1"]
+
+
+def test_aws_kinds_are_noted(tmp_path):
+    """Several instance types are taken for alike only with a note."""
+    text = aws(
+        instance("i-0", "a", InstanceType="p5.48xlarge"),
+        instance("i-1", "a", InstanceType="trn1.32xlarge"),
+    )
+    _, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    assert any(
+        "2 instance types" in note and "trn1.32xlarge (1)" in note for note in notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("format_name", "text", "message"),
+    [
+        ("aws", aws(instance("i-0", "a"), NextToken="more"), "NextToken"),
+        ("aws", aws(), "no instance"),
+        ("aws", aws(instance("i-0", "a"), instance("i-0", "a")), "listed twice"),
+        ("aws", aws({"NetworkNodes": []}), '"InstanceId" is missing'),
+        ("aws", '{"CapacityReservations": [1]}', "lists reservations"),
+        ("aws", '{"Instances": [}', "not JSON"),
+        ("aws", '{"Instances": [{"InstanceId": "a", "InstanceId": "b"}]}', "duplicate"),
+        ("gcp", "[]", "no instance"),
+        ("gcp", '{"items": [], "nextPageToken": "x"}', "nextPageToken"),
+        ("gcp", '[{"name": "a"}, {"name": "a"}]', "listed twice"),
+        ("oci", '{"data": [{"id": "x"}]}', "no host with an instance"),
+        ("oci", '{"customerLocalBlock": "x"}', "which host"),
+        ("oci", 'a: {"customerLocalBlock": "x"}\na: {}', "listed twice"),
+        ("oci", 'a: {"customerLocalBlock": }', "not JSON"),
+    ],
+)
+def test_bad_answers(format_name, text, message):
+    """Incomplete, doubled and malformed answers are refused with the reason."""
+    assert message in problems_of(format_name, text)[0].message
+
+
+def test_places_in_lines_of_hosts():
+    """A fault in the n-th line is reported in that line and at its column."""
+    text = 'gpu-0: {"customerLocalBlock": "a"}\ngpu-1: {"customerLocalBlock": 7}'
+    (problem,) = problems_of("oci", text)
+    assert (problem.line, problem.column) == (2, text.splitlines()[1].index("7") + 1)
+
+
+def test_gcp_missing_values(tmp_path):
+    """Any level may be missing; the old path has block, sub-block and host."""
+    text = json.dumps(
+        [
+            {"name": "a", "resourceStatus": {"physicalHost": "/b1/s1/h1"}},
+            {"name": "b", "resourceStatus": {"physicalHost": "/b1/s1/h2"}},
+            {
+                "name": "c",
+                "resourceStatus": {
+                    "physicalHostTopology": {"block": "b2", "subBlock": "s2"}
+                },
+            },
+            {"name": "d", "resourceStatus": {}},
+        ]
+    )
+    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    assert nodes_of_domains(machine, "subblock") == {
+        "s1": ["a", "b"],
+        "s2": ["c"],
+        "d": ["d"],
+    }
+    assert any("kept apart: d" in note for note in notes)
+
+
+def test_gcp_subblocks_are_racks_on_gb200(tmp_path):
+    """On racks of NVLink a sub-block is one."""
+    machine, _ = machine_of(tmp_path, cases.GCP)
+    assert tier_names(machine) == ["node", "rack", "block", "cluster"]
+    assert machine.scale_up_tier == 1
+
+
+def test_oci_shapes(tmp_path):
+    """Lines of hosts and the command's list give the same levels."""
+    listed = json.dumps(
+        {
+            "data": {
+                "items": [
+                    {
+                        "id": f"host-{i}",
+                        "instance-id": f"i-{i}",
+                        "hpc-island-id": "island",
+                        "network-block-id": f"nb{i // 4}",
+                        "local-block-id": f"lb{i // 2}",
+                        "gpu-memory-fabric-id": None,
+                    }
+                    for i in range(8)
+                ]
+                + [{"id": "spare", "instance-id": None}]
+            }
+        }
+    )
+    lines, _ = machine_of(tmp_path, cases.OCI, hardware=cases.H100)
+    api, notes = machine_of(tmp_path, listed, cases.NAMES, hardware=cases.H100)
+    assert tier_names(lines) == ["node", "local-block", "network-block", "island"]
+    assert api.node_names == lines.node_names
+    assert api.domain_names == lines.domain_names
+    assert (api.domain_of_node == lines.domain_of_node).all()
+    assert any("hosts without an instance, left out: 1" in note for note in notes)
+
+
+def test_oci_memory_fabric_is_nvlink(tmp_path):
+    """Hosts of one GPU memory fabric form a rack, across local blocks if need be."""
+    text = "\n".join(
+        f'g{i}: {{"localBlockId": "l{i}", "customerGpuMemoryFabric": "f{i // 2}"}}'
+        for i in range(4)
+    )
+    machine, notes = machine_of(tmp_path, text)
+    assert nodes_of_domains(machine, "rack") == {"f0": ["g0", "g1"], "f1": ["g2", "g3"]}
+    assert any("local-block" in note and "divides" in note for note in notes)
+
+
+def test_oci_noise_is_counted():
+    """Lines of a parallel shell that are no answer are reported."""
+    text = 'gpu-0: {"customerLocalBlock": "a"}\ngpu-1: curl: (7) failed\n'
+    findings = read("oci", text, "lines.txt")
+    assert list(findings.nodes) == ["gpu-0"]
+    assert [problem.line for problem in findings.ignored] == [2]
+
+
+def test_groups_of_hosts(tmp_path):
+    """Case C1: a ring over six hosts in four groups crosses groups four times.
+
+    Hosts y/n-0 z/n-1 x/n-2 x/n-3 y/n-4 g/n-10: the path with each group together
+    changes three times, its closing edge once more (GoogleCloudPlatform/cluster-toolkit
+    10470803, test_topology.py). In the given order it would change five times, six with
+    the closing edge.
+    """
+    hosts = [("y", 0), ("z", 1), ("x", 2), ("x", 3), ("y", 4), ("g", 10)]
+    text = json.dumps(
+        [
+            {
+                "name": f"n-{i}",
+                "resourceStatus": {"physicalHostTopology": {"block": group}},
+            }
+            for group, i in hosts
+        ]
+    )
+    slower_outside = tmp_path / "hardware.yaml"
+    slower_outside.write_text(
+        "format: placer/topology\nversion: 1\nname: slower\n"
+        "layout: 'all:1 near:1 n:1'\n"
+        "tiers: [{name: n, size: 1, bandwidth: 4GB/s, scale_up: true},\n"
+        "  {name: near, bandwidth: 2GB/s}, {name: all, bandwidth: 1GB/s}]\n"
+    )
+    machine, _ = machine_of(tmp_path, text, hardware=str(slower_outside))
+    assert machine.node_names == tuple(f"n-{i}" for _, i in hosts)
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "format: placer/job\nversion: 1\nname: ring\n"
+        "parallelism: {tp: 1, cp: 1, ep: 1, pp: 1, dp: 6, order: tp-cp-ep-pp-dp}\n"
+        "weights: {dp: 1}\n"
+    )
+    result = placer.place(machine, placer.read_job(job), time_limit=10)
+    group = {f"n-{i}": group for group, i in hosts}
+    order = [group[host] for host in result.plan.host_of_rank]
+    assert sum(a != b for a, b in zip(order, order[1:] + order[:1], strict=True)) == 4

@@ -1,0 +1,161 @@
+"""Mutated sources: whatever a file holds, a reader gives findings or an InputError."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from placer.errors import InputError
+from placer.readers.combine import combine
+from placer.readers.machine import read_topology
+from placer.readers.registry import read, recognise
+from tests.readers import cases
+
+TOKENS = (
+    "n[1-9]",
+    "n[1-99999]",
+    "[",
+    "]",
+    "{",
+    "}",
+    '"',
+    ",",
+    ":",
+    "=",
+    "\\",
+    "#",
+    "\n",
+    "\t",
+    "\x00",
+    "\x1b[4m",
+    "\u202e",
+    "\ud800",
+    "null",
+    "true",
+    "-1",
+    "1e400",
+    "99999999999999999999999",
+    "NaN",
+    "&a",
+    "*a",
+    "!!x",
+    "<<",
+    "Nodes=ALL",
+    "Include /dev/zero",
+    "SwitchName=",
+    "[[[[[[[[" * 40,
+    "x" * 300,
+)
+
+
+def mutated(text: str, chance: random.Random) -> str:
+    """The text after a few random edits."""
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(text) + 1)
+        end = min(len(text), at + chance.choice((1, 2, 5, 40)))
+        kind = chance.randrange(6)
+        if kind == 0:
+            text = text[:at] + text[end:]
+        elif kind == 1:
+            text = text[:at] + chance.choice(TOKENS) + text[at:]
+        elif kind == 2:
+            text = text[:at] + chance.choice(TOKENS) + text[end:]
+        elif kind == 3:
+            text = text[:end] + text[at:]
+        elif kind == 4:
+            text = text[:at]
+        else:
+            lines = text.split("\n")
+            i, j = (chance.randrange(len(lines)) for _ in range(2))
+            lines[i], lines[j] = lines[j], lines[i]
+            text = "\n".join(lines)
+    return text
+
+
+def outcome(call, *arguments, **options):
+    """The problems of a call, none when it succeeds; any other exception goes on."""
+    try:
+        call(*arguments, **options)
+    except InputError as error:
+        return error.problems
+    return None
+
+
+def read_and_combine(name: str, text: str) -> None:
+    findings = read(name, text, "source")
+    list(findings.remarks())
+    combine([findings], multi_node_nvlink=bool(len(text) % 2))
+
+
+def check(problems) -> None:
+    if problems is not None:
+        assert 1 <= len(problems) <= 21
+        assert all(problem.message for problem in problems)
+
+
+@pytest.mark.parametrize("name", cases.TEXTS)
+def test_mutated_texts(name):
+    """Two thousand mutants of every format's small file: a result or an error."""
+    chance = random.Random(name)
+    for _ in range(2000):
+        check(outcome(read_and_combine, name, mutated(cases.TEXTS[name], chance)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cases.TEXTS)
+def test_many_mutated_texts(name):
+    """Twenty thousand mutants of every format."""
+    chance = random.Random(f"{name} again")
+    for _ in range(20_000):
+        check(outcome(read_and_combine, name, mutated(cases.TEXTS[name], chance)))
+
+
+@pytest.mark.parametrize("name", cases.TEXTS)
+def test_mutated_files(name, tmp_path):
+    """The whole way in, from a file without a prefix, ends the same ways."""
+    chance = random.Random(f"{name} as a file")
+    path = tmp_path / "source"
+    for _ in range(20):
+        text = mutated(cases.TEXTS[name], chance)
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        options = {"hardware": cases.GB200, "note": lambda _: None}
+        check(outcome(read_topology, path, **options))
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("slurm", "SwitchName=s{} Nodes=n{}-[1-99999]\n"),
+        ("slurm", "BlockName=b{} Nodes=n{}-[1-99999]\n"),
+        ("slurm", "SwitchName=s{} Switches=n{}-[1-99999]\n"),
+        ("scontrol", "SwitchName=s{} Level=0 Nodes=n{}-[1-99999]\n"),
+        ("scontrol", "BlockName=b{} BlockIndex={} Nodes=n[1-99999]\n"),
+    ],
+)
+def test_many_host_lists(name, line):
+    """A hundred lists of the longest kind are refused before they are all expanded."""
+    text = "".join(line.format(i, i) for i in range(100))
+    (*_, problem) = outcome(read, name, text, "source")
+    assert "more than 131072 nodes" in problem.message
+
+
+def test_list_of_millions():
+    """A list that no machine needs is refused as a whole, not item by item."""
+    (problem,) = outcome(read, "gcp", "[" + "0," * 300_000 + "0]", "source")
+    assert "the most is 262144" in problem.message
+
+
+def test_many_includes(tmp_path):
+    """Files that include others many times over are refused after a few."""
+    for name, other in (("a", "b"), ("b", "c"), ("c", "d")):
+        (tmp_path / name).write_text(f"Include {other}\n" * 50)
+    (tmp_path / "d").write_text("SwitchName=s Nodes=n\n")
+    path = tmp_path / "a"
+    problems = outcome(read, "slurm", path.read_text(), str(path))
+    assert any("more than 16 includes" in problem.message for problem in problems)
+
+
+def test_long_unbroken_line():
+    """A pattern that tells formats apart takes no longer than the line is long."""
+    assert recognise("SwitchName=" + "a" * 200_000 + " Level=") != ["slurm"]

@@ -1,0 +1,203 @@
+"""Node labels of Kubernetes."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.errors import InputError
+from placer.readers.registry import read
+from tests.readers import cases
+from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
+
+
+def with_labels(key, values, more=()):
+    """Nodes n0, n1, ... with one label, and others that all share."""
+    return nodes(
+        *(
+            node(f"n{i}", dict(more) | ({key: value} if value else {}))
+            for i, value in enumerate(values)
+        )
+    )
+
+
+def test_labels_of_topograph_and_the_gpu_operator(tmp_path):
+    """Cliques of two nodes are racks, spines hold four; leaves repeat the cliques."""
+    machine, notes = machine_of(tmp_path, cases.KUBERNETES)
+    assert tier_names(machine) == ["node", "rack", "spine", "cluster"]
+    assert nodes_of_domains(machine, "rack")["5000.0"] == ["gpu-0", "gpu-1"]
+    assert machine.num_gpus == 8 * 4
+    assert any(
+        note.startswith("leaf of") and "same as clique" in note for note in notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "tiers"),
+    [
+        (("network.topology.nvidia.com/", "leaf", "spine"), ["leaf", "spine"]),
+        (("fabric.topograph.run/", "tier-0", "tier-1"), ["leaf", "spine"]),
+        (
+            ("topology.k8s.aws/", "network-node-layer-3", "network-node-layer-2"),
+            ["network-node-3", "network-node-2"],
+        ),
+        (
+            ("cloud.google.com/gce-topology-", "subblock", "block"),
+            ["subblock", "block"],
+        ),
+        (
+            ("oci.oraclecloud.com/rdma.", "local_block_id", "network_block_id"),
+            ["local-block", "network-block"],
+        ),
+    ],
+)
+def test_label_families(tmp_path, keys, tiers):
+    """Every family gives its levels, closest first (AWS counts from the top)."""
+    start, inner, outer = keys
+    text = nodes(
+        *(
+            node(f"n{i}", {start + inner: f"a{i // 2}", start + outer: f"b{i // 4}"})
+            for i in range(8)
+        )
+    )
+    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
+    assert tier_names(machine) == ["node", *tiers, "cluster"]
+    assert [len(names) for names in machine.domain_names] == [8, 4, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "nvidia.com/gpu.clique",
+        "accelerator.topograph.run/domain",
+        "network.topology.nvidia.com/accelerator",
+        "topology.k8s.aws/ultraserver-id",
+        "oci.oraclecloud.com/host.gpu_memory_fabric_id",
+        "cloud.google.com/gce-topology-subblock",
+    ],
+)
+def test_nvlink_labels(tmp_path, key):
+    """Each label of an NVLink domain makes the rack of a machine of racks."""
+    machine, _ = machine_of(tmp_path, with_labels(key, ["a", "a", "b", "b"]))
+    assert nodes_of_domains(machine, "rack") == {"a": ["n0", "n1"], "b": ["n2", "n3"]}
+    assert machine.scale_up_tier == 1
+
+
+def test_clique_against_single_hosts(tmp_path):
+    """A clique of two nodes on hardware without NVLink between nodes is refused."""
+    text = with_labels("nvidia.com/gpu.clique", ["a", "a"])
+    with pytest.raises(InputError, match="no NVLink between nodes, but clique"):
+        machine_of(tmp_path, text, hardware=cases.H100)
+
+
+def test_missing_label_is_a_hole(tmp_path):
+    """A node without the label, or with OCI's word for unknown, shares no domain."""
+    key = "oci.oraclecloud.com/rdma.local_block_id"
+    text = with_labels(key, ["a", "", "a", "no-imds-data", "b", "b"])
+    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    assert nodes_of_domains(machine, "local-block") == {
+        "a": ["n0", "n2"],
+        "n1": ["n1"],
+        "n3": ["n3"],
+        "b": ["n4", "n5"],
+    }
+    assert any("unknown for 2 of 6 nodes, kept apart: n1, n3" in note for note in notes)
+
+
+def test_old_and_new_topograph():
+    """Labels of two versions of topograph on one node are refused."""
+    labels = {
+        "network.topology.nvidia.com/leaf": "a",
+        "fabric.topograph.run/tier-0": "b",
+    }
+    with pytest.raises(InputError, match="an old and a new topograph"):
+        read("kubernetes", nodes(node("n0", labels)), "nodes.json")
+
+
+def test_gpus(tmp_path):
+    """GPUs come from what the node offers; a node that offers none is left out."""
+    items = [node(f"n{i}", {}) for i in range(3)]
+    items[1]["status"] = {"allocatable": {"nvidia.com/gpu": "3"}}
+    items[2]["status"] = {"allocatable": {"cpu": "8"}}
+    machine, notes = machine_of(tmp_path, nodes(*items), hardware=cases.H100)
+    assert machine.gpus_of_node.tolist() == [4, 3]
+    assert machine.unavailable == {"n2": "no GPUs"}
+    assert "nodes left out, no GPUs: 1 (n2)" in notes
+
+
+def test_gpus_unknown_everywhere(tmp_path):
+    """Without a device plugin the count is that of the hardware or of the option."""
+    items = [node(f"n{i}", {}) for i in range(2)]
+    for item in items:
+        item["status"] = {}
+    text = nodes(*items)
+    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
+    assert machine.gpus_of_node.tolist() == [8, 8]
+    machine, _ = machine_of(tmp_path, text, hardware=cases.H100, gpus_per_node=2)
+    assert machine.gpus_of_node.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "reason"),
+    [
+        ({"unschedulable": True}, {}, "unschedulable"),
+        (
+            {"taints": [{"key": "node.kubernetes.io/x", "effect": "NoExecute"}]},
+            {},
+            "taint node.kubernetes.io/x",
+        ),
+        (
+            {},
+            {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+            "not ready (Unknown)",
+        ),
+    ],
+)
+def test_nodes_out_of_use(tmp_path, spec, status, reason):
+    """A node that takes no pods is unavailable, with the reason."""
+    out = node("n0", {}, **spec)
+    out["status"] |= status
+    machine, notes = machine_of(
+        tmp_path, nodes(out, node("n1", {}), node("n2", {})), hardware=cases.H100
+    )
+    assert machine.unavailable == {"n0": reason}
+    assert f"nodes left out, {reason}: 1 (n0)" in notes
+    assert machine.node_names == ("n1", "n2")
+
+
+def test_tolerable_taint(tmp_path):
+    """The taint that keeps other pods off GPU nodes is only a note."""
+    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    text = nodes(*(node(f"n{i}", {}, taints=[taint]) for i in range(2)))
+    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    assert machine.num_nodes == 2
+    assert any("tolerate the taint nvidia.com/gpu, nodes: 2" in note for note in notes)
+
+
+def test_instance_ids_join_clouds(tmp_path):
+    """Provider ids name the instances of an AWS answer as hosts."""
+    text = nodes(
+        *(node(f"gpu-{i}", {}, providerID=f"aws:///use1-az1/i-{i}") for i in range(8))
+    )
+    machine, _ = machine_of(tmp_path, text, cases.AWS, hardware=cases.H100)
+    assert machine.node_names == tuple(f"gpu-{i}" for i in range(8))
+    assert "network-node-2" in tier_names(machine)
+    assert machine.num_gpus == 8 * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kind": "Node"}', "no node in it"),
+        ('{"items": {}}', "expected a list, got a mapping"),
+        ('{"items": [{"kind": "Node"}]}', 'the key "metadata" is missing'),
+        ('{"items": [{"metadata": {"name": 3}}]}', "expected a text, got a number"),
+        (nodes(node("a", {}), node("a", {})), '"a" is listed twice'),
+    ],
+)
+def test_bad_lists(text, message):
+    """What is wrong with a list of nodes is said, with its place."""
+    with pytest.raises(InputError) as caught:
+        read("kubernetes", text, "nodes.json")
+    problem = caught.value.problems[0]
+    assert message in problem.message
+    assert problem.line >= 1

@@ -1,0 +1,463 @@
+"""The way in: sources, hardware, names, and what several sources say together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import placer
+from placer.cli.main import main
+from placer.errors import InputError
+from placer.readers.combine import combine
+from placer.readers.findings import Findings, Level, NodeFacts
+from placer.readers.registry import FORMATS, recognise
+from placer.topology.write import to_text
+from tests.readers import cases
+from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
+
+
+def problem_of(call, *arguments, **options):
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **options)
+    return caught.value.problems[0]
+
+
+def written(folder: Path, text: str, name: str = "source") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_content_shows_the_format(name):
+    """Each format is recognised as itself alone; id and host words as nothing."""
+    assert recognise(cases.TEXTS[name]) == ([] if name == "names" else [name])
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "names"])
+def test_round_trip(tmp_path, name):
+    """Convert and read back: the same tiers, nodes, domains and digest."""
+    hardware = cases.HARDWARE.get(name, cases.GB200)
+    machine, _ = machine_of(tmp_path, cases.TEXTS[name], hardware=hardware)
+    again = placer.read_topology(written(tmp_path, to_text(machine), "machine.json"))
+    assert again.sha256 == machine.sha256
+    assert again.tiers == machine.tiers
+    assert again.node_names == machine.node_names
+    assert again.domain_names == machine.domain_names
+    assert (again.domain_of_node == machine.domain_of_node).all()
+    assert again.sources == machine.sources
+
+
+def test_hardware_is_asked_for(tmp_path):
+    """No bandwidth is guessed: without hardware the error names the option."""
+    problem = problem_of(placer.read_topology, written(tmp_path, cases.TREE))
+    assert problem.key == "hardware"
+    assert "--hardware NAME" in problem.hint
+
+
+def test_hardware_by_place_in_the_tree(tmp_path):
+    """Leaves take the innermost scale-out tier, the whole machine the outermost.
+
+    Tiers of meta-llama3-24k: node, rack, pod and a cluster at 1:7.
+    """
+    text = (
+        "SwitchName=core Switches=s[1-2]\nSwitchName=s1 Switches=l[1-2]\n"
+        "SwitchName=s2 Switches=l[3-4]\n"
+        + "".join(
+            f"SwitchName=l{i} Nodes=n[{2 * i}-{2 * i + 1}]\n" for i in range(1, 5)
+        )
+    )
+    machine, _ = machine_of(tmp_path, text, hardware="meta-llama3-24k")
+    kind = placer.read_topology("meta-llama3-24k")
+    figures = [(t.bandwidth, t.latency, t.oversubscription) for t in machine.tiers]
+    assert figures == [(t.bandwidth, t.latency, t.oversubscription) for t in kind.tiers]
+    two_levels, _ = machine_of(tmp_path, cases.TREE, hardware="meta-llama3-24k")
+    assert two_levels.tiers[1].latency == kind.tiers[1].latency
+    assert two_levels.tiers[2].oversubscription == 7
+
+
+@pytest.mark.parametrize(
+    ("hardware", "message"),
+    [
+        ("nvl72", "nvl72 has no scale-out tier"),
+        ("no-such-preset", "there is no topology preset"),
+    ],
+)
+def test_hardware_that_does_not_fit(tmp_path, hardware, message):
+    """Hardware without the links that the sources need is refused."""
+    problem = problem_of(machine_of, tmp_path, cases.TREE, hardware=hardware)
+    assert message in problem.message
+
+
+def test_unknown_nvlink_is_noted(tmp_path):
+    """Racks of NVLink that no source describes are not made up, and a note says so."""
+    machine, notes = machine_of(tmp_path, cases.TREE)
+    assert machine.scale_up_tier == 0
+    assert any("no source says which nodes share NVLink" in note for note in notes)
+
+
+def test_complete_topology_takes_no_hardware():
+    """A preset has its own figures: hardware beside it is an error."""
+    problem = problem_of(placer.read_topology, "nvl72", hardware="nvl72")
+    assert (problem.key, problem.hint) == ("hardware", "leave this out")
+
+
+def test_complete_topology_stands_alone(tmp_path):
+    """A preset cannot be joined with another source."""
+    sources = ["nvl72", written(tmp_path, cases.TREE)]
+    assert problem_of(placer.read_topology, sources).key == "topology"
+
+
+@pytest.mark.parametrize("name", ["nvl72", "rack:2 node:3 gpu:4"])
+def test_old_sources_read_as_before(name):
+    """Presets and synthetic strings need nothing new."""
+    from placer.topology.read import read_topology
+
+    assert placer.read_topology(name).sha256 == read_topology(name).sha256
+
+
+def test_synthetic_string_with_the_name_of_a_format():
+    """A tier may be called as a format is."""
+    assert placer.read_topology("aws:2 node:3 gpu:4").num_nodes == 6
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "hint"),
+    [
+        ("slrm:x.conf", 'no file and no format "slrm"', 'did you mean "slurm"?'),
+        ("slurm:nowhere.conf", "cannot be read", ""),
+    ],
+)
+def test_bad_sources(source, message, hint):
+    """A format that does not exist is named, with the nearest."""
+    problem = problem_of(placer.read_topology, source, hardware="nvl72")
+    assert message in problem.message
+    assert hint in problem.hint
+
+
+def test_wrong_prefix(tmp_path):
+    """A file of another format than the prefix says is refused with the right one."""
+    path = written(tmp_path, cases.AWS)
+    problem = problem_of(placer.read_topology, f"slurm:{path}", hardware="nvl72")
+    assert problem.hint == f"it looks like aws:{path}"
+
+
+def test_file_of_no_known_format(tmp_path):
+    """What no reader knows is read as a topology file, with that format's message."""
+    path = written(tmp_path, "hello: world\n", "x.yaml")
+    assert (
+        'the key "format" is missing' in problem_of(placer.read_topology, path).message
+    )
+
+
+def test_problems_of_all_sources_at_once(tmp_path):
+    """Two bad files are both reported."""
+    with pytest.raises(InputError) as caught:
+        machine_of(tmp_path, "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1))
+    assert len({problem.source for problem in caught.value.problems}) == 2
+
+
+def test_names_map_instances_to_hosts(tmp_path):
+    """Ids become host names, and sources under both names join."""
+    tree = cases.TREE.replace("n[1-4]", "gpu-[0-3]").replace("n[5-8]", "gpu-[4-7]")
+    machine, _ = machine_of(tmp_path, cases.AWS, cases.NAMES, tree, hardware=cases.H100)
+    assert machine.node_names == tuple(f"gpu-{i}" for i in range(8))
+    assert "network-node-2" in tier_names(machine)
+
+
+def test_name_of_a_node_is_no_alias(tmp_path):
+    """A host name label that is another node's name does not rename that node."""
+    labels = {"kubernetes.io/hostname": "n1"}
+    text = cases.nodes(cases.node("n0", labels), cases.node("n1", labels))
+    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
+    assert machine.node_names == ("n0", "n1")
+
+
+def test_two_hosts_for_one_id(tmp_path):
+    """Sources that give an id different host names disagree."""
+    items = [cases.node("gpu-9", {}, providerID="aws:///z/i-3")]
+    problem = problem_of(machine_of, tmp_path, cases.NAMES, cases.nodes(*items))
+    assert problem.message == '"i-3" is "gpu-3" elsewhere, "gpu-9" here'
+
+
+def test_one_host_for_two_ids(tmp_path):
+    """Two instances cannot be one host."""
+    names = written(tmp_path, "i-0 gpu-0\ni-1 gpu-0\n", "names")
+    sources = [written(tmp_path, cases.AWS), f"names:{names}"]
+    problem = problem_of(placer.read_topology, sources, hardware=cases.H100)
+    assert 'both host "gpu-0"' in problem.message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("i-0", "expected an id and a host name"),
+        ("i-0 a b", "expected an id and a host name"),
+        ("i-0 a\ni-0 b", '"i-0" comes twice'),
+        ("# nothing\n", "no id in it"),
+    ],
+)
+def test_bad_maps_of_names(tmp_path, text, message):
+    """What is wrong with a map of names is said."""
+    source = f"names:{written(tmp_path, text)}"
+    problem = problem_of(placer.read_topology, source, hardware=cases.H100)
+    assert message in problem.message
+
+
+def test_file_that_looks_like_two_formats(tmp_path):
+    """Content of two formats asks for the prefix; with it the file is read as that."""
+    path = written(tmp_path, cases.TREE + cases.SCONTROL)
+    problem = problem_of(placer.read_topology, path, hardware=cases.H100)
+    assert problem.message == "it looks like each of slurm, scontrol"
+    assert problem.hint == f"say which: slurm:{path}"
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\x1b[4m"])
+def test_bad_machine_names(tmp_path, name):
+    """A name that a topology file could not hold is refused."""
+    source = written(tmp_path, cases.TREE)
+    options = {"hardware": cases.H100, "name": name}
+    assert problem_of(placer.read_topology, source, **options).key == "name"
+
+
+def test_hostile_domain_names(tmp_path):
+    """A control character in a label is no name of a domain and reaches no terminal."""
+    text = cases.SCONTROL.replace("leaf1 ", "l\x1b[4m ")
+    problem = problem_of(machine_of, tmp_path, text, hardware=cases.H100)
+    assert "\x1b" not in str(problem)
+
+
+def test_ids_that_are_no_host_names(tmp_path):
+    """An id with characters that no host name has asks for a map."""
+    text = cases.AWS.replace('"i-3"', '"ocid1..x"')
+    problem = problem_of(machine_of, tmp_path, text, hardware=cases.H100)
+    assert "'ocid1..x' is no host name" in problem.message
+    assert "names:FILE" in problem.hint
+
+
+def test_sources_without_a_common_node(tmp_path):
+    """Instance ids beside host names do not join, and the error shows both."""
+    problem = problem_of(machine_of, tmp_path, cases.AWS, cases.TREE)
+    assert "no node in common" in problem.message
+    assert "'n1' here, 'i-0' there" in problem.hint
+
+
+def test_missing_nodes_are_noted(tmp_path):
+    """Nodes that only one source has are kept, apart from all others, and listed."""
+    blocks = cases.BLOCKS.replace("n[7-8]", "n7")
+    machine, notes = machine_of(tmp_path, cases.TREE, blocks)
+    assert nodes_of_domains(machine, "rack")["n8"] == ["n8"]
+    assert any("1 of 8 nodes are not in" in note and "n8" in note for note in notes)
+
+
+def test_disagreement_names_the_domain(tmp_path):
+    """A block over two leaves that also hold others is an error with the counts.
+
+    Leaves n1-n4 and n5-n8, block b2 = n4, n5 and n6.
+    """
+    blocks = "BlockName=b1 Nodes=n[1-3]\nBlockName=b2 Nodes=n[4-6]\n"
+    problem = problem_of(machine_of, tmp_path, cases.TREE, blocks)
+    assert "cut across each other" in problem.message
+    assert '1 node in "east", 2 nodes in "s2"' in problem.message
+
+
+def found(source, levels, **nodes):
+    """Findings with these levels, and domains of nodes split at blanks (- unknown)."""
+    facts = {
+        name: NodeFacts(tuple("" if d == "-" else d for d in text.split()))
+        for name, text in nodes.items()
+    }
+    return Findings(source, tuple(levels), facts)
+
+
+def test_unknown_domain_follows_the_inner_one():
+    """A node without a leaf lies where the nodes of its NVLink domain lie."""
+    levels = [Level("clique", True), Level("leaf")]
+    one = found("f", levels, a="c l1", b="c -", d="e l1", f="g -")
+    tree = combine([one], multi_node_nvlink=True)
+    leaf = tree.levels[1]
+    assert [leaf.names[d] for d in leaf.domain_of_node] == ["l1", "l1", "l1", "g"]
+    assert any(
+        "leaf" in note and "take" in note and ": b" in note for note in tree.notes
+    )
+    assert any("leaf" in note and "apart: f" in note for note in tree.notes)
+
+
+def test_holes_that_hide_a_disagreement():
+    """Domains that only touch through filled holes still must not be torn.
+
+    x shares rack r with y, so it takes y's leaf l; but z of that leaf is in another
+    spine than x.
+    """
+    levels = [Level("rack", True), Level("leaf"), Level("spine")]
+    one = found("f", levels, x="r - s2", y="r l -", z="q l s1")
+    with pytest.raises(InputError, match="cut across"):
+        combine([one], multi_node_nvlink=True)
+
+
+def test_order_of_sources_does_not_matter(tmp_path):
+    """Tree first or blocks first gives the same tiers and sizes."""
+    one, _ = machine_of(tmp_path, cases.TREE, cases.BLOCKS)
+    other, _ = machine_of(tmp_path, cases.BLOCKS, cases.TREE)
+    assert one.tiers == other.tiers
+    assert one.sha256 == other.sha256
+
+
+@given(st.data())
+def test_nested_divisions_come_back(data):
+    """Random nested levels, given in any order with holes, come out nested.
+
+    Oracle: whoever shared a known domain at a level still does, and nobody shares one
+    with a node of another known domain.
+    """
+    depth = data.draw(st.integers(1, 3))
+    count = data.draw(st.integers(1, 12))
+    paths = [
+        data.draw(st.tuples(*[st.integers(0, 1)] * depth), label="path")
+        for _ in range(count)
+    ]
+    # Level k is the first depth - k steps of the path.
+    full = [
+        ["d" + "".join(map(str, path[: depth - k])) for k in range(depth)]
+        for path in paths
+    ]
+    shown = [
+        [d if data.draw(st.integers(0, 9)) else "" for d in domains] for domains in full
+    ]
+    order = data.draw(st.permutations(range(depth)))
+    source = Findings(
+        "f",
+        tuple(Level(f"level{k}") for k in order),
+        {
+            f"n{i}": NodeFacts(tuple(domains[k] for k in order))
+            for i, domains in enumerate(shown)
+        },
+    )
+    try:
+        tree = combine([source], multi_node_nvlink=False)
+    except InputError:
+        assert any("" in domains for domains in shown)
+        return
+    inner = np.arange(count)
+    for layer in tree.levels:
+        outer = layer.domain_of_node
+        assert all(len(set(outer[inner == d])) == 1 for d in set(inner))
+        assert len(set(outer)) < len(set(inner))
+        k = int(layer.name[-1])
+        for i in range(count):
+            for j in range(i):
+                if shown[i][k] and shown[j][k]:
+                    same = shown[i][k] == shown[j][k]
+                    assert (outer[i] == outer[j]) == same
+        inner = outer
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9),
+    st.booleans(),
+)
+def test_two_divisions(places, scale_up):
+    """Two levels join exactly when one divides the other.
+
+    Oracle: they cut across each other when some domain of each has nodes in two of the
+    other. A scale-out level strictly inside a scale-up one is no tier.
+    """
+    nodes = {f"n{i}": NodeFacts((f"a{a}", f"b{b}")) for i, (a, b) in enumerate(places)}
+    levels = (Level("a", scale_up), Level("b"))
+    split_a = any(a == c and b != d for a, b in places for c, d in places)
+    split_b = any(b == d and a != c for a, b in places for c, d in places)
+    if split_a and split_b:
+        with pytest.raises(InputError, match="cut across"):
+            combine([Findings("f", levels, nodes)], multi_node_nvlink=True)
+        return
+    tree = combine([Findings("f", levels, nodes)], multi_node_nvlink=True)
+    expected = ["a", "b"] if split_b else ["b", "a"]
+    if not (split_a or split_b):
+        expected = ["a"]
+    if split_a and scale_up:
+        expected = ["a"]
+    count = {"a": len({a for a, _ in places}), "b": len({b for _, b in places})}
+    kept = [name for name in expected if count[name] < len(places)]
+    assert [layer.name for layer in tree.levels] == kept
+
+
+def test_warnings_in_the_library(tmp_path):
+    """Without a callback every note is a warning."""
+    path = written(tmp_path, cases.BLOCKS.replace("BlockSizes=2,4\n", ""))
+    with pytest.warns(UserWarning, match="no BlockSizes"):
+        placer.read_topology(path, hardware=cases.GB200)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+def test_convert_and_use(tmp_path):
+    """The command joins sources, writes one file, and place takes either."""
+    tree, blocks = (
+        written(tmp_path, cases.TREE, "tree.conf"),
+        written(tmp_path, cases.BLOCKS, "blocks.conf"),
+    )
+    out = str(tmp_path / "machine.json")
+    sources = [f"slurm:{tree}", blocks, "--hardware", cases.GB200]
+    result = run("topo", "convert", *sources, "-o", out, "--name", "mine")
+    assert result.exit_code == 0, result.stderr
+    assert "note: blocks-2" in result.stderr
+    assert json.loads(Path(out).read_text())["name"] == "mine"
+    direct = ["-t", tree, "-t", f"slurm:{blocks}", "--hardware", cases.GB200]
+    plans = []
+    for number, topology in enumerate((["-t", out], direct)):
+        plan = str(tmp_path / f"plan{number}.json")
+        job = ["-j", "quickstart", "--hosts", "n[5-8]", "--require", "tp=rack"]
+        result = run("place", *topology, *job, "-o", plan, "-q")
+        assert result.exit_code == 0, result.stderr
+        assert result.stderr == ""
+        plans.append(placer.read_plan(plan))
+        again = run("check", plan, "-j", "quickstart", *topology)
+        assert again.exit_code == 0, again.output
+    assert plans[0].topology["sha256"] == plans[1].topology["sha256"]
+    assert plans[0].nodes == plans[1].nodes
+
+
+def test_command_without_hardware(tmp_path):
+    """The command's error names the flag, with exit code 2."""
+    result = run("topo", "show", written(tmp_path, cases.TREE))
+    assert result.exit_code == 2
+    assert "--hardware NAME" in result.stderr
+
+
+def test_command_lists_formats():
+    """Every format has a line, and a row in JSON."""
+    lines = run("topo", "formats").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(FORMATS)
+    rows = json.loads(run("topo", "formats", "--format", "json").stdout)
+    assert [row["name"] for row in rows] == list(FORMATS)
+
+
+def test_standard_input():
+    """A source may come through a pipe, with or without its format."""
+    for source in ("-", "slurm:-"):
+        arguments = ["topo", "convert", source, "--hardware", cases.H100]
+        result = CliRunner().invoke(main, arguments, input=cases.TREE)
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["name"] == "stdin"
+
+
+def test_large_tree(tmp_path):
+    """Sixteen thousand nodes keep their sizes: leaves of 16 under spines of 8."""
+    leaves = "".join(
+        f"SwitchName=l{k} Nodes=n[{16 * k}-{16 * k + 15}]\n" for k in range(1024)
+    )
+    spines = "".join(
+        f"SwitchName=s{k} Switches=l[{8 * k}-{8 * k + 7}]\n" for k in range(128)
+    )
+    machine, _ = machine_of(tmp_path, leaves + spines, hardware=cases.H100)
+    assert machine.num_nodes == 16384
+    assert sizes(machine, "leaf") == {16: 1024}
+    assert sizes(machine, "spine") == {128: 128}

@@ -1,0 +1,108 @@
+"""The compromise between NICs of gradient groups and cuts of pipelines, by hand.
+
+Two stages, four replicas, nodes of three GPUs. With two members of a gradient group in
+every node it touches a node has room for one stage only, so the pipeline is cut.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, DataParallel, Job, Model, Overlap
+from placer.solve.bounds.time import nic_trade, time_bound
+from placer.solve.parts import node_capacity, parts_of
+from placer.topology.model import Tier
+from tests.solve.random_cases import machine_of
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.nics import NicTrade
+
+OUTER = 50e9
+T_MB = 1e-2
+MODEL = Model("m", 8, 1024, 4096, 16, 16, 32000)
+
+
+def model_on(nodes: list[int], oversubscription: float, stages: int = 2) -> StepModel:
+    """No latency, no overlap, and uplinks of so many GPUs' share of the bandwidth."""
+    tiers = [
+        Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0),
+        Tier("cluster", OUTER, 0.0, False, oversubscription, 1.0, 8.0),
+    ]
+    job = Job(
+        name="by hand",
+        parallelism=Parallelism(1, 1, 1, stages, 8 // stages, 1, 1),
+        model=MODEL,
+        sequence=512,
+        micro_batches=stages,
+        data_parallel=DataParallel(overlap_reduce=False, overlap_gather=False),
+        overlap=Overlap(pp=True),
+        compute=Compute(micro_batch_time=T_MB),
+        launcher="free",
+    )
+    return StepModel(machine_of(nodes, [[0] * len(nodes)], tiers), job)
+
+
+def trade_of(model: StepModel) -> NicTrade:
+    capacity = node_capacity(model.topology, 1)
+    trade = nic_trade(model, parts_of(model.topology, model.job, 1), capacity)
+    assert trade is not None
+    return trade
+
+
+def passes(model: StepModel, pace: float) -> float:
+    """Seconds of a reduction and a gather of a stage of four members at a pace."""
+    stage = model.volumes.dense_parameters(2, 1)[0, 0] * 2.0
+    return float(2 * 3 / 4 * stage * pace)
+
+
+def pipeline(model: StepModel) -> float:
+    """Two stages, two micro-batches, and a short hop each way between domains."""
+    return float(3 * T_MB + 2 * model.volumes.pp_message / OUTER)
+
+
+def test_two_members_and_a_cut() -> None:
+    """The best compromise is two NICs and one stage a node."""
+    model = model_on([3, 3, 3, 3], 1.0)
+    value, level = trade_of(model).least()
+    assert level.members.tolist() == [2, 2]
+    assert level.need.ranks.tolist() == [2, 2]
+    assert value == pytest.approx(passes(model, 1 / (2 * OUTER)) + pipeline(model))
+
+
+def test_shared_uplink() -> None:
+    """An uplink of half a GPU's bandwidth sets the pace, however many NICs there are.
+
+    Three GPUs at six to one: a ring that has it alone takes two seconds where one NIC
+    takes one, so members no longer matter and one a node is enough.
+    """
+    model = model_on([3, 3, 3, 3], 6.0)
+    value, level = trade_of(model).least()
+    assert level.members.tolist() == [1, 1]
+    assert level.need.longest.tolist() == [1, 1]
+    assert value == pytest.approx(passes(model, 2 / OUTER) + pipeline(model))
+
+
+def test_pipelines_that_cannot_all_stay_inside() -> None:
+    """Nodes of three hold one pipeline each: of four, one leaves three such nodes.
+
+    The case in which all stay inside then does not count, though each alone would fit.
+    """
+    model = model_on([3, 3, 2], 1.0)
+    parts = parts_of(model.topology, model.job, 1)
+    bound = time_bound(model, parts, node_capacity(model.topology, 1))
+    assert "pp group leaves" in bound.argument
+    assert bound.value == pytest.approx(trade_of(model).least()[0])
+
+
+def test_levels_rise() -> None:
+    """Who may expose more needs no more members and may share uplinks with more."""
+    levels = trade_of(model_on([3, 3, 3, 3], 2.0)).levels
+    for tight, loose in pairwise(levels):
+        assert tight.exposed_s < loose.exposed_s
+        assert (tight.members >= loose.members).all()
+        assert (tight.pace <= loose.pace).all()

@@ -1,0 +1,199 @@
+"""Local search on the hop cost."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from benchmarks.cases import case
+from placer.cost.hop_cost import HopCost
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.baselines import baseline
+from placer.solve.feasibility import feasible_parts
+from placer.solve.parts import node_capacity
+from placer.solve.polish import population
+from placer.solve.polish.layout import layout_of
+from placer.solve.polish.polish import Known, polished
+from placer.solve.rules import obeys
+from placer.solve.search import solve
+from placer.topology.model import Tier, Topology
+from tests.solve.random_cases import machine_of
+
+
+@pytest.fixture(autouse=True)
+def _little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(population, "MOST_WORK", 2e5)
+
+
+def _machine(gpus: list[int], rows: list[list[int]], distances: list[int]) -> Topology:
+    names = ("node", "rack", "block", "cluster")[: len(distances)]
+    tiers = [
+        Tier(name, 1e9, 1e-6, t == 0, 1.0, 1.0, float(distance))
+        for t, (name, distance) in enumerate(zip(names, distances, strict=True))
+    ]
+    return machine_of(gpus, [*rows, [0] * len(gpus)], tiers)
+
+
+def _job(
+    launcher: str = "free", require: dict[str, str] | None = None, **axes: int
+) -> Job:
+    weights = {"tp": 50.0, "cp": 20.0, "pp": 5.0, "dp": 9.0}
+    return Job(
+        "job",
+        Parallelism(**axes),
+        launcher=launcher,
+        weights=weights,
+        require=require or {},
+    )
+
+
+def _start(topology: Topology, job: Job) -> np.ndarray:
+    return baseline("given-order", topology, job, 0).gpu_of_rank
+
+
+CASES = {
+    "racks": (
+        _machine([4, 3, 4, 2, 4, 4], [[0, 0, 1, 1, 2, 2]], [1, 5, 8]),
+        _job(tp=1, pp=2, dp=9),
+    ),
+    "blocks of ranks": (
+        _machine([4, 4, 4, 4, 4, 4], [[0, 0, 0, 1, 1, 1]], [1, 5, 8]),
+        _job("node-contiguous", tp=2, pp=2, dp=5),
+    ),
+    "parts in nodes": (
+        _machine([4] * 8, [[0, 0, 0, 1, 1, 1, 2, 2]], [1, 1, 8]),
+        _job(require={"tp": "node", "cp": "rack"}, tp=2, cp=2, dp=7),
+    ),
+    "parts beyond domains": (
+        _machine([2] * 12, [[0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]], [1, 5, 8]),
+        _job(require={"pp": "rack"}, tp=2, pp=2, dp=4),
+    ),
+    "a unit a node": (
+        _machine([2] * 9, [[0, 0, 0, 0, 1, 1, 1, 2, 2]], [1, 5, 8]),
+        _job(tp=2, pp=2, dp=4),
+    ),
+}
+
+
+def _improved(topology: Topology, job: Job, seed: int = 0) -> list[np.ndarray]:
+    parts = feasible_parts(topology, job)[0]
+    start = _start(topology, job)
+    return list(polished(topology, job, parts, HopCost(topology, job), [start], seed))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_placement_is_legal_and_better_than_the_one_before(name: str) -> None:
+    """Requirements and launchers hold, each GPU is used once, cost only falls."""
+    topology, job = CASES[name]
+    hops = HopCost(topology, job)
+    value = hops.cost(_start(topology, job))
+    for gpu_of_rank in _improved(topology, job):
+        assert obeys(topology, job, gpu_of_rank)
+        assert len(np.unique(gpu_of_rank)) == job.world_size
+        assert hops.cost(gpu_of_rank) < value
+        value = hops.cost(gpu_of_rank)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_layout_gives_back_the_domains_it_was_given(name: str) -> None:
+    """Units laid out on GPUs are found in the domains they were put in."""
+    topology, job = CASES[name]
+    parts = feasible_parts(topology, job)[0]
+    axes = HopCost(topology, job).axes
+    start = _start(topology, job)
+    capacity = node_capacity(topology, parts.block)
+    layout = layout_of(topology, parts, capacity, axes, start)
+    if layout is None:
+        return
+    home = layout.homes(start)
+    assert home is not None
+    np.testing.assert_array_equal(layout.homes(layout.gpu_of_rank(home)), home)
+
+
+def test_the_same_seed_gives_the_same_placements() -> None:
+    """Nothing depends on the clock or on chance outside the seed."""
+    topology, job = CASES["racks"]
+    for first, second in zip(
+        _improved(topology, job), _improved(topology, job), strict=True
+    ):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_it_ends_when_asked_to() -> None:
+    """A request to stop at once leaves the placements as they are."""
+    topology, job = CASES["racks"]
+    parts = feasible_parts(topology, job)[0]
+    hops = HopCost(topology, job)
+    start = _start(topology, job)
+    found = polished(topology, job, parts, hops, [start], 0, lambda: True)
+    assert not list(found)
+
+
+def test_full_nodes_are_sorted_out_by_swaps() -> None:
+    """Data-parallel pairs cut by the start come together, though no GPU is free.
+
+    By hand: two pipeline edges of weight 5 at distance 1 and two data-parallel edges of
+    weight 9 at distance 4 make 82; the other way round they make 18 + 40 = 58.
+    """
+    topology = _machine([2, 2], [], [1, 4])
+    job = _job(pp=2, dp=2)
+    hops = HopCost(topology, job)
+    # Ranks 0 and 1 are the pair of stage 0, ranks 0 and 2 a pipeline.
+    start = np.array([0, 2, 1, 3])
+    assert hops.cost(start) == 82
+    parts = feasible_parts(topology, job)[0]
+    *_, last = polished(topology, job, parts, hops, [start], 0)
+    assert hops.cost(last) == 58
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_small_uneven_machines_are_solved(seed: int) -> None:
+    """On machines small enough to try all homes, the least cost is found."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 5, 4)
+    sizes[0] += max(0, 8 - int(sizes.sum()))
+    topology = _machine(sizes.tolist(), [[0, 0, 1, 1]], [1, 5, 7])
+    job = _job(pp=2, dp=4)
+    hops = HopCost(topology, job)
+    improved = _improved(topology, job)
+    best = hops.cost(improved[-1] if improved else _start(topology, job))
+    assert best == _least(topology, job)
+
+
+def _least(topology: Topology, job: Job) -> float:
+    """Least hop cost over all homes of all ranks, by plain loops."""
+    distance = [tier.distance for tier in topology.tiers]
+    domains = topology.domain_of_node
+    room = topology.gpus_of_node.tolist()
+    tier = [
+        [int((domains[:, a] != domains[:, b]).sum()) for b in range(4)]
+        for a in range(4)
+    ]
+    edges = [
+        (int(a), int(b), axis.weight)
+        for axis in HopCost(topology, job).axes
+        for a, b in axis.edges
+    ]
+    return min(
+        sum(weight * distance[tier[home[a]][home[b]]] for a, b, weight in edges)
+        for home in product(range(4), repeat=job.world_size)
+        if all(home.count(node) <= room[node] for node in range(4))
+    )
+
+
+def test_known_keeps_the_best_of_different_values() -> None:
+    """Of many placements the four of least value stay, one a value."""
+    known = Known()
+    for value in (5.0, 3.0, 3.0, 9.0, 1.0, 4.0):
+        known.add(value, np.array([int(value)]))
+    assert [int(found[0]) for found in known.placements()] == [1, 3, 4, 5]
+
+
+def test_rings_that_outweigh_pipelines_on_uneven_racks() -> None:
+    """On hosts of one tensor parallel group each, the search reaches its bound."""
+    topology, job = case("random-42", "hop-cost")
+    solution = solve(topology, job, objective="hop-cost")
+    assert solution.status == "optimal"

@@ -1,0 +1,103 @@
+"""Random rules, and what they allow by plain loops over all placements."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.job.rules import Pin, Rules
+from tests.solve.oracle import coordinates, legal_placements
+from tests.solve.random_cases import SIZES_OF, random_job, random_machine
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+Nodes = tuple[int, ...]
+
+
+def ruled_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
+    """Machine and job number ``seed`` of a sort, with one to three sorts of rules."""
+    rng = random.Random(f"rules {seed} {objective} {sort}")
+    world, most_nodes, node_sizes = rng.choice(SIZES_OF[sort])
+    room = world + rng.choice((0, 1, 2, 4))
+    topology = random_machine(rng, room, most_nodes, node_sizes)
+    job = random_job(rng, world, topology, objective)
+    if sort == "runs":
+        job = replace(job, launcher="node-contiguous")
+    if rng.random() < 0.6:
+        job = replace(job, require={})
+    return topology, replace(job, rules=random_rules(rng, topology, job))
+
+
+def random_rules(rng: random.Random, topology: Topology, job: Job) -> Rules:
+    """Rules of one to three sorts."""
+    names = list(topology.node_names)
+    tiers = [tier.name for tier in topology.tiers]
+    sorts = rng.sample(("pin", "avoid", "at_most", "spares"), rng.choice((1, 1, 2, 3)))
+    avoid = rng.sample(names, min(rng.choice((1, 1, 2)), len(names)))
+    at_most = {
+        tier: rng.randint(1, job.parallelism.dp)
+        for tier in rng.sample(tiers, rng.randint(1, min(2, len(tiers))))
+    }
+    above = tiers[1:]
+    spares = {rng.choice(above): rng.choice((1, 1, 2))} if above else {}
+    return Rules(
+        random_pins(rng, job.world_size, names) if "pin" in sorts else (),
+        tuple(avoid) if "avoid" in sorts else (),
+        at_most if "at_most" in sorts else {},
+        spares if "spares" in sorts else {},
+    )
+
+
+def random_pins(rng: random.Random, ranks: int, names: list[str]) -> tuple[Pin, ...]:
+    """One or two pins of one or two ranks each."""
+    free = rng.sample(range(ranks), min(4, ranks))
+    pins = []
+    for _ in range(rng.choice((1, 1, 2))):
+        chosen = sorted(free.pop() for _ in range(min(rng.choice((1, 2)), len(free))))
+        hosts = rng.sample(names, min(rng.choice((1, 1, 2)), len(names)))
+        if chosen:
+            pins.append(Pin(tuple(chosen), tuple(hosts)))
+    return tuple(pins)
+
+
+def keeps(topology: Topology, job: Job, rules: Rules, nodes: Nodes) -> bool:
+    """Whether rank r on ``nodes[r]`` keeps the hard rules."""
+    names = topology.node_names
+    for pin in rules.pin:
+        if any(names[nodes[rank]] not in pin.hosts for rank in pin.ranks):
+            return False
+    tiers = [tier.name for tier in topology.tiers]
+    for tier, limit in rules.at_most.items():
+        row = topology.domain_of_node[tiers.index(tier)].tolist()
+        for domain in set(row):
+            replicas = {
+                coordinates(job.parallelism, rank)["dp"]
+                for rank, node in enumerate(nodes)
+                if row[node] == domain
+            }
+            if len(replicas) > limit:
+                return False
+    for tier, least in rules.spares.items():
+        row = topology.domain_of_node[tiers.index(tier)].tolist()
+        for domain in {row[node] for node in nodes}:
+            idle = [n for n, d in enumerate(row) if d == domain and n not in nodes]
+            if len(idle) < least:
+                return False
+    return True
+
+
+def avoided(topology: Topology, rules: Rules, nodes: Nodes) -> int:
+    """Hosts to avoid that are used."""
+    return len({topology.node_names[node] for node in nodes} & set(rules.avoid))
+
+
+def allowed_placements(topology: Topology, job: Job) -> list[Nodes]:
+    """All placements that keep the job's rules with the fewest hosts to avoid."""
+    rules = job.rules
+    plain = legal_placements(topology, replace(job, rules=Rules()))
+    legal = [nodes for nodes in plain if keeps(topology, job, rules, nodes)]
+    fewest = min((avoided(topology, rules, nodes) for nodes in legal), default=0)
+    return [nodes for nodes in legal if avoided(topology, rules, nodes) == fewest]

@@ -1,0 +1,71 @@
+"""The least change that helps, and smallest sets of rules in conflict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from placer.errors import InfeasibleError
+from placer.job.rules import Pin, Rules
+from placer.solve.robust.conflict import _least
+from placer.solve.search import solve
+from tests.solve.robust.rules_oracle import allowed_placements, ruled_case
+
+
+@pytest.mark.parametrize("count", range(12))
+@pytest.mark.parametrize("first", range(13))
+def test_finds_the_first_number_that_fits(count: int, first: int) -> None:
+    """Of numbers that fit from some place on, the first that does is found."""
+    numbers = tuple(range(100, 100 + count))
+    expected = 100 + first if first < count else None
+    assert _least(numbers, lambda number: number >= 100 + first) == expected
+
+
+def test_out_of_time_gives_one_that_fits() -> None:
+    """When answers stop coming, what is named still fits."""
+    answers = iter([False, False, True])
+    found = _least(tuple(range(40)), lambda _: next(answers, None))
+    assert found == 6  # asked: 0, 2, 6
+    assert _least((1, 2), lambda _: None) is None
+
+
+def named_rules(text: str, rules: Rules) -> Rules:
+    """Those of the rules that an error names."""
+    return Rules(
+        pin=tuple(pin for pin in rules.pin if str(pin) in text),
+        at_most={
+            tier: n
+            for tier, n in rules.at_most.items()
+            if f"at most {n} replica{'s' * (n > 1)} in a {tier}" in text
+        },
+        spares={
+            tier: n
+            for tier, n in rules.spares.items()
+            if f"{n} spare node{'s' * (n > 1)} in every {tier}" in text
+        },
+    )
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_named_rules_are_in_conflict(first: int, objective: str) -> None:
+    """The rules that an error blames cannot be kept, by trying all placements."""
+    for seed in range(first, first + 10):
+        topology, job = ruled_case(seed, objective, "small")
+        if allowed_placements(topology, job):
+            continue
+        if not allowed_placements(topology, replace(job, rules=Rules())):
+            continue
+        with pytest.raises(InfeasibleError) as caught:
+            solve(topology, job, objective=objective)
+        blamed = named_rules(str(caught.value).split("\n  hint:")[0], job.rules)
+        assert blamed, str(caught.value)
+        assert allowed_placements(topology, replace(job, rules=blamed)) == []
+        assert "no placement was found" not in str(caught.value)
+
+
+def test_a_pin_is_named_in_words() -> None:
+    """A pin reads as its ranks and its hosts."""
+    assert str(Pin((0, 1, 2, 5), ("n1", "n2"))) == "ranks 0-2,5 on n[1-2]"
+    assert str(Pin((3,), ("n1",))) == "rank 3 on n1"

@@ -1,0 +1,121 @@
+"""Rules on machines of hundreds of nodes: what costs nothing must cost nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer import place, read_topology
+from placer.errors import InfeasibleError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.job.rules import Pin, Rules
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+# 64 racks of 18 nodes; a replica takes 16 nodes of a rack.
+MACHINE = read_topology("block:8 rack:8 node:18 gpu:4")
+JOB = Job(
+    "job",
+    Parallelism(tp=4, cp=2, pp=8, dp=60, order=("tp", "cp", "ep", "pp", "dp")),
+    weights={"tp": 4000.0, "cp": 400.0, "pp": 40.0, "dp": 4.0},
+    require={"tp": "node", "cp": "rack", "pp": "rack"},
+)
+
+
+@pytest.fixture(scope="module")
+def unruled() -> float:
+    return float(place(MACHINE, JOB).bound["value"])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules((Pin((0, 1, 2, 3), ("b5-r3-n11",)),)),
+        Rules((Pin((0,), ("b8-r8-n18",)), Pin((64,), ("b8-r7-n01", "b8-r7-n02")))),
+        Rules((Pin((5,), ("b2-r1-n01",)), Pin((3839,), ("b7-r2-n09",)))),
+        Rules(at_most={"rack": 1, "block": 8}),
+        Rules(spares={"rack": 2, "block": 16}),
+        Rules(avoid=("b3-r3-n01", "b3-r3-n02", "b4-r4-n04")),
+        Rules((Pin((0,), ("b5-r3-n11",)),), ("b1-r1-n01",), {"rack": 1}, {"rack": 1}),
+    ],
+)
+def test_rules_that_cost_nothing(rules: Rules, unruled: float) -> None:
+    """On a regular machine these rules are kept at the price of none, and proved."""
+    found = place(MACHINE, JOB, rules=rules)
+    assert found.bound["value"] == pytest.approx(unruled, rel=1e-9)
+    assert found.plan.rules.get("avoided_nodes", []) == []
+
+
+def test_a_domain_down_to_the_last_node_is_used() -> None:
+    """Where all racks are needed, as few avoided nodes are used as a replica lacks."""
+    job = replace(JOB, parallelism=replace(JOB.parallelism, dp=64))
+    avoid = tuple(f"b3-r3-n{n:02d}" for n in range(1, 6))
+    found = place(MACHINE, job, rules=Rules(avoid=avoid))
+    assert len(found.plan.rules["avoided_nodes"]) == 3  # 18 - 5 + 3 = 16
+
+
+def two_sizes() -> Topology:
+    """Eight racks of 18 nodes; the first node of every second one is missing."""
+    topology = read_topology("rack:8 node:18 gpu:4")
+    return topology.select(np.array([n for n in range(144) if n % 36]))
+
+
+def test_pins_to_a_rack_unlike_the_others() -> None:
+    """Ranks pinned to racks of either size get there."""
+    job = replace(JOB, parallelism=replace(JOB.parallelism, dp=7))
+    for host in ("r1-n05", "r2-n05"):
+        found = place(two_sizes(), job, rules=Rules((Pin((70,), (host,)),)))
+        assert found.plan.host_of_rank[70] == host
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (
+            Rules(at_most={"block": 7}),
+            "60 replicas of 64 ranks, at most 7 a block, need 9 blocks, 8 are there\n"
+            "  hint: it fits with at most 8 a block",
+        ),
+        (
+            Rules(spares={"rack": 3}),
+            "rack b1-r1 offers 15 of its 18 nodes with 3 kept free; 3,584 of the 3,840 "
+            "ranks have a place\n  hint: it fits with 2 spare nodes a rack",
+        ),
+        (
+            Rules((Pin(tuple(range(8)), ("b1-r1-n01",)),)),
+            "ranks 0-7 are pinned to b1-r1-n01: 8 ranks, 4 GPUs",
+        ),
+        (
+            Rules((Pin((0,), ("b1-r1-n01",)), Pin((4,), ("b1-r2-n01",)))),
+            "cp groups tie ranks 0 and 4 together in one rack, and they are pinned to "
+            "b1-r1-n01 and b1-r2-n01",
+        ),
+        (
+            Rules((Pin((0,), ("b1-r1-n01",)), Pin((64,), ("b1-r1-n02",)))),
+            "bring ranks 0-127 to rack b1-r1: 128 ranks, 72 GPUs",
+        ),
+    ],
+)
+def test_explains_what_cannot_be(rules: Rules, expected: str) -> None:
+    """The error names the rules in conflict, the counts and what would fit."""
+    with pytest.raises(InfeasibleError) as caught:
+        place(MACHINE, JOB, rules=rules)
+    assert expected in str(caught.value)
+
+
+def test_blames_no_rule_that_could_stay() -> None:
+    """Rules that are not to blame are not named."""
+    rules = Rules(
+        (Pin((0,), ("b1-r1-n01",)),), (), {"block": 7, "rack": 1}, {"rack": 1}
+    )
+    with pytest.raises(InfeasibleError) as caught:
+        place(MACHINE, JOB, rules=rules)
+    text = str(caught.value)
+    assert text.startswith("this rule cannot be kept: at most 7 replicas in a block")
+    assert "spare" not in text
+    assert "b1-r1-n01" not in text

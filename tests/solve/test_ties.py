@@ -1,0 +1,117 @@
+"""Of equally good placements: less traffic, fewer domains, fewer ranks moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
+from placer.job.model import Compute, ElementBytes, Job, Model, Overlap
+from placer.placement.build import build_plan
+from placer.placement.placement import Placement
+from placer.placement.previous import previous_seats
+from placer.solve.objective import objective_of
+from placer.solve.ties import TieBreak
+from placer.topology.model import Tier
+from tests import plan_cases
+from tests.solve.random_cases import machine_of
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+MODEL = Model("m", 2, 1000, 1000, 10, 10, 1000)
+
+
+def piped(**more: object) -> Job:
+    """Two-stage pipelines that wait for their messages; gradients weigh nothing."""
+    return Job(
+        "j",
+        Parallelism(pp=2, dp=3, order=REPLICA_MAJOR_ORDER),
+        model=MODEL,
+        sequence=1000,
+        bytes=ElementBytes(2.0, 1e-12, 1e-12),
+        overlap=Overlap(pp=False),
+        compute=Compute(micro_batch_time=0.1),
+        launcher="free",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_one_slow_replica_is_better_than_three() -> None:
+    """The slowest replica sets the step; among equals the sum of traffic decides."""
+    tiers = [
+        Tier("node", 1e9, 0.0, True, 1.0, 1.0, 1.0),
+        Tier("cluster", 1e8, 0.0, False, 1.0, 1.0, 1.0),
+    ]
+    topology = machine_of([3, 3], [[0, 0]], tiers)
+    goal = objective_of(topology, piped(), "time")
+    one, three = np.array([0, 1, 2, 3, 4, 5]), np.array([0, 3, 1, 4, 2, 5])
+    assert goal.value(one) == pytest.approx(goal.value(three), rel=1e-12)
+    ties = TieBreak(topology, goal)
+    assert ties.prefers(one, three)
+    assert not ties.prefers(three, one)
+    assert not ties.prefers(one, one.copy())
+
+
+def even_links() -> Topology:
+    """Two blocks of two racks of two nodes of two GPUs, links alike at every tier."""
+    racks = [("b0", [2, 2]), ("b0", [2, 2]), ("b1", [2, 2]), ("b1", [2, 2])]
+    return plan_cases.machine(racks)
+
+
+def test_fewest_domains_outermost_first() -> None:
+    """One block rather than two, then one rack rather than two."""
+    topology = even_links()
+    job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
+    goal = objective_of(topology, job, None)
+    ties = TieBreak(topology, goal)
+    rack, block, cluster = (
+        np.array(gpus) for gpus in ([0, 1, 2, 3], [0, 1, 4, 5], [0, 2, 8, 9])
+    )
+    assert goal.value(rack) == goal.value(block) == goal.value(cluster)
+    assert ties.prefers(rack, block)
+    assert ties.prefers(block, cluster)
+    assert not ties.prefers(cluster, block)
+
+
+def test_a_proved_baseline_is_tidied_up() -> None:
+    """Hosts given turn about leave no ranks scattered where one rack would do."""
+    topology = even_links()
+    hosts = [f"n{i:03d}" for i in (0, 4, 2, 6, 1, 5, 3, 7)]
+    job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1}, sha256="j")
+    found = placer.place(topology, job, hosts=hosts)
+    assert found.status == "optimal"
+    assert found.bound["value"] == found.plan.baselines["given-order"]["hop_cost"]
+    assert len(set(found.plan.domains["rack"])) == 1
+
+
+def test_ranks_kept_come_last() -> None:
+    """A previous plan decides only between placements that are alike otherwise."""
+    topology = even_links()
+    job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
+    plan = build_plan(topology, job, Placement(np.array([8, 9, 10, 11])))
+    ties = TieBreak(
+        topology, objective_of(topology, job, None), previous_seats(plan, topology, job)
+    )
+    here, there = np.array([0, 1, 2, 3]), np.array([8, 9, 10, 11])
+    assert ties.prefers(there, here)
+    assert not ties.prefers(here, there)
+    scattered = np.array([8, 9, 10, 12])
+    assert ties.prefers(here, scattered)
+
+
+def test_value_comes_first() -> None:
+    """A placement of smaller hop cost wins over one that uses fewer domains."""
+    topology = even_links()
+    tiers = tuple(
+        replace(tier, distance=distance)
+        for tier, distance in zip(topology.tiers, (2.0, 1.0, 1.0, 1.0), strict=True)
+    )
+    job = Job("j", Parallelism(dp=2), weights={"dp": 1}, launcher="free")
+    found = placer.place(replace(topology, tiers=tiers), job)
+    assert found.bound["value"] == 1
+    assert len(found.plan.nodes) == 2
