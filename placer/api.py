@@ -177,9 +177,9 @@ def _search(
 ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
     """The job in its rank order, the best placement found in time, and advice."""
     # The solver takes half a second to load, which scoring and reading must not pay.
-    from placer.solve.advice import advise
     from placer.solve.in_time import InTime, LeftBehind
-    from placer.solve.orders import solve_orders
+    from placer.solve.launch.advice import advise
+    from placer.solve.launch.orders import solve_orders
 
     end = monotonic() + time_limit
 

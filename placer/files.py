@@ -96,6 +96,21 @@ def write_text(path: str, text: str) -> None:
         raise OutputError(f"{path}: cannot be written: {reason}") from None
 
 
+def make_folder(path: str) -> None:
+    """Make the folder ``path`` and those above it, unless it is there.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be made.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(f"{path}: cannot be made: {reason}") from None
+
+
 def _read_stdin() -> bytes:
     return sys.stdin.buffer.read(MAX_BYTES + 1)
 

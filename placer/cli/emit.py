@@ -14,7 +14,8 @@ def _print_formats(
         return
     width = max(map(len, FORMATS))
     for row in FORMATS.values():
-        click.echo(f"{row.name:<{width}}  {row.description}")
+        folder = " (a folder: needs -o)" if row.folder else ""
+        click.echo(f"{row.name:<{width}}  {row.description}{folder}")
     context.exit()
 
 
@@ -24,7 +25,12 @@ def _print_formats(
 )
 @click.argument("plan")
 @click.argument("format", type=click.Choice(list(FORMATS)), metavar="FORMAT")
-@click.option("-o", "--output", metavar="PATH", help="Write here; print the path.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    help="Write here; print the path. A folder for the formats of several files.",
+)
 @click.option(
     "--list",
     is_flag=True,

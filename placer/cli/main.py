@@ -28,6 +28,7 @@ COMMANDS = (
     "diff",
     "check",
     "emit",
+    "predict",
     "topo",
     "jobs",
     "sweep",

@@ -25,30 +25,38 @@ def emit(
 ) -> str | Path:
     """The launcher file of ``plan`` as text, or its path once it is written.
 
+    A format of several files needs a path: the folder to write them to.
+
     Parameters
     ----------
     plan : Plan
     format : str
         A name of ``placer.emit.registry.FORMATS``, for example ``slurm-hostfile``.
     path : path-like, optional
-        Where to write the file, atomically; ``-`` is standard output.
+        Where to write the file, atomically; ``-`` is standard output. For a format of
+        several files a folder, which is made if need be.
 
     Raises
     ------
     EmitError
         If the launcher cannot express the plan, or a host name is not safe to write.
     InputError
-        If there is no such format.
+        If there is no such format, or it is several files and no folder is given.
     OutputError
-        If the file cannot be written.
+        If a file cannot be written.
     """
-    from placer.emit.registry import render
+    from placer.emit.registry import format_called, render, render_files
+    from placer.files import make_folder, write_text
 
+    if path not in (None, "-") and format_called(format).folder:
+        files = render_files(plan, format)
+        make_folder(os.fspath(path))
+        for name, content in files.items():
+            write_text(str(Path(path) / name), content)
+        return Path(path)
     text = render(plan, format)
     if path is None:
         return text
-    from placer.files import write_text
-
     write_text(os.fspath(path), text)
     return Path(path)
 

@@ -5,22 +5,13 @@ The slot is the local rank, so ranks of a node never share one.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from placer.emit.nodes import nodes_of, require_gpus_in_order
-from placer.errors import EmitError
+from placer.emit.openmpi_names import require_openmpi_names
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-
-# What the rankfile scanner reads as one host: it has keywords, turns bare numbers into
-# integers, and wants a letter in front of a name with dots
-# (orte/mca/rmaps/rank_file/rmaps_rank_file_lex.l).
-_HOST = re.compile(
-    r"(?!(rank|slots?|username|user-name|user_name|[0-9]+)$)"
-    r"([A-Za-z0-9_-]+|[A-Za-z][A-Za-z0-9_.-]*|([0-9]{1,3}\.){3}[0-9]{1,3})"
-)
 
 
 def render(plan: Plan) -> str:
@@ -34,12 +25,7 @@ def render(plan: Plan) -> str:
     """
     nodes = nodes_of(plan)
     require_gpus_in_order(nodes, "openmpi-rankfile")
-    for node in nodes:
-        if not _HOST.fullmatch(node.host):
-            raise EmitError(
-                f"Open MPI does not read {node.host!r} as a host name in a rankfile; "
-                "its sequential mapper reads the slurm-hostfile format"
-            )
+    require_openmpi_names(nodes, "rankfile")
     hosts_and_slots = zip(plan.host_of_rank, plan.local_rank.tolist(), strict=True)
     return "".join(
         f"rank {rank}={host} slot={slot}\n"

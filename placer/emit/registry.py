@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.errors import InputError, Problem
 
@@ -23,19 +23,26 @@ class Format:
     suffix : str
         Usual end of the file's name.
     module : str
-        Module of this package whose ``render(plan)`` gives the text.
+        Module of this package: its ``render(plan)`` gives the text, or its
+        ``files(plan)`` name and text of each file, for a folder.
     free_ranks : bool
         Whether a node may hold ranks that are not consecutive.
     free_gpus : bool
         Whether a node's k-th rank may run on another GPU than its k-th.
+    folder : bool
+        Whether it is several files.
+    alone : bool
+        Whether it launches the whole map by itself; others help a launcher.
     """
 
     name: str
     description: str
     suffix: str
     module: str
-    free_ranks: bool
-    free_gpus: bool
+    free_ranks: bool = True
+    free_gpus: bool = True
+    folder: bool = False
+    alone: bool = True
 
 
 FORMATS: dict[str, Format] = {
@@ -47,22 +54,52 @@ FORMATS: dict[str, Format] = {
             suffix=".sh",
             module="torchrun",
             free_ranks=False,
-            free_gpus=True,
+        ),
+        Format(
+            name="torchrun-wrapper",
+            description="script a node: torchrun, then the RANK of its workers",
+            suffix=".sh",
+            module="torchrun_wrapper",
+        ),
+        Format(
+            name="torchrun-map",
+            description="node map for torchrun --rdzv-backend=placer",
+            suffix=".json",
+            module="torchrun_map",
+            free_ranks=False,
+            free_gpus=False,
         ),
         Format(
             name="env",
             description="script a process: RANK, LOCAL_RANK, ... for env://",
             suffix=".sh",
             module="env",
-            free_ranks=True,
-            free_gpus=True,
+        ),
+        Format(
+            name="sbatch",
+            description="batch script: the plan's nodes, one task a rank",
+            suffix=".sbatch",
+            module="sbatch",
+        ),
+        Format(
+            name="sbatch-torchrun",
+            description="batch script: the plan's nodes, one torchrun a node",
+            suffix=".sbatch",
+            module="sbatch_torchrun",
+            free_ranks=False,
         ),
         Format(
             name="slurm-hostfile",
             description="one host a task in rank order, for srun -m arbitrary",
             suffix=".txt",
             module="slurm_hostfile",
-            free_ranks=True,
+            free_gpus=False,
+        ),
+        Format(
+            name="openmpi-seq",
+            description="one host a rank, for mpirun --map-by seq",
+            suffix=".txt",
+            module="openmpi_seq",
             free_gpus=False,
         ),
         Format(
@@ -70,24 +107,41 @@ FORMATS: dict[str, Format] = {
             description="rank K=HOST slot=S lines for mpirun",
             suffix=".txt",
             module="openmpi_rankfile",
-            free_ranks=True,
             free_gpus=False,
+        ),
+        Format(
+            name="hydra",
+            description="machine file and GPU script for mpiexec.hydra",
+            suffix="",
+            module="hydra",
+            folder=True,
+        ),
+        Format(
+            name="deepspeed",
+            description="HOST slots=N lines for deepspeed --hostfile",
+            suffix=".txt",
+            module="deepspeed",
+            free_ranks=False,
+            free_gpus=False,
+        ),
+        Format(
+            name="gpu-wrapper",
+            description="script a process: the GPU of the rank it already has",
+            suffix=".sh",
+            module="gpu_wrapper",
+            alone=False,
         ),
         Format(
             name="json",
             description="the rank map as placer/rank-map JSON",
             suffix=".json",
             module="rank_map_json",
-            free_ranks=True,
-            free_gpus=True,
         ),
         Format(
             name="csv",
             description="the rank map as a table, one rank a line",
             suffix=".csv",
             module="rank_map_csv",
-            free_ranks=True,
-            free_gpus=True,
         ),
     )
 }
@@ -101,27 +155,56 @@ def render(plan: Plan, name: str) -> str:
     EmitError
         If the launcher cannot express the plan, or a host name is not safe to write.
     InputError
-        If there is no such format.
+        If there is no such format, or it is several files.
     """
-    if name not in FORMATS:
-        near = get_close_matches(name, FORMATS, n=1)
-        meant = f' (did you mean "{near[0]}"?)' if near else ""
-        raise InputError(
-            [
-                Problem(
-                    f'unknown format "{name}"{meant}',
-                    hint=f"formats: {', '.join(FORMATS)}",
-                )
-            ]
-        )
-    text: str = import_module(f"placer.emit.{FORMATS[name].module}").render(plan)
+    if format_called(name).folder:
+        message = f'"{name}" is several files: name a folder to write them to'
+        raise InputError([Problem(message, hint="-o FOLDER; it is made if need be")])
+    text: str = _module(name).render(plan)
     return text
 
 
+def render_files(plan: Plan, name: str) -> dict[str, str]:
+    """Name and text of every file of the folder format called ``name`` for ``plan``.
+
+    Raises
+    ------
+    EmitError
+        If the launcher cannot express the plan, or a host name is not safe to write.
+    """
+    files: dict[str, str] = _module(name).files(plan)
+    return files
+
+
+def format_called(name: str) -> Format:
+    """The format called ``name``.
+
+    Raises
+    ------
+    InputError
+        If there is no such format.
+    """
+    if name in FORMATS:
+        return FORMATS[name]
+    near = get_close_matches(name, FORMATS, n=1)
+    meant = f' (did you mean "{near[0]}"?)' if near else ""
+    raise InputError(
+        [
+            Problem(
+                f'unknown format "{name}"{meant}', hint=f"formats: {', '.join(FORMATS)}"
+            )
+        ]
+    )
+
+
 def formats_for(*, free_ranks: bool, free_gpus: bool) -> Iterable[str]:
-    """Names of the formats that can express a plan with these needs."""
+    """Names of the formats that can launch a plan with these needs."""
     return (
         row.name
         for row in FORMATS.values()
-        if row.free_ranks >= free_ranks and row.free_gpus >= free_gpus
+        if row.alone and row.free_ranks >= free_ranks and row.free_gpus >= free_gpus
     )
+
+
+def _module(name: str) -> Any:
+    return import_module(f"placer.emit.{FORMATS[name].module}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from placer.emit.nodes import NodeRanks
 
-_HEAD = """\
+HEAD = """\
 set -euo pipefail
 
 die() {
@@ -58,7 +58,7 @@ def script(
         for label, host in _labels(list(by_name)).items()
     }
     parts = (
-        f"#!/usr/bin/env bash\n{usage}{_HEAD}",
+        f"#!/usr/bin/env bash\n{usage}{HEAD}",
         _function("find_node", by_name),
         _function("find_label", by_label),
         _LOOKUP,

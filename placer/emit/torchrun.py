@@ -14,6 +14,8 @@ from placer.emit.nodes import NodeRanks, nodes_of, require_consecutive
 from placer.emit.shell import script, words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from placer.placement.plan import Plan
 
 _USAGE = """\
@@ -24,7 +26,7 @@ _USAGE = """\
 """
 
 # The plan's GPU k is the k-th device this node was given, whoever gave it.
-_PICK_GPUS = """\
+PICK_GPUS = """\
 given=()
 if [ -n "${CUDA_VISIBLE_DEVICES-}" ]; then
   IFS=, read -ra given <<< "$CUDA_VISIBLE_DEVICES"
@@ -59,13 +61,17 @@ def render(plan: Plan) -> str:
         gpus = f" gpus={words(node.gpus)}" if pick_gpus else ""
         return f"node_rank={node_rank} processes={len(node.ranks)}{gpus}"
 
-    rendezvous = f"""\
+    end = 'export CUDA_DEVICE_ORDER=PCI_BUS_ID\nexec torchrun "$@"\n'
+    body = static_rendezvous(nodes) + (PICK_GPUS if pick_gpus else "") + end
+    return script(_USAGE, nodes, assignments, body)
+
+
+def static_rendezvous(nodes: Sequence[NodeRanks]) -> str:
+    """Shell text that makes torchrun node ``$node_rank`` of ``$processes`` workers."""
+    return f"""\
 first={quote(nodes[0].host)}
 export PET_NNODES={len(nodes)} PET_NODE_RANK=$node_rank PET_NPROC_PER_NODE=$processes
 export PET_RDZV_BACKEND=static PET_MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
 export PET_MASTER_PORT="${{PET_MASTER_PORT:-29500}}"
 unset PET_RDZV_ENDPOINT PET_STANDALONE
 """
-    end = 'export CUDA_DEVICE_ORDER=PCI_BUS_ID\nexec torchrun "$@"\n'
-    body = rendezvous + (_PICK_GPUS if pick_gpus else "") + end
-    return script(_USAGE, nodes, assignments, body)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InfeasibleError
-from placer.solve.packing import packs
+from placer.solve.nestings.packing import packs
 from placer.solve.parts import (
     Parts,
     groups_of,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from placer.cli.emit import emit as command
 from placer.emit import emit
 from placer.emit.registry import FORMATS
-from placer.errors import EmitError
+from placer.errors import EmitError, InputError
 from placer.placement.plan_file import write_plan
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
@@ -22,7 +22,7 @@ def plan_file(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", [k for k, row in FORMATS.items() if not row.folder])
 @pytest.mark.parametrize("extra", [[], ["-o", "-"]], ids=["plain", "dash"])
 def test_prints_the_text(plan_file: str, format: str, extra: list[str]) -> None:
     """Without a path, or with ``-``, the launcher file itself is printed."""
@@ -37,6 +37,17 @@ def test_writes_and_prints_the_path(plan_file: str, tmp_path: Path) -> None:
     run = CliRunner().invoke(command, [plan_file, "slurm-hostfile", "-o", str(target)])
     assert run.stdout == f"{target}\n"
     assert target.read_text() == "n3\nn3\nn1\nn1\nn4\nn4\nn2\nn2\n"
+
+
+def test_a_folder_of_files(plan_file: str, tmp_path: Path) -> None:
+    """A format of several files fills the folder of ``-o``; without one it says so."""
+    target = tmp_path / "launch"
+    run = CliRunner().invoke(command, [plan_file, "hydra", "-o", str(target)])
+    assert run.stdout == f"{target}\n"
+    assert (target / "machines.txt").read_text() == "n3:2\nn1:2\nn4:2\nn2:2\n"
+    run = CliRunner().invoke(command, [plan_file, "hydra"])
+    assert isinstance(run.exception, InputError)
+    assert "name a folder" in str(run.exception)
 
 
 def test_reads_standard_input(plan_file: str) -> None:
@@ -55,7 +66,7 @@ def test_list_needs_no_plan() -> None:
 
 def test_unknown_format_is_a_usage_error(plan_file: str) -> None:
     """A format that does not exist ends with 2 and the names of those that do."""
-    run = CliRunner().invoke(command, [plan_file, "kubernetes"])
+    run = CliRunner().invoke(command, [plan_file, "lsf"])
     assert run.exit_code == 2
     assert "openmpi-rankfile" in run.stderr
 

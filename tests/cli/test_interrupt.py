@@ -38,7 +38,7 @@ module.{name} = slow
 from placer.cli.main import main
 main({args!r})
 """
-SOLVE = "placer.solve.orders", "solve"
+SOLVE = "placer.solve.launch.orders", "solve"
 UNTIL_STOPPED = """\
     found = fast(*args, **options)
     begun()

@@ -15,7 +15,7 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.fill import fill
+from placer.solve.nestings.fill import fill
 from placer.solve.search import solve
 from tests.conformance.machines import (
     Host,

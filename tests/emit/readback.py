@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
+from placer.emit.registry import FORMATS, render, render_files
 from placer.placement.plan import Plan
 
 Seat = tuple[str, int]
@@ -66,6 +67,13 @@ def plan_of(seats: list[Seat]) -> Plan:
         node_of_rank=np.array([nodes.index(h) for h, _ in seats], dtype=np.int64),
         gpu_of_rank=np.array([gpu for _, gpu in seats], dtype=np.int64),
     )
+
+
+def texts(plan: Plan, format: str) -> dict[str, str]:
+    """Name and text of every file of a format; the only file has no name."""
+    if FORMATS[format].folder:
+        return render_files(plan, format)
+    return {"": render(plan, format)}
 
 
 @st.composite
@@ -146,6 +154,15 @@ class Run:
     arguments: list[str]
     environment: dict[str, str]
     error: str
+    output: str = ""
+
+    @classmethod
+    def of(cls, status: int, output: str, error: str) -> "Run":
+        """A run that ended with what a stub shows."""
+        fields = output.split("\0")
+        count = int(fields[0] or 0)
+        pairs = (field.split("=", 1) for field in fields[1 + count : -1])
+        return cls(status, fields[1 : 1 + count], dict(pairs), error)
 
 
 def write_script(folder: Path, text: str) -> Path:
@@ -159,8 +176,13 @@ def write_script(folder: Path, text: str) -> Path:
     return script
 
 
-def run_script(script: Path, *arguments: str, **environment: str) -> Run:
-    """Run a script with nothing in its environment but what is given."""
+def run_script(
+    script: Path, *arguments: str, raw: bool = False, **environment: str
+) -> Run:
+    """Run a script with nothing in its environment but what is given.
+
+    With ``raw`` its output is not read as that of one stub.
+    """
     path = f"{script.parent}:{os.defpath}"
     done = subprocess.run(
         ["bash", str(script), *arguments],
@@ -169,10 +191,9 @@ def run_script(script: Path, *arguments: str, **environment: str) -> Run:
         capture_output=True,
         text=True,
     )
-    fields = done.stdout.split("\0")
-    count = int(fields[0] or 0)
-    pairs = (field.split("=", 1) for field in fields[1 + count : -1])
-    return Run(done.returncode, fields[1 : 1 + count], dict(pairs), done.stderr)
+    if raw:
+        return Run(done.returncode, [], {}, done.stderr, done.stdout)
+    return Run.of(done.returncode, done.stdout, done.stderr)
 
 
 def run_torchrun(script: Path, hosts: list[str]) -> list[Seat]:

@@ -10,16 +10,9 @@ import pytest
 from placer.emit import emit
 from placer.emit.registry import FORMATS
 from placer.errors import EmitError
-from tests.emit.readback import (
-    Seat,
-    plan_of,
-    read_csv,
-    read_hostfile,
-    read_json,
-    read_rankfile,
-    run_script,
-    write_script,
-)
+from tests.emit.readback import Seat, plan_of, run_script, texts, write_script
+from tests.emit.stubs import run_sbatch
+from tests.emit.test_formats_agree import READERS, SCRIPTS, read_back
 
 ODD_CHARACTERS = [
     *map(chr, [*range(32), 127, 0x80, 0x85, 0x9B, 0xA0, 0xAD, 0xE9, 0x0660, 0x200B]),
@@ -42,12 +35,6 @@ ACCEPTED = [
     "_n", "username", "user-name", "localhost", "n1-", "a" * 63, "127.0.0.1",
     "1n.example", "a.b.c", "A", "EOF", "n1_", "find_node", "host", "x--y", "die",
 ]  # fmt: skip
-READERS = {
-    "json": read_json,
-    "csv": read_csv,
-    "slurm-hostfile": read_hostfile,
-    "openmpi-rankfile": read_rankfile,
-}
 
 
 def test_there_are_enough() -> None:
@@ -56,39 +43,56 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_no_format_writes_a_hostile_name(format: str) -> None:
+def test_no_format_writes_a_hostile_name(format: str, tmp_path: Path) -> None:
     """Every format refuses every name that is not a host name, first or last."""
     for name in REFUSED:
         for seats in ([(name, 0), ("n2", 0)], [("n2", 0), (name, 0)]):
             with pytest.raises(EmitError) as refusal:
-                emit(plan_of(seats), format)
+                emit(plan_of(seats), format, tmp_path / "files")
             assert not re.search(r"[\x00-\x1f\x7f-\x9f]", str(refusal.value))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_odd_names_pass_unharmed(tmp_path: Path, name: str) -> None:
-    """A name that is a keyword or a number somewhere comes through all formats."""
+def test_odd_names_pass_unharmed(name: str) -> None:
+    """A name that is a keyword or a number somewhere comes through all formats.
+
+    Every file is read back, every script run, by the launchers' rules.
+    """
     seats: list[Seat] = [("other", 0), (name, 0)]
-    plan = plan_of(seats)
-    for format, read in READERS.items():
-        if format == "openmpi-rankfile" and name in RANKFILE_CANNOT:
-            with pytest.raises(EmitError, match="in a rankfile"):
-                emit(plan, format)
+    for format in READERS:
+        if (refusal := REFUSED_BY.get(format)) and name in refusal[0]:
+            with pytest.raises(EmitError, match=refusal[1]):
+                emit(plan_of(seats), format)
         else:
-            assert read(emit(plan, format)) == seats
-    for format, key in (("torchrun", "PET_NODE_RANK"), ("env", "RANK")):
+            assert read_back(format, seats) == seats
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_arguments_pass_unharmed(tmp_path: Path, name: str) -> None:
+    """Arguments go through the scripts as they are, and run nothing."""
+    plan = plan_of([("other", 0), (name, 0)])
+    arguments = [name, "$(touch pwned)", "a b", "'", ""]
+    for format in ("torchrun", "torchrun-wrapper", "env", "gpu-wrapper"):
         script = write_script(tmp_path, emit(plan, format))
-        arguments = ["probe", name, "$(touch pwned)"]
-        run = run_script(script, *arguments, PLACER_HOST=name, SLURM_LOCALID="0")
-        assert run.environment[key] == "1"
-        assert run.arguments[-2:] == [name, "$(touch pwned)"]
+        launcher = {"SLURM_LOCALID": "0", "SLURM_PROCID": "1"}
+        run = run_script(script, "probe", *arguments, PLACER_HOST=name, **launcher)
+        assert run.arguments[-5:] == arguments, run.error
+    for format in ("sbatch", "sbatch-torchrun"):
+        script = write_script(tmp_path, emit(plan, format))
+        for run in run_sbatch(script, "probe", *arguments):
+            assert run.arguments[-5:] == arguments
     assert not (tmp_path / "pwned").exists()
 
 
-# Keywords of Open MPI's scanner, bare numbers, and dotted names without a first letter.
-RANKFILE_CANNOT = {
+# Keywords of Open MPI's scanners, bare numbers, and dotted names without a first letter.
+OPENMPI_CANNOT = {
     "rank", "slot", "slots", "username", "user-name", "0", "1", "007", "1n.example",
 }  # fmt: skip
+REFUSED_BY = {
+    "openmpi-rankfile": (OPENMPI_CANNOT, "in a rankfile"),
+    "openmpi-seq": (OPENMPI_CANNOT, "in a host file"),
+}
 
 
 def test_names_of_job_and_machine_are_not_written() -> None:
@@ -97,10 +101,10 @@ def test_names_of_job_and_machine_are_not_written() -> None:
     nasty = plan_of(seats)
     nasty.job["name"] = nasty.topology["name"] = "x\ntouch pwned\n"  # type: ignore[index]
     for format in FORMATS:
-        assert emit(nasty, format) == emit(plan_of(seats), format)
+        assert texts(nasty, format) == texts(plan_of(seats), format)
 
 
-@pytest.mark.parametrize("format", ["torchrun", "env"])
+@pytest.mark.parametrize("format", SCRIPTS)
 def test_scripts_are_valid_bash(format: str) -> None:
     """``bash -n`` accepts the scripts with every odd name in them."""
     text = emit(plan_of([(name, 1) for name in ACCEPTED]), format)

@@ -8,9 +8,9 @@ import pytest
 
 from placer.emit import emit
 from placer.emit.registry import FORMATS
-from placer.errors import EmitError, InputError
+from placer.errors import EmitError, InputError, OutputError
 from placer.placement.plan import Plan
-from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of, texts
 
 
 def test_slurm_hostfile() -> None:
@@ -83,19 +83,21 @@ def test_env_lists_ranks_by_gpu() -> None:
             "torchrun",
             FREE,
             "torchrun gives every node consecutive ranks, but n3 holds 0, 5; "
-            "formats that can: env, json, csv",
+            "formats that can: torchrun-wrapper, env, sbatch, hydra, json, csv",
         ),
         (
             "torchrun",
             INTERLEAVED,
             "torchrun gives every node consecutive ranks, but n3 holds 0, 5; "
-            "formats that can: env, slurm-hostfile, openmpi-rankfile, json, csv",
+            "formats that can: torchrun-wrapper, env, sbatch, slurm-hostfile, "
+            "openmpi-seq, openmpi-rankfile, hydra, json, csv",
         ),
         (
             "slurm-hostfile",
             [("b", 1), ("b", 0), ("a", 0)],
             "slurm-hostfile says nothing of GPUs, so local rank k takes GPU k, but the "
-            "ranks of b run on GPUs 1, 0; formats that can: torchrun, env, json, csv",
+            "ranks of b run on GPUs 1, 0; formats that can: torchrun, "
+            "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, json, csv",
         ),
     ],
 )
@@ -127,10 +129,11 @@ def broken(nodes: tuple[str, ...], node_of_rank: list[int], gpus: list[int]) -> 
         (broken(("a",), [0], [-1]), "need a GPU each"),
     ],
 )
-def test_broken_plans(format: str, plan: Plan, message: str) -> None:
+def test_broken_plans(format: str, plan: Plan, message: str, tmp_path: Path) -> None:
     """No format writes a plan that cannot run."""
     with pytest.raises(EmitError, match=message):
-        emit(plan, format)
+        emit(plan, format, tmp_path / "files")
+    assert not list(tmp_path.iterdir())
 
 
 def test_unknown_format() -> None:
@@ -139,8 +142,22 @@ def test_unknown_format() -> None:
         emit(plan_of(FREE), "slurm-hostfiel")
     assert '(did you mean "slurm-hostfile"?)' in str(error.value)
     assert "openmpi-rankfile" in str(error.value)
-    with pytest.raises(InputError, match='unknown format "kubernetes"\n'):
-        emit(plan_of(FREE), "kubernetes")
+    with pytest.raises(InputError, match='unknown format "lsf"\n'):
+        emit(plan_of(FREE), "lsf")
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    """A format of several files writes them to a folder, and needs one."""
+    folder = tmp_path / "a" / "b"
+    for _ in range(2):
+        assert emit(plan_of(FREE), "hydra", folder) == folder
+    written = {path.name: path.read_text() for path in folder.iterdir()}
+    assert written == texts(plan_of(FREE), "hydra")
+    for path in (None, "-"):
+        with pytest.raises(InputError, match="several files"):
+            emit(plan_of(FREE), "hydra", *([path] * (path is not None)))
+    with pytest.raises(OutputError, match="cannot be made"):
+        emit(plan_of(FREE), "hydra", folder / "machines.txt")
 
 
 def test_writes_the_same_text(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.solve.enumerate import domain_looks
+from placer.solve.exact.enumerate import domain_looks
 from placer.solve.parts import parent_of_domain
 
 if TYPE_CHECKING:

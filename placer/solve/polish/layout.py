@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.fill import share_down
+from placer.solve.nestings.fill import share_down
 from placer.solve.parts import join, whole_parts
 
 if TYPE_CHECKING:

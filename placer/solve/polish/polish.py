@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.fill import tree_order
+from placer.solve.nestings.fill import tree_order
 from placer.solve.parts import node_capacity
 from placer.solve.polish.layout import layout_of
 from placer.solve.polish.population import Population

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.fill import share_down, tree_order
+from placer.solve.nestings.fill import share_down, tree_order
 from placer.solve.parts import node_capacity, whole_parts
 
 if TYPE_CHECKING:

@@ -1,0 +1,107 @@
+"""``placer predict``: the order a launcher would use by itself, as a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placer.cli.options import (
+    format_option,
+    hosts_option,
+    job_option,
+    order_option,
+    output_option,
+    quiet_option,
+    read_ordered_job,
+    topology_option,
+)
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+def _print_launchers(
+    context: click.Context, _parameter: click.Parameter, asked: bool
+) -> None:
+    if not asked or context.resilient_parsing:
+        return
+    from placer.placement.launcher_orders import LAUNCHERS
+
+    width = max(map(len, LAUNCHERS))
+    for row in LAUNCHERS.values():
+        click.echo(f"{row.name:<{width}}  {row.rule}")
+        click.echo(f"{'':<{width}}  source: {row.source}")
+    context.exit()
+
+
+@click.command(
+    epilog="Example: placer predict -t cluster.yaml -j job.yaml --launcher "
+    "torchrun-c10d -o before.json && placer diff before.json plan.json"
+)
+@topology_option
+@job_option
+@order_option
+@click.option("--launcher", required=True, metavar="NAME", help="See --list.")
+@hosts_option
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_launchers,
+    help="List the launchers with their rules and exit.",
+)
+@output_option("Write the plan here; - is stdout, then without a summary.")
+@format_option("text", "json")
+@quiet_option("No notes.")
+def predict(**options: Any) -> None:
+    """Show where a launcher would put the ranks of job J if it is told no order.
+
+    The plan can be the first of `placer diff` and can be scored with `placer score`.
+    """
+    from placer.cli.machine import read_machine
+    from placer.files import write_text
+    from placer.placement.plan_encode import encode_plan
+    from placer.placement.plan_file import write_plan
+    from placer.predict import predict as predicted
+
+    job = read_ordered_job(options["job"], options["order"])
+    plan = predicted(read_machine(options), job, options["launcher"], options["hosts"])
+    if not options["quiet"]:
+        _warn(plan, options["launcher"])
+    output = options["output"]
+    if output not in (None, "-"):
+        write_plan(plan, output)
+    if output == "-" or options["format_name"] == "json":
+        write_text("-", encode_plan(plan))
+    elif output is None or not options["quiet"]:
+        write_text("-", _summary(plan, options["launcher"]) + "\n")
+
+
+def _warn(plan: Plan, name: str) -> None:
+    from placer.placement.host_orders import text_order_surprise
+    from placer.placement.launcher_orders import LAUNCHERS
+
+    surprise = text_order_surprise(plan.nodes)
+    if LAUNCHERS[name].sorts_text and surprise:
+        click.echo(
+            f"warning: {name} sorts names as text and these have numbers of mixed "
+            f"width: {surprise}",
+            err=True,
+        )
+
+
+def _summary(plan: Plan, name: str) -> str:
+    from placer.hostlist import compress
+    from placer.placement.launcher_orders import LAUNCHERS
+    from placer.report.score_text import score_text
+
+    launcher = LAUNCHERS[name]
+    hosts = compress(plan.nodes)
+    shown = hosts if len(hosts) <= 200 else hosts[:197] + "..."
+    tiers, scale_up = plan.topology["tiers"], plan.topology["scale_up"]
+    return (
+        f"{name}: {launcher.rule}\nsource: {launcher.source}\n"
+        f"hosts by rank: {shown}\n\n{score_text(plan.score, tiers, scale_up)}"
+    )

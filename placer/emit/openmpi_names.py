@@ -1,0 +1,41 @@
+"""Host names that Open MPI's files can hold."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from placer.errors import EmitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from placer.emit.nodes import NodeRanks
+
+# What the scanners of both files read as one host: they have keywords, turn bare
+# numbers into integers, and want a letter in front of a name with dots
+# (orte/mca/rmaps/rank_file/rmaps_rank_file_lex.l, orte/util/hostfile/hostfile_lex.l).
+_KEYWORD = (
+    "alias|boards|count|cpu|cores_per_socket|max[-_]slots|port|rank|slots?|"
+    "slot[-_]list|sockets_per_board|username|user[-_]name|relative"
+)
+_HOST = re.compile(
+    rf"(?!({_KEYWORD}|[0-9]+)$)"
+    r"([A-Za-z0-9_-]+|[A-Za-z][A-Za-z0-9_.-]*|([0-9]{1,3}\.){3}[0-9]{1,3})"
+)
+
+
+def require_openmpi_names(nodes: Iterable[NodeRanks], file: str) -> None:
+    """Nothing, when Open MPI reads every host's name as one in its files.
+
+    Raises
+    ------
+    EmitError
+        Naming the first host that it does not, and ``file``.
+    """
+    for node in nodes:
+        if not _HOST.fullmatch(node.host):
+            raise EmitError(
+                f"Open MPI does not read {node.host!r} as a host name in a {file}; "
+                "the env format gives ranks to any processes"
+            )

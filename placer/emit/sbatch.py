@@ -1,0 +1,159 @@
+"""A whole batch script for Slurm: allocate the plan's nodes, then run one step.
+
+The step takes its host file from the script (``srun --distribution=arbitrary``): line k
+is the host of task k. ``SLURM_HOSTFILE`` is set for ``srun`` alone, and taken out of
+the tasks' environment (Slurm manual pages ``srun`` and ``sbatch``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from placer.emit.nodes import nodes_of, require_consecutive
+from placer.emit.process import NEED_COMMAND, SEE_GPU
+from placer.emit.shell import HEAD, words
+from placer.emit.torchrun import PICK_GPUS
+from placer.errors import EmitError
+from placer.hostlist import compress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.emit.nodes import NodeRanks
+    from placer.placement.plan import Plan
+
+# Linux takes 128 KiB in one argument (execve manual page), and the text is one.
+_MAX_TASK_BYTES = 120_000
+
+_TASKS = """\
+# One task a rank, in the plan's order, on the plan's nodes:
+#   sbatch placer.sbatch python train.py --its --arguments
+# Inside an allocation of these nodes `bash placer.sbatch python ...` does the same.
+# A task gets RANK (its SLURM_PROCID), LOCAL_RANK (the index of its GPU in the node; it
+# sees all that the job has there), WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and
+# MASTER_PORT. PLACER_MASTER_ADDR and MASTER_PORT replace address and port of rank 0.
+"""
+
+_AGENTS = """\
+# One torchrun a node, its node rank that of the plan, on the plan's nodes:
+#   sbatch placer.sbatch train.py --its --arguments
+# Inside an allocation of these nodes `bash placer.sbatch train.py ...` does the same.
+# PLACER_MASTER_ADDR and MASTER_PORT replace the address and port of node rank 0.
+"""
+
+
+def render(plan: Plan) -> str:
+    """A batch script with one task a rank, each an ``env://`` process.
+
+    Raises
+    ------
+    EmitError
+        If a name is no host name, two ranks share a GPU, or there are too many orders
+        of GPUs for the task's command.
+    """
+    nodes = nodes_of(plan)
+    task = f"""\
+gpu=${{gpus[SLURM_LOCALID]}}
+{SEE_GPU}export RANK=$SLURM_PROCID LOCAL_RANK=$gpu CUDA_DEVICE_ORDER=PCI_BUS_ID
+export LOCAL_WORLD_SIZE=${{#gpus[@]}} WORLD_SIZE={plan.world_size}
+exec "$@"
+"""
+    return _script(_TASKS, nodes, plan.host_of_rank, task)
+
+
+def render_torchrun(plan: Plan) -> str:
+    """A batch script with one task a node, each a torchrun agent.
+
+    Raises
+    ------
+    EmitError
+        If a node holds ranks that are not consecutive, a name is no host name, or there
+        are too many orders of GPUs for the task's command.
+    """
+    nodes = nodes_of(plan)
+    require_consecutive(nodes, "sbatch-torchrun")
+    pick_gpus = PICK_GPUS if not all(node.gpus_in_order for node in nodes) else ""
+    task = f"""\
+export PET_NNODES={len(nodes)} PET_NODE_RANK=$SLURM_PROCID
+export PET_NPROC_PER_NODE=${{#gpus[@]}} PET_RDZV_BACKEND=static
+export PET_MASTER_ADDR=$MASTER_ADDR PET_MASTER_PORT=$MASTER_PORT
+unset PET_RDZV_ENDPOINT PET_STANDALONE
+{pick_gpus}export CUDA_DEVICE_ORDER=PCI_BUS_ID
+exec torchrun "$@"
+"""
+    return _script(_AGENTS, nodes, [node.host for node in nodes], task)
+
+
+def _script(
+    usage: str,
+    nodes: Sequence[NodeRanks],
+    host_of_task: Sequence[str],
+    task: str,
+) -> str:
+    """The batch script that runs the shell text ``task`` on the host of every task."""
+    hosts = "\n".join(host_of_task)
+    return f"""\
+#!/usr/bin/env bash
+{usage}{_request(nodes, len(host_of_task))}
+{HEAD}
+{NEED_COMMAND}[ -n "${{SLURM_JOB_ID-}}" ] ||
+  die "not in a Slurm job: submit this with sbatch"
+
+# What every task runs.
+task=$(cat <<'(end of task)'
+{_task(nodes, task)}(end of task)
+)
+
+hosts=$(mktemp)
+trap 'rm -f "$hosts"' EXIT
+cat > "$hosts" <<'(end of hosts)'
+{hosts}
+(end of hosts)
+
+first={quote(nodes[0].host)}
+export MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
+export MASTER_PORT="${{MASTER_PORT:-29500}}"
+export JAX_COORDINATOR_ADDRESS=$MASTER_ADDR:$MASTER_PORT
+unset SLURM_NTASKS_PER_NODE
+SLURM_HOSTFILE=$hosts srun --nodes={len(nodes)} --ntasks={len(host_of_task)} \\
+  --distribution=arbitrary bash -c "$task" placer "$@"
+"""
+
+
+def _request(nodes: Sequence[NodeRanks], tasks: int) -> str:
+    """The ``#SBATCH`` lines; what one request cannot say stands there as a comment."""
+    counts = sorted({max(node.gpus) + 1 for node in nodes})
+    lines = [
+        f"#SBATCH --nodes={len(nodes)}",
+        f"#SBATCH --ntasks={tasks}",
+        "#SBATCH --exclusive",
+        f"#SBATCH --nodelist={compress(node.host for node in nodes)}",
+    ]
+    if len(counts) == 1:
+        lines.append(f"#SBATCH --gpus-per-node={counts[0]}")
+    else:
+        lines += [
+            f"# Nodes need {counts[0]} to {counts[-1]} GPUs, which --gpus-per-node cannot",
+            "# say, being one number for all: ask for GPUs as your cluster wants it.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _task(nodes: Sequence[NodeRanks], task: str) -> str:
+    """Shell text of one task: the GPUs of its node, then ``task``."""
+    gpus_of_host = {node.host: node.gpus for node in nodes}
+    usual = Counter(gpus_of_host.values()).most_common(1)[0][0]
+    others = {host: gpus for host, gpus in gpus_of_host.items() if gpus != usual}
+    arms = "".join(
+        f"  ({quote(host)}) gpus={words(gpus)} ;;\n" for host, gpus in others.items()
+    )
+    choice = f'case "$SLURMD_NODENAME" in\n{arms}esac\n' if others else ""
+    text = f"{HEAD}unset SLURM_HOSTFILE\ngpus={words(usual)}\n{choice}{task}"
+    if len(text) > _MAX_TASK_BYTES:
+        raise EmitError(
+            f"{len(others)} nodes use their GPUs in an order of their own, more than "
+            "fits into the command of a task; use slurm-hostfile or torchrun-wrapper"
+        )
+    return text

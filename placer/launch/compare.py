@@ -1,0 +1,215 @@
+"""The processes of a job beside its plan: who is wrong, missing or there twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from placer.launch.gpus import plan_gpus, shared
+from placer.launch.hosts import HostTable
+from placer.launch.ranks import node_ranks
+
+if TYPE_CHECKING:
+    from placer.launch.process import Process
+    from placer.placement.plan import Plan
+
+
+@dataclass(frozen=True)
+class Seats:
+    """What the plan wants of every process.
+
+    Attributes
+    ----------
+    unit : str
+        ``rank``, or ``node`` when one process a host speaks for all its ranks.
+    node : list of int
+        Index into the plan's nodes, by rank (or node rank).
+    gpu : list of int
+        GPU, by rank; empty when the unit is the node.
+    """
+
+    unit: str
+    node: list[int]
+    gpu: list[int]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A process that is not where the plan has it.
+
+    Attributes
+    ----------
+    host : str
+        As reported.
+    planned_gpu, gpu : int or None
+        None when the host is wrong already.
+    """
+
+    rank: int
+    planned_host: str
+    host: str
+    planned_gpu: int | None = None
+    gpu: int | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything in which a job differs from its plan.
+
+    Attributes
+    ----------
+    unit : str
+        What a report stands for: ``rank`` or ``node``.
+    expected, reported : int
+        Processes the plan wants, and reports there are.
+    world_sizes : tuple of int
+        Sizes that processes give their world, where one is not ``expected``.
+    wrong : tuple of Wrong
+        By rank.
+    missing, repeated, outside : tuple of int
+        Ranks without a report, with several, and beyond the plan.
+    strangers : tuple of str
+        Hosts that are not in the plan.
+    shared_gpus : tuple of str
+        GPUs that several processes use, in words.
+    unknown_gpus : int
+        Processes on their host whose GPU nothing tells.
+    """
+
+    unit: str
+    expected: int
+    reported: int
+    world_sizes: tuple[int, ...]
+    wrong: tuple[Wrong, ...]
+    missing: tuple[int, ...]
+    repeated: tuple[int, ...]
+    outside: tuple[int, ...]
+    strangers: tuple[str, ...]
+    shared_gpus: tuple[str, ...]
+    unknown_gpus: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether every process is where the plan has it."""
+        return not (
+            self.wrong
+            or self.missing
+            or self.repeated
+            or self.outside
+            or self.strangers
+            or self.shared_gpus
+            or self.world_sizes
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain data for JSON."""
+        return {"ok": self.holds, **asdict(self)}
+
+
+def seats_of(plan: Plan, processes: Sequence[Process]) -> Seats:
+    """What the plan wants of these processes: one a rank, or one a node."""
+    nodes = node_ranks(plan)
+    sizes = Counter(p.world_size for p in processes if p.world_size is not None)
+    if sizes:
+        by_node = sizes.most_common(1)[0][0] == len(nodes) != plan.world_size
+    else:
+        ranks = [p.rank for p in processes if p.rank is not None]
+        placed = any(p.local_rank is not None for p in processes)
+        by_node = not placed and max(ranks, default=0) < len(nodes) < plan.world_size
+    if by_node:
+        return Seats("node", nodes, [])
+    return Seats("rank", plan.node_of_rank.tolist(), plan.gpu_of_rank.tolist())
+
+
+def compare(
+    plan: Plan, processes: Sequence[Process], *, alone: bool = False
+) -> Comparison:
+    """How the processes differ from the plan; ``alone``: others are not missed."""
+    seats = seats_of(plan, processes)
+    expected = len(seats.node)
+    reports = Counter(p.rank for p in processes if p.rank is not None)
+    table = HostTable(plan.nodes)
+    node_of = [table.find(process.host) for process in processes]
+    wrong, unknown = _misplaced(plan, seats, processes, node_of)
+    sizes = {p.world_size for p in processes if p.world_size is not None}
+    return Comparison(
+        unit=seats.unit,
+        expected=expected,
+        reported=len(processes),
+        world_sizes=tuple(sorted(sizes)) if sizes - {expected} else (),
+        wrong=tuple(sorted(wrong, key=lambda row: row.rank)),
+        missing=() if alone else tuple(r for r in range(expected) if r not in reports),
+        repeated=tuple(sorted(r for r, times in reports.items() if times > 1)),
+        outside=tuple(sorted(r for r in reports if r >= expected)),
+        strangers=tuple(
+            dict.fromkeys(
+                p.host
+                for p, node in zip(processes, node_of, strict=True)
+                if node is None
+            )
+        ),
+        shared_gpus=tuple(_shared(plan, seats, processes, node_of)),
+        unknown_gpus=unknown,
+    )
+
+
+def _misplaced(
+    plan: Plan,
+    seats: Seats,
+    processes: Sequence[Process],
+    node_of: Sequence[int | None],
+) -> tuple[list[Wrong], int]:
+    """Processes on the wrong host or GPU, and how many GPUs nothing tells."""
+    wrong: list[Wrong] = []
+    unknown = 0
+    for node, there in _by_node(processes, node_of).items():
+        gpus = _gpus(seats, node, there)
+        for process, gpu in zip(there, gpus, strict=True):
+            rank = process.rank
+            if rank is None or rank >= len(seats.node):
+                continue
+            host = plan.nodes[seats.node[rank]]
+            if node != seats.node[rank]:
+                wrong.append(Wrong(rank, host, process.host))
+            elif seats.unit == "rank" and gpu is None:
+                unknown += 1
+            elif gpu is not None and gpu != seats.gpu[rank]:
+                wrong.append(Wrong(rank, host, process.host, seats.gpu[rank], gpu))
+    return wrong, unknown
+
+
+def _gpus(
+    seats: Seats, node: int | None, there: Sequence[Process]
+) -> Sequence[int | None]:
+    if seats.unit == "node" or node is None:
+        return [None] * len(there)
+    pairs = zip(seats.node, seats.gpu, strict=True)
+    return plan_gpus(there, {gpu for own, gpu in pairs if own == node})
+
+
+def _shared(
+    plan: Plan,
+    seats: Seats,
+    processes: Sequence[Process],
+    node_of: Sequence[int | None],
+) -> Iterator[str]:
+    if seats.unit == "node":
+        return
+    for node, there in _by_node(processes, node_of).items():
+        if node is None:
+            continue
+        for gpu, users in shared(there).items():
+            ranks = ", ".join(str(user.rank) for user in users[:8])
+            more = ", ..." if len(users) > 8 else ""
+            yield f"GPU {gpu} of {plan.nodes[node]}: ranks {ranks}{more}"
+
+
+def _by_node(
+    processes: Sequence[Process], node_of: Sequence[int | None]
+) -> Mapping[int | None, list[Process]]:
+    found: dict[int | None, list[Process]] = {}
+    for process, node in zip(processes, node_of, strict=True):
+        found.setdefault(node, []).append(process)
+    return found

@@ -1,0 +1,159 @@
+"""What a process of a job can tell of itself, from its environment alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from placer.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of a job, as its launcher describes it.
+
+    Attributes
+    ----------
+    host : str
+        ``PLACER_HOST``, else ``SLURMD_NODENAME``, else the machine's own name.
+    launcher : str
+        ``torchrun``, ``env``, ``openmpi``, ``hydra``, ``jax``, ``slurm``,
+        ``kubernetes``; empty when none is recognised.
+    rank, world_size, local_rank : int or None
+    visible : tuple of str or None
+        Devices of ``CUDA_VISIBLE_DEVICES``; None when it is not set or empty.
+    node_rank, slurm_procid, slurm_nodeid : int or None
+        ``GROUP_RANK`` and Slurm's own numbers, which explain wrong ranks.
+    """
+
+    host: str
+    launcher: str = ""
+    rank: int | None = None
+    world_size: int | None = None
+    local_rank: int | None = None
+    visible: tuple[str, ...] | None = None
+    node_rank: int | None = None
+    slurm_procid: int | None = None
+    slurm_nodeid: int | None = None
+
+    @property
+    def gpu(self) -> str | None:
+        """Name of the device the process should use; None when nothing says it.
+
+        The one device it sees, else device ``local_rank`` of those it sees.
+        """
+        if self.visible is not None and len(self.visible) == 1:
+            return self.visible[0]
+        if self.local_rank is None:
+            return None
+        if self.visible is None:
+            return str(self.local_rank)
+        inside = self.local_rank < len(self.visible)
+        return self.visible[self.local_rank] if inside else None
+
+
+@dataclass(frozen=True)
+class _Variables:
+    """Environment variables of one launcher; ``sign`` must be set as well."""
+
+    launcher: str
+    rank: str
+    world_size: tuple[str, ...] = ()
+    local_rank: str = ""
+    sign: str = ""
+
+
+# The first whose variables are set counts: a launcher's children inherit those of what
+# started it, so mpirun's come before Slurm's, and what the user may set comes first.
+_KNOWN = (
+    _Variables(
+        "torchrun", "RANK", ("WORLD_SIZE",), "LOCAL_RANK", "TORCHELASTIC_RUN_ID"
+    ),
+    _Variables("env", "RANK", ("WORLD_SIZE",), "LOCAL_RANK"),
+    _Variables(
+        "openmpi",
+        "OMPI_COMM_WORLD_RANK",
+        ("OMPI_COMM_WORLD_SIZE",),
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+    ),
+    _Variables(
+        "hydra", "PMI_RANK", ("PMI_SIZE",), "MPI_LOCALRANKID", "MPI_LOCALRANKID"
+    ),
+    _Variables("jax", "JAX_PROCESS_ID", ("JAX_NUM_PROCESSES",)),
+    _Variables(
+        "slurm",
+        "SLURM_PROCID",
+        ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+        "SLURM_LOCALID",
+    ),
+    _Variables("kubernetes", "JOB_COMPLETION_INDEX"),
+)
+RANK_VARIABLES = tuple(dict.fromkeys(row.rank for row in _KNOWN))
+
+
+def this_process(environ: Mapping[str, str] | None = None) -> Process:
+    """The process that asks, or the one with this environment.
+
+    Raises
+    ------
+    InputError
+        If a variable that must be a number is none.
+    """
+    env = os.environ if environ is None else environ
+    known = next((row for row in _KNOWN if _is_set(row, env)), None)
+    listed = [item.strip() for item in env.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    found = Process(
+        host=host_name(env),
+        visible=tuple(listed) if any(listed) else None,
+        node_rank=_number(env, "GROUP_RANK"),
+        slurm_procid=_number(env, "SLURM_PROCID"),
+        slurm_nodeid=_number(env, "SLURM_NODEID"),
+    )
+    if known is None:
+        return found
+    return Process(
+        **vars(found)
+        | {
+            "launcher": known.launcher,
+            "rank": _number(env, known.rank),
+            "world_size": _number(env, *known.world_size),
+            "local_rank": _number(env, known.local_rank),
+        }
+    )
+
+
+def host_name(environ: Mapping[str, str]) -> str:
+    """The host as the emitted scripts take it; ``HOSTNAME`` may be another host's."""
+    for name in ("PLACER_HOST", "SLURMD_NODENAME"):
+        if environ.get(name):
+            return environ[name]
+    return os.uname().nodename
+
+
+def local_index(environ: Mapping[str, str], process: Process) -> int | None:
+    """``PLACER_LOCAL_INDEX``, else the launcher's local rank.
+
+    Raises
+    ------
+    InputError
+        If the variable is set and no number.
+    """
+    given = _number(environ, "PLACER_LOCAL_INDEX")
+    return process.local_rank if given is None else given
+
+
+def _is_set(row: _Variables, environ: Mapping[str, str]) -> bool:
+    return bool(environ.get(row.rank) and (not row.sign or environ.get(row.sign)))
+
+
+def _number(environ: Mapping[str, str], *names: str) -> int | None:
+    """Value of the first of these variables that is set; None when none is."""
+    for name in names:
+        text = environ.get(name, "")
+        if not text:
+            continue
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise InputError([Problem(f"expected a number, got {text[:40]!r}", name)])
+        return int(text)
+    return None

@@ -1,0 +1,155 @@
+"""The rank a plan gives to the process that asks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from placer.errors import InputError, Problem
+from placer.launch.hosts import HostTable
+from placer.launch.process import Process, host_name, local_index, this_process
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+def rank_of_this_process(
+    plan: Plan | str | os.PathLike[str], environ: Mapping[str, str] | None = None
+) -> int:
+    """Global rank that the plan gives to the GPU of this process.
+
+    The host and the GPU decide, not the launcher's own rank. Process k of a host has
+    the k-th GPU the plan uses there; where ``CUDA_VISIBLE_DEVICES`` numbers devices,
+    the one it lists at k. ``PLACER_LOCAL_INDEX`` replaces the local rank.
+
+    Parameters
+    ----------
+    plan : Plan or path
+    environ : mapping of str to str, optional
+        Environment to use instead of this process's.
+
+    Raises
+    ------
+    InputError
+        If the plan cannot be read or does not use the host or the GPU, nothing says
+        which process of the host this is, or it sees one GPU and may be any of several.
+    """
+    env = os.environ if environ is None else environ
+    content = _read(plan)
+    process = this_process(env)
+    gpus = _ranks_by_gpu(content, _node(content, process.host))
+    if len(gpus) == 1:
+        return next(iter(gpus.values()))
+    seat = process.local_rank, process.rank
+    if process.launcher == "env" and process.rank is not None and seat in gpus.items():
+        # The emitted script's LOCAL_RANK is the GPU, not the position on the host.
+        return process.rank
+    index = local_index(env, process)
+    if index is None:
+        message = f"nothing says which of {len(gpus)} processes of the host this is"
+        raise _error(message, "set PLACER_LOCAL_INDEX to 0, 1, ... on every host")
+    chosen_by_hand = bool(env.get("PLACER_LOCAL_INDEX"))
+    gpu = _gpu(process, index, list(gpus), counts=chosen_by_hand)
+    if gpu is None:
+        raise _error(
+            f"process {index} of {process.host}: the plan uses {len(gpus)} GPUs there",
+            "start one process for each rank of the plan",
+        )
+    return gpus[gpu]
+
+
+def node_rank_of_this_process(
+    plan: Plan | str | os.PathLike[str], environ: Mapping[str, str] | None = None
+) -> int:
+    """Position of this host when the plan's nodes are ordered by their lowest rank.
+
+    Raises
+    ------
+    InputError
+        If the plan cannot be read or does not use this host.
+    """
+    content = _read(plan)
+    env = os.environ if environ is None else environ
+    return node_ranks(content).index(_node(content, host_name(env)))
+
+
+def device_of_rank(
+    plan: Plan, rank: int, environ: Mapping[str, str] | None = None
+) -> int:
+    """Index of the rank's GPU among those this process sees, for ``set_device``.
+
+    Raises
+    ------
+    InputError
+        If the process does not see that GPU.
+    """
+    visible = this_process(environ).visible
+    gpu = int(plan.gpu_of_rank[rank])
+    if visible is None:
+        return gpu
+    if len(visible) == 1:
+        return 0
+    if str(gpu) in visible:
+        return visible.index(str(gpu))
+    listed = ",".join(visible)
+    if gpu >= len(visible):
+        raise _error(f"GPU {gpu} is not in CUDA_VISIBLE_DEVICES={listed}", "")
+    in_order = sorted(visible, key=int) if _numbered(visible) else list(visible)
+    return visible.index(in_order[gpu])
+
+
+def node_ranks(plan: Plan) -> list[int]:
+    """Nodes of the plan, as indices, ordered by their lowest rank."""
+    return list(dict.fromkeys(plan.node_of_rank.tolist()))
+
+
+def _read(plan: Plan | str | os.PathLike[str]) -> Plan:
+    if isinstance(plan, str | os.PathLike):
+        from placer.placement.plan_file import read_plan
+
+        return read_plan(plan)
+    return plan
+
+
+def _node(plan: Plan, host: str) -> int:
+    node = HostTable(plan.nodes).find(host)
+    if node is None:
+        hint = "PLACER_HOST replaces the name this host has for itself"
+        raise _error(f"host {host!r} is not in the plan", hint)
+    return node
+
+
+def _ranks_by_gpu(plan: Plan, node: int) -> dict[int, int]:
+    """GPU -> rank on one node, by GPU."""
+    ranks = (plan.node_of_rank == node).nonzero()[0].tolist()
+    return dict(sorted((int(plan.gpu_of_rank[rank]), rank) for rank in ranks))
+
+
+def _gpu(
+    process: Process, index: int, gpus: Sequence[int], *, counts: bool
+) -> int | None:
+    """The plan's GPU of process ``index`` of a host, or None."""
+    visible = process.visible
+    if counts or visible is None or not _numbered(visible):
+        return gpus[index] if index < len(gpus) else None
+    if len(visible) == 1:
+        message = (
+            f"this process sees one GPU, {visible[0]}, and others may be called so"
+        )
+        raise _error(message, "let it see all GPUs of its host")
+    if index >= len(visible):
+        return None
+    device = int(visible[index])
+    if not {str(gpu) for gpu in gpus} <= set(visible):
+        # Not the plan's numbers, so the plan counts the devices the job was given.
+        device = sorted(map(int, visible)).index(device)
+    return device if device in gpus else None
+
+
+def _numbered(visible: Sequence[str]) -> bool:
+    return all(name.isascii() and name.isdigit() for name in visible)
+
+
+def _error(message: str, hint: str) -> InputError:
+    return InputError([Problem(message, hint=hint)])

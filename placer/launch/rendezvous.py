@@ -1,0 +1,75 @@
+"""torchrun's rendezvous backend ``placer``: node ranks from an emitted node map.
+
+torchrun finds `handler` by the entry point group ``torchrun.handlers`` (PyTorch,
+``torch/distributed/elastic/rendezvous/registry.py``). The rendezvous itself is
+torchrun's static one; only the node rank comes from the map::
+
+    torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=placer
+        --rdzv-conf=map=nodes.json train.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from placer.errors import InputError, Problem
+from placer.files import read_text
+from placer.launch.hosts import HostTable
+from placer.launch.process import host_name
+
+_STATIC = "torch.distributed.elastic.rendezvous.static_tcp_rendezvous"
+_PORT = 29500
+
+
+def handler() -> Callable[[Any], Any]:
+    """What torchrun calls with its ``RendezvousParameters`` to get the rendezvous."""
+    return _static_rendezvous
+
+
+def read_node_map(path: str) -> list[str]:
+    """Hosts of a ``placer/node-map`` file, by node rank.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is no such file, or is of a newer version.
+    """
+    try:
+        data = json.loads(read_text(path))
+    except ValueError as error:
+        raise InputError([Problem(f"not JSON: {error}", path)]) from None
+    if not isinstance(data, dict) or data.get("format") != "placer/node-map":
+        hint = "make one with `placer emit PLAN torchrun-map`"
+        raise InputError([Problem("not a node map", path, hint=hint)])
+    if data.get("version") != 1:
+        raise InputError([Problem("not of version 1", path, hint="upgrade placer")])
+    try:
+        return [str(node["host"]) for node in data["nodes"]]
+    except (KeyError, TypeError):
+        message = "expected a list of objects with a host"
+        raise InputError([Problem(message, path, key="nodes")]) from None
+
+
+def _static_rendezvous(parameters: Any) -> Any:
+    """torchrun's static rendezvous with the node rank that the map gives this host."""
+    path = parameters.config.get("map")
+    if not path:
+        raise InputError("no node map: give --rdzv-conf=map=FILE")
+    hosts = read_node_map(str(path))
+    if (parameters.min_nodes, parameters.max_nodes) != (len(hosts), len(hosts)):
+        shown = f"{parameters.min_nodes}:{parameters.max_nodes}"
+        message = f"it maps {len(hosts)} nodes, --nnodes is {shown}"
+        raise InputError([Problem(message, str(path))])
+    host = host_name(os.environ)
+    node_rank = HostTable(hosts).find(host)
+    if node_rank is None:
+        raise InputError([Problem(f"host {host!r} is not in the map", str(path))])
+    parameters.config["rank"] = node_rank
+    if not parameters.endpoint:
+        first = os.environ.get("PLACER_MASTER_ADDR") or hosts[0]
+        parameters.endpoint = f"{first}:{_PORT}"
+    return import_module(_STATIC).create_rdzv_handler(parameters)

@@ -1,0 +1,248 @@
+"""The order in which launchers number hosts when nobody tells them one.
+
+Every rule names its source. Ranks then fill the hosts one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.document import closest
+from placer.errors import InputError, Problem
+from placer.placement.host_orders import natural_key
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+# Usable hosts in the order given, and the whole machine -> their indices, in order.
+_Order = Callable[["Topology", "Topology"], list[int]]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """How one launcher orders hosts.
+
+    Attributes
+    ----------
+    name : str
+    rule : str
+        The order in words, for people.
+    source : str
+        Where the rule is written.
+    sorts_text : bool
+        Whether host names are compared as text.
+    order : callable
+        Hosts as given and the whole machine -> indices of the hosts, in launch order.
+    """
+
+    name: str
+    rule: str
+    source: str
+    sorts_text: bool
+    order: _Order
+
+
+def launcher_called(name: str) -> Launcher:
+    """The launcher of this name.
+
+    Raises
+    ------
+    InputError
+        If there is none, or its order cannot be predicted.
+    """
+    if name in LAUNCHERS:
+        return LAUNCHERS[name]
+    if name in _UNPREDICTABLE:
+        message = f"{name}: {_UNPREDICTABLE[name]}"
+        hint = "start the job and let `placer verify` compare it with a plan"
+        raise InputError([Problem(message, key="launcher", hint=hint)])
+    hint = closest(name, LAUNCHERS) or f"known: {', '.join(LAUNCHERS)}"
+    message = f'there is no launcher "{name}"'
+    raise InputError([Problem(message, key="launcher", hint=hint)])
+
+
+def launch_order(launcher: Launcher, hosts: Topology, machine: Topology) -> IntArray:
+    """Indices of ``hosts`` as the launcher orders them; shape (hosts,).
+
+    Parameters
+    ----------
+    launcher : Launcher
+    hosts : Topology
+        The hosts of the job, in the order given.
+    machine : Topology
+        The machine they are a part of, in the order of its file.
+    """
+    return np.array(launcher.order(hosts, machine), dtype=np.int64)
+
+
+def _given(hosts: Topology, _machine: Topology) -> list[int]:
+    return list(range(hosts.num_nodes))
+
+
+def _by_text(hosts: Topology, _machine: Topology) -> list[int]:
+    return sorted(range(hosts.num_nodes), key=hosts.node_names.__getitem__)
+
+
+def _by_number(hosts: Topology, _machine: Topology) -> list[int]:
+    names = hosts.node_names
+    return sorted(range(hosts.num_nodes), key=lambda node: natural_key(names[node]))
+
+
+def _as_in_file(hosts: Topology, machine: Topology) -> list[int]:
+    position = {name: i for i, name in enumerate(machine.node_names)}
+    names = hosts.node_names
+    return sorted(range(hosts.num_nodes), key=lambda node: position[names[node]])
+
+
+def _by_file(hosts: Topology, machine: Topology, tiers: range) -> list[int]:
+    """Domains as the machine's file first names them, nodes in them by name."""
+    position = {name: i for i, name in enumerate(machine.node_names)}
+    rows = [_first_nodes(machine, tier) for tier in tiers]
+
+    def key(node: int) -> tuple[list[int], tuple[list[str | int], str]]:
+        name = hosts.node_names[node]
+        return [int(row[position[name]]) for row in rows], natural_key(name)
+
+    return sorted(range(hosts.num_nodes), key=key)
+
+
+def _by_leaf(hosts: Topology, machine: Topology) -> list[int]:
+    return _by_file(hosts, machine, range(1, 2))
+
+
+def _by_tree(hosts: Topology, machine: Topology) -> list[int]:
+    return _by_file(hosts, machine, range(len(machine.tiers) - 1, 0, -1))
+
+
+def _by_label(hosts: Topology, _machine: Topology) -> list[int]:
+    tiers = range(len(hosts.tiers) - 1, 0, -1)
+
+    def key(node: int) -> list[str]:
+        domains = [hosts.domain_names[t][hosts.domain_of_node[t, node]] for t in tiers]
+        return [*domains, hosts.node_names[node]]
+
+    return sorted(range(hosts.num_nodes), key=key)
+
+
+def _by_appearance(hosts: Topology, _machine: Topology) -> list[int]:
+    rows = [_first_nodes(hosts, t) for t in range(len(hosts.tiers) - 1, 0, -1)]
+    return sorted(range(hosts.num_nodes), key=lambda node: [int(r[node]) for r in rows])
+
+
+def _first_nodes(machine: Topology, tier: int) -> IntArray:
+    """First node of the domain of every node; shape (N,)."""
+    _, first, domain = np.unique(
+        machine.domain_of_node[tier], return_index=True, return_inverse=True
+    )
+    found: IntArray = first[domain]
+    return found
+
+
+_TORCH = "torch/distributed/elastic/rendezvous/dynamic_rendezvous.py"
+_SRUN = "https://slurm.schedmd.com/srun.html (--distribution)"
+
+LAUNCHERS: dict[str, Launcher] = {
+    row.name: row
+    for row in (
+        Launcher(
+            "torchrun-c10d",
+            "host names sorted as text (c10d and etcd rendezvous)",
+            f"PyTorch, {_TORCH}",
+            True,
+            _by_text,
+        ),
+        Launcher(
+            "torchrun-natural",
+            "host names sorted with digits as numbers (proposed for c10d)",
+            "https://github.com/pytorch/pytorch/issues/191190",
+            False,
+            _by_number,
+        ),
+        Launcher(
+            "torchrun-static",
+            "hosts as given: node rank k is the k-th",
+            "https://docs.pytorch.org/docs/stable/elastic/run.html",
+            False,
+            _given,
+        ),
+        Launcher(
+            "slurm",
+            "node names with digits as numbers, tasks in blocks",
+            _SRUN,
+            False,
+            _by_number,
+        ),
+        Launcher(
+            "slurm-node-table",
+            "nodes as the machine's file lists them (dynamic nodes of Slurm 26.05 "
+            "without alpha_step_rank)",
+            "Slurm, testsuite/python/tests/test_150_4.py",
+            False,
+            _as_in_file,
+        ),
+        Launcher(
+            "slurm-node-rank",
+            "leaf switches or blocks in the file's order, nodes in them by name "
+            "(SwitchAsNodeRank, BlockAsNodeRank)",
+            "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
+            False,
+            _by_leaf,
+        ),
+        Launcher(
+            "slurm-26.05",
+            "topology order: a domain is finished before the next begins (a topology "
+            "plugin and no --distribution)",
+            f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",
+            False,
+            _by_tree,
+        ),
+        Launcher(
+            "cluster-toolkit",
+            "domains by the first host given, hosts in them as given",
+            "GoogleCloudPlatform/cluster-toolkit, schedmd-slurm-gcp-v6-controller, "
+            "tests/test_topology.py",
+            False,
+            _by_appearance,
+        ),
+        Launcher(
+            "kueue",
+            "topology labels sorted as text, level by level",
+            "kubernetes-sigs/kueue, keps/2724-topology-aware-scheduling",
+            True,
+            _by_label,
+        ),
+        Launcher(
+            "openmpi",
+            "hosts as the host file gives them",
+            "https://docs.open-mpi.org/en/main/launching-apps/scheduling.html",
+            False,
+            _given,
+        ),
+        Launcher(
+            "hydra",
+            "hosts as the machine file gives them",
+            "https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
+            "Using_the_Hydra_Process_Manager.md",
+            False,
+            _given,
+        ),
+        Launcher(
+            "deepspeed",
+            "hosts as the host file gives them",
+            "DeepSpeed, deepspeed/launcher/runner.py",
+            False,
+            _given,
+        ),
+    )
+}
+
+_UNPREDICTABLE = {
+    "kubernetes": "the scheduler chooses the node of every pod index",
+    "ray": "Ray promises no order of bundles",
+}

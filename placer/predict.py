@@ -1,0 +1,67 @@
+"""Where a launcher would put the ranks by itself: the "before" of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from placer import __version__
+from placer.api import score
+from placer.errors import InfeasibleError
+from placer.placement.baselines import gpus_in_host_order
+from placer.placement.build import build_plan
+from placer.placement.launcher_orders import launch_order, launcher_called
+from placer.placement.placement import Placement
+from placer.topology.allocation import allocate, parse_hosts
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+
+def predict(
+    topology: Topology,
+    job: Job,
+    launcher: str,
+    hosts: Sequence[str] | str | None = None,
+) -> Plan:
+    """The plan that ``launcher`` would carry out by default, with its score.
+
+    Ranks fill the hosts one after the other, each host's GPUs in turn.
+
+    Parameters
+    ----------
+    topology : Topology
+    job : Job
+    launcher : str
+        A name of ``placer.placement.launcher_orders.LAUNCHERS``.
+    hosts : sequence of str, or str, optional
+        The allocation in the order given to the launcher; every usable node when None.
+
+    Raises
+    ------
+    InputError
+        If there is no such launcher, its order cannot be predicted, or the hosts do not
+        fit the machine.
+    InfeasibleError
+        If the hosts have fewer GPUs than the job has ranks.
+    """
+    found = launcher_called(launcher)
+    machine = allocate(
+        topology, parse_hosts(hosts) if isinstance(hosts, str) else hosts
+    )
+    if job.world_size > machine.num_gpus:
+        raise InfeasibleError(
+            f"the job has {job.world_size:,} ranks, "
+            f"the hosts {machine.num_gpus:,} usable GPUs"
+        )
+    order = launch_order(found, machine, topology)
+    placement = Placement(gpus_in_host_order(machine, order)[: job.world_size])
+    return build_plan(
+        machine,
+        job,
+        placement,
+        score=score(machine, job, placement),
+        solver={"version": __version__, "method": f"predicted: {launcher}"},
+    )

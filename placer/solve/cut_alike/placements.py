@@ -1,0 +1,148 @@
+"""Placements with pipelines cut alike, by what the bound says is the best compromise.
+
+`bounds.nics` lists compromises between NICs of gradient groups and cuts of pipelines:
+how many members of a gradient group a domain must hold, and how pipelines may be cut. A
+program says whether the machine's domains can be filled that way; the best compromise
+that can be had is laid on the tree. Where one replica must be cut, others may be cut as
+often without a longer step, and then two, three or more of them share their domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.bounds.time import nic_trade
+from placer.solve.cut_alike.lay import leaf_of_stage
+from placer.solve.cut_alike.patterns import Need, Question, leaf_patterns, runs_of
+from placer.solve.cut_alike.stages import Stages
+from placer.solve.parts import node_capacity
+
+if TYPE_CHECKING:
+    from placer.cost.step import StepModel
+    from placer.solve.bounds.nics import Level, NicTrade
+    from placer.solve.parts import Parts
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Candidate = tuple[str, IntArray]
+
+# Work of one program and of all, in CP-SAT's deterministic seconds.
+WORK, ALL_WORK = 0.5, 2.0
+# Ways to cut a replica that one program chooses from.
+MOST_WAYS = 64
+# Two pipeline times that differ by less are one.
+SAME = 1e-9
+
+
+class Target(NamedTuple):
+    """A compromise to aim at.
+
+    Attributes
+    ----------
+    seconds : float, s
+        Least step time.
+    level : Level
+    ways : ndarray of bool, shape (S,)
+        Which sets of cuts are good enough.
+    """
+
+    seconds: float
+    level: Level
+    ways: BoolArray
+
+    def is_weaker(self, other: Target) -> bool:
+        """Whether it exposes no less and cuts no less than ``other``."""
+        exposed, others = self.level.exposed_s, other.level.exposed_s
+        cuts = self.seconds - exposed, other.seconds - others
+        return exposed >= others and cuts[0] >= cuts[1] * (1 - SAME)
+
+
+def cut_placements(
+    model: StepModel,
+    parts: Parts,
+    value: float,
+    seed: int,
+    remaining: Callable[[], float],
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of the best compromises that can be had.
+
+    Nothing where pipelines stay inside scale-up domains, or stages do not.
+
+    Parameters
+    ----------
+    model : StepModel
+    parts : Parts
+    value : float, s
+        Step time to beat.
+    seed : int
+    remaining : callable
+        Seconds that are left; asked between programs.
+    """
+    capacity = node_capacity(model.topology, parts.block)
+    stages = Stages.of(model, parts, capacity)
+    trade = nic_trade(model, parts, capacity)
+    if stages is None or trade is None:
+        return
+    # The program solver takes a while to load, and most searches do without.
+    from placer.solve.cut_alike.program import Limits, deal
+
+    work, tried = ALL_WORK, set()
+    had: list[Target] = []
+    for target in _targets(trade, value):
+        if remaining() <= 0 or work <= 0 or target.seconds >= value:
+            return
+        if any(target.is_weaker(better) for better in had):
+            continue
+        question = _question(target, trade, stages)
+        if question is None or question.key in tried:
+            continue
+        tried.add(question.key)
+        limits = Limits(min(WORK, work), remaining(), seed)
+        found, used = deal(question, stages.capacity, stages.replicas, limits)
+        work -= used
+        if found is None:
+            continue
+        had.append(target)
+        leaf = leaf_of_stage(question, found, stages)
+        members = int(target.level.members.max())
+        node_of_rank = stages.node_of_rank(leaf)
+        gpu_of_rank = Placement.on_nodes(model.topology, node_of_rank).gpu_of_rank
+        value = min(value, model.step(gpu_of_rank).step_time_s)
+        name = f"pipelines cut alike, {members} members of a gradient group together"
+        yield name, gpu_of_rank
+
+
+def _targets(trade: NicTrade, value: float) -> list[Target]:
+    """Compromises that promise less than ``value``, the most promising first."""
+    crossings = trade.crossings
+    found = []
+    for level in trade.levels:
+        fits = crossings.fits(level.need)
+        times = np.unique(crossings.seconds[fits])
+        apart = np.diff(times, prepend=-np.inf) > SAME * times
+        for time in times[apart].tolist():
+            seconds = trade.other_s + level.exposed_s + time
+            if seconds < value:
+                ways = fits & (crossings.seconds <= time * (1 + 2 * SAME))
+                found.append(Target(seconds, level, ways))
+    return sorted(found, key=lambda target: target.seconds)
+
+
+def _question(target: Target, trade: NicTrade, stages: Stages) -> Question | None:
+    """What the program is asked for a target, None when there is too much to it."""
+    ways = trade.crossings.cuts[target.ways]
+    if len(ways) > MOST_WAYS:
+        return None
+    sets = [runs_of(cuts) for cuts in ways]
+    runs = sorted({run for way in sets for run in way})
+    least = -(-target.level.members // stages.members)
+    variety = target.level.pace * stages.uplink / trade.rings * (1 + SAME)
+    room = int(stages.capacity.max())
+    patterns = leaf_patterns(runs, Need(least, variety), room)
+    uses = np.array([[way.count(run) for run in runs] for way in sets])
+    return Question(runs, sets, patterns, uses) if len(patterns) else None

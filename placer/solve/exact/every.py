@@ -1,0 +1,71 @@
+"""Every placement of a small job, or as many as can be tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.exact.enumerate import Enumeration
+from placer.solve.parts import Parts, node_capacity, parts_of
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+# Placements that are listed, by objective, and steps of the walk for each.
+MOST = {"time": 20_000, "hop-cost": 100_000}
+STEPS_A_PLACEMENT = 2
+SMALL_JOB_UNITS = 8
+TRIED_AT_MOST = 2_000  # of more placements than are listed
+
+
+@dataclass(frozen=True, eq=False)
+class Every:
+    """Placements of a job, domains that look alike being tried once.
+
+    Attributes
+    ----------
+    nodes_of_rank : list of ndarray, each shape (R,)
+    complete : bool
+        Whether these are all there are.
+    """
+
+    nodes_of_rank: list[IntArray]
+    complete: bool
+
+
+def every_placement(
+    topology: Topology,
+    job: Job,
+    parts: Parts,
+    objective: str,
+    over: Callable[[], bool],
+) -> Every:
+    """All placements of a job of few units; none of a larger one."""
+    is_free = job.launcher == "free"
+    largest = 1 if is_free else int(topology.gpus_of_node.max())
+    if job.world_size > SMALL_JOB_UNITS * largest:
+        return Every([], complete=False)
+    most = MOST[objective]
+
+    def walk(shape: Parts) -> Enumeration:
+        capacity = node_capacity(topology, shape.block)
+        return Enumeration(topology, shape, capacity, most * STEPS_A_PLACEMENT, over)
+
+    def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
+        return list(islice(nodes_of_rank, most))
+
+    anywhere = walk(parts_of(topology, job, 1))
+    found = listed(anywhere.units() if is_free else anywhere.runs())
+    complete = anywhere.complete and len(found) < most
+    if not (complete or is_free) and parts.block > 1:
+        # Too many ways to give nodes different numbers of ranks: equal ones only.
+        found = listed(walk(parts).units())
+    return Every(found if complete else found[:TRIED_AT_MOST], complete)

@@ -1,0 +1,1 @@
+"""Axes inside axes, laid along the tree in whole units."""

@@ -1,0 +1,1 @@
+"""Equal placements: fewest changes against a placement before."""

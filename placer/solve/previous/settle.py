@@ -1,0 +1,141 @@
+"""The result settled: of equally good placements, the one to be preferred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.baselines import BASELINES
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.solve.feasibility import feasible_parts
+from placer.solve.nestings.fills import nested_fills
+from placer.solve.objective import objective_of
+from placer.solve.parts import node_capacity
+from placer.solve.previous.align import aligned
+from placer.solve.previous.repair import repaired
+from placer.solve.rules import avoided
+from placer.solve.solution import EXACT
+from placer.solve.ties import TieBreak
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.previous import Previous
+    from placer.solve.objective import Objective
+    from placer.solve.solution import Solution
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+# Nestings tried beside an optimal baseline, and ranks up to which they are.
+TIDY_FILLS = 4
+TIDIED_AT_MOST = 131_072
+
+
+def settled(
+    topology: Topology, job: Job, solution: Solution, previous: Previous | None
+) -> Solution:
+    """The solution, or one no worse that is to be preferred.
+
+    A baseline that is optimal may scatter ranks over more domains than it need, so
+    nestings are tried beside it. Beside a previous plan its own placement is tried,
+    mended where nodes were lost, and exchanges of equal domains and replicas. Each is
+    checked and priced. The work is bounded and no clock is looked at, so the result
+    does not depend on one.
+    """
+    settling = _Settling(topology, job, solution, previous)
+    for gpu_of_rank in settling.tidier():
+        settling.offer("tidied", gpu_of_rank)
+    if previous is None or settling.stays:
+        return settling.solution
+    mended = repaired(topology, previous)
+    if mended is not None:
+        settling.offer("previous plan", mended)
+    found = settling.solution.placement.gpu_of_rank
+    for gpu_of_rank in aligned(topology, job, found, previous):
+        if settling.stays:
+            break
+        settling.offer("kept in place", gpu_of_rank)
+    return settling.solution
+
+
+class _Settling:
+    """The preferred solution so far."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        job: Job,
+        solution: Solution,
+        previous: Previous | None,
+    ) -> None:
+        self.solution = solution
+        self._topology, self._job, self._previous = topology, job, previous
+
+    @cached_property
+    def _goal(self) -> Objective:
+        return objective_of(self._topology, self._job, self.solution.objective)
+
+    @cached_property
+    def _ties(self) -> TieBreak:
+        return TieBreak(self._topology, self._goal, self._previous)
+
+    @property
+    def stays(self) -> bool:
+        """Whether every rank is where it was, so far as its old seat is there."""
+        if self._previous is None:
+            return True
+        seats = int(np.count_nonzero(self._previous.gpu_of_rank >= 0))
+        return self._previous.kept(self.solution.placement.gpu_of_rank) == seats
+
+    def tidier(self) -> Iterator[IntArray]:
+        """Nestings, where a baseline was optimal before any was tried."""
+        if (
+            self.solution.method not in BASELINES
+            or self.solution.stop_reason != "proved"
+            or self._job.world_size > TIDIED_AT_MOST
+        ):
+            return
+        for parts in feasible_parts(self._topology, self._job)[:1]:
+            filled = nested_fills(
+                self._topology,
+                self._job,
+                parts,
+                node_capacity(self._topology, parts.block),
+                self._goal.weights,
+            )
+            yield from (gpu_of_rank for _, gpu_of_rank in islice(filled, TIDY_FILLS))
+
+    def offer(self, how: str, gpu_of_rank: IntArray) -> None:
+        """Take a placement if it is legal, no worse and to be preferred."""
+        old = self.solution
+        if not self._is_allowed(gpu_of_rank):
+            return
+        value = float(self._goal.value(gpu_of_rank))
+        if value >= old.value * (1 - EXACT) and not self._ties.takes(
+            value, gpu_of_rank, old.value, old.placement.gpu_of_rank
+        ):
+            return
+        is_proved = value - old.lower_bound <= EXACT * value
+        self.solution = replace(
+            old,
+            placement=Placement(gpu_of_rank),
+            value=value,
+            lower_bound=min(old.lower_bound, value),
+            method=f"{old.method}, {how}",
+            stop_reason="proved" if is_proved else old.stop_reason,
+        )
+
+    def _is_allowed(self, gpu_of_rank: IntArray) -> bool:
+        """Whether it breaks no rule and uses no more of the hosts to avoid."""
+        topology, job = self._topology, self._job
+        before = self.solution.placement.gpu_of_rank
+        if avoided(topology, job, gpu_of_rank) > avoided(topology, job, before):
+            return False
+        return not violations(Placement(gpu_of_rank), topology, job)

@@ -1,0 +1,1 @@
+"""Chains of units stitched together over fragmented domains."""

@@ -1,0 +1,158 @@
+"""Stub launchers: they do with an emitted file what the real ones do, and show it."""
+
+import json
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.emit.readback import Run, Seat, run_script, write_script
+
+# Runs its command once a line of SLURM_HOSTFILE, as a step of arbitrary distribution.
+SRUN = f"""\
+#!{sys.executable}
+import collections, os, subprocess, sys
+assert sys.argv[3] == "--distribution=arbitrary"
+hosts = open(os.environ["SLURM_HOSTFILE"]).read().splitlines()
+assert sys.argv[1] == f"--nodes={{len(set(hosts))}}"
+assert sys.argv[2] == f"--ntasks={{len(hosts)}}"
+seen = collections.Counter()
+for rank, host in enumerate(hosts):
+    step = dict(SLURM_PROCID=str(rank), SLURM_LOCALID=str(seen[host]))
+    step |= dict(SLURMD_NODENAME=host, SLURM_NTASKS=str(len(hosts)))
+    seen[host] += 1
+    done = subprocess.run(sys.argv[4:], env=os.environ | step, capture_output=True)
+    sys.stderr.write(done.stderr.decode())
+    if done.returncode:
+        sys.exit(done.returncode)
+    sys.stdout.write(done.stdout.decode() + "\\0task\\0")
+"""
+
+
+def stub_srun(folder: Path) -> None:
+    """Put a ``srun`` beside a script."""
+    (folder / "srun").write_text(SRUN)
+    (folder / "srun").chmod(0o755)
+
+
+def run_sbatch(script: Path, *arguments: str, **environment: str) -> list[Run]:
+    """What every task of a batch script became, by task."""
+    stub_srun(script.parent)
+    job = {"SLURM_JOB_ID": "7", **environment}
+    whole = run_script(script, *arguments, raw=True, **job)
+    assert whole.status == 0, whole.error
+    return [Run.of(0, text, "") for text in whole.output.split("\0task\0")[:-1]]
+
+
+def sbatch_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of the env:// tasks that a batch script starts."""
+    found = []
+    for rank, run in enumerate(run_sbatch(script, "probe", "a b", "")):
+        env = run.environment
+        assert run.arguments == ["a b", ""]
+        assert "SLURM_HOSTFILE" not in env
+        assert env["RANK"] == env["SLURM_PROCID"] == str(rank)
+        assert env["WORLD_SIZE"] == str(len(seats))
+        assert env["MASTER_ADDR"] == seats[0][0]
+        host = env["SLURMD_NODENAME"]
+        assert env["LOCAL_WORLD_SIZE"] == str(sum(h == host for h, _ in seats))
+        found.append((host, int(env["LOCAL_RANK"])))
+    return found
+
+
+def sbatch_torchrun_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of the workers of the agents that a batch script starts."""
+    found = []
+    runs = run_sbatch(script, "train.py")
+    for node_rank, run in enumerate(runs):
+        env = run.environment
+        assert run.arguments == ["train.py"]
+        assert "SLURM_HOSTFILE" not in env
+        assert env["PET_NODE_RANK"] == str(node_rank)
+        assert env["PET_NNODES"] == str(len(runs))
+        assert env["PET_MASTER_ADDR"] == seats[0][0]
+        found += [(env["SLURMD_NODENAME"], gpu) for gpu in worker_gpus(env)]
+    return found
+
+
+def worker_gpus(agent: Mapping[str, str]) -> list[int]:
+    """GPU of every worker of a torchrun agent, by local rank."""
+    count = int(agent["PET_NPROC_PER_NODE"])
+    everything = ",".join(map(str, range(count)))
+    visible = agent.get("CUDA_VISIBLE_DEVICES", everything).split(",")
+    assert len(visible) == count
+    return [int(gpu) for gpu in visible]
+
+
+def torchrun_wrapper_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of a wrapper's workers; the agents number them node by node first."""
+    seat_of_rank: dict[int, Seat] = {}
+    agents = {}
+    for host in dict.fromkeys(host for host, _ in seats):
+        run = run_script(script, "python", "train.py", PLACER_HOST=host)
+        assert run.arguments[:2] == ["--no-python", "bash"]
+        assert run.arguments[3:] == ["python", "train.py"]
+        assert Path(run.arguments[2]).samefile(script)
+        agents[int(run.environment["PET_NODE_RANK"])] = (host, run.environment)
+    assert sorted(agents) == list(range(len(agents)))
+    for host, agent in agents.values():
+        assert agent["PET_NNODES"] == str(len(agents))
+        for local_rank in range(int(agent["PET_NPROC_PER_NODE"])):
+            worker = {
+                "TORCHELASTIC_RUN_ID": "none",
+                "PLACER_HOST": host,
+                "LOCAL_RANK": str(local_rank),
+                "LOCAL_WORLD_SIZE": agent["PET_NPROC_PER_NODE"],
+                "WORLD_SIZE": str(len(seats)),
+                "MASTER_ADDR": "agent-store",
+            }
+            env = run_script(script, "probe", **worker).environment
+            assert env["MASTER_ADDR"] == "agent-store"
+            assert int(env["RANK"]) not in seat_of_rank
+            seat_of_rank[int(env["RANK"])] = (host, int(env["LOCAL_RANK"]))
+    return [seat_of_rank[rank] for rank in range(len(seats))]
+
+
+def gpu_wrapper_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of a GPU wrapper, when the launcher has put the ranks on their hosts."""
+    found = []
+    for rank, (host, _) in enumerate(seats):
+        env = run_script(
+            script, "probe", PLACER_HOST=host, PMI_RANK=str(rank)
+        ).environment
+        assert env["RANK"] == str(rank)
+        found.append((host, int(env["LOCAL_RANK"])))
+    return found
+
+
+def hydra_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of Hydra: ``HOST:N`` lines in turn, then the GPU by the rank."""
+    line = re.compile(r"([\w.-]+):([1-9][0-9]*)")
+    rows = [
+        line.fullmatch(row)
+        for row in (folder / "machines.txt").read_text().splitlines()
+    ]
+    hosts = [row[1] for row in rows if row for _ in range(int(row[2]))]
+    assert hosts == [host for host, _ in seats]
+    (folder / "s").mkdir()
+    script = write_script(folder / "s", (folder / "gpu-wrapper.sh").read_text())
+    found = gpu_wrapper_seats(script, seats)
+    shutil.rmtree(folder / "s")
+    return found
+
+
+def read_node_map(text: str) -> list[Seat]:
+    """The map torchrun makes of a node map: workers numbered node by node."""
+    data = json.loads(text)
+    assert (data["format"], data["version"]) == ("placer/node-map", 1)
+    return [(n["host"], k) for n in data["nodes"] for k in range(n["processes"])]
+
+
+def read_deepspeed(text: str) -> list[Seat]:
+    """The map DeepSpeed makes of its host file; a host twice is an error there."""
+    line = re.compile(r"([\w.-]+) slots=([1-9][0-9]*)")
+    rows = [line.fullmatch(row) for row in text.splitlines()]
+    assert Counter(row[1] for row in rows if row).most_common(1)[0][1] == 1
+    return [(row[1], k) for row in rows if row for k in range(int(row[2]))]

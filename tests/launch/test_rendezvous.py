@@ -1,0 +1,109 @@
+"""torchrun's rendezvous backend, on a stand-in for torchrun's static rendezvous."""
+
+import json
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from placer.emit import emit
+from placer.errors import InputError
+from placer.launch.rendezvous import handler, read_node_map
+from tests.emit.readback import CONTIGUOUS, plan_of
+
+ROOT = Path(__file__).resolve().parents[2]
+STATIC = "torch.distributed.elastic.rendezvous.static_tcp_rendezvous"
+
+
+@pytest.fixture(autouse=True)
+def static_rendezvous(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchrun's module, which gives back what it was asked."""
+    module = ModuleType(STATIC)
+    module.create_rdzv_handler = lambda parameters: parameters  # type: ignore[attr-defined]
+    names = STATIC.split(".")
+    for k in range(1, len(names)):
+        package = ModuleType(".".join(names[:k]))
+        monkeypatch.setitem(sys.modules, package.__name__, package)
+    monkeypatch.setitem(sys.modules, STATIC, module)
+    for name in ("PLACER_HOST", "SLURMD_NODENAME", "PLACER_MASTER_ADDR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def node_map(tmp_path: Path) -> str:
+    return str(emit(plan_of(CONTIGUOUS), "torchrun-map", tmp_path / "nodes.json"))
+
+
+def ask(path: str | None, nodes: int = 4, endpoint: str = "") -> Any:
+    """What the backend hands to torchrun's static rendezvous."""
+    config = {} if path is None else {"map": path}
+    parameters = SimpleNamespace(
+        config=config, min_nodes=nodes, max_nodes=nodes, endpoint=endpoint
+    )
+    return handler()(parameters)
+
+
+def test_every_host_gets_its_node_rank(
+    node_map: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Node ranks follow the plan's node order; the first node is the endpoint."""
+    ranks = {}
+    for host in ("n1", "n2", "n3", "n4"):
+        monkeypatch.setenv("SLURMD_NODENAME", f"{host}.cluster")
+        asked = ask(node_map)
+        ranks[host] = asked.config["rank"]
+        assert asked.endpoint == "n3:29500"
+    assert ranks == {"n3": 0, "n1": 1, "n4": 2, "n2": 3}
+
+
+def test_a_given_endpoint_stays(node_map: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint on the command line, or another address of the first node, wins."""
+    monkeypatch.setenv("PLACER_HOST", "n4")
+    assert ask(node_map, endpoint="n3-ib:4").endpoint == "n3-ib:4"
+    monkeypatch.setenv("PLACER_MASTER_ADDR", "10.0.0.3")
+    assert ask(node_map).endpoint == "10.0.0.3:29500"
+
+
+def test_what_does_not_fit_is_an_error(
+    node_map: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No map, another number of nodes and a host outside the map start nothing."""
+    monkeypatch.setenv("PLACER_HOST", "n9")
+    with pytest.raises(InputError, match="--rdzv-conf=map=FILE"):
+        ask(None)
+    with pytest.raises(InputError, match="it maps 4 nodes, --nnodes is 3:3"):
+        ask(node_map, nodes=3)
+    with pytest.raises(InputError, match="host 'n9' is not in the map"):
+        ask(node_map)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a node map"),
+        ('{"format": "placer/plan"}', "not a node map"),
+        ('{"format": "placer/node-map", "version": 2}', "not of version 1"),
+        ('{"format": "placer/node-map", "version": 1}', "objects with a host"),
+        (json.dumps({"format": "placer/node-map", "version": 1, "nodes": [3]}), "host"),
+    ],
+)
+def test_bad_maps(tmp_path: Path, text: str, message: str) -> None:
+    """A file that is no node map is refused by name."""
+    path = tmp_path / "nodes.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_node_map(str(path))
+
+
+def test_the_entry_point_is_this_function() -> None:
+    """The project registers the backend under the name ``placer``."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, _, name = project["entry-points"]["torchrun.handlers"]["placer"].partition(
+        ":"
+    )
+    assert getattr(import_module(module), name) is handler

@@ -1,0 +1,105 @@
+"""Pipelines cut alike on a small fragmented machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, DataParallel, Job, Model
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.solve.cut_alike.placements import cut_placements
+from placer.solve.parts import parts_of
+from placer.solve.search import solve
+from placer.topology.model import Tier, Topology
+from tests.solve.random_cases import machine_of
+
+
+def machine(gpus: list[int]) -> Topology:
+    """NVLink nodes in blocks of four, a thin network between them."""
+    tiers = [
+        Tier("node", 400e9, 1e-6, True, 1.0, 1.0, 1.0),
+        Tier("block", 20e9, 5e-6, False, 1.0, 1.0, 9.0),
+        Tier("cluster", 20e9, 8e-6, False, 2.0, 1.0, 9.0),
+    ]
+    blocks = [i // 4 for i in range(len(gpus))]
+    return machine_of(gpus, [blocks, [0] * len(gpus)], tiers)
+
+
+def job(replicas: int) -> Job:
+    """Four stages of two ranks with two chunks, gradients seen."""
+    return Job(
+        name="cut alike",
+        parallelism=Parallelism(2, 1, 1, 4, replicas, 2, 2),
+        model=Model("m", 16, 4096, 16384, 32, 8, 32000),
+        sequence=4096,
+        micro_batches=8,
+        data_parallel=DataParallel(bucket_parameters=10**7),
+        compute=Compute(micro_batch_time=0.05),
+        require={"tp": "node"},
+        launcher="free",
+    )
+
+
+# Nodes of 8 hold a pipeline, those of 6 three stages of one.
+UNEVEN = [8, 6, 6, 8, 6, 8, 6, 8, 8, 6, 6, 8]
+
+
+def test_beats_pipelines_that_stay_whole() -> None:
+    """With gradients in sight it is faster to cut all pipelines than a few."""
+    topology, wanted = machine(UNEVEN), job(10)
+    model = StepModel(topology, wanted)
+    found = list(
+        cut_placements(model, parts_of(topology, wanted, 1), np.inf, 0, lambda: 60.0)
+    )
+    assert found
+    values = [model.step(gpus).step_time_s for _, gpus in found]
+    for _, gpus in found:
+        assert violations(Placement(gpus), topology, wanted) == []
+    solution = solve(topology, wanted, objective="time")
+    assert solution.value <= min(values) * (1 + 1e-9)
+    assert solution.lower_bound <= solution.value
+    assert solution.method.startswith("pipelines cut alike")
+
+
+def test_same_again() -> None:
+    """Two runs give the same placements."""
+    topology, wanted = machine(UNEVEN), job(10)
+    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
+    runs = [
+        [gpus.tolist() for _, gpus in cut_placements(model, parts, np.inf, 0, _minute)]
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_no_time_left(seconds: float) -> None:
+    """Nothing is made when the time is up."""
+    topology, wanted = machine(UNEVEN), job(10)
+    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
+    assert not list(cut_placements(model, parts, np.inf, 0, lambda: seconds))
+
+
+def test_only_better_than_known() -> None:
+    """Nothing is made when no compromise promises less than what is known."""
+    topology, wanted = machine(UNEVEN), job(10)
+    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
+    known = solve(topology, wanted, objective="time").lower_bound
+    assert not list(cut_placements(model, parts, known, 0, _minute))
+
+
+def test_not_for_pipelines_that_must_stay() -> None:
+    """Nothing is made where a requirement keeps pipelines in a node."""
+    topology = machine(UNEVEN)
+    wanted = replace(job(5), require={"pp": "node"})
+    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
+    assert not list(cut_placements(model, parts, np.inf, 0, _minute))
+
+
+def _minute() -> float:
+    return 60.0

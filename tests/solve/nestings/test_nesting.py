@@ -1,0 +1,199 @@
+"""Digits of the rank number, and the nestings made of them."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from benchmarks.instances import RAW_WEIGHTS, load
+from placer.cost.hop_cost import HopCost
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.placement import Placement
+from placer.solve.nestings.digits import box_of, digits_of, sequence_of
+from placer.solve.nestings.fill import fill
+from placer.solve.nestings.nesting import nestings
+from placer.solve.parts import parts_of
+from placer.solve.search import solve
+from placer.topology.model import Tier, Topology
+from tests.solve.oracle import coordinates
+from tests.solve.random_cases import machine_of, random_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WORLDS = (8, 12, 16, 24, 36, 48, 64)
+
+
+def regular(fanouts: Sequence[int], distances: Sequence[float]) -> Topology:
+    """A machine of equal domains: GPUs a node, nodes a rack, ..."""
+    gpus, *outer = fanouts
+    nodes = int(np.prod(outer))
+    rows, size = [], 1
+    for fanout in outer:
+        size *= fanout
+        rows.append([node // size for node in range(nodes)])
+    tiers = [
+        Tier(f"t{t}", 1e9 / (t + 1), 1e-6, t == 0, 1.0, 1.0, float(d))
+        for t, d in enumerate(distances)
+    ]
+    return machine_of([gpus] * nodes, rows, tiers)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_digits_cut_every_axis(seed: int) -> None:
+    """Ranks agree on an axis exactly when they agree on all digits of that axis."""
+    rng = random.Random(seed)
+    axes = random_axes(rng, rng.choice(WORLDS))
+    digits = digits_of(axes)
+    if digits is None:
+        return
+    assert [d.stride * d.size for d in digits[:-1]] == [d.stride for d in digits[1:]]
+    assert np.prod([d.size for d in digits]) == axes.world_size
+    at = [coordinates(axes, rank) for rank in range(axes.world_size)]
+    expert = ("etp", "ep", "edp") if axes.ep > 1 or axes.etp != axes.tp else ()
+    for axis in ("tp", "cp", "pp", "dp", *expert):
+        mine = [d for d in digits if axis in (d.dense, d.expert)]
+        values: dict[int, set[tuple[int, ...]]] = {}
+        for rank in range(axes.world_size):
+            digit_values = tuple(rank // d.stride % d.size for d in mine)
+            values.setdefault(at[rank][axis], set()).add(digit_values)
+        assert all(len(found) == 1 for found in values.values())
+        assert len(set.union(*values.values())) == len(values)
+
+
+def test_axes_without_a_common_grid_have_no_digits() -> None:
+    """Boundaries at 2 and 3 cannot both be strides of one grid."""
+    order = ("tp", "cp", "ep", "dp", "pp")
+    assert digits_of(Parallelism(tp=2, dp=3, ep=2, etp=3, order=order)) is None
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_sequences_are_permutations_whose_stretches_are_boxes(seed: int) -> None:
+    """Every prefix of the factors is a box of ranks, repeated along the sequence."""
+    rng = random.Random(seed)
+    axes = random_axes(rng, rng.choice(WORLDS))
+    digits = digits_of(axes)
+    if digits is None:
+        return
+    factors: list[tuple[int, int]] = []
+    left = [digit.size for digit in digits]
+    while any(size > 1 for size in left):
+        index = rng.choice([i for i, size in enumerate(left) if size > 1])
+        factor = rng.choice(
+            [f for f in range(2, left[index] + 1) if not left[index] % f]
+        )
+        factors.append((index, factor))
+        left[index] //= factor
+    sequence = sequence_of(digits, factors, axes.world_size)
+    assert sorted(sequence.tolist()) == list(range(axes.world_size))
+    size, widths = 1, [1] * len(digits)
+    for index, factor in factors:
+        size *= factor
+        widths[index] *= factor
+        label = np.empty(axes.world_size, dtype=np.int64)
+        label[sequence] = np.arange(axes.world_size) // size
+        assert box_of(digits, label) == tuple(widths)
+
+
+def test_parts_that_are_no_boxes() -> None:
+    """Parts that are unequal, misaligned or scattered have no box."""
+    digits = digits_of(Parallelism(tp=6))
+    assert digits is not None
+    assert box_of(digits, np.array([0, 0, 1, 1, 2, 2])) == (2,)
+    assert box_of(digits, np.array([0, 0, 0, 0, 1, 1])) is None
+    assert box_of(digits, np.array([0, 0, 1, 2, 2, 1])) is None
+    assert box_of(digits, np.array([0, 1, 0, 1, 0, 1])) is None
+
+
+def machine_and_job(rng: random.Random) -> tuple[Topology, Job]:
+    """A regular machine of rising distances that the job fills."""
+    fanouts = [rng.choice((2, 4)), rng.choice((2, 3)), rng.choice((1, 2, 4))]
+    distances = sorted(rng.sample(range(1, 30), 3))
+    topology = regular(fanouts, distances)
+    weights = {
+        axis: float(rng.choice((0, 1, 3, 20)))
+        for axis in ("tp", "cp", "pp", "dp", "ep", "edp")
+    }
+    axes = random_axes(rng, topology.num_gpus)
+    return topology, Job("j", axes, weights=weights, launcher="free")
+
+
+def cost_by_boxes(topology: Topology, job: Job, sequence: Sequence[int]) -> float:
+    """Hop cost when GPU g gets the g-th rank of the sequence."""
+    gpu_of_rank = np.empty(job.world_size, dtype=np.int64)
+    gpu_of_rank[sequence] = np.arange(job.world_size)
+    return HopCost(topology, job).cost(gpu_of_rank)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_nestings_come_best_first_on_regular_machines(seed: int) -> None:
+    """Nestings whose units fill the domains come in the order of their real cost."""
+    topology, job = machine_and_job(random.Random(seed))
+    parts = parts_of(topology, job, 1)
+    found = nestings(topology, job, parts, topology.gpus_of_node, job.weights)
+    sizes = [
+        int(np.bincount(topology.domain_of_gpu[t]).max())
+        for t in range(len(topology.tiers) - 1)
+    ]
+    costs = [
+        cost_by_boxes(topology, job, nesting.sequence)
+        for nesting in found
+        if list(nesting.units[:-1]) == sizes
+    ]
+    assert all(a <= b * (1 + 1e-9) for a, b in pairwise(costs))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_best_nesting_is_the_cheapest_of_all_boxes(seed: int) -> None:
+    """No order of split axes fills a regular machine of two tiers at a smaller cost."""
+    rng = random.Random(seed)
+    topology = regular([rng.choice((2, 4, 6)), rng.choice((2, 3, 4))], [1, 5])
+    weights = {axis: float(rng.choice((1, 3, 20))) for axis in ("tp", "cp", "pp", "dp")}
+    axes = random_axes(rng, topology.num_gpus)
+    axes = Parallelism(axes.tp, axes.cp, 1, axes.pp, axes.dp, etp=axes.tp)
+    job = Job("j", axes, weights=weights, launcher="free")
+    digits = digits_of(axes)
+    assert digits is not None
+    node = int(topology.gpus_of_node[0])
+    divisors = [[f for f in range(1, d.size + 1) if not d.size % f] for d in digits]
+    best = np.inf
+    for box in product(*divisors):
+        if np.prod(box) == node:
+            inner = list(enumerate(box))
+            outer = [(i, digits[i].size // f) for i, f in inner]
+            order = [(i, f) for i, f in inner + outer if f > 1]
+            sequence = sequence_of(digits, order, job.world_size)
+            best = min(best, cost_by_boxes(topology, job, sequence.tolist()))
+    parts = parts_of(topology, job, 1)
+    capacity = topology.gpus_of_node
+    realised = []
+    for nesting in nestings(topology, job, parts, capacity, weights):
+        nodes = fill(topology, capacity, nesting.sequence, nesting.units)
+        if nodes is not None:
+            placement = Placement.on_nodes(topology, nodes)
+            realised.append(HopCost(topology, job).cost(placement.gpu_of_rank))
+    assert min(realised) <= best * (1 + 1e-9)
+
+
+def test_an_axis_is_split_between_tiers_where_that_pays() -> None:
+    """8,192 ranks, raw weights: tp4 x dp16 in a leaf, cp2 x dp4 of those in a block.
+
+    Per ring of 128 data-parallel ranks 8 hops leave a leaf and 2 of them a block; the
+    two context-parallel ranks meet in the block, and pipelines always leave it.
+    """
+    topology, job = load("Araw")
+    inner, block, cluster = (tier.distance for tier in topology.tiers)
+    edges = job.world_size
+    expected = (
+        RAW_WEIGHTS["tp"] * edges * inner
+        + RAW_WEIGHTS["cp"] * edges / 2 * block
+        + RAW_WEIGHTS["pp"] * edges * 7 / 8 * cluster
+        + RAW_WEIGHTS["dp"] * edges * (120 * inner + 6 * block + 2 * cluster) / 128
+    )
+    found = solve(topology, job, objective="hop-cost", time_limit=20.0)
+    assert found.value <= expected

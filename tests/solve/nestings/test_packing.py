@@ -1,0 +1,84 @@
+"""Packing parts of several sizes, against every way to place the ranks."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.job.axes import Parallelism
+from placer.job.model import Group, Job
+from placer.solve.nestings.packing import pack, packs
+from placer.solve.parts import parts_of
+from tests.solve.oracle import free_placements, keeps_requirements
+from tests.solve.random_cases import machine_of, random_machine, random_tiers
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+
+def odd_job(rng: random.Random, topology: Topology, world: int) -> Job:
+    """A job whose custom groups have several sizes, at one or two tiers."""
+    groups = []
+    for name in ("a", "b"):
+        ranks = rng.sample(range(world), world)
+        rows = []
+        while ranks:
+            size = rng.choice((1, 2, 3))
+            rows.append(tuple(ranks[:size]))
+            ranks = ranks[size:]
+        kept = tuple(rows[: rng.randint(1, len(rows))])
+        groups.append(Group(name, "all_reduce", 1.0, 1.0, False, kept))
+    tiers = [tier.name for tier in topology.tiers]
+    require = {"a": rng.choice(tiers)}
+    if rng.random() < 0.5:
+        require["b"] = rng.choice(tiers)
+    return Job(
+        "odd",
+        Parallelism(dp=world),
+        require=require,
+        launcher="free",
+        groups=tuple(groups),
+    )
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
+    """A packing is found whenever one exists, and it keeps every part together."""
+    rng = random.Random(seed)
+    world = rng.choice((5, 6, 7))
+    topology = random_machine(rng, world, 3, (1, 2, 3, 4))
+    job = odd_job(rng, topology, world)
+    parts = parts_of(topology, job, 1)
+    found = pack(topology, parts, topology.gpus_of_node)
+    possible = any(True for _ in free_placements(topology, job))
+    assert (found is not None) == possible
+    assert packs(topology, parts, topology.gpus_of_node) == possible
+    if found is not None:
+        nodes = tuple(found.tolist())
+        assert keeps_requirements(topology, job, nodes)
+        assert all(
+            held <= topology.gpus_of_node[node] for node, held in Counter(nodes).items()
+        )
+
+
+def test_sizes_that_only_fit_one_way() -> None:
+    """Parts of 3, 2, 2 and 1 on nodes of 4 and 4 go 3 + 1 and 2 + 2."""
+    topology = machine_of([4, 4], [[0, 0]], random_tiers(random.Random(0), 2))
+    rows = ((0, 1), (2, 3, 4), (5, 6), (7,))
+    group = Group("g", "all_reduce", 1.0, 1.0, False, rows)
+    job = Job(
+        "g",
+        Parallelism(dp=8),
+        require={"g": "node"},
+        launcher="free",
+        groups=(group,),
+    )
+    found = pack(topology, parts_of(topology, job, 1), topology.gpus_of_node)
+    assert found is not None
+    held = [sorted(len(row) for row in rows if found[row[0]] == n) for n in (0, 1)]
+    assert sorted(held) == [[1, 3], [2, 2]]
+    assert np.bincount(found).tolist() == [4, 4]

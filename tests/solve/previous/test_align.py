@@ -1,0 +1,266 @@
+"""Keeping to a previous plan: as many ranks in place as any relabelling keeps."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import permutations, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.build import build_plan
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.placement.previous import previous_seats
+from placer.solve.launch.orders import solve_orders
+from placer.solve.objective import objective_of
+from placer.solve.previous.align import aligned
+from placer.solve.previous.assignment import best_pairs, completed
+from placer.solve.previous.repair import repaired
+from tests import plan_cases
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+MAJOR = ("tp", "cp", "ep", "pp", "dp")
+
+
+def machine(racks: list[tuple[str, list[int]]]) -> Topology:
+    """A machine of racks whose tiers are twice as far apart, each as the last."""
+    topology = plan_cases.machine(racks)
+    tiers = enumerate(topology.tiers)
+    return replace(
+        topology, tiers=tuple(replace(tier, distance=2.0**t) for t, tier in tiers)
+    )
+
+
+def test_best_pairs_against_brute_force() -> None:
+    """No choice of pairs weighs more than the one found, and none is used twice."""
+    rng = random.Random(5)
+    for _ in range(60):
+        rows, columns = rng.randint(1, 4), rng.randint(1, 4)
+        weights = {
+            pair: rng.randint(1, 9)
+            for pair in product(range(rows), range(10, 10 + columns))
+            if rng.random() < 0.7
+        } or {(0, 10): 1}
+        found = best_pairs(weights)
+        assert len({a for a, _ in found}) == len({b for _, b in found}) == len(found)
+        # Pairing with None leaves a row out.
+        targets = [*range(10, 10 + columns), *[None] * rows]
+        best = max(
+            sum(weights.get((a, b), 0) for a, b in enumerate(chosen))
+            for chosen in permutations(targets, rows)
+        )
+        assert sum(weights[pair] for pair in found) == best
+
+
+def test_completed_keeps_kinds_and_stays() -> None:
+    """Everyone gets a partner of its kind, itself where that is free."""
+    kind = [0, 0, 1, 1, 0]
+    assert completed([(0, 1)], range(5), range(5), kind) == {
+        0: 1,
+        2: 2,
+        3: 3,
+        4: 4,
+        1: 0,
+    }
+
+
+def automorphisms(topology: Topology) -> list[tuple[int, ...]]:
+    """Every renaming of nodes that keeps GPUs, and which nodes share domains."""
+    rows = topology.domain_of_node.tolist()
+    gpus = topology.gpus_of_node.tolist()
+    nodes = range(topology.num_nodes)
+    return [
+        to
+        for to in permutations(nodes)
+        if all(gpus[to[n]] == gpus[n] for n in nodes)
+        and all(
+            (row[a] == row[b]) == (row[to[a]] == row[to[b]])
+            for row in rows
+            for a in nodes
+            for b in nodes
+        )
+    ]
+
+
+MACHINES = [
+    [("b0", [2]), ("b0", [2]), ("b1", [2]), ("b1", [2])],
+    [("b0", [2, 2]), ("b0", [2, 2]), ("b1", [2])],
+    [("b0", [2, 2]), ("b1", [2, 1])],
+    [("b0", [1, 2, 2, 1])],
+    [("b0", [2]), ("b0", [2]), ("b0", [1]), ("b1", [2, 2])],
+]
+
+
+@pytest.mark.parametrize("launcher", ["node-contiguous", "free"])
+@pytest.mark.parametrize("racks", MACHINES, ids=str)
+def test_equals_the_best_relabelling(
+    racks: list[tuple[str, list[int]]], launcher: str
+) -> None:
+    """Exchanging equal domains keeps as many ranks as the best renaming of nodes."""
+    topology = machine(racks)
+    renamings = automorphisms(topology)
+    assert len(renamings) > 1
+    rng = random.Random(str(racks))
+    job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher=launcher)
+    first = topology.first_gpu_of_node
+    for _ in range(15):
+        before, now = (
+            np.array(rng.sample(range(topology.num_gpus), 4)) for _ in range(2)
+        )
+        if launcher != "free":
+            before.sort()
+            now.sort()
+        previous = previous_seats(
+            build_plan(topology, job, Placement(before)), topology, job
+        )
+        node, old_node = topology.node_of_gpu[now], topology.node_of_gpu[before]
+        local, old_local = now - first[node], before - first[old_node]
+        kept = max(
+            int(
+                np.sum(
+                    (np.array(to)[node] == old_node)
+                    & ((local == old_local) | (launcher == "free"))
+                )
+            )
+            for to in renamings
+        )
+        found = next(aligned(topology, job, now, previous))
+        assert previous.kept(found) == kept
+        assert len(set(found.tolist())) == 4
+        value = objective_of(topology, job, None).value
+        assert value(found) == value(now)
+
+
+def racks_of(count: int, nodes: int, gpus: int = 2) -> Topology:
+    return machine([("b0", [gpus] * nodes)] * count)
+
+
+def job_of(**sizes: int) -> Job:
+    axes = Parallelism(**sizes, etp=sizes.get("tp", 1), order=MAJOR)
+    weights = {"tp": 100.0, "pp": 10.0, "dp": 1.0}
+    return Job("j", axes, weights=weights, require={"pp": "rack"}, sha256="j")
+
+
+def plan_of(topology: Topology, job: Job, previous: Plan | None = None) -> Plan:
+    return placer.place(topology, job, previous=previous).plan
+
+
+def seats(plan: Plan) -> list[tuple[str, int]]:
+    return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
+
+
+def test_nothing_changed_nothing_moves() -> None:
+    """The same inputs and the previous plan give the same placement."""
+    topology, job = racks_of(3, 3), job_of(tp=2, pp=2, dp=3)
+    plan = plan_of(topology, job)
+    again = plan_of(topology, job, plan)
+    assert seats(again) == seats(plan)
+    assert again.previous == {"kept": 12, "moved": 0, "new": 0}
+    assert "12 of 12 ranks stay" in placer.Result(again).summary()
+
+
+@pytest.mark.parametrize("failed", range(12))
+def test_a_failed_node_moves_only_its_ranks(failed: int) -> None:
+    """With a spare tray in the rack, the ranks of a failed one go there: 4 move."""
+    topology, job = racks_of(4, 5, gpus=4), job_of(tp=4, pp=3, dp=4)
+    plan = plan_of(topology, job)
+    host = plan.nodes[failed]
+    left = [name for name in topology.node_names if name != host]
+    found = placer.place(topology, job, hosts=left, previous=plan).plan
+    moved = [
+        rank
+        for rank, (old, new) in enumerate(zip(seats(plan), seats(found), strict=True))
+        if old != new
+    ]
+    assert moved == [r for r, name in enumerate(plan.host_of_rank) if name == host]
+    assert found.previous == {"kept": 44, "moved": 4, "new": 0}
+    rack = dict(zip(plan.nodes, plan.domains["rack"], strict=True))[host]
+    new_host = found.host_of_rank[moved[0]]
+    assert dict(zip(found.nodes, found.domains["rack"], strict=True))[new_host] == rack
+
+
+def test_hosts_in_another_order() -> None:
+    """A shuffled allocation does not move ranks on equal domains."""
+    topology, job = racks_of(4, 3), job_of(tp=2, pp=3, dp=3)
+    plan = plan_of(topology, job)
+    hosts = random.Random(3).sample(topology.node_names, topology.num_nodes)
+    found = placer.place(topology, job, hosts=hosts, previous=plan).plan
+    assert seats(found) == seats(plan)
+
+
+def test_a_smaller_job_keeps_its_replicas() -> None:
+    """Replicas that stay in the job stay where they were."""
+    topology = racks_of(4, 2)
+    plan = plan_of(topology, job_of(tp=2, pp=2, dp=4))
+    found = plan_of(topology, job_of(tp=2, pp=2, dp=3), plan)
+    assert found.previous == {"kept": 12, "moved": 0, "new": 0}
+    grown = plan_of(topology, job_of(tp=2, pp=2, dp=4), found)
+    assert grown.previous == {"kept": 12, "moved": 0, "new": 4}
+
+
+def test_a_better_placement_is_not_given_up() -> None:
+    """Value comes first: a bad previous plan is not kept."""
+    topology, job = racks_of(2, 2), job_of(tp=2, pp=2, dp=2)
+    # Each pipeline across both racks.
+    bad = build_plan(topology, job, Placement(np.array([0, 1, 4, 5, 2, 3, 6, 7])))
+    found = plan_of(topology, job, bad)
+    assert found.bound["value"] == plan_of(topology, job).bound["value"]
+    assert violations(found, topology, job) == []
+
+
+def test_no_worse_than_without() -> None:
+    """Whatever the previous plan, the value is no worse than without it."""
+    rng = random.Random(9)
+    topology = machine([("b0", [2, 2, 2]), ("b0", [2, 2]), ("b1", [2, 2, 1])])
+    job = Job(
+        "j", Parallelism(tp=2, dp=5, etp=2, order=MAJOR), weights={"tp": 9, "dp": 1}
+    )
+    _, alone = solve_orders(topology, job)
+    for _ in range(20):
+        nodes = rng.sample([0, 1, 2, 3, 4, 5, 6], 5)
+        gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 5)
+        plan = build_plan(topology, job, Placement(gpus))
+        _, found = solve_orders(topology, job, previous=plan)
+        previous = previous_seats(plan, topology, job)
+        assert found.value <= alone.value
+        assert previous.kept(found.placement.gpu_of_rank) >= previous.kept(
+            alone.placement.gpu_of_rank
+        )
+        assert violations(found.placement, topology, job) == []
+
+
+def test_nearest_spare_first() -> None:
+    """A lost node's ranks go to the same rack, else the same block, else anywhere."""
+    job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1})
+    for racks, nodes, expected in (
+        ([("b0", [2, 2]), ("b0", [2]), ("b1", [2, 2])], [3, 0], 1),
+        ([("b0", [2]), ("b0", [2]), ("b1", [2, 2])], [2, 0], 1),
+        ([("b0", [2]), ("b1", [2, 2])], [1, 0], 2),
+    ):
+        topology = machine(racks)
+        gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 2)
+        plan = build_plan(topology, job, Placement(gpus))
+        left = topology.select(np.arange(1, topology.num_nodes))
+        found = repaired(left, previous_seats(plan, left, job))
+        assert found is not None
+        names = [left.node_names[n] for n in left.node_of_gpu[found]]
+        assert names[2:] == [topology.node_names[expected]] * 2
+        assert names[:2] == [topology.node_names[nodes[0]]] * 2
+
+
+def test_no_spare_no_repair() -> None:
+    """Without an unused node that is large enough nothing can be mended."""
+    job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1})
+    topology = machine([("b0", [2, 2, 1])])
+    plan = build_plan(topology, job, Placement(np.arange(4)))
+    left = topology.select(np.array([1, 2]))
+    assert repaired(left, previous_seats(plan, left, job)) is None

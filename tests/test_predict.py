@@ -1,0 +1,205 @@
+"""Predicted launch orders: public cases, and a tiny machine that tells rules apart."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import placer
+from placer.cli.main import main
+from placer.errors import InfeasibleError, InputError
+from placer.placement.host_orders import in_natural_order, text_order_surprise
+from placer.placement.launcher_orders import LAUNCHERS
+from placer.predict import predict
+from placer.topology.model import Topology
+from placer.topology.read import parse_topology
+
+JOB = """\
+format: placer/job
+version: 1
+name: ring
+parallelism: {{dp: {ranks}}}
+weights: {{dp: 1}}
+"""
+
+
+def machine(rows: Sequence[tuple[str, str]], gpus: int = 1) -> Topology:
+    """One rack tier; a (rack, host) for every node, in the file's order."""
+    nodes = [{"names": host, "rack": rack} for rack, host in rows]
+    tier = {"bandwidth": 1e9, "latency": 1e-6}
+    data = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "m",
+        "tiers": [
+            {"name": "node", "size": gpus, "scale_up": True, **tier},
+            {"name": "rack", **tier},
+            {"name": "cluster", **tier},
+        ],
+        "nodes": nodes,
+    }
+    return parse_topology(json.dumps(data), "m.json")
+
+
+def order(
+    launcher: str, rows: Sequence[tuple[str, str]], hosts: Sequence[str] | None = None
+) -> str:
+    """Hosts by rank as the launcher is said to order them, one rank a host."""
+    topology = machine(rows)
+    ranks = len(hosts or rows)
+    path = Path("job.yaml")
+    path.write_text(JOB.format(ranks=ranks))
+    plan = predict(topology, placer.read_job(path), launcher, hosts)
+    return " ".join(plan.host_of_rank)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_slurm_sorts_numbers_or_keeps_its_table() -> None:
+    """Slurm test_150_4.py: by name 11 12 101 102, else as registered; never as text."""
+    rows = [("r", f"node{k}") for k in (102, 12, 101, 11)]
+    assert order("slurm", rows) == "node11 node12 node101 node102"
+    assert order("slurm-node-table", rows) == "node102 node12 node101 node11"
+    asked = ["node11", "node12", "node101", "node102"]
+    assert order("slurm-node-table", rows, asked) == "node102 node12 node101 node11"
+
+
+def test_c10d_sorts_text() -> None:
+    """pytorch issue 191190: node66 node7 node70 node8, and what was wanted instead."""
+    rows = [("r", f"node{k}") for k in (7, 66, 8, 70)]
+    assert order("torchrun-c10d", rows) == "node66 node7 node70 node8"
+    assert order("torchrun-natural", rows) == "node7 node8 node66 node70"
+    assert order("torchrun-static", rows) == "node7 node66 node8 node70"
+
+
+def test_cluster_toolkit_keeps_groups_together() -> None:
+    """cluster-toolkit test_topology.py: groups by their first host, hosts as given."""
+    rows = [(g, f"n-{k}") for g, k in zip("yzxxyg", (0, 1, 2, 3, 4, 10), strict=True)]
+    assert order("cluster-toolkit", rows) == "n-0 n-4 n-1 n-2 n-3 n-10"
+    one = [("z", f"n-{k}") for k in (0, 1, 2, 3, 4, 10)]
+    assert order("cluster-toolkit", one) == "n-0 n-1 n-2 n-3 n-4 n-10"
+
+
+def test_slurm_finishes_a_block() -> None:
+    """Slurm test_150_3.py: blocks of odd and even nodes are taken one after another."""
+    rows = [("b1" if k % 2 else "b2", f"n{k}") for k in range(1, 9)]
+    expected = "n1 n3 n5 n7 n2 n4 n6 n8"
+    assert order("slurm-26.05", rows) == expected
+    assert order("slurm-node-rank", rows) == expected
+    given_order = ["n8", "n7", "n2", "n1"]
+    assert order("slurm-26.05", rows, given_order) == "n1 n7 n2 n8"
+
+
+def test_rules_differ_where_they_should() -> None:
+    """Hosts 2 and 10 in racks r10 (first) and r9: every rule gives its own order."""
+    rows = [("r10", "h2"), ("r9", "h10"), ("r10", "h1"), ("r9", "h3")]
+    assert order("kueue", rows) == "h1 h2 h10 h3"
+    assert order("slurm-26.05", rows) == "h1 h2 h3 h10"
+    assert order("cluster-toolkit", rows) == "h2 h1 h10 h3"
+    assert order("torchrun-c10d", rows) == "h1 h10 h2 h3"
+    assert order("slurm", rows) == "h1 h2 h3 h10"
+    for given_order in ("openmpi", "hydra", "deepspeed"):
+        assert order(given_order, rows) == "h2 h10 h1 h3"
+
+
+@given(st.permutations([("r1", "n1"), ("r2", "n2"), ("r1", "n10"), ("r2", "n3")]))
+def test_every_launcher_uses_every_host_once(rows: list[tuple[str, str]]) -> None:
+    """Whatever the order, it is one of the hosts given."""
+    for launcher in LAUNCHERS:
+        found = order(launcher, rows).split()
+        assert sorted(found) == sorted(host for _, host in rows)
+
+
+@given(st.lists(st.from_regex(r"[a-c]{0,2}[0-9]{1,3}", fullmatch=True), unique=True))
+def test_natural_order_is_numeric_within_a_prefix(names: list[str]) -> None:
+    """Of two names with one prefix the one with the smaller number comes first."""
+    found = in_natural_order(names)
+    for prefix in ("", "a", "b", "cc"):
+        numbers = [
+            int(name.removeprefix(prefix))
+            for name in found
+            if name.removeprefix(prefix).isdigit() and name.startswith(prefix)
+        ]
+        assert numbers == sorted(numbers)
+
+
+def test_mixed_width() -> None:
+    """Only names whose text order is not their number order are reported."""
+    assert text_order_surprise(["n9", "n10"]) == "n10 before n9"
+    assert text_order_surprise(["n09", "n10"]) == ""
+    assert text_order_surprise(["a2", "b1"]) == ""
+
+
+def test_ranks_fill_hosts_in_turn() -> None:
+    """With two GPUs a host, host after host gets two consecutive ranks."""
+    Path("job.yaml").write_text(JOB.format(ranks=4))
+    topology = machine([("r", "n2"), ("r", "n10"), ("r", "n1")], gpus=2)
+    plan = predict(topology, placer.read_job("job.yaml"), "torchrun-c10d", "n2,n10")
+    assert plan.host_of_rank == ("n10", "n10", "n2", "n2")
+    assert plan.gpu_of_rank.tolist() == [0, 1, 0, 1]
+    with pytest.raises(InfeasibleError, match="the hosts 2 usable GPUs"):
+        predict(topology, placer.read_job("job.yaml"), "slurm", ["n2"])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("kubernetes", "the scheduler chooses"),
+        ("torchrun-c10", 'did you mean "torchrun-c10d"'),
+        ("x", "known: torchrun-c10d"),
+    ],
+)
+def test_what_cannot_be_predicted(name: str, message: str) -> None:
+    """An unknown launcher and one without an order are errors that say so."""
+    with pytest.raises(InputError, match=message):
+        order(name, [("r", "n1")])
+
+
+def test_command(tmp_path: Path) -> None:
+    """The plan is written, warned about, scored and compared."""
+    (tmp_path / "job.yaml").write_text(JOB.format(ranks=4))
+    (tmp_path / "m.yaml").write_text(
+        "format: placer/topology\nversion: 1\nname: m\ntiers:\n"
+        "- {name: node, size: 1, bandwidth: 1GB/s, latency: 1us}\n"
+        "- {name: rack, bandwidth: 1GB/s, latency: 1us, distance: 5}\n"
+        "- {name: cluster, bandwidth: 1GB/s, latency: 1us, distance: 9}\n"
+        'nodes:\n- {names: "node[7-8]", rack: a}\n- {names: "node[66,70]", rack: b}\n'
+    )
+    inputs = ["-t", "m.yaml", "-j", "job.yaml"]
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        done = CliRunner().invoke(main, arguments)
+        return done.exit_code, done.stdout, done.stderr
+
+    text = ["predict", *inputs, "--launcher", "torchrun-c10d"]
+    code, out, err = run(*text, "-o", "before.json")
+    assert code == 0
+    assert "hosts by rank: node[66,7,70,8]" in out
+    assert err == (
+        "warning: torchrun-c10d sorts names as text and these have numbers of mixed "
+        "width: node66 before node7\n"
+    )
+    assert run(*text, "-q", "-o", "-")[1] == (tmp_path / "before.json").read_text()
+    # Every edge of the ring 66 7 70 8 crosses the racks: 4 x 9; in order 2 x 9 + 2 x 5.
+    score = run("score", *inputs, "--plan", "before.json", "--format", "json")
+    assert json.loads(score[1])["hop_cost"] == 36
+    code, out, err = run("predict", *inputs, "--launcher", "slurm", "-o", "after.json")
+    assert (code, err) == (0, "")
+    assert json.loads((tmp_path / "after.json").read_text())["score"]["hop_cost"] == 28
+    assert run("diff", "before.json", "after.json")[0] == 1
+    assert run("check", "after.json", *inputs)[0] == 0
+
+
+def test_list() -> None:
+    """Every launcher is listed with its rule and where that is written."""
+    done = CliRunner().invoke(main, ["predict", "--list"])
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[::2]] == list(LAUNCHERS)
+    assert all("source: " in line for line in lines[1::2])
