@@ -183,8 +183,8 @@ def test_command(tmp_path: Path) -> None:
     assert code == 0
     assert "hosts by rank: node[66,7,70,8]" in out
     assert err == (
-        "warning: torchrun-c10d sorts names as text and these have numbers of mixed "
-        "width: node66 before node7\n"
+        "warning: torchrun-c10d sorts host names as text and these have numbers of "
+        "mixed width: node66 before node7\n"
     )
     assert run(*text, "-q", "-o", "-")[1] == (tmp_path / "before.json").read_text()
     # Every edge of the ring 66 7 70 8 crosses the racks: 4 x 9; in order 2 x 9 + 2 x 5.
@@ -195,6 +195,31 @@ def test_command(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "after.json").read_text())["score"]["hop_cost"] == 28
     assert run("diff", "before.json", "after.json")[0] == 1
     assert run("check", "after.json", *inputs)[0] == 0
+
+
+def test_labels_of_mixed_width_are_warned_about(tmp_path: Path) -> None:
+    """Kueue compares labels as text, so racks 9 and 10 are reported, c10d's are not."""
+    (tmp_path / "job.yaml").write_text(JOB.format(ranks=2))
+    data = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "m",
+        "tiers": [
+            {"name": "node", "size": 1, "bandwidth": 1e9, "latency": 1e-6},
+            {"name": "rack", "bandwidth": 1e9, "latency": 1e-6},
+            {"name": "cluster", "bandwidth": 1e9, "latency": 1e-6},
+        ],
+        "nodes": [{"names": "a", "rack": "r9"}, {"names": "b", "rack": "r10"}],
+    }
+    (tmp_path / "m.json").write_text(json.dumps(data))
+    arguments = ["predict", "-t", "m.json", "-j", "job.yaml", "-o", "x.json"]
+    done = CliRunner().invoke(main, [*arguments, "--launcher", "kueue"])
+    assert done.stderr == (
+        "warning: kueue sorts labels as text and these have numbers of mixed width: "
+        "r10 before r9\n"
+    )
+    done = CliRunner().invoke(main, [*arguments, "--launcher", "torchrun-c10d"])
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_list() -> None:

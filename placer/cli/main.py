@@ -28,6 +28,8 @@ COMMANDS = (
     "diff",
     "check",
     "emit",
+    "launch",
+    "verify",
     "predict",
     "topo",
     "jobs",

@@ -80,13 +80,17 @@ def predict(**options: Any) -> None:
 
 
 def _warn(plan: Plan, name: str) -> None:
+    """Say it when names whose numbers differ in width meet a launcher of text."""
     from placer.placement.host_orders import text_order_surprise
     from placer.placement.launcher_orders import LAUNCHERS
 
-    surprise = text_order_surprise(plan.nodes)
-    if LAUNCHERS[name].sorts_text and surprise:
+    what = LAUNCHERS[name].sorts_text
+    labels = plan.domains.values() if what == "labels" else ()
+    compared = [list(dict.fromkeys(names)) for names in (*labels, plan.nodes)]
+    surprise = next(filter(None, map(text_order_surprise, compared)), "")
+    if what and surprise:
         click.echo(
-            f"warning: {name} sorts names as text and these have numbers of mixed "
+            f"warning: {name} sorts {what} as text and these have numbers of mixed "
             f"width: {surprise}",
             err=True,
         )

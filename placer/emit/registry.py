@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -23,8 +23,10 @@ class Format:
     suffix : str
         Usual end of the file's name.
     module : str
-        Module of this package: its ``render(plan)`` gives the text, or its
-        ``files(plan)`` name and text of each file, for a folder.
+        Module of this package that writes it.
+    call : str
+        Its function of a plan, which gives the text, or for a folder name and text of
+        each file.
     free_ranks : bool
         Whether a node may hold ranks that are not consecutive.
     free_gpus : bool
@@ -39,6 +41,7 @@ class Format:
     description: str
     suffix: str
     module: str
+    call: str = "render"
     free_ranks: bool = True
     free_gpus: bool = True
     folder: bool = False
@@ -85,7 +88,8 @@ FORMATS: dict[str, Format] = {
             name="sbatch-torchrun",
             description="batch script: the plan's nodes, one torchrun a node",
             suffix=".sbatch",
-            module="sbatch_torchrun",
+            module="sbatch",
+            call="render_torchrun",
             free_ranks=False,
         ),
         Format(
@@ -114,6 +118,7 @@ FORMATS: dict[str, Format] = {
             description="machine file and GPU script for mpiexec.hydra",
             suffix="",
             module="hydra",
+            call="files",
             folder=True,
         ),
         Format(
@@ -123,6 +128,35 @@ FORMATS: dict[str, Format] = {
             module="deepspeed",
             free_ranks=False,
             free_gpus=False,
+        ),
+        Format(
+            name="jax",
+            description="process ids and device order, with a loader in Python",
+            suffix="",
+            module="jax",
+            call="files",
+            folder=True,
+        ),
+        Format(
+            name="kubernetes-job",
+            description="indexed Job: pods find their node rank by node name",
+            suffix=".yaml",
+            module="kubernetes",
+            call="render_job",
+        ),
+        Format(
+            name="kubernetes-jobset",
+            description="JobSet: pods find their node rank by node name",
+            suffix=".yaml",
+            module="kubernetes",
+            call="render_jobset",
+        ),
+        Format(
+            name="kubernetes-pinned",
+            description="JobSet: every node rank on a node of its own",
+            suffix=".yaml",
+            module="kubernetes",
+            call="render_pinned",
         ),
         Format(
             name="gpu-wrapper",
@@ -160,7 +194,7 @@ def render(plan: Plan, name: str) -> str:
     if format_called(name).folder:
         message = f'"{name}" is several files: name a folder to write them to'
         raise InputError([Problem(message, hint="-o FOLDER; it is made if need be")])
-    text: str = _module(name).render(plan)
+    text: str = _call(name)(plan)
     return text
 
 
@@ -172,7 +206,7 @@ def render_files(plan: Plan, name: str) -> dict[str, str]:
     EmitError
         If the launcher cannot express the plan, or a host name is not safe to write.
     """
-    files: dict[str, str] = _module(name).files(plan)
+    files: dict[str, str] = _call(name)(plan)
     return files
 
 
@@ -206,5 +240,9 @@ def formats_for(*, free_ranks: bool, free_gpus: bool) -> Iterable[str]:
     )
 
 
-def _module(name: str) -> Any:
-    return import_module(f"placer.emit.{FORMATS[name].module}")
+def _call(name: str) -> Callable[[Plan], Any]:
+    row = FORMATS[name]
+    call: Callable[[Plan], Any] = getattr(
+        import_module(f"placer.emit.{row.module}"), row.call
+    )
+    return call

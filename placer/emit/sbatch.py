@@ -135,8 +135,8 @@ def _request(nodes: Sequence[NodeRanks], tasks: int) -> str:
         lines.append(f"#SBATCH --gpus-per-node={counts[0]}")
     else:
         lines += [
-            f"# Nodes need {counts[0]} to {counts[-1]} GPUs, which --gpus-per-node cannot",
-            "# say, being one number for all: ask for GPUs as your cluster wants it.",
+            f"# Nodes need {counts[0]} to {counts[-1]} GPUs, and --gpus-per-node is",
+            "# one number for all: ask for GPUs as your cluster wants it.",
         ]
     return "\n".join(lines) + "\n"
 

@@ -164,29 +164,25 @@ def _misplaced(
     """Processes on the wrong host or GPU, and how many GPUs nothing tells."""
     wrong: list[Wrong] = []
     unknown = 0
-    for node, there in _by_node(processes, node_of).items():
-        gpus = _gpus(seats, node, there)
-        for process, gpu in zip(there, gpus, strict=True):
+    planned: dict[int, set[int]] = {}
+    for node, gpu in zip(seats.node, seats.gpu, strict=False):  # no GPUs for nodes
+        planned.setdefault(node, set()).add(gpu)
+    for found, there in _by_node(processes, node_of).items():
+        used = plan_gpus(there, planned.get(-1 if found is None else found, ()))
+        for process, own in zip(there, used, strict=True):
             rank = process.rank
             if rank is None or rank >= len(seats.node):
                 continue
             host = plan.nodes[seats.node[rank]]
-            if node != seats.node[rank]:
+            if found != seats.node[rank]:
                 wrong.append(Wrong(rank, host, process.host))
-            elif seats.unit == "rank" and gpu is None:
+            elif seats.unit == "node":
+                continue
+            elif own is None:
                 unknown += 1
-            elif gpu is not None and gpu != seats.gpu[rank]:
-                wrong.append(Wrong(rank, host, process.host, seats.gpu[rank], gpu))
+            elif own != seats.gpu[rank]:
+                wrong.append(Wrong(rank, host, process.host, seats.gpu[rank], own))
     return wrong, unknown
-
-
-def _gpus(
-    seats: Seats, node: int | None, there: Sequence[Process]
-) -> Sequence[int | None]:
-    if seats.unit == "node" or node is None:
-        return [None] * len(there)
-    pairs = zip(seats.node, seats.gpu, strict=True)
-    return plan_gpus(there, {gpu for own, gpu in pairs if own == node})
 
 
 def _shared(

@@ -1,10 +1,12 @@
-"""Which of the plan's GPUs the processes of one host use, as far as that can be told."""
+"""Which of the plan's GPUs the processes of a host use, as far as that can be told."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
-from placer.launch.process import Process
+if TYPE_CHECKING:
+    from placer.launch.process import Process
 
 
 def plan_gpus(
@@ -14,8 +16,9 @@ def plan_gpus(
 
     A plan counts the GPUs of a node, or those the job was given there. Device numbers
     are the plan's own when they cover all that the plan uses there, else the k-th
-    device in sight is GPU k. Devices named by UUID cannot be told, nor can one that
-    every process sees alone under the same name, as in a container.
+    device in sight is GPU k. Nothing can be told of devices named by UUID, of one that
+    every process sees alone under the same name, as in a container, and of hosts where
+    fewer devices are in sight than the plan uses.
 
     Parameters
     ----------
@@ -28,9 +31,10 @@ def plan_gpus(
         return [None] * len(processes)
     in_sight = [process.visible for process in processes if process.visible]
     union = {name for visible in in_sight for name in visible}
-    if not all(_is_number(name) for name in union):
-        return [None] * len(processes)
     own = not in_sight or {str(gpu) for gpu in planned} <= union
+    hidden = not own and len(union) < len(planned)
+    if hidden or not all(_is_number(name) for name in union):
+        return [None] * len(processes)
     given = sorted(map(int, union))
 
     def number(name: str | None) -> int | None:

@@ -137,9 +137,9 @@ def jax_mesh(plan: Plan, devices: Sequence[Any] | None = None) -> Any:
     return jax.sharding.Mesh(mesh_array(plan, found), tuple(mesh_axes(plan)))
 
 
-def _place(device: Any) -> tuple[int, int]:
+def _place(device: Any) -> tuple[int, int, int]:
     local = getattr(device, "local_hardware_id", None)
-    return device.process_index, device.id if local is None else local
+    return device.process_index, -1 if local is None else local, device.id
 
 
 def _shared_out(

@@ -39,21 +39,17 @@ def rank_of_this_process(
     content = _read(plan)
     process = this_process(env)
     gpus = _ranks_by_gpu(content, _node(content, process.host))
-    if len(gpus) == 1:
-        return next(iter(gpus.values()))
-    seat = process.local_rank, process.rank
-    if process.launcher == "env" and process.rank is not None and seat in gpus.items():
-        # The emitted script's LOCAL_RANK is the GPU, not the position on the host.
+    if process.rank is not None and _is_emitted(process, gpus):
         return process.rank
     index = local_index(env, process)
-    if index is None:
+    if index is None and len(gpus) > 1:
         message = f"nothing says which of {len(gpus)} processes of the host this is"
         raise _error(message, "set PLACER_LOCAL_INDEX to 0, 1, ... on every host")
     chosen_by_hand = bool(env.get("PLACER_LOCAL_INDEX"))
-    gpu = _gpu(process, index, list(gpus), counts=chosen_by_hand)
+    gpu = _gpu(process, index or 0, list(gpus), counts=chosen_by_hand)
     if gpu is None:
         raise _error(
-            f"process {index} of {process.host}: the plan uses {len(gpus)} GPUs there",
+            f"process {index} of {process.host}: GPUs the plan uses there: {len(gpus)}",
             "start one process for each rank of the plan",
         )
     return gpus[gpu]
@@ -126,12 +122,24 @@ def _ranks_by_gpu(plan: Plan, node: int) -> dict[int, int]:
     return dict(sorted((int(plan.gpu_of_rank[rank]), rank) for rank in ranks))
 
 
+def _is_emitted(process: Process, gpus: Mapping[int, int]) -> bool:
+    """Whether an emitted script set RANK and, as LOCAL_RANK, the GPU of that rank.
+
+    torchrun's own numbers can look so too; then devices must be in order.
+    """
+    if (process.local_rank, process.rank) not in gpus.items():
+        return False
+    listed = process.visible or ()
+    in_order = _numbered(listed) and list(listed) == sorted(listed, key=int)
+    return process.launcher == "env" or (process.launcher == "torchrun" and in_order)
+
+
 def _gpu(
     process: Process, index: int, gpus: Sequence[int], *, counts: bool
 ) -> int | None:
     """The plan's GPU of process ``index`` of a host, or None."""
     visible = process.visible
-    if counts or visible is None or not _numbered(visible):
+    if counts or len(gpus) == 1 or visible is None or not _numbered(visible):
         return gpus[index] if index < len(gpus) else None
     if len(visible) == 1:
         message = (

@@ -55,7 +55,7 @@ def read_node_map(path: str) -> list[str]:
 
 
 def _static_rendezvous(parameters: Any) -> Any:
-    """torchrun's static rendezvous with the node rank that the map gives this host."""
+    """The static rendezvous of torchrun, with this host's node rank in the map."""
     path = parameters.config.get("map")
     if not path:
         raise InputError("no node map: give --rdzv-conf=map=FILE")

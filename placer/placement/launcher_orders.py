@@ -35,8 +35,8 @@ class Launcher:
         The order in words, for people.
     source : str
         Where the rule is written.
-    sorts_text : bool
-        Whether host names are compared as text.
+    sorts_text : str
+        What is compared as text: ``host names``, ``labels`` or nothing.
     order : callable
         Hosts as given and the whole machine -> indices of the hosts, in launch order.
     """
@@ -44,7 +44,7 @@ class Launcher:
     name: str
     rule: str
     source: str
-    sorts_text: bool
+    sorts_text: str
     order: _Order
 
 
@@ -154,28 +154,28 @@ LAUNCHERS: dict[str, Launcher] = {
             "torchrun-c10d",
             "host names sorted as text (c10d and etcd rendezvous)",
             f"PyTorch, {_TORCH}",
-            True,
+            "host names",
             _by_text,
         ),
         Launcher(
             "torchrun-natural",
             "host names sorted with digits as numbers (proposed for c10d)",
             "https://github.com/pytorch/pytorch/issues/191190",
-            False,
+            "",
             _by_number,
         ),
         Launcher(
             "torchrun-static",
             "hosts as given: node rank k is the k-th",
             "https://docs.pytorch.org/docs/stable/elastic/run.html",
-            False,
+            "",
             _given,
         ),
         Launcher(
             "slurm",
             "node names with digits as numbers, tasks in blocks",
             _SRUN,
-            False,
+            "",
             _by_number,
         ),
         Launcher(
@@ -183,7 +183,7 @@ LAUNCHERS: dict[str, Launcher] = {
             "nodes as the machine's file lists them (dynamic nodes of Slurm 26.05 "
             "without alpha_step_rank)",
             "Slurm, testsuite/python/tests/test_150_4.py",
-            False,
+            "",
             _as_in_file,
         ),
         Launcher(
@@ -191,7 +191,7 @@ LAUNCHERS: dict[str, Launcher] = {
             "leaf switches or blocks in the file's order, nodes in them by name "
             "(SwitchAsNodeRank, BlockAsNodeRank)",
             "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
-            False,
+            "",
             _by_leaf,
         ),
         Launcher(
@@ -199,7 +199,7 @@ LAUNCHERS: dict[str, Launcher] = {
             "topology order: a domain is finished before the next begins (a topology "
             "plugin and no --distribution)",
             f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",
-            False,
+            "",
             _by_tree,
         ),
         Launcher(
@@ -207,21 +207,21 @@ LAUNCHERS: dict[str, Launcher] = {
             "domains by the first host given, hosts in them as given",
             "GoogleCloudPlatform/cluster-toolkit, schedmd-slurm-gcp-v6-controller, "
             "tests/test_topology.py",
-            False,
+            "",
             _by_appearance,
         ),
         Launcher(
             "kueue",
             "topology labels sorted as text, level by level",
             "kubernetes-sigs/kueue, keps/2724-topology-aware-scheduling",
-            True,
+            "labels",
             _by_label,
         ),
         Launcher(
             "openmpi",
             "hosts as the host file gives them",
             "https://docs.open-mpi.org/en/main/launching-apps/scheduling.html",
-            False,
+            "",
             _given,
         ),
         Launcher(
@@ -229,14 +229,14 @@ LAUNCHERS: dict[str, Launcher] = {
             "hosts as the machine file gives them",
             "https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
             "Using_the_Hydra_Process_Manager.md",
-            False,
+            "",
             _given,
         ),
         Launcher(
             "deepspeed",
             "hosts as the host file gives them",
             "DeepSpeed, deepspeed/launcher/runner.py",
-            False,
+            "",
             _given,
         ),
     )

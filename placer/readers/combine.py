@@ -14,7 +14,13 @@ from dataclasses import dataclass, field, replace
 from placer.document.tree import CONTROL, visible
 from placer.errors import Problem
 from placer.readers.findings import Findings, NodeFacts, fail, some
-from placer.readers.joined import check_nodes, counts, missing, renamed
+from placer.readers.joined import (
+    check_nodes,
+    counts,
+    differing_counts,
+    missing,
+    renamed,
+)
 from placer.readers.layers import Layer, filled, numbered, split_words, splits
 
 _LONGEST_NAME = 1000
@@ -64,6 +70,7 @@ def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
     tree = Tree(names, [], *counts(names, facts))
     check_nodes(findings, facts, names)
     tree.notes.extend(missing(findings, facts, names))
+    tree.notes.extend(differing_counts(findings, facts))
     layers = [
         layer
         for found, nodes in zip(findings, facts, strict=True)
@@ -92,6 +99,7 @@ def _layers(
                 level.planned,
                 domain_of_node,
                 domains,
+                level.bandwidth,
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from placer.errors import InputError, Problem
@@ -26,11 +26,14 @@ class Level:
     planned : bool
         Whether it only serves a scheduler's planning. It gives way to levels that
         describe switches.
+    bandwidth : float or None, B/s
+        Measured from one GPU to those of other domains of the level below, one way.
     """
 
     name: str
     scale_up: bool | None = False
     planned: bool = False
+    bandwidth: float | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +55,22 @@ class NodeFacts:
     unavailable: str = ""
 
 
+@dataclass(frozen=True)
+class Known:
+    """What the sources together know of the nodes.
+
+    Attributes
+    ----------
+    aliases : mapping of str to str
+        Host names of ids.
+    hosts : tuple of str
+        Nodes that sources list; none when no source does.
+    """
+
+    aliases: Mapping[str, str]
+    hosts: tuple[str, ...]
+
+
 @dataclass
 class Findings:
     """Everything one source says.
@@ -70,6 +89,13 @@ class Findings:
         Lines and entries that were not understood, with place and reason.
     notes : list of str
         What a user should know.
+    nvlink : bool or None
+        Whether the GPUs of a node talk over NVLink; None when the source cannot tell.
+    node_bandwidth : float or None, B/s
+        Measured from one GPU to the others of its node, one way.
+    join : callable or None
+        The findings once the nodes of the other sources are known, for a source that
+        depends on them; the nodes here do not count then.
     """
 
     source: str
@@ -78,6 +104,9 @@ class Findings:
     aliases: dict[str, str] = field(default_factory=dict)
     ignored: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    nvlink: bool | None = None
+    node_bandwidth: float | None = None
+    join: Callable[[Known], Findings] | None = None
 
     def remarks(self) -> Iterator[str]:
         """Notes, and what was ignored with the first few places."""

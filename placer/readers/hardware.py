@@ -1,6 +1,6 @@
 """Bandwidths, latencies and GPUs a node: taken from a machine of the same kind.
 
-No format of this package says how fast a link is, so the tiers of a named topology (a
+Few formats of this package say how fast a link is, so the tiers of a named topology (a
 preset or a file) are used for the levels found:
 
 * the node is its node;
@@ -16,22 +16,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placer.document.tree import visible
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    from placer.readers.findings import Findings
     from placer.readers.layers import Layer
     from placer.topology.model import Tier, Topology
 
 
-def tiers(levels: Sequence[Layer], hardware: Topology) -> tuple[list[Tier], list[str]]:
+def tiers(
+    levels: Sequence[Layer], hardware: Topology, findings: Sequence[Findings] = ()
+) -> tuple[list[Tier], list[str]]:
     """Tiers for the node and for ``levels``, innermost first, and where each is from.
 
-    The last level is the whole machine.
+    The last level is the whole machine. Bandwidths that ``findings`` measured replace
+    those of the hardware.
 
     Raises
     ------
     InputError
-        If ``hardware`` has no NVLink between nodes, or no scale-out tier, where the
+        If ``findings`` and ``hardware`` disagree on NVLink inside the node, or
+        ``hardware`` has no NVLink between nodes, or no scale-out tier, where the
         sources ask for it.
     """
     split = hardware.scale_up_tier + 1
@@ -40,6 +46,7 @@ def tiers(levels: Sequence[Layer], hardware: Topology) -> tuple[list[Tier], list
     inside = [level for level in levels if level.scale_up]
     outside = [level for level in levels if not level.scale_up]
     _check(inside, scale_up, outside, scale_out, hardware.name)
+    _check_node(findings, node.scale_up, hardware.name)
     chosen = [node]
     chosen += [scale_up[max(0, i)] for i in _from_end(len(inside), len(scale_up))]
     chosen += [
@@ -55,7 +62,41 @@ def tiers(levels: Sequence[Layer], hardware: Topology) -> tuple[list[Tier], list
         for name, tier in zip(names, chosen, strict=True)
     ]
     named = [replace(t, name=n) for t, n in zip(chosen, names, strict=True)]
-    return named, sources
+    return _measured(named, levels, findings, sources), sources
+
+
+def _measured(
+    named: Sequence[Tier],
+    levels: Sequence[Layer],
+    findings: Sequence[Findings],
+    sources: list[str],
+) -> list[Tier]:
+    """The tiers with measured bandwidths, which long messages reach as they are."""
+    node = next((f for f in findings if f.node_bandwidth is not None), None)
+    given = [
+        (node.node_bandwidth, node.source) if node else (None, ""),
+        *((level.bandwidth, level.source) for level in levels),
+    ]
+    found = []
+    for tier, (bandwidth, source) in zip(named, given, strict=True):
+        if bandwidth is None:
+            found.append(tier)
+            continue
+        found.append(replace(tier, bandwidth=bandwidth, efficiency=1.0))
+        sources.append(f"tier {tier.name}: bandwidth as measured, {visible(source)}")
+    return found
+
+
+def _check_node(findings: Sequence[Findings], nvlink: bool, name: str) -> None:
+    """Refuse hardware whose GPUs of a node are joined in another way than found."""
+    for found in findings:
+        if found.nvlink in (None, nvlink):
+            continue
+        message = f"the GPUs of a node are joined by NVLink, on {name} they are not"
+        if nvlink:
+            message = f"the GPUs of a node have no NVLink, on {name} they have"
+        hint = "give hardware of the same kind of nodes"
+        raise InputError([Problem(message, found.source, key="hardware", hint=hint)])
 
 
 def _from_end(wanted: int, given: int) -> range:

@@ -6,7 +6,33 @@ from collections.abc import Iterable, Sequence
 
 from placer.errors import Problem
 from placer.hostlist import name_problem
-from placer.readers.findings import Findings, NodeFacts, fail, some
+from placer.readers.findings import Findings, Known, NodeFacts, fail, some
+
+
+def settled(findings: Sequence[Findings]) -> list[Findings]:
+    """The findings, those that depend on the nodes of others completed.
+
+    A source that lists no nodes by itself waits for one that does.
+
+    Raises
+    ------
+    InputError
+        If an id stands for two hosts, or a source does not fit the nodes of others.
+    """
+    settled = list(findings)
+    if not any(found.join for found in settled):
+        return settled
+    listed = renamed([found for found in settled if not found.join])
+    hosts = tuple(dict.fromkeys(name for nodes in listed for name in nodes))
+    aliases: dict[str, str] = {}
+    for found in settled:
+        aliases |= found.aliases
+    for _ in range(2):
+        for position, found in enumerate(settled):
+            if found.join and (joined := found.join(Known(aliases, hosts))).nodes:
+                settled[position] = joined
+                hosts = hosts or tuple(joined.nodes)
+    return settled
 
 
 def renamed(findings: Sequence[Findings]) -> list[dict[str, NodeFacts]]:
@@ -66,7 +92,10 @@ def check_nodes(
             problems.append(Problem(message, found.source, hint=first))
         seen |= nodes.keys()
     if not names:
-        problems.append(Problem("no source names a node", findings[0].source))
+        hint = "give one that lists the nodes too, such as hosts:FILE"
+        problems.append(
+            Problem("no source names a node", findings[0].source, hint=hint)
+        )
     fail(problems)
 
 
@@ -86,6 +115,29 @@ def counts(
             if node.unavailable:
                 unavailable.setdefault(name, node.unavailable)
     return [gpus.get(name) for name in names], unavailable
+
+
+def differing_counts(
+    findings: Sequence[Findings], facts: Sequence[dict[str, NodeFacts]]
+) -> Iterable[str]:
+    """A note for every source that counts other GPUs than those before it.
+
+    Nodes without GPUs do not count: they need not be of the kind another describes.
+    """
+    known: dict[str, int] = {}
+    for found, nodes in zip(findings, facts, strict=True):
+        counted = {name: f.gpus for name, f in nodes.items() if f.gpus}
+        differ = [
+            f"{name} ({gpus} here, {known[name]} there)"
+            for name, gpus in counted.items()
+            if known.get(name, gpus) != gpus
+        ]
+        if differ:
+            yield (
+                f"{found.source} counts other GPUs than the sources before it, "
+                f"nodes: {len(differ)}; the fewer are used: {some(differ)}"
+            )
+        known |= {n: min(g, known.get(n, g)) for n, g in counted.items()}
 
 
 def missing(

@@ -26,6 +26,7 @@ class Layer:
     name, source : str
     scale_up : bool or None
     planned : bool
+    bandwidth : float or None, B/s
         As in `placer.readers.findings.Level`.
     domain_of_node : ndarray, shape (N,)
         Domain of each node, `UNKNOWN` where the source gives none.
@@ -39,6 +40,7 @@ class Layer:
     planned: bool
     domain_of_node: IntArray
     names: tuple[str, ...]
+    bandwidth: float | None = None
 
     @property
     def label(self) -> str:

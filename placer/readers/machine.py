@@ -13,7 +13,7 @@ import numpy as np
 from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem
 from placer.readers.combine import Tree, combine
-from placer.readers.findings import fail, some
+from placer.readers.findings import Findings, fail, some
 from placer.readers.hardware import tiers
 from placer.readers.layers import Layer
 from placer.readers.sources import Source, Text, open_source, read_all
@@ -79,7 +79,7 @@ def read_topology(
     for remark in tree.notes:
         tell(remark)
     own = _stem(texts[0]) if name is None else _named(name)
-    return _build(tree, kind, gpus_per_node, own, texts, tell)
+    return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
 
 
 def _check_plain(
@@ -110,6 +110,7 @@ def _hardware(hardware: Source | None) -> Topology:
 
 def _build(
     tree: Tree,
+    findings: Sequence[Findings],
     kind: Topology,
     gpus_per_node: int | None,
     name: str,
@@ -124,7 +125,7 @@ def _build(
     levels = [*tree.levels]
     if not levels or len(levels[-1].names) > 1:
         levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
-    built, figures = tiers(levels, kind)
+    built, figures = tiers(levels, kind, findings)
     gpus = np.array([usual if n is None else n for n in tree.gpus], dtype=np.int64)
     numbers = [np.arange(len(tree.nodes)), *(level.domain_of_node for level in levels)]
     nodes = Nodes(

@@ -13,9 +13,10 @@ is guessed: a domain that the source does not give stays empty.
 
 For YAML and JSON `placer.readers.plain` gives values with places; for ``Key=Value``
 lines there is `placer.readers.slurm_lines`, for a tree of switches
-`placer.readers.switches`. What a source says about all nodes alike, or about speeds,
-has no place in `Findings` yet: the first format that measures it adds the field there
-and its use in `placer.readers.hardware`.
+`placer.readers.switches`, and for the output of one command on many hosts
+`placer.readers.labelled`. What holds for every node that other sources list, or needs
+them otherwise, is given by ``Findings.join``; measured bandwidths by
+``Level.bandwidth`` and ``Findings.node_bandwidth``.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from placer.readers.labelled import LABEL
+
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
+
+_UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,43 @@ FORMATS: dict[str, Format] = {
             description="OCI compute hosts, or host: {rdmaTopologyData} lines",
             module="oci",
             pattern=r'"(?:customerLocalBlock|local-?[bB]lock-?[iI]d)"\s*:',
+        ),
+        Format(
+            name="fabric",
+            description="nvidia-smi -q of many hosts, or its fabric ids as CSV",
+            module="nvidia_fabric",
+            pattern=rf"^(?:{LABEL})?(?: {{2,}}Fabric[ ]*"
+            rf"|[ ]*{_UUID}[ ]*,[ ]*[0-9]{{1,20}}[ ]*)$",
+        ),
+        Format(
+            name="topo-m",
+            description="nvidia-smi topo -m, of one node or of many",
+            module="nvidia_topo",
+            pattern=rf"^(?:{LABEL})?[ \t]*GPU0[ \t]+X(?:[ \t]|$)",
+        ),
+        Format(
+            name="nccl",
+            description="NCCL's topology XML, of one node",
+            module="nccl_xml",
+            pattern=r"^[ \t]*<(?:system|graphs)(?:[ \t>]|$)",
+        ),
+        Format(
+            name="ibnetdiscover",
+            description="what ibnetdiscover prints of an InfiniBand fabric",
+            module="ibnetdiscover",
+            pattern=r'^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-[0-9A-Fa-f]+"',
+        ),
+        Format(
+            name="bandwidth",
+            description="measured bandwidths, a CSV matrix of hosts or GPUs",
+            module="bandwidth",
+            pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?[ ]*[,\t]",
+        ),
+        Format(
+            name="hosts",
+            description="the nodes, as host lists",
+            module="hosts",
+            pattern="",
         ),
         Format(
             name="names",

@@ -14,6 +14,7 @@ from placer import files
 from placer.errors import InputError, Problem
 from placer.presets import preset_names
 from placer.readers.findings import Findings, fail
+from placer.readers.joined import settled
 from placer.readers.registry import FORMATS, read, recognise
 from placer.topology import read as topology_files
 from placer.topology.synthetic import is_synthetic
@@ -104,7 +105,8 @@ def read_all(texts: Sequence[Text]) -> list[Findings]:
     Raises
     ------
     InputError
-        If anything is wrong with a text; the problems of all of them at once.
+        If anything is wrong with a text, the problems of all of them at once; or if
+        they do not fit together.
     """
     findings: list[Findings] = []
     problems: list[Problem] = []
@@ -114,4 +116,4 @@ def read_all(texts: Sequence[Text]) -> list[Findings]:
         except InputError as error:
             problems += error.problems
     fail(problems)
-    return findings
+    return settled(findings)

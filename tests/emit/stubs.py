@@ -5,10 +5,16 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
-from tests.emit.readback import Run, Seat, run_script, write_script
+import yaml
+
+from tests.emit.readback import Run, Seat, run_script, run_torchrun, write_script
 
 # Runs its command once a line of SLURM_HOSTFILE, as a step of arbitrary distribution.
 SRUN = f"""\
@@ -156,3 +162,73 @@ def read_deepspeed(text: str) -> list[Seat]:
     rows = [line.fullmatch(row) for row in text.splitlines()]
     assert Counter(row[1] for row in rows if row).most_common(1)[0][1] == 1
     return [(row[1], k) for row in rows if row for k in range(int(row[2]))]
+
+
+class FakeJax:
+    """Stands in for JAX: processes of some devices, ids with gaps, in any order."""
+
+    def __init__(self, devices_of_process: list[int]) -> None:
+        self._devices = [
+            SimpleNamespace(process_index=p, id=2048 * p + k, local_hardware_id=k)
+            for p, count in enumerate(devices_of_process)
+            for k in range(count)
+        ]
+        self.sharding = SimpleNamespace(Mesh=lambda array, names: (array, names))
+
+    def devices(self) -> list[SimpleNamespace]:
+        return self._devices[::-1]
+
+
+def load_jax(folder: Path, fake: FakeJax) -> ModuleType:
+    """The emitted loader, which imports ``fake`` when it wants JAX."""
+    spec = spec_from_file_location("placer_mesh", folder / "placer_mesh.py")
+    assert spec
+    assert spec.loader
+    loader = module_from_spec(spec)
+    spec.loader.exec_module(loader)
+    loader.import_module = lambda name: fake if name == "jax" else import_module(name)  # type: ignore[attr-defined]
+    return loader
+
+
+def jax_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of the emitted mesh, when every process sees six GPUs."""
+    hosts = json.loads((folder / "devices.json").read_text())["processes"]
+    loader = load_jax(folder, FakeJax([6] * len(hosts)))
+    array, names = loader.mesh()
+    assert (array.shape, names) == ((len(seats),), ("rank",))
+    return [(hosts[d.process_index], d.local_hardware_id) for d in array]
+
+
+def kubernetes_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of a manifest's pods, each started on a node that it may run on."""
+    config_map, workload = yaml.safe_load_all(script.read_text())
+    write_script(script.parent, config_map["data"]["launch.sh"])
+    hosts = list(dict.fromkeys(host for host, _ in seats))
+    templates = list(pod_templates(workload))
+    if "affinity" in templates[0]["spec"]:
+        nodes = templates[0]["spec"]["affinity"]["nodeAffinity"]
+        (term,) = nodes["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
+        assert term["matchExpressions"][0]["values"] == hosts
+    else:
+        for host, template in zip(hosts, templates, strict=True):
+            env = template["spec"]["containers"][0]["env"]
+            assert template["spec"]["nodeSelector"] == {"kubernetes.io/hostname": host}
+            assert {"name": "PLACER_HOST", "value": host} in env
+    command = templates[0]["spec"]["containers"][0]["command"]
+    assert command[:2] == ["bash", "/placer/launch.sh"]
+    if command[2:] == ["train.py"]:
+        return run_torchrun(script, hosts)
+    assert command[2:] == ["python", "train.py"]
+    return torchrun_wrapper_seats(script, seats)
+
+
+def pod_templates(workload: Any) -> Iterator[Any]:
+    """Pod templates of a Job or JobSet, by node rank when there are several."""
+    if workload["kind"] == "Job":
+        yield workload["spec"]["template"]
+    else:
+        for job in workload["spec"]["replicatedJobs"]:
+            assert job["replicas"] == 1
+            yield job["template"]["spec"]["template"]

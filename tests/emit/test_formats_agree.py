@@ -30,6 +30,8 @@ from tests.emit.readback import (
 from tests.emit.stubs import (
     gpu_wrapper_seats,
     hydra_seats,
+    jax_seats,
+    kubernetes_seats,
     read_deepspeed,
     read_node_map,
     sbatch_seats,
@@ -56,8 +58,11 @@ SCRIPTS = {
     "sbatch": sbatch_seats,
     "sbatch-torchrun": sbatch_torchrun_seats,
 }
-FOLDERS = {"hydra": hydra_seats}
-READERS = (*FILES, *SCRIPTS, *FOLDERS)
+MANIFESTS = dict.fromkeys(
+    ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned"), kubernetes_seats
+)
+FOLDERS = {"hydra": hydra_seats, "jax": jax_seats}
+READERS = (*FILES, *SCRIPTS, *MANIFESTS, *FOLDERS)
 
 # What launchers cannot say: ranks of a node that are not consecutive, and GPUs of a
 # node in another order than 0, 1, 2 ...
@@ -77,14 +82,23 @@ def read_back(format: str, seats: list[Seat]) -> list[Seat]:
         folder = Path(name)
         if format in FOLDERS:
             return FOLDERS[format](emit(plan, format, folder / "files"), seats)
-        return SCRIPTS[format](write_script(folder, emit(plan, format)), seats)
+        read = (SCRIPTS | MANIFESTS)[format]
+        return read(write_script(folder, emit(plan, format)), seats)
 
 
 def can_express(format: str, seats: list[Seat]) -> bool:
     """Whether a launcher can express a map, from the launchers' own rules."""
     if format in CONSECUTIVE and not is_contiguous(seats):
         return False
+    if format in MANIFESTS and format != "kubernetes-pinned" and len(reach(seats)) > 1:
+        return False
     return format not in GPUS_IN_ORDER or has_gpus_in_order(seats)
+
+
+def reach(seats: list[Seat]) -> set[int]:
+    """How many GPUs the nodes must have, counted from GPU 0."""
+    hosts = {host for host, _ in seats}
+    return {1 + max(gpu for h, gpu in seats if h == host) for host in hosts}
 
 
 def check_format(format: str, seats: list[Seat], folder: Path) -> None:
@@ -123,7 +137,7 @@ def test_files_give_back_any_map(format: str, seats: list[Seat]) -> None:
     check_format(format, seats, NOWHERE)
 
 
-@pytest.mark.parametrize("format", [*SCRIPTS, *FOLDERS])
+@pytest.mark.parametrize("format", [*SCRIPTS, *MANIFESTS, *FOLDERS])
 @settings(max_examples=8)
 @given(seats=seatings())
 def test_scripts_give_back_any_map(format: str, seats: list[Seat]) -> None:

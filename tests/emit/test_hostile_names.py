@@ -12,7 +12,7 @@ from placer.emit.registry import FORMATS
 from placer.errors import EmitError
 from tests.emit.readback import Seat, plan_of, run_script, texts, write_script
 from tests.emit.stubs import run_sbatch
-from tests.emit.test_formats_agree import READERS, SCRIPTS, read_back
+from tests.emit.test_formats_agree import MANIFESTS, READERS, SCRIPTS, read_back
 
 ODD_CHARACTERS = [
     *map(chr, [*range(32), 127, 0x80, 0x85, 0x9B, 0xA0, 0xAD, 0xE9, 0x0660, 0x200B]),
@@ -85,13 +85,16 @@ def test_arguments_pass_unharmed(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
-# Keywords of Open MPI's scanners, bare numbers, and dotted names without a first letter.
+# Keywords of Open MPI's scanners, bare numbers, dotted names that start with a digit.
 OPENMPI_CANNOT = {
     "rank", "slot", "slots", "username", "user-name", "0", "1", "007", "1n.example",
 }  # fmt: skip
+# Kubernetes wants lower case, no underscore, and letters or digits at both ends.
+KUBERNETES_CANNOT = {"_", "_n", "n1-", "A", "EOF", "n1_", "find_node"}
 REFUSED_BY = {
     "openmpi-rankfile": (OPENMPI_CANNOT, "in a rankfile"),
     "openmpi-seq": (OPENMPI_CANNOT, "in a host file"),
+    **{name: (KUBERNETES_CANNOT, "Kubernetes node") for name in MANIFESTS},
 }
 
 

@@ -83,21 +83,24 @@ def test_env_lists_ranks_by_gpu() -> None:
             "torchrun",
             FREE,
             "torchrun gives every node consecutive ranks, but n3 holds 0, 5; "
-            "formats that can: torchrun-wrapper, env, sbatch, hydra, json, csv",
+            "formats that can: torchrun-wrapper, env, sbatch, hydra, jax, "
+            "kubernetes-job, kubernetes-jobset, kubernetes-pinned, json, csv",
         ),
         (
             "torchrun",
             INTERLEAVED,
             "torchrun gives every node consecutive ranks, but n3 holds 0, 5; "
             "formats that can: torchrun-wrapper, env, sbatch, slurm-hostfile, "
-            "openmpi-seq, openmpi-rankfile, hydra, json, csv",
+            "openmpi-seq, openmpi-rankfile, hydra, jax, kubernetes-job, "
+            "kubernetes-jobset, kubernetes-pinned, json, csv",
         ),
         (
             "slurm-hostfile",
             [("b", 1), ("b", 0), ("a", 0)],
             "slurm-hostfile says nothing of GPUs, so local rank k takes GPU k, but the "
             "ranks of b run on GPUs 1, 0; formats that can: torchrun, "
-            "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, json, csv",
+            "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, jax, "
+            "kubernetes-job, kubernetes-jobset, kubernetes-pinned, json, csv",
         ),
     ],
 )

@@ -74,7 +74,13 @@ def test_emitted_environment_is_kept() -> None:
     """Where LOCAL_RANK is the GPU's index, as the env script sets it, RANK holds."""
     plan = plan_of([("a", 2), ("a", 1)])
     env = environment("a", RANK=1, LOCAL_RANK=1, WORLD_SIZE=2)
-    assert rank_of_this_process(plan, env) == 1
+    agent = env | {"TORCHELASTIC_RUN_ID": "x"}
+    for given_env in (env, agent, agent | {"CUDA_VISIBLE_DEVICES": "0,1,2"}):
+        assert rank_of_this_process(plan, given_env) == 1
+    # The same numbers from torchrun itself, on devices in another order.
+    whole = plan_of([("a", 0), ("a", 1)])
+    agent |= {"CUDA_VISIBLE_DEVICES": "1,0"}
+    assert rank_of_this_process(whole, agent) == 0
 
 
 @pytest.mark.parametrize(
@@ -84,7 +90,7 @@ def test_emitted_environment_is_kept() -> None:
         (environment("n3"), "nothing says which of 2 processes"),
         (
             environment("n3", RANK=0, LOCAL_RANK=2),
-            "process 2 of n3: the plan uses 2 GPUs",
+            "process 2 of n3: GPUs the plan uses there: 2",
         ),
         (
             environment("n3", SLURM_PROCID=0, SLURM_LOCALID=1, CUDA_VISIBLE_DEVICES=0),
@@ -104,6 +110,15 @@ def test_plan_file_and_hand_made_index(tmp_path: Path) -> None:
     env = environment("n1", PLACER_LOCAL_INDEX=0, LOCAL_RANK=1, CUDA_VISIBLE_DEVICES=7)
     assert rank_of_this_process(tmp_path / "plan.json", env) == 4
     assert node_rank_of_this_process(str(tmp_path / "plan.json"), env) == 1
+
+
+def test_a_host_with_one_rank() -> None:
+    """Its only process needs no local rank; a second one gets none."""
+    plan = plan_of([("a", 3), ("b", 0)])
+    for more in ({}, {"JOB_COMPLETION_INDEX": "1"}, {"CUDA_VISIBLE_DEVICES": "0"}):
+        assert rank_of_this_process(plan, environment("a", **more)) == 0
+    with pytest.raises(InputError, match="process 1 of a"):
+        rank_of_this_process(plan, environment("a", SLURM_PROCID=1, SLURM_LOCALID=1))
 
 
 def test_device_of_rank() -> None:

@@ -7,7 +7,8 @@ the price of its joints. The tour is improved by reversals of a stretch (2-opt; 
 1958, Operations Research 6(6)), by moving single replicas, and by turning replicas
 round; then stretches are exchanged at random and the search is repeated, kept when
 better (iterated local search with the double bridge; Martin, Otto and Felten 1991,
-Complex Systems 5).
+Complex Systems 5). Only replicas whose neighbours have changed are looked at again
+(don't look bits; Bentley 1992, ORSA Journal on Computing 4(4)).
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ FloatArray = npt.NDArray[np.float64]
 
 # Above this many replicas the matrix of their distances would not fit in memory.
 MOST_REPLICAS = 4096
-# Sweeps over all replicas; every sweep but the last has found something better.
+# Sweeps over the replicas to look at; every sweep but the last finds a shorter tour.
 MOST_SWEEPS = 60
-# Random exchanges: as many as keep the work in proportion to the replicas.
-EXCHANGES_TIMES_REPLICAS = 8192
+# Random exchanges: an exchange takes time in proportion to the replicas.
+EXCHANGES_TIMES_REPLICAS = 131_072
+MOST_EXCHANGES = 1_000
 # An exchange moves stretches that lie near each other, which is more often of use.
 EXCHANGE_WINDOW = 30
 WORTHWHILE = 1e-9
@@ -52,6 +54,7 @@ class ReplicaTour:
         self.side = np.zeros(len(leaf), dtype=np.int64)
         self.domains, self.steps = domains, steps
         self.tour = np.arange(len(leaf))
+        self.look = np.ones(len(leaf), dtype=bool)
         self.apart = np.stack([self._row(r) for r in range(len(leaf))])
 
     @property
@@ -70,37 +73,42 @@ class ReplicaTour:
             return
         rng = np.random.default_rng(seed)
         shortest = self.length
-        for _ in range(EXCHANGES_TIMES_REPLICAS // size):
+        for _ in range(min(MOST_EXCHANGES, EXCHANGES_TIMES_REPLICAS // size)):
             if over():
                 return
-            kept = self.tour, self.side.copy(), self.apart.copy()
-            start = int(rng.integers(1, size - EXCHANGE_WINDOW + 2))
-            window = np.arange(start, start + EXCHANGE_WINDOW - 1)
-            first, second, third = np.sort(rng.choice(window, 3, replace=False))
-            self.tour = np.concatenate(
-                (
-                    self.tour[:first],
-                    self.tour[second:third],
-                    self.tour[first:second],
-                    self.tour[third:],
-                )
-            )
+            tour, side = self.tour, self.side.copy()
+            self._exchange(rng)
             self._descend(over)
             if self.length < shortest - WORTHWHILE:
                 shortest = self.length
             else:
-                self.tour, self.side, self.apart = kept
+                self.tour = tour
+                for replica in np.flatnonzero(side != self.side).tolist():
+                    self._turn(replica)
+
+    def _exchange(self, rng: np.random.Generator) -> None:
+        """Exchange two stretches that follow each other."""
+        start = int(rng.integers(1, len(self.tour) - EXCHANGE_WINDOW + 2))
+        window = np.arange(start, start + EXCHANGE_WINDOW - 1)
+        cuts = np.sort(rng.choice(window, 3, replace=False))
+        head, first, second, tail = np.split(self.tour, cuts)
+        self.tour = np.concatenate((head, second, first, tail))
+        self.look[self.tour[cuts - 1]] = self.look[self.tour[cuts]] = True
+        seam = len(head) + len(second)
+        self.look[self.tour[[seam - 1, seam]]] = True
 
     def _descend(self, over: Callable[[], bool]) -> None:
         """Apply improving moves until none is left or the sweeps are used up."""
         for _ in range(MOST_SWEEPS):
-            if over():
-                return
-            found = self._reverse_stretches()
-            found |= self._move_replicas()
-            found |= self._turn_replicas()
-            if not found:
-                return
+            looked_at = np.flatnonzero(self.look).tolist()
+            if not looked_at or over():
+                break
+            self.look[:] = False
+            for replica in looked_at:
+                self._reverse_beside(replica)
+                self._move(replica)
+                self._turn_if_nearer(replica)
+        self.look[:] = False
 
     @property
     def leaf(self) -> IntArray:
@@ -119,65 +127,62 @@ class ReplicaTour:
             row += step * (domain[others] != domain[mine]).sum(axis=1)
         return row
 
-    def _reverse_stretches(self) -> bool:
-        """2-opt: reverse the stretch after each place when that shortens the tour."""
-        found = False
-        size = len(self.tour)
-        for i in range(size - 2):
-            tour = self.tour
-            here, after = tour[i], tour[i + 1]
-            ends = tour[i + 2 :]
-            beyond = np.append(tour[i + 3 :], tour[0])
+    def _reverse_beside(self, replica: int) -> None:
+        """2-opt: reverse the best stretch that begins or ends at a replica."""
+        place = int(np.flatnonzero(self.tour == replica)[0])
+        for here in (place, place - 1):
+            tour, onward = self.tour, np.roll(self.tour, -1)
             gain = (
-                self.apart[here, after]
-                + self.apart[ends, beyond]
-                - self.apart[here, ends]
-                - self.apart[after, beyond]
+                self.apart[tour[here], onward[here]]
+                + self.apart[tour, onward]
+                - self.apart[tour[here], tour]
+                - self.apart[onward[here], onward]
             )
-            best = int(gain.argmax())
-            if gain[best] > WORTHWHILE:
-                stretch = slice(i + 1, i + 3 + best)
-                self.tour[stretch] = self.tour[stretch][::-1].copy()
-                found = True
-        return found
+            gain[here] = 0.0
+            there = int(gain.argmax())
+            if gain[there] > WORTHWHILE:
+                first, last = sorted((here % len(tour), there))
+                stretch = slice(first + 1, last + 1)
+                self.look[tour[[here, there]]] = self.look[onward[[here, there]]] = True
+                self.tour = tour.copy()
+                self.tour[stretch] = tour[stretch][::-1]
+                return
 
-    def _move_replicas(self) -> bool:
-        """Take each replica out and put it back where the tour grows least."""
-        found = False
+    def _move(self, replica: int) -> None:
+        """Take a replica out and put it back where the tour grows least."""
         if len(self.tour) < 3:
-            return found
-        for replica in range(len(self.tour)):
-            place = int(np.flatnonzero(self.tour == replica)[0])
-            rest = np.delete(self.tour, place)
-            following = np.roll(rest, -1)
-            longer = (
-                self.apart[rest, replica]
-                + self.apart[replica, following]
-                - self.apart[rest, following]
-            )
-            best = int(longer.argmin())
-            if longer[best] < longer[place - 1] - WORTHWHILE:
-                self.tour = np.insert(rest, best + 1, replica)
-                found = True
-        return found
+            return
+        place = int(np.flatnonzero(self.tour == replica)[0])
+        rest = np.delete(self.tour, place)
+        following = np.roll(rest, -1)
+        longer = (
+            self.apart[rest, replica]
+            + self.apart[replica, following]
+            - self.apart[rest, following]
+        )
+        best = int(longer.argmin())
+        if longer[best] < longer[place - 1] - WORTHWHILE:
+            beside = [rest[place - 1], following[place - 1], rest[best]]
+            self.look[[replica, *beside, following[best]]] = True
+            self.tour = np.insert(rest, best + 1, replica)
 
-    def _turn_replicas(self) -> bool:
-        """Turn each replica round when its neighbours are then nearer."""
-        found = False
-        before, after = np.roll(self.tour, 1), np.roll(self.tour, -1)
-        for place, replica in enumerate(self.tour):
-            if (self.sides[0, replica] == self.sides[1, replica]).all():
-                continue
-            beside = [before[place], after[place]]
-            old = self.apart[replica, beside].sum()
-            self.side[replica] ^= 1
-            row = self._row(int(replica))
-            if row[beside].sum() < old - WORTHWHILE:
-                self.apart[replica], self.apart[:, replica] = row, row
-                found = True
-            else:
-                self.side[replica] ^= 1
-        return found
+    def _turn_if_nearer(self, replica: int) -> None:
+        """Turn a replica round when its neighbours are then nearer."""
+        if (self.sides[0, replica] == self.sides[1, replica]).all():
+            return
+        place = int(np.flatnonzero(self.tour == replica)[0])
+        beside = self.tour[[place - 1, (place + 1) % len(self.tour)]]
+        before = self.apart[replica, beside].sum()
+        self._turn(replica)
+        if self.apart[replica, beside].sum() < before - WORTHWHILE:
+            self.look[[replica, *beside]] = True
+        else:
+            self._turn(replica)
+
+    def _turn(self, replica: int) -> None:
+        self.side[replica] ^= 1
+        row = self._row(replica)
+        self.apart[replica], self.apart[:, replica] = row, row
 
 
 def _turned(leaf: IntArray) -> IntArray:

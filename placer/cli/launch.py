@@ -1,0 +1,141 @@
+"""``placer launch``: plan for the allocation this runs in, and run one step by it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from placer.cli.options import (
+    hardware_options,
+    hosts_option,
+    order_option,
+    output_option,
+    quiet_option,
+    read_ordered_job,
+    seconds,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    epilog="Example, in an sbatch script: placer launch -t cluster.yaml -j job.yaml "
+    "srun python train.py",
+)
+@click.option("-t", "--topology", multiple=True, metavar="T", help="As for place.")
+@hardware_options
+@click.option("-j", "--job", metavar="J", help="Preset or file.")
+@click.option("--plan", metavar="P", help="Run by this plan instead of making one.")
+@order_option
+@hosts_option
+@seed_option
+@click.option(
+    "--time-limit",
+    callback=seconds,
+    metavar="TIME",
+    default="60",
+    show_default=True,
+    help="When to stop the search: 90, 90s.",
+)
+@output_option(
+    "Write the plan here, and beside it the host file. Default: placer-JOBID.json."
+)
+@quiet_option("No notes.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def launch(**options: Any) -> None:
+    """Place job J on the hosts of this Slurm allocation, then run COMMAND by the plan.
+
+    COMMAND sees SLURM_HOSTFILE and what belongs to it, MASTER_ADDR, MASTER_PORT,
+    JAX_COORDINATOR_ADDRESS and PLACER_PLAN. They are set for it alone: later steps are
+    not reordered. The hosts are those of --hosts, else of SLURM_JOB_NODELIST.
+    """
+    from placer.emit import emit
+    from placer.placement.plan_file import read_plan, write_plan
+
+    given = options["plan"]
+    if (given is None) != bool(options["topology"] and options["job"]):
+        raise click.UsageError("Give -t and -j, or --plan.")
+    job_id = os.environ.get("SLURM_JOB_ID", "plan")
+    path = Path(given or options["output"] or f"placer-{job_id}.json")
+    if "-" in (given, options["output"]):
+        raise click.UsageError("The plan must be a file: tasks read it.")
+    if given is None:
+        plan = _placed(options)
+        write_plan(plan, path)
+    else:
+        plan = read_plan(path)
+    hostfile = Path(options["output"] or path).with_suffix(".hosts")
+    emit(plan, "slurm-hostfile", hostfile)
+    if not options["quiet"]:
+        text = f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts by {path}"
+        click.echo(f"placer: {text}, in the order of {hostfile}", err=True)
+    _run(options["command"], step_environment(plan, path, hostfile, os.environ))
+
+
+def step_environment(
+    plan: Plan, path: Path, hostfile: Path, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of a step by ``plan``: ``environ`` and what reorders its tasks.
+
+    Parameters
+    ----------
+    plan : Plan
+    path, hostfile : Path
+        The plan and its Slurm host file.
+    environ : mapping of str to str
+    """
+    address = environ.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
+    port = environ.get("MASTER_PORT") or "29500"
+    # What sbatch was asked for would override the host file's counts.
+    kept = {k: v for k, v in environ.items() if k != "SLURM_NTASKS_PER_NODE"}
+    return kept | {
+        "SLURM_HOSTFILE": str(hostfile.resolve()),
+        "SLURM_DISTRIBUTION": "arbitrary",
+        "SLURM_NTASKS": str(plan.world_size),
+        "SLURM_NNODES": str(len(plan.nodes)),
+        "MASTER_ADDR": address,
+        "MASTER_PORT": port,
+        "JAX_COORDINATOR_ADDRESS": f"{address}:{port}",
+        "PLACER_PLAN": str(path.resolve()),
+    }
+
+
+def _placed(options: dict[str, Any]) -> Plan:
+    from placer.api import place
+    from placer.cli.machine import read_machine
+    from placer.errors import InputError, Problem
+    from placer.topology.allocation import parse_hosts
+
+    hosts = options["hosts"] or os.environ.get("SLURM_JOB_NODELIST")
+    if not hosts:
+        hint = "give --hosts, or run this in sbatch or salloc"
+        message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
+        raise InputError([Problem(message, hint=hint)])
+    result = place(
+        read_machine(options),
+        read_ordered_job(options["job"], options["order"]),
+        hosts=parse_hosts(hosts),
+        time_limit=options["time_limit"],
+        seed=options["seed"],
+    )
+    return result.plan
+
+
+def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
+    """Become ``command``, found as a shell would find it."""
+    from placer.errors import InputError
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvpe(command[0], command, environ)  # noqa: S606
+    except OSError as error:
+        raise InputError(f"{command[0]}: {error.strerror}") from None

@@ -1,0 +1,38 @@
+"""The axes of a plan's job, for the formats that write them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from placer.errors import EmitError
+from placer.job.axes import AXES, Parallelism
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+def axes_of(plan: Plan, format: str) -> Parallelism:
+    """Axis sizes and rank order of the plan's job.
+
+    Raises
+    ------
+    EmitError
+        If the plan does not give them, or they do not make up its ranks.
+    """
+    sizes = plan.job.get("parallelism")
+    order = tuple(str(plan.job.get("order", "")).split("-"))
+    if not sizes or sorted(order) != sorted(AXES):
+        raise EmitError(
+            f"{format} needs the sizes of the axes, which this plan does not give "
+            "(job.parallelism)"
+        )
+    known = (*AXES, "vp", "etp")
+    given: dict[str, Any] = {axis: int(sizes.get(axis, 1)) for axis in known}
+    axes = Parallelism(order=order, **given)
+    if axes.world_size != plan.world_size or min(map(axes.size, known)) < 1:
+        product = prod((axes.tp, axes.cp, axes.pp, axes.dp))
+        raise EmitError(
+            f"tp x cp x pp x dp is {product}, the plan has {plan.world_size} ranks"
+        )
+    return axes

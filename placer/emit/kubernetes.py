@@ -1,0 +1,201 @@
+"""Kubernetes: torchrun on every node, node ranks looked up by the node's name.
+
+A ConfigMap holds the launch script of the plan; a pod learns its node from
+``spec.nodeName`` and finds its node rank there, wherever the scheduler put it. Only the
+set of nodes must be the plan's. The variant with pinned pods gives every node rank a
+node of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from placer.emit import torchrun, torchrun_wrapper
+from placer.emit.manifest import Object, Text, documents, require_node_names
+from placer.emit.nodes import nodes_of
+from placer.errors import EmitError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.emit.nodes import NodeRanks
+    from placer.placement.plan import Plan
+
+# etcd's limit of a request; a ConfigMap holds 1 MiB (Kubernetes documentation,
+# "ConfigMaps").
+_MAX_CONFIG_MAP = 1024 * 1024
+_MAX_OBJECT = 1536 * 1024
+
+_COMMENT = """\
+# torchrun with the plan's node ranks, one pod a node. Put your image for IMAGE and your
+# program for train.py, then: kubectl apply -f FILE
+"""
+_BY_NAME = """\
+# A pod finds its node rank by the name of its node, so the scheduler may start pods in
+# any order. Pods use the network of their nodes, and node names must resolve there.
+"""
+_PINNED = """\
+# Every node rank has a node of its own, by its label kubernetes.io/hostname.
+"""
+
+_NAME = "placer"
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def render_job(plan: Plan) -> str:
+    """An indexed Job and its ConfigMap.
+
+    Raises
+    ------
+    EmitError
+        If a name is none of a Kubernetes node, two ranks share a GPU, nodes need
+        unequal numbers of GPUs, or the script is too large for a ConfigMap.
+    """
+    nodes = nodes_of(plan)
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": _NAME},
+        "spec": _job_spec(nodes, "kubernetes-job"),
+    }
+    return documents(_COMMENT + _BY_NAME, [_config_map(plan, nodes), job])
+
+
+def render_jobset(plan: Plan) -> str:
+    """A JobSet of one indexed Job, and its ConfigMap.
+
+    Raises
+    ------
+    EmitError
+        As `render_job`.
+    """
+    nodes = nodes_of(plan)
+    spec = _job_spec(nodes, "kubernetes-jobset")
+    jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
+    objects = [_config_map(plan, nodes), _jobset({"replicatedJobs": jobs})]
+    return documents(_COMMENT + _BY_NAME, objects)
+
+
+def render_pinned(plan: Plan) -> str:
+    """A JobSet with one Job for each node rank, pinned to its node, and its ConfigMap.
+
+    Raises
+    ------
+    EmitError
+        If a name is none of a Kubernetes node, two ranks share a GPU, or there are too
+        many nodes for one object.
+    """
+    nodes = nodes_of(plan)
+    consecutive = _consecutive(nodes)
+    jobs = [_pinned_job(k, node, consecutive) for k, node in enumerate(nodes)]
+    network = {"enableDNSHostnames": True}
+    jobset = _jobset({"network": network, "replicatedJobs": jobs})
+    text = documents("", [jobset])
+    if len(text) > _MAX_OBJECT:
+        raise EmitError(
+            f"{len(nodes)} pinned nodes make an object of {len(text):,} bytes, the "
+            f"most is {_MAX_OBJECT:,}; kubernetes-jobset needs no pinning"
+        )
+    config_map = documents(_COMMENT + _PINNED, [_config_map(plan, nodes)])
+    return f"{config_map}---\n{text}"
+
+
+def _config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
+    require_node_names(nodes)
+    text = (torchrun if _consecutive(nodes) else torchrun_wrapper).render(plan)
+    if len(text) > _MAX_CONFIG_MAP:
+        raise EmitError(
+            f"the launch script has {len(text):,} bytes, a ConfigMap holds "
+            f"{_MAX_CONFIG_MAP:,}; put the torchrun-wrapper script into the image"
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": _NAME},
+        "data": {"launch.sh": text},
+    }
+
+
+def _job_spec(nodes: Sequence[NodeRanks], format: str) -> Object:
+    """One pod a node, on the nodes of the plan, in any order."""
+    counts = {max(node.gpus) + 1 for node in nodes}
+    if len(counts) > 1:
+        raise EmitError(
+            f"the pods of {format} are alike, but nodes need {min(counts)} to "
+            f"{max(counts)} GPUs; kubernetes-pinned has a pod of its own for each"
+        )
+    hosts = [Text(node.host) for node in nodes]
+    is_one = {"key": _HOSTNAME, "operator": "In", "values": hosts}
+    own_pods = {"matchLabels": {"placer.plan": _NAME}}
+    host = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    pod = _pod(_consecutive(nodes), max(counts), host) | {
+        "hostNetwork": True,
+        "dnsPolicy": "ClusterFirstWithHostNet",
+        "affinity": {
+            "nodeAffinity": _required({"nodeSelectorTerms": [_terms(is_one)]}),
+            "podAntiAffinity": _required(
+                [{"labelSelector": own_pods, "topologyKey": _HOSTNAME}]
+            ),
+        },
+    }
+    template = {"metadata": {"labels": own_pods["matchLabels"]}, "spec": pod}
+    return _indexed(len(nodes), template)
+
+
+def _pinned_job(node_rank: int, node: NodeRanks, consecutive: bool) -> Object:
+    pod = _pod(consecutive, max(node.gpus) + 1, {"value": Text(node.host)})
+    # The first pod of the first Job, by the names that a JobSet gives its pods.
+    address = {"name": "PLACER_MASTER_ADDR", "value": f"{_NAME}-node-0-0-0.{_NAME}"}
+    pod["containers"][0]["env"].append(address)
+    pod["nodeSelector"] = {_HOSTNAME: Text(node.host)}
+    spec = _indexed(1, {"spec": pod})
+    return {"name": f"node-{node_rank}", "replicas": 1, "template": {"spec": spec}}
+
+
+def _jobset(spec: Object) -> Object:
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": _NAME},
+        "spec": spec,
+    }
+
+
+def _indexed(pods: int, template: Object) -> Object:
+    return {
+        "completions": pods,
+        "parallelism": pods,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "template": template,
+    }
+
+
+def _pod(consecutive: bool, gpus: int, host: Object) -> Object:
+    """A pod that runs the launch script, told the name of its node."""
+    program = ["train.py"] if consecutive else ["python", "train.py"]
+    container = {
+        "name": "train",
+        "image": "IMAGE",
+        "command": ["bash", "/placer/launch.sh", *program],
+        "env": [{"name": "PLACER_HOST", **host}],
+        "resources": {"limits": {"nvidia.com/gpu": gpus}},
+        "volumeMounts": [{"name": "plan", "mountPath": "/placer"}],
+    }
+    return {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": [{"name": "plan", "configMap": {"name": _NAME}}],
+    }
+
+
+def _consecutive(nodes: Sequence[NodeRanks]) -> bool:
+    return all(node.consecutive for node in nodes)
+
+
+def _terms(expression: Object) -> Object:
+    return {"matchExpressions": [expression]}
+
+
+def _required(what: Any) -> Object:
+    return {"requiredDuringSchedulingIgnoredDuringExecution": what}

@@ -1,0 +1,168 @@
+"""``ibnetdiscover``: an InfiniBand fabric, joined with the list of nodes.
+
+A host is the first word of ``host mlx5_0``, the description of its adapters. Adapters
+without one are named by GUID through a names file. Where the adapters of a host lie on
+different leaves (rails), the tier above the node is the set of these leaves; above it,
+nodes share a tier when switches up to that height join their leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from placer.errors import Problem
+from placer.readers.adapters import hosts_of_adapters
+from placer.readers.findings import MAX_NODES, Findings, Known, NodeFacts, fail, some
+from placer.readers.infiniband import Fabric, read_fabric
+from placer.readers.leaf_sets import Units, units_of_hosts
+from placer.readers.link_notes import link_notes
+from placer.readers.switch_heights import joined_units, switch_heights
+from placer.readers.switches import display_names, switch_levels
+
+_LONGEST = 400
+_CHASSIS = re.compile(r"[^;]*;([^;:]+)(?::(.*))?")
+
+
+def read(text: str, source: str) -> Findings:
+    """The leaves or sets of leaves, and the spines, that hosts share.
+
+    Raises
+    ------
+    InputError
+        If the file is cut, or no switch is in it. When joined: if no host is on a
+        switch, or hosts are on fabrics that nothing joins.
+    """
+    fabric = read_fabric(text, source)
+    switches = [name for name in fabric.descriptions if name.startswith("S-")]
+    if not switches:
+        fail([Problem("no switch in it", source)])
+    findings = Findings(source, ignored=fabric.ignored)
+
+    def join(known: Known) -> Findings:
+        return _joined(replace(findings, notes=[]), fabric, known)
+
+    return replace(findings, join=join)
+
+
+def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
+    """The findings for the known hosts, or for all where none are known."""
+    found = hosts_of_adapters(fabric, known.aliases)
+    findings.notes += found.notes()
+    adapters = found.hosts
+    hosts = dict.fromkeys(adapters.values())
+    if known.hosts:
+        others = [host for host in hosts if host not in set(known.hosts)]
+        if others:
+            findings.notes.append(
+                f"hosts of the fabric that no other source lists, left out: "
+                f"{len(others)}: {some(others)}"
+            )
+        hosts = {host: None for host in known.hosts if host in hosts}
+    leaves: dict[str, set[str]] = {host: set() for host in hosts}
+    for link in fabric.links.values():
+        host = adapters.get(link.other)
+        if link.node.startswith("S-") and host in leaves:
+            leaves[host].add(link.node)
+    leaves = {host: found for host, found in leaves.items() if found}
+    if not leaves:
+        hint = "give host names of adapters with names:FILE, lines of GUID and host"
+        message = "no listed host is on a switch"
+        fail([Problem(message, findings.source, hint=hint)])
+    if len(leaves) > MAX_NODES:
+        fail([Problem(f"more than {MAX_NODES} nodes", findings.source)])
+    units = units_of_hosts(leaves)
+    _add_levels(findings, fabric, units, leaves)
+    _add_notes(findings, fabric, adapters, leaves)
+    return findings
+
+
+def _shown(fabric: Fabric) -> dict[str, str]:
+    """Name to show of every switch: what stands between ``;`` and ``:``."""
+    switches = [name for name in fabric.descriptions if name.startswith("S-")]
+    matches = {s: _CHASSIS.fullmatch(fabric.descriptions[s]) for s in switches}
+    counts = Counter(match[1] for match in matches.values() if match)
+    shown = {}
+    for switch, match in matches.items():
+        if match and match[1].isprintable():
+            # The switches of a chassis share its name.
+            several = counts[match[1]] > 1 and match[2]
+            shown[switch] = f"{match[1]}:{match[2]}" if several else match[1]
+    return display_names(switches, shown)
+
+
+def _unit_names(fabric: Fabric, units: Units) -> list[str]:
+    """A name of each set of leaves, none twice."""
+    shown = _shown(fabric)
+    found = []
+    for unit in units.leaves:
+        leaves = sorted(shown.get(leaf, leaf) for leaf in unit)
+        text = "+".join(leaves)
+        few = f"{leaves[0]}+{len(leaves) - 1}"
+        found.append(text if len(text) <= _LONGEST else few[:_LONGEST])
+    if len(set(found)) < len(found):
+        return [f"{name}#{i}" for i, name in enumerate(found, start=1)]
+    return found
+
+
+def _add_levels(
+    findings: Findings, fabric: Fabric, units: Units, leaves: Mapping[str, set[str]]
+) -> None:
+    names = _unit_names(fabric, units)
+    heights = switch_heights(fabric, set().union(*units.leaves))
+    columns = []
+    before = len(units.leaves)
+    for height in range(1, max(heights.values()) + 1):
+        joined = joined_units(fabric, units.leaves, heights, height)
+        if len(set(joined)) < before:
+            before = len(set(joined))
+            columns.append(joined)
+    _check_one(findings, columns[-1] if columns else list(range(before)), names)
+    single = all(len(unit) == 1 for unit in units.leaves)
+    first = replace(switch_levels(1)[0], name="leaf" if single else "rails")
+    findings.levels = (first, *switch_levels(len(columns) + 1)[1:])
+    for host in leaves:
+        unit = units.of_host.get(host)
+        domains = ("",) * len(findings.levels)
+        if unit is not None:
+            above = [
+                f"{level.name}-{column[unit] + 1}"
+                for level, column in zip(findings.levels[1:], columns, strict=True)
+            ]
+            domains = (names[unit], *above)
+        findings.nodes[host] = NodeFacts(domains)
+    findings.notes += units.notes
+
+
+def _check_one(findings: Findings, column: list[int], names: list[str]) -> None:
+    """Refuse fabrics that nothing joins."""
+    if len(set(column)) < 2:
+        return
+    firsts = {domain: names[unit] for unit, domain in enumerate(column)}
+    message = (
+        f"{len(firsts)} fabrics that no switch joins: {some(list(firsts.values()))}"
+    )
+    hint = "give each its own file, or list the nodes of one of them"
+    fail([Problem(message, findings.source, hint=hint)])
+
+
+def _add_notes(
+    findings: Findings,
+    fabric: Fabric,
+    adapters: Mapping[str, str],
+    leaves: Mapping[str, set[str]],
+) -> None:
+    """How many rails hosts have, and what the links carry."""
+    rails: dict[int, list[str]] = defaultdict(list)
+    for host, found in leaves.items():
+        rails[len(found)].append(host)
+    listed = "; ".join(
+        f"{count} of {len(hosts)} hosts" + (f" ({some(hosts)})" if i else "")
+        for i, (count, hosts) in enumerate(
+            sorted(rails.items(), key=lambda pair: -len(pair[1]))
+        )
+    )
+    findings.notes.append(f"leaves a host: {listed}")
+    findings.notes += link_notes(fabric, adapters, leaves)

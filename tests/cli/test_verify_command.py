@@ -1,0 +1,147 @@
+"""``placer verify`` as it is typed: reports, collected reports, one process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.main import main
+from placer.launch.process import RANK_VARIABLES
+from placer.launch.reports import report_line
+from placer.placement.plan_file import write_plan
+from tests.emit.readback import CONTIGUOUS, plan_of
+from tests.launch.jobs import as_planned, by_torchrun
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name in (*RANK_VARIABLES, "CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME"):
+        monkeypatch.delenv(name, raising=False)
+    path = tmp_path / "plan.json"
+    write_plan(plan_of(CONTIGUOUS), path)
+    return str(path)
+
+
+def run(*arguments: str, text: str = "", **env: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(main, ["verify", *arguments], input=text, env=env)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_collected_from_the_report_of_every_process(plan_file: str) -> None:
+    """What processes print, put together in any order, is the whole job."""
+    lines = []
+    for rank, (host, gpu) in enumerate(CONTIGUOUS):
+        env = {
+            "RANK": str(rank),
+            "WORLD_SIZE": "8",
+            "LOCAL_RANK": str(gpu),
+            "PLACER_HOST": host,
+        }
+        code, out, err = run(plan_file, "--report", **env)
+        assert (code, err, out.count("\n")) == (0, "", 1)
+        lines.append(f"{host}: {out}")
+    text = "".join(reversed(lines))
+    code, out, err = run(plan_file, "--collected", "-", text=text)
+    assert (code, err) == (0, "")
+    assert out == "ok: 8 of 8 ranks are where the plan has them\n"
+    assert run(plan_file, "--collected", "-", "-q", text=text) == (0, "", "")
+
+
+def test_wrong_job(plan_file: str, tmp_path: Path) -> None:
+    """A job in another order ends with 1 and names ranks and habit, in JSON too."""
+    order = ["n4", "n3", "n2", "n1"]
+    reports = tmp_path / "reports.txt"
+    lines = [report_line(p) for p in by_torchrun(CONTIGUOUS, order)]
+    reports.write_text("\n".join([*lines, lines[0][:60]]))
+    code, out, err = run(plan_file, "--collected", str(reports))
+    assert code == 1
+    assert out.startswith("wrong: 8 of 8 ranks are not where the plan has them\n")
+    assert err == "note: reports that cannot be read: 1, in lines 9\n"
+    code, out, _ = run(plan_file, "--collected", str(reports), "--format", "json")
+    found = json.loads(out)
+    assert (code, found["ok"], len(found["wrong"])) == (1, False, 8)
+    assert found["wrong"][0] == {
+        "rank": 0,
+        "planned_host": "n3",
+        "host": "n4",
+        "planned_gpu": None,
+        "gpu": None,
+    }
+    by_name = by_torchrun(CONTIGUOUS, ["n1", "n2", "n3", "n4"])
+    reports.write_text("\n".join(map(report_line, by_name)))
+    _, out, _ = run(plan_file, "--collected", str(reports))
+    assert "explained by one of:\n  hosts are numbered by their names sorted" in out
+
+
+def test_one_process(plan_file: str) -> None:
+    """Inside the job a process checks itself."""
+    env = {"RANK": "2", "WORLD_SIZE": "8", "LOCAL_RANK": "0"}
+    right = run(plan_file, **env, PLACER_HOST="n1")
+    assert right[:2] == (0, "ok: 1 of 8 ranks is where the plan has them\n")
+    code, out, _ = run(plan_file, **env, PLACER_HOST="n2")
+    assert (code, out.splitlines()[1]) == (1, "  rank 2: planned on n1, run on n2")
+    code, out, _ = run(plan_file, **env | {"LOCAL_RANK": "1"}, PLACER_HOST="n1")
+    assert (code, out.splitlines()[1]) == (
+        1,
+        "  rank 2 on n1: planned on GPU 0, use 1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "message"),
+    [
+        ([], {}, "which rank this process has"),
+        (["--report"], {}, "which rank this process has"),
+        (["--report"], {"RANK": "x"}, "RANK: expected a number"),
+        (["--collected", "-"], {}, "<stdin>: there is no report"),
+        (["--collected", "no-such-file"], {}, "cannot be read"),
+        (["--report", "--collected", "-"], {}, "not both"),
+    ],
+)
+def test_errors(
+    plan_file: str, arguments: list[str], env: dict[str, str], message: str
+) -> None:
+    """What cannot be compared ends with 2 and says why."""
+    code, out, err = run(plan_file, *arguments, **env)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_plan_and_reports_from_one_pipe() -> None:
+    """Standard input is either the plan or the reports."""
+    assert run("-", "--collected", "-")[0] == 2
+
+
+def test_report_is_light() -> None:
+    """Thousands of processes report at once: no array, YAML or solver library loads."""
+    script = (
+        "import sys, contextlib\n"
+        "sys.argv = ['placer', 'verify', 'no-plan', '--report']\n"
+        "from placer.cli.main import main\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "print(*{name.split('.')[0] for name in sys.modules})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"RANK": "0", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    report, modules = done.stdout.splitlines()
+    assert json.loads(report)["rank"] == 0
+    heavy = {"numpy", "networkx", "ortools", "yaml", "rich", "torch", "jax"}
+    assert heavy & set(modules.split()) == set()
+
+
+def test_right_job_with_all_facts(plan_file: str) -> None:
+    """A right job gives an empty comparison in JSON."""
+    text = "\n".join(map(report_line, as_planned(CONTIGUOUS)))
+    _, out, _ = run(plan_file, "--collected", "-", "--format", "json", text=text)
+    found = json.loads(out)
+    assert (found["ok"], found["habits"], found["expected"]) == (True, [], 8)

@@ -1,0 +1,314 @@
+"""Verifying a job: right launches pass, any swap is caught, habits are told apart."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from placer.launch.compare import Comparison, compare, seats_of
+from placer.launch.habits import habits
+from placer.launch.process import Process
+from placer.launch.verdict_text import ranges, verdict_text
+from tests.emit.readback import (
+    CONTIGUOUS,
+    FREE,
+    INTERLEAVED,
+    Seat,
+    is_contiguous,
+    plan_of,
+    seatings,
+)
+from tests.launch.jobs import (
+    as_planned,
+    blocks,
+    by_slurm,
+    by_torchrun,
+    dealt,
+    hosts_of,
+    number_key,
+)
+
+# Numbers of mixed width, so that text and number order differ; neither is the plan's.
+MIXED = [(host, gpu) for host in ("n9", "n10", "n8", "n100") for gpu in (0, 1)]
+
+
+def found_habits(seats: Sequence[Seat], processes: Sequence[Process]) -> list[str]:
+    plan = plan_of(list(seats))
+    return [h.name for h in habits(plan, seats_of(plan, processes), processes)]
+
+
+def compared(seats: Sequence[Seat], processes: Sequence[Process]) -> Comparison:
+    return compare(plan_of(list(seats)), processes)
+
+
+@given(seatings())
+def test_right_launches_pass(seats: list[Seat]) -> None:
+    """What a launcher that follows the plan reports holds, and no habit is claimed."""
+    launches = [as_planned(seats)]
+    if is_contiguous(seats):
+        launches.append(by_torchrun(seats, hosts_of(seats)))
+    for processes in launches:
+        found = compared(seats, processes)
+        assert found.holds
+        assert found.unknown_gpus == 0
+        assert found_habits(seats, processes) == []
+
+
+@given(seatings(), st.data())
+def test_any_swap_is_caught(seats: list[Seat], data: st.DataObject) -> None:
+    """Two ranks that changed seats are both named, and nobody else."""
+    assume(len(seats) > 1)
+    pair = st.lists(st.sampled_from(range(len(seats))), min_size=2, max_size=2)
+    first, second = sorted(data.draw(pair.filter(lambda p: p[0] != p[1])))
+    run = as_planned(seats)
+    moved = {
+        first: replace(run[second], rank=first),
+        second: replace(run[first], rank=second),
+    }
+    found = compared(seats, [moved.get(r, process) for r, process in enumerate(run)])
+    assert [row.rank for row in found.wrong] == [first, second]
+    assert not found.missing
+    assert not found.repeated
+
+
+def test_hand_worked_swap() -> None:
+    """Ranks 0 and 3 of the example changed hosts; 1 and 6 only GPUs of others."""
+    run = as_planned(CONTIGUOUS)
+    run[0], run[3] = replace(run[3], rank=0), replace(run[0], rank=3)
+    assert verdict_text(compared(CONTIGUOUS, run)).splitlines() == [
+        "wrong: 2 of 8 ranks are not where the plan has them",
+        "  rank 0: planned on n3, run on n1",
+        "  rank 3: planned on n1, run on n3",
+    ]
+
+
+def test_wrong_ranks_are_folded() -> None:
+    """Neighbours with one fault share a line; GPUs are listed."""
+    seats = [(f"n{k}", gpu) for k in range(100) for gpu in range(4)]
+    run = by_torchrun(seats, hosts_of(seats)[::-1])
+    lines = verdict_text(compared(seats, run)).splitlines()
+    assert lines[:2] == [
+        "wrong: 400 of 400 ranks are not where the plan has them",
+        "  ranks 0-3: planned on n0, run on n99",
+    ]
+    assert lines[-1] == "  and 368 more ranks"
+    gpus = [replace(p, local_rank=p.local_rank ^ 1) for p in as_planned(seats[:4])]
+    assert verdict_text(compared(seats[:4], gpus)).splitlines()[1] == (
+        "  ranks 0-3 on n0: planned on GPU 0, 1, 2, 3, use 1, 0, 3, 2"
+    )
+
+
+def test_counts() -> None:
+    """Missing, repeated, foreign ranks and hosts, shared GPUs, another world size."""
+    run = as_planned(CONTIGUOUS)
+    run = [*run[:3], run[2], *run[5:], replace(run[4], rank=9, host="zz")]
+    run[0] = replace(run[0], world_size=16)
+    assert verdict_text(compared(CONTIGUOUS, run)).splitlines() == [
+        "missing: 2 ranks (3-4)",
+        "reported more than once: 1 rank (2)",
+        "not in the plan: 1 rank (9)",
+        "world size: processes say 8, 16, the plan has 8",
+        "hosts that are not in the plan: zz",
+        "GPUs used more than once: GPU 0 of n1: ranks 2, 2",
+    ]
+    assert ranges([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (by_torchrun(MIXED, ["n10", "n100", "n8", "n9"]), ["text-order"]),
+        (by_torchrun(MIXED, ["n8", "n9", "n10", "n100"]), ["name-order"]),
+        (by_torchrun(MIXED, ["n100", "n8", "n10", "n9"]), ["reversed"]),
+        (by_torchrun(MIXED, ["n100", "n9", "n10", "n8"]), []),
+        (by_slurm(blocks(MIXED, ["n8", "n9", "n10", "n100"])), ["slurm-block"]),
+        (by_slurm(dealt(MIXED, ["n8", "n9", "n10", "n100"])), ["cyclic"]),
+        (by_slurm(dealt(MIXED, ["n9", "n10", "n8", "n100"])), ["cyclic-planned"]),
+        ([Process(h, "env", 0, 1, 0) for h, _ in MIXED], ["no-world"]),
+    ],
+    ids=lambda value: "+".join(value) if value and isinstance(value[0], str) else None,
+)
+def test_each_habit_about_hosts(run: list[Process], expected: list[str]) -> None:
+    """A launch by a known rule is explained by that rule and by no other."""
+    assert found_habits(MIXED, run) == expected
+    assert not compared(MIXED, run).holds
+
+
+def test_nodeid_is_told_by_slurms_numbers() -> None:
+    """Equal host orders are told apart by SLURM_NODEID and SLURM_PROCID."""
+    order = ["n8", "n9", "n10", "n100"]
+    plain = by_torchrun(MIXED, order)
+    with_nodeid = [replace(p, slurm_nodeid=p.node_rank, slurm_procid=3) for p in plain]
+    assert found_habits(MIXED, with_nodeid) == ["slurm-nodeid"]
+    own = [replace(p, launcher="env", node_rank=None) for p in with_nodeid]
+    assert found_habits(MIXED, own) == ["slurm-nodeid"]
+    by_mpi = [replace(p, launcher="openmpi", node_rank=None) for p in with_nodeid]
+    assert found_habits(MIXED, by_mpi) == ["name-order"]
+    others = [replace(p, slurm_nodeid=0, slurm_procid=p.node_rank) for p in plain]
+    assert found_habits(MIXED, others) == ["name-order"]
+
+
+# By the plan's nodes n3, n2, n1, n4.
+TREE = {"rack": ("b", "a", "b", "a2"), "block": ("y", "y", "y", "x")}
+
+
+@pytest.mark.parametrize(
+    ("order", "launcher", "expected"),
+    [
+        (["n4", "n2", "n1", "n3"], "torchrun", ["label-order"]),
+        (["n4", "n2", "n1", "n3"], "slurm", ["slurm-topology"]),
+        (["n2", "n1", "n3", "n4"], "slurm", ["slurm-topology"]),
+        (["n2", "n1", "n3", "n4"], "torchrun", []),
+        (["n2", "n3", "n1", "n4"], "slurm", []),
+        (["n2", "n4", "n1", "n3"], "slurm", []),
+        (["n1", "n2", "n3", "n4"], "slurm", ["slurm-block"]),
+    ],
+)
+def test_orders_of_domains(
+    order: list[str], launcher: str, expected: list[str]
+) -> None:
+    """Sorted labels, and whole domains one after another, are told from the plan's."""
+    seats = [(host, gpu) for host in ("n3", "n2", "n1", "n4") for gpu in (0, 1)]
+    plan = replace(plan_of(seats), domains=TREE)
+    task_hosts = blocks(seats, order)
+    run = by_slurm(task_hosts) if launcher == "slurm" else by_torchrun(seats, order)
+    assert [h.name for h in habits(plan, seats_of(plan, run), run)] == expected
+    flat = [h.name for h in habits(plan_of(seats), seats_of(plan, run), run)]
+    assert flat == [name for name in expected if name == "slurm-block"]
+
+
+def test_consecutive_ranks_of_a_free_map() -> None:
+    """torchrun without the plan's RANK fills the plan's hosts one after the other."""
+    run = by_torchrun(INTERLEAVED, hosts_of(INTERLEAVED))
+    assert found_habits(INTERLEAVED, run) == ["consecutive"]
+
+
+PERMUTED = [("n3", 2), ("n3", 0), ("n3", 1), ("n1", 1), ("n1", 2), ("n1", 0)]
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (by_torchrun(PERMUTED, ["n3", "n1"], permuted=False), ["gpus-by-local-rank"]),
+        (
+            [
+                replace(p, local_rank=g)
+                for p, g in zip(as_planned(PERMUTED), (1, 0, 2, 0, 2, 1), strict=True)
+            ],
+            ["gpus-reversed"],
+        ),
+        ([replace(p, local_rank=0) for p in as_planned(PERMUTED)], ["one-gpu"]),
+        (
+            [
+                replace(p, local_rank=g)
+                for p, g in zip(as_planned(PERMUTED), (2, 1, 0, 1, 2, 0), strict=True)
+            ],
+            [],
+        ),
+    ],
+    ids=["local-rank", "reversed", "one", "none"],
+)
+def test_each_habit_about_gpus(run: list[Process], expected: list[str]) -> None:
+    """Hosts right, GPUs wrong: the rule that gives every one of them, or none."""
+    assert found_habits(PERMUTED, run) == expected
+    assert not compared(PERMUTED, run).holds
+
+
+@given(st.permutations(hosts_of(MIXED)), st.sampled_from([CONTIGUOUS, MIXED, FREE]))
+def test_habits_never_contradict_a_report(
+    order: list[str], planned: list[Seat]
+) -> None:
+    """Whatever the order, the habits claimed are those whose own launch is the same."""
+    names = hosts_of(planned)
+    order = [names[hosts_of(MIXED).index(host)] for host in order]
+    run = by_torchrun(planned, order)
+    observed = [process.host for process in run]
+    simulated = {
+        "text-order": blocks(planned, sorted(names)),
+        "name-order": blocks(planned, sorted(names, key=number_key)),
+        "consecutive": blocks(planned, names),
+        "reversed": blocks(planned, names[::-1]),
+        "cyclic": dealt(planned, sorted(names, key=number_key)),
+        "cyclic-planned": dealt(planned, names),
+    }
+    if observed == [host for host, _ in planned]:
+        return
+    expected = [name for name, hosts in simulated.items() if hosts == observed]
+    assert found_habits(planned, run) == expected
+
+
+def test_one_process_a_node() -> None:
+    """Where one process a host reports, its rank is the node rank."""
+    run = by_slurm(["n3", "n1", "n4", "n2"])
+    found = compared(FREE, run)
+    assert (found.unit, found.holds, found.expected) == ("node", True, 4)
+    wrong = by_slurm(["n1", "n2", "n3", "n4"])
+    found = compared(FREE, wrong)
+    assert len(found.wrong) == 4
+    assert found_habits(FREE, wrong) == ["slurm-block"]
+    pods = [Process(h, "kubernetes", k) for k, h in enumerate(["n3", "n1", "n4", "n2"])]
+    assert compared(FREE, pods).holds
+
+
+def devices(visible: Sequence[str | None]) -> list[Process]:
+    """Two ranks on host a, each with these devices in sight."""
+    return [
+        Process("a", "env", k, 2, k, None if text is None else tuple(text.split(",")))
+        for k, text in enumerate(visible)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("visible", "holds", "unknown"),
+    [
+        ([None, None], True, 0),
+        (["0,1", "0,1"], True, 0),
+        (["1,0", "1,0"], False, 0),
+        (["4,6", "4,6"], True, 0),
+        (["6,4", "6,4"], False, 0),
+        (["0", "1"], True, 0),
+        (["1", "0"], False, 0),
+        (["4", "6"], True, 0),
+        (["0", "0"], True, 2),
+        (["GPU-a,GPU-b", "GPU-a,GPU-b"], True, 2),
+    ],
+)
+def test_what_devices_tell(visible: list[str], holds: bool, unknown: int) -> None:
+    """GPU k is device k or the k-th given; what cannot be told is only counted."""
+    found = compared([("a", 0), ("a", 1)], devices(visible))
+    assert (found.holds, found.unknown_gpus) == (holds, unknown)
+
+
+def test_two_ranks_on_one_uuid() -> None:
+    """Even devices named by UUID must not be used twice."""
+    run = [
+        replace(p, local_rank=0, visible=("GPU-a", "GPU-b"))
+        for p in devices([None, None])
+    ]
+    found = compared([("a", 0), ("a", 1)], run)
+    assert found.shared_gpus == ("GPU GPU-a of a: ranks 0, 1",)
+
+
+def test_one_process_alone() -> None:
+    """A process that checks itself misses nobody, and judges what it can see."""
+    plan = plan_of(CONTIGUOUS)
+    run = as_planned(CONTIGUOUS)
+    assert compare(plan, [run[3]], alone=True).holds
+    assert not compare(plan, [replace(run[3], host="n4")], alone=True).holds
+    one = compare(plan, [replace(run[3], visible=("6",))], alone=True)
+    assert (one.holds, one.unknown_gpus) == (True, 1)
+
+
+def test_a_large_job() -> None:
+    """16,384 ranks on 2,048 hosts in text order: all are seen and explained."""
+    names = [f"n{k}" for k in range(2048)]
+    seats = [(host, gpu) for host in names for gpu in range(8)]
+    run = by_torchrun(seats, sorted(names))
+    found = compared(seats, run)
+    # n0 and n1 come first either way.
+    assert len(found.wrong) == 8 * sum(
+        host != other for host, other in zip(names, sorted(names), strict=True)
+    )
+    assert found_habits(seats, run) == ["text-order"]
