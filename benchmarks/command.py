@@ -1,9 +1,10 @@
 """Seconds and memory of the whole command: ``python -m benchmarks.command``.
 
 ``placer place`` from start to the written plan, in a process of its own, on named
-presets: start of the interpreter, reading, search, bound, score of the baselines, check
-and plan file. Wall time is the median of some runs, memory the largest resident size of
-any of them.
+presets, on the instances of the placement benchmark (as files) or on large machines:
+start of the interpreter, reading, search, bound, score of the baselines, check and plan
+file. Wall time is the median of some runs, memory the largest resident size of any of
+them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -56,6 +57,7 @@ class Row:
     Attributes
     ----------
     topology, job : str
+    objective : str
     ranks : int
     wall_s : float, s
         Median.
@@ -68,6 +70,7 @@ class Row:
 
     topology: str
     job: str
+    objective: str
     ranks: int
     wall_s: float
     peak_bytes: int
@@ -87,12 +90,25 @@ def measure(topology: str, job: str, runs: int, objective: str | None = None) ->
     return Row(
         topology,
         job,
+        plan["bound"]["objective"],
         plan["world_size"],
         median(one.wall_s for one in timed),
         max(one.peak_bytes for one in timed),
         plan["bound"]["status"],
         plan["bound"]["gap"],
     )
+
+
+def measure_instance(name: str, runs: int, objective: str) -> Row:
+    """The row of an instance of the placement benchmark."""
+    with TemporaryDirectory() as folder:
+        words = [name, folder, "--objective", objective]
+        run([sys.executable, "-m", "benchmarks.files", *words])
+        machine, job = (
+            str(Path(folder, f"{part}.json")) for part in ("machine", "job")
+        )
+        found = measure(machine, job, runs, objective)
+    return replace(found, topology=name, job=name)
 
 
 def job_file(job: str) -> str:
@@ -125,16 +141,28 @@ def run(command: Sequence[str]) -> Run:
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """The rows as a Markdown table."""
-    yield "| machine | job | ranks | wall | memory | result |"
-    yield "|---|---|--:|--:|--:|---|"
+    yield "| machine | job | objective | ranks | wall | memory | result |"
+    yield "|---|---|---|--:|--:|--:|---|"
     for row in rows:
         # Rounded up, so as not to promise too much.
         gap = f"gap {math.ceil(row.gap * 1e5) / 1e5:.3%}"
         proof = row.status if row.status == "optimal" else gap
         yield (
-            f"| {row.topology} | {row.job} | {row.ranks:,} | {row.wall_s:.2f} s "
-            f"| {row.peak_bytes / 1e6:,.0f} MB | {proof} |"
+            f"| {row.topology} | {row.job} | {row.objective} | {row.ranks:,} "
+            f"| {row.wall_s:.2f} s | {row.peak_bytes / 1e6:,.0f} MB | {proof} |"
         )
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file; none when it is not there."""
+    rows = json.loads(path.read_text()) if path.exists() else []
+    return [Row(**row) for row in rows]
+
+
+def merged(rows: Sequence[Row], earlier: Sequence[Row]) -> list[Row]:
+    """Earlier rows, those measured again replaced, and the others after them."""
+    every = {(row.topology, row.job, row.objective): row for row in (*earlier, *rows)}
+    return list(every.values())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -148,18 +176,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="machine and job; may be given again (default: some presets)",
     )
     parser.add_argument("--large", action="store_true", help="up to a million GPUs")
+    parser.add_argument("--instances", default="", help="A,B,... instead of presets")
     parser.add_argument("--objective", choices=("time", "hop-cost"))
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--json", type=Path, help="write the rows here")
+    parser.add_argument("--json", type=Path, help="rows; earlier ones are kept")
     options = parser.parse_args(arguments)
-    pairs = options.case or (LARGE if options.large else CASES)
-    rows = [
-        measure(topology, job, options.runs, options.objective)
-        for topology, job in pairs
-    ]
+    objective = options.objective
+    if options.instances:
+        rows = [
+            measure_instance(name, options.runs, objective or "hop-cost")
+            for name in options.instances.split(",")
+        ]
+    else:
+        pairs = options.case or (LARGE if options.large else CASES)
+        rows = [measure(t, j, options.runs, objective) for t, j in pairs]
     print(*table(rows), sep="\n")
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
+        every = merged(rows, read(options.json))
+        options.json.write_text(json.dumps([asdict(row) for row in every], indent=1))
     return 0
 
 

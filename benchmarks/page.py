@@ -7,11 +7,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks import tables
+from benchmarks.command import table
 from benchmarks.earlier import CONTRACTED, EARLIER, RAW
 from benchmarks.results import SAME
 from benchmarks.run import PEERS
 
 if TYPE_CHECKING:
+    from benchmarks.command import Row
     from benchmarks.results import Report, Result
 
 INTRODUCTION = """\
@@ -27,8 +29,14 @@ results=benchmarks/placement.json
 python -m benchmarks.placement --json $results
 python -m benchmarks.placement --json $results --instances F,G --seeds 1
 python -m benchmarks.placement --json $results --objective time
+commands=benchmarks/command.json
+python -m benchmarks.command --json $commands
+python -m benchmarks.command --json $commands --instances A,Araw,B,C,D,E,F,G,H
+python -m benchmarks.command --json $commands --instances B --objective time
+python -m benchmarks.command --json $commands --large
+python -m benchmarks.command --json $commands --large --objective hop-cost
 python -m benchmarks.placement --json $results --random 50 --seeds 1 \\
-  --page docs/benchmarks.md
+  --commands $commands --page docs/benchmarks.md
 ```
 
 Each command adds its results to the file, and `--page` writes this page from all of it.
@@ -98,6 +106,14 @@ to 100 % of what is left. The run fails if placer is worse than any tool on any
 machine.
 """
 
+COMMANDS = """\
+## The whole command
+
+`placer place` from its start to the written plan: the interpreter, reading the files,
+search and bound, the baselines, the check. Median wall time of 5 runs, largest resident
+size of any of them; placer alone, one after the other.
+"""
+
 REFERENCE = """\
 ## Values of an earlier run
 
@@ -108,12 +124,12 @@ repaired.
 """
 
 
-def page(report: Report) -> str:
-    """The page as Markdown."""
-    return "\n".join(_sections(report)) + "\n"
+def page(report: Report, commands: Sequence[Row] = ()) -> str:
+    """The page as Markdown, with what whole commands take."""
+    return "\n".join(_sections(report, commands)) + "\n"
 
 
-def _sections(report: Report) -> Iterator[str]:
+def _sections(report: Report, commands: Sequence[Row]) -> Iterator[str]:
     yield INTRODUCTION
     yield from _set_up(report)
     instances = report.of("hop-cost")
@@ -121,7 +137,12 @@ def _sections(report: Report) -> Iterator[str]:
         yield "\n## Overview\n"
         yield from _overview(instances)
     yield from _losses(report)
-    yield "\n" + METHOD
+    yield ""
+    if commands:
+        yield COMMANDS
+        yield from table(commands)
+        yield ""
+    yield METHOD
     if instances:
         yield "## Instances\n"
         yield from _cases(instances)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import results
+from benchmarks import command, results
 from benchmarks.attempt import DONE, Attempt, Task
 from benchmarks.cases import NAMES, RANDOM, case
 from benchmarks.page import page
@@ -94,6 +94,9 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--time-limit", type=float, default=60.0, help="s an attempt")
     parser.add_argument("--json", type=Path, help="results; earlier ones are kept")
     parser.add_argument("--page", type=Path, help="write the page of all results here")
+    parser.add_argument(
+        "--commands", type=Path, help="rows of benchmarks.command, for the page"
+    )
     options = parser.parse_args(arguments)
     if options.random and options.objective != "hop-cost":
         parser.error("random machines have hop-cost jobs only")
@@ -139,7 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.write(report, options.json)
     print(*summary(Report("", {}, options.time_limit, made)), sep="\n")
     if options.page:
-        options.page.write_text(page(report))
+        commands = command.read(options.commands) if options.commands else []
+        options.page.write_text(page(report, commands))
     return int(any(r.better() for r in made if r.case.startswith(RANDOM)))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,10 @@ def read(text: str, source: str) -> Findings:
     fail(problems)
     speeds, missing = _both_ways(matrix.cells)
     hosts, of_name, inside = _hosts(matrix.names)
+    most = int(np.bincount(of_name).max())
+    if len(hosts) * most > 2 * MAX_NAMES:
+        message = f"a host has {most} GPUs, most of the {len(hosts)} have far fewer"
+        fail([Problem(message, source)])
     between, within = _by_host(speeds, of_name, len(hosts))
     found = clusters_of(between)
     if found.chained >= 0:
@@ -189,13 +194,22 @@ def _by_host(
     """Median of the GPU pairs of each two hosts, and of those inside hosts."""
     if count == len(of_name):
         return speeds, float("nan")
-    between = np.full((count, count), np.nan)
-    members = [np.flatnonzero(of_name == host) for host in range(count)]
-    for a in range(count):
-        for b in range(a):
-            between[a, b] = between[b, a] = median(
-                speeds[np.ix_(members[a], members[b])]
-            )
+    most = int(np.bincount(of_name).max())
+    padded = np.full((len(speeds) + 1, len(speeds) + 1), np.nan)
+    padded[:-1, :-1] = speeds
+    members = np.full((count, most), len(speeds))
+    for host in range(count):
+        own = np.flatnonzero(of_name == host)
+        members[host, : len(own)] = own
+    between = np.empty((count, count))
+    with warnings.catch_warnings():
+        # Two hosts without any measurement have none: NaN.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for host in range(count):
+            pairs = padded[members[host]][:, members.ravel()]
+            pairs = pairs.reshape(most, count, most).transpose(1, 0, 2)
+            between[host] = np.nanmedian(pairs.reshape(count, -1), axis=1)
+    np.fill_diagonal(between, np.nan)
     same = of_name[:, None] == of_name[None, :]
     return between, median(speeds[same])
 
@@ -243,9 +257,9 @@ def _add_notes(
         findings.levels, divisions, found.speeds, strict=True
     ):
         count = len(set(groups))
-        what = f"{count} groups" if count > 1 else "all hosts"
+        what = f"{count} groups of the" if count > 1 else "all"
         findings.notes.append(
-            f"tier {level.name}: {what} of {len(hosts)} hosts, {speed:.4g} {unit} "
+            f"tier {level.name}: {what} {len(hosts)} hosts, {speed:.4g} {unit} "
             "(median of its pairs)"
         )
     if matrix.factor is None:

@@ -159,7 +159,7 @@ def _add_notes(
     for host, found in leaves.items():
         rails[len(found)].append(host)
     listed = "; ".join(
-        f"{count} of {len(hosts)} hosts" + (f" ({some(hosts)})" if i else "")
+        f"{count} on {len(hosts)} hosts" + (f" ({some(hosts)})" if i else "")
         for i, (count, hosts) in enumerate(
             sorted(rails.items(), key=lambda pair: -len(pair[1]))
         )

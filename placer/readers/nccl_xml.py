@@ -20,7 +20,7 @@ from placer.topology.build import MAX_GPUS_OF_NODE
 _GPU, _NIC = "0x03", "0x02"
 _LINKS = ("nvlink", "xgmi")
 _MAX_DEPTH = 64
-_MAX_DEVICES = 4096
+_MAX_DEVICES = 512
 
 
 @dataclass
@@ -68,7 +68,7 @@ def read(text: str, source: str) -> Findings:
     nvlink = None if node.own_links and not node.links else nvlink
     links = {True: "NVLink", False: "no NVLink", None: "NVLink not told"}[nvlink]
     nics = len(node.nics) // len(hosts)
-    notes = [f"{gpus} GPUs, {links}, {nics} NICs{_near(node)}"]
+    notes = [f"GPUs: {gpus}, {links}, NICs: {nics}{_near(node)}"]
     if node.own_links:
         notes.append(f"{node.own_links} NVLinks from a GPU to itself, not counted")
     return same_everywhere(source, gpus, nvlink, notes)
@@ -82,8 +82,8 @@ def _near(node: _Node) -> str:
         found[shared.count(max(shared, default=0))] += 1
     if not node.nics:
         return ""
-    listed = ", ".join(f"{count} of {n} GPUs" for count, n in sorted(found.items()))
-    return f"; nearest NICs a GPU: {listed}"
+    listed = ", ".join(f"{count} on {n} GPUs" for count, n in sorted(found.items()))
+    return f"; NICs nearest to a GPU: {listed}"
 
 
 def _common(a: tuple[int, ...], b: tuple[int, ...]) -> int:

@@ -23,7 +23,7 @@ _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _CSV = re.compile(rf"\s*({_UUID}|{_NONE})\s*,\s*([0-9]{{1,20}}|{_NONE})\s*")
 _GPU = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]\s*")
 _ATTACHED = re.compile(r"Attached GPUs\s*:\s*([0-9]{1,4})\s*")
-_KEY = re.compile(r"( *)([A-Za-z]\w*)\s*: *(\S.*?)?\s*")
+_KEY = re.compile(r"( *)([A-Za-z]\w*)\s*: *(\S.*)")
 _MARKER = re.compile(
     rf"(?:{_GPU.pattern}|{_ATTACHED.pattern}|\s+Fabric\s*|{_CSV.pattern})$"
 )
@@ -142,8 +142,8 @@ class _Sections:
                 self.attached = int(match[1])
 
     def _key(self, line: str) -> None:
-        match = _KEY.fullmatch(line)
-        if not match or not match[3] or len(match[1]) != self._indent + 4:
+        match = _KEY.fullmatch(line.rstrip())
+        if not match or len(match[1]) != self._indent + 4:
             return
         field = {"State": "state", "CliqueId": "clique", "ClusterUUID": "uuid"}
         if match[2] in field:

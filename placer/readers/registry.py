@@ -143,7 +143,8 @@ FORMATS: dict[str, Format] = {
             name="bandwidth",
             description="measured bandwidths, a CSV matrix of hosts or GPUs",
             module="bandwidth",
-            pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?[ ]*[,\t]",
+            pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?"
+            r"[ ]*[,\t]",
         ),
         Format(
             name="hosts",

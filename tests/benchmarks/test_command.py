@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.command import CASES, LARGE, Row, job_file, main, run, table
+from benchmarks.command import (
+    CASES,
+    LARGE,
+    Row,
+    job_file,
+    main,
+    measure_instance,
+    merged,
+    run,
+    table,
+)
 from placer.job.read import read_job
 from placer.topology.read import read_topology
 
@@ -35,11 +45,11 @@ def test_failure_is_raised() -> None:
 
 def test_table() -> None:
     """Memory is shown in MB; what is proved as such, else the gap."""
-    rows = [Row("m", "j", 8192, 1.2345, 99_400_000, "optimal", 0.0)]
-    rows.append(Row("m", "j", 8, 0.5, 1_000_000, "feasible", 0.0123))
+    rows = [Row("m", "j", "time", 8192, 1.2345, 99_400_000, "optimal", 0.0)]
+    rows.append(Row("m", "j", "hop-cost", 8, 0.5, 1_000_000, "feasible", 0.0123))
     assert list(table(rows))[2:] == [
-        "| m | j | 8,192 | 1.23 s | 99 MB | optimal |",
-        "| m | j | 8 | 0.50 s | 1 MB | gap 1.230% |",
+        "| m | j | time | 8,192 | 1.23 s | 99 MB | optimal |",
+        "| m | j | hop-cost | 8 | 0.50 s | 1 MB | gap 1.230% |",
     ]
 
 
@@ -56,3 +66,17 @@ def test_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     (row,) = json.loads(output.read_text())
     assert (row["job"], row["ranks"], row["status"]) == (str(job), 4, "optimal")
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_rows_measured_again_replace_the_earlier_ones() -> None:
+    """A row is known by machine, job and objective; the others stay."""
+    first = Row("m", "j", "time", 8, 1.0, 1, "optimal", 0.0)
+    other = Row("m", "j", "hop-cost", 8, 2.0, 1, "optimal", 0.0)
+    again = Row("m", "j", "time", 8, 3.0, 1, "optimal", 0.0)
+    assert merged([again], [first, other]) == [again, other]
+
+
+def test_an_instance_is_placed_by_the_command() -> None:
+    """The smallest toy, as files, ends with its proof (64 ranks)."""
+    row = measure_instance("S64", 1, "hop-cost")
+    assert (row.topology, row.ranks, row.status) == ("S64", 64, "optimal")

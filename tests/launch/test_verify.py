@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from placer.launch.compare import Comparison, compare, seats_of
 from placer.launch.habits import habits
 from placer.launch.process import Process
-from placer.launch.verdict_text import ranges, verdict_text
+from placer.launch.verdict_text import notes, ranges, verdict_text
 from tests.emit.readback import (
     CONTIGUOUS,
     FREE,
@@ -289,6 +289,35 @@ def test_two_ranks_on_one_uuid() -> None:
     ]
     found = compared([("a", 0), ("a", 1)], run)
     assert found.shared_gpus == ("GPU GPU-a of a: ranks 0, 1",)
+
+
+def test_no_habit_explains_what_is_not_known() -> None:
+    """A foreign host, or GPUs that nothing tells, leave a wrong job unexplained."""
+    run = by_torchrun(MIXED, sorted(hosts_of(MIXED)))
+    assert found_habits(MIXED, run) == ["text-order"]
+    assert found_habits(MIXED, [*run[:-1], replace(run[-1], host="spare")]) == []
+    unseen = [replace(p, visible=("GPU-a", "GPU-b")) for p in as_planned(PERMUTED)]
+    assert found_habits(PERMUTED, unseen) == []
+    pods = [Process(h, "kubernetes", k) for k, h in enumerate(hosts_of(PERMUTED))]
+    assert found_habits(PERMUTED, pods) == []
+
+
+def test_habits_of_a_part_of_the_job() -> None:
+    """Reports that are missing do not hide what the others show."""
+    run = by_torchrun(MIXED, sorted(hosts_of(MIXED)))
+    assert found_habits(MIXED, run[2:]) == ["text-order"]
+    swapped = [replace(p, local_rank=0) for p in as_planned(PERMUTED)]
+    assert found_habits(PERMUTED, swapped[1:]) == ["one-gpu"]
+
+
+def test_notes() -> None:
+    """What was not compared is said in numbers."""
+    found = compared([("a", 0), ("a", 1)], devices(["0", "0"]))
+    assert list(notes(found, [3, 3, 4])) == [
+        "processes whose GPU is not compared: 2; nothing in their environment tells "
+        "which one of the host's it is",
+        "reports that cannot be read: 3, in lines 3-4",
+    ]
 
 
 def test_one_process_alone() -> None:

@@ -169,7 +169,156 @@ KUBERNETES = nodes(
     )
 )
 
+
+def fabric_query(*cliques: str, uuid: str = "50000000-0000-0000-0000-000000000005"):
+    """What nvidia-smi -q prints of GPUs of these cliques, shortened."""
+    gpus = "".join(
+        f"""GPU 0000000{i}:25:00.0
+    Product Name                          : NVIDIA GB200
+    Clocks Event Reasons
+        State                             : Idle
+    Fabric
+        State                             : Completed
+        Status                            : Success
+        CliqueId                          : {clique}
+        ClusterUUID                       : {uuid}
+        Health
+            Bandwidth                     : Full
+            State                         : Healthy
+    Temperature
+        State                             : 30 C
+"""
+        for i, clique in enumerate(cliques)
+    )
+    head = "==============NVSMI LOG==============\n\nTimestamp : now\n"
+    return f"{head}Attached GPUs                             : {len(cliques)}\n{gpus}"
+
+
+def labelled(hosts: dict[str, str]) -> str:
+    """The output of several hosts as pdsh prints it."""
+    return "".join(
+        f"{host}: {line}\n" for host, text in hosts.items() for line in text.split("\n")
+    )
+
+
+FABRIC = labelled(
+    {f"n{i}": fabric_query(*[f"4{i // 2}"] * 4) for i in range(4)},
+)
+MATRIX = """\
+\t\x1b[4mGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m
+GPU0\t X \tNV18\tPIX\tSYS\t0-31\t0\t\tN/A
+GPU1\tNV18\t X \tSYS\tPIX\t\t1\t\tN/A
+NIC0\tPIX\tSYS\t X \tSYS\t\t\t\t
+NIC1\tSYS\tPIX\tSYS\t X \t\t\t\t
+
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe
+  NV#  = Connection traversing a bonded set of # NVLinks
+
+NIC Legend:
+
+  NIC0: mlx5_0
+  NIC1: mlx5_1
+"""
+MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
+XML = """\
+<!-- a node -->
+<system version="1">
+  <cpu numaid="1" affinity="0000ffff" arch="x86_64">
+    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe">
+      <pci busid="0000:01:00.0" class="0x030200">
+        <gpu dev="0" sm="90" rank="0" gdr="1">
+          <nvlink target="ffff:ff:ff.f" count="18" tclass="0x068000"/>
+        </gpu>
+      </pci>
+      <pci busid="0000:02:00.0" class="0x020700">
+        <nic><net name="mlx5_0" dev="0" speed="400000" port="1"/></nic>
+      </pci>
+    </pci>
+    <pci busid="0000:03:00.0" class="0x030200">
+      <gpu dev="1" sm="90" rank="1" gdr="1">
+        <nvlink target="ffff:ff:ff.f" count="18" tclass="0x068000"/>
+      </gpu>
+    </pci>
+    <nic><net name="eth0" dev="1" speed="100000" port="0"/></nic>
+  </cpu>
+</system>
+"""
+BANDWIDTH = """\
+GB/s per GPU,a,b,c,d
+a,,400,50,50
+b,410,,49,50
+c,50,50,,395
+d,51,50,400,
+"""
+HOSTS = "n[1-2]\nn3,n4  # the rest\n"
+
+
+class InfiniBand:
+    """Switches, adapters and links, printed as ibnetdiscover prints them."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        self.ports: dict[str, list[tuple[str, int]]] = {}
+
+    def add(self, node: str, name: str) -> str:
+        self.names[node] = name
+        self.ports[node] = []
+        return node
+
+    def link(self, a: str, b: str) -> None:
+        end_a, end_b = len(self.ports[a]) + 1, len(self.ports[b]) + 1
+        self.ports[a].append((b, end_b))
+        self.ports[b].append((a, end_a))
+
+    def text(self) -> str:
+        parts = ["#\n# Topology file: generated\n#\n"]
+        for node, links in self.ports.items():
+            kind, mark = ("Switch", "switch") if node[0] == "S" else ("Ca", "ca")
+            guid = node[2:]
+            parts.append(f"\nvendid=0x2c9\n{mark}guid=0x{guid}({guid})\n")
+            name = self.names[node]
+            parts.append(f'{kind}\t{len(links)} "{node}"\t\t# "{name}" port 0 lid 7\n')
+            own = f"({guid})" if node[0] == "H" else ""
+            for port, (other, end) in enumerate(links, start=1):
+                far = f"({other[2:]})" if other[0] == "H" else ""
+                comment = f'"{self.names[other]}" lid 9 4xNDR'
+                parts.append(f'[{port}]{own}\t"{other}"[{end}]{far} \t\t# {comment}\n')
+        return "".join(parts)
+
+
+def rail_fabric(
+    num_units: int = 2, hosts_of_unit: int = 2, rails: int = 2, spines: int = 2
+) -> InfiniBand:
+    """Units of hosts, each with a leaf a rail; two links from leaf to spine."""
+    fabric = InfiniBand()
+    tops = [fabric.add(f"S-{i:016x}", f"MF0;spine{i}:Q/U1") for i in range(spines)]
+    for unit in range(num_units):
+        leaves = []
+        for rail in range(rails):
+            number = 0x1000 + unit * rails + rail
+            name = f"MF0;leaf{unit}-{rail}:Q/U1"
+            leaves.append(fabric.add(f"S-{number:016x}", name))
+            for top in tops:
+                fabric.link(leaves[-1], top)
+                fabric.link(leaves[-1], top)
+        for host in range(hosts_of_unit):
+            number = unit * hosts_of_unit + host
+            for rail, leaf in enumerate(leaves):
+                guid = f"H-{0x10000000 + number * rails + rail:016x}"
+                fabric.link(leaf, fabric.add(guid, f"h{number} mlx5_{rail}"))
+    return fabric
+
+
 TEXTS = {
+    "fabric": FABRIC,
+    "topo-m": MATRICES,
+    "nccl": XML,
+    "ibnetdiscover": rail_fabric().text(),
+    "bandwidth": BANDWIDTH,
+    "hosts": HOSTS,
     "slurm": TREE,
     "slurm-yaml": YAML,
     "scontrol": SCONTROL,
@@ -181,7 +330,16 @@ TEXTS = {
     "oci": OCI,
     "names": NAMES,
 }
-HARDWARE = {"kubernetes": GB200, "aws": H100, "gcp": H100, "oci": H100}
+# Formats that do not show themselves, and those that list no nodes.
+HIDDEN = ("names", "hosts")
+NO_NODES = ("names", "nccl")
+HARDWARE = {
+    "ibnetdiscover": H100,
+    "kubernetes": GB200,
+    "aws": H100,
+    "gcp": H100,
+    "oci": H100,
+}
 
 
 def machine_of(
@@ -192,7 +350,8 @@ def machine_of(
     for number, text in enumerate(texts):
         path = folder / f"source{number}"
         path.write_text(text)
-        sources.append(f"names:{path}" if text is NAMES else str(path))
+        prefix = {NAMES: "names:", HOSTS: "hosts:"}.get(text, "")
+        sources.append(f"{prefix}{path}")
     notes: list[str] = []
     machine = read_topology(sources, hardware=hardware, note=notes.append, **options)
     return machine, notes

@@ -8,6 +8,7 @@ import pytest
 
 from placer.errors import InputError
 from placer.readers.combine import combine
+from placer.readers.joined import settled
 from placer.readers.machine import read_topology
 from placer.readers.registry import read, recognise
 from tests.readers import cases
@@ -83,9 +84,13 @@ def outcome(call, *arguments, **options):
 
 
 def read_and_combine(name: str, text: str) -> None:
-    findings = read(name, text, "source")
-    list(findings.remarks())
-    combine([findings], multi_node_nvlink=bool(len(text) % 2))
+    found = [read(name, text, "source")]
+    if name in cases.NO_NODES:
+        found.append(read("hosts", cases.HOSTS, "hosts"))
+    found = settled(found)
+    for findings in found:
+        list(findings.remarks())
+    combine(found, multi_node_nvlink=bool(len(text) % 2))
 
 
 def check(problems) -> None:
