@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from placer.errors import Problem
 from placer.readers.findings import MAX_PROBLEMS, fail
@@ -18,7 +19,7 @@ _PORT = re.compile(
     rf"\[([0-9]{{1,4}})\](?:\[ext [0-9]+\])?(?:\([0-9A-Fa-f]+\))?\s+{_ID}"
     rf"\[([0-9]{{1,4}})\](?:\(([0-9A-Fa-f]+)\))?(?:\[ext [0-9]+\])?\s*(?:#(.*))?"
 )
-_RATE = re.compile(r"\s([0-9]{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
+_RATE = re.compile(r"([0-9]{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\s*")
 _OTHER = re.compile(r"#.*|\w+=.*|\s*")
 
 # Gb/s a lane (InfiniBand Trade Association, roadmap).
@@ -35,7 +36,7 @@ _LANE = {
 }
 
 
-@dataclass
+@dataclass(slots=True)
 class Link:
     """One end of a link.
 
@@ -87,8 +88,9 @@ def read_fabric(text: str, source: str) -> Fabric:
     problems: list[Problem] = []
     current = ""
     for number, line in enumerate(text.split("\n"), start=1):
-        if match := _PORT.match(line):
-            _add_link(fabric, current, match, Problem("", source, number, 1), problems)
+        if line.startswith("[") and (match := _PORT.match(line)):
+            if message := _add_link(fabric, current, match, number):
+                problems.append(Problem(message, source, number, 1))
         elif match := _BLOCK.match(line):
             current = match[1]
             if current in fabric.descriptions:
@@ -102,27 +104,24 @@ def read_fabric(text: str, source: str) -> Fabric:
     return fabric
 
 
-def _add_link(
-    fabric: Fabric,
-    current: str,
-    match: re.Match[str],
-    at: Problem,
-    problems: list[Problem],
-) -> None:
+def _add_link(fabric: Fabric, current: str, match: re.Match[str], number: int) -> str:
+    """Add the link of a line; why it cannot be, empty when it can."""
     port, other, other_port, comment = int(match[1]), match[2], int(match[3]), match[5]
-    message = ""
     if not current:
-        message = "a port before the first block: cut?"
-    elif (current, port) in fabric.links:
-        message = f"port {port} of {current} comes twice"
-    if message:
-        problems.append(Problem(message, at.source, at.line, at.column))
-        return
-    found = _RATE.findall(comment or "")
-    width, lane = found[-1] if found else ("0", "SDR")
-    rate = int(width) * _LANE[lane]
-    link = Link(current, port, other, other_port, rate, at.line)
-    fabric.links[current, port] = link
+        return "a port before the first block: cut?"
+    if (current, port) in fabric.links:
+        return f"port {port} of {current} comes twice"
+    # The rate is the last word, where it is printed at all.
+    rate = _rate((comment or "").rpartition(" ")[2])
+    fabric.links[current, port] = Link(current, port, other, other_port, rate, number)
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _rate(word: str) -> float:
+    """Gb/s of ``4xNDR``: the width times a lane's rate; 0 for any other word."""
+    match = _RATE.fullmatch(word)
+    return int(match[1]) * _LANE[match[2]] if match else 0.0
 
 
 def _check_ends(fabric: Fabric, source: str) -> None:
@@ -131,15 +130,14 @@ def _check_ends(fabric: Fabric, source: str) -> None:
     hint = "is the file cut, or were some lines filtered?"
     for link in fabric.links.values():
         back = fabric.links.get((link.other, link.other_port))
+        if back and back.other == link.node and back.other_port == link.port:
+            continue
+        message = (
+            f"the link from port {link.port} of {link.node} to port "
+            f"{link.other_port} of {link.other} is shown at one end only"
+        )
         if link.other not in fabric.descriptions:
             message = f"{link.other} is linked to {link.node}, but has no block"
-        elif back is None or (back.other, back.other_port) != (link.node, link.port):
-            message = (
-                f"the link from port {link.port} of {link.node} to port "
-                f"{link.other_port} of {link.other} is shown at one end only"
-            )
-        else:
-            continue
         problems.append(Problem(message, source, link.line, 1, hint=hint))
         if len(problems) > 4 * MAX_PROBLEMS:
             break
