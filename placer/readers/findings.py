@@ -93,6 +93,9 @@ class Findings:
         Whether the GPUs of a node talk over NVLink; None when the source cannot tell.
     node_bandwidth : float or None, B/s
         Measured from one GPU to the others of its node, one way.
+    partial : bool
+        Whether names of its domains mean the same in every file of its levels, so that
+        several files, such as one a host, are one source.
     join : callable or None
         The findings once the nodes of the other sources are known, for a source that
         depends on them; the nodes here do not count then.
@@ -106,6 +109,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     nvlink: bool | None = None
     node_bandwidth: float | None = None
+    partial: bool = False
     join: Callable[[Known], Findings] | None = None
 
     def remarks(self) -> Iterator[str]:

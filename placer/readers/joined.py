@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from placer.errors import Problem
 from placer.hostlist import name_problem
-from placer.readers.findings import Findings, Known, NodeFacts, fail, some
+from placer.readers.findings import Findings, Known, Level, NodeFacts, fail, some
 
 
 def settled(findings: Sequence[Findings]) -> list[Findings]:
@@ -19,7 +20,7 @@ def settled(findings: Sequence[Findings]) -> list[Findings]:
     InputError
         If an id stands for two hosts, or a source does not fit the nodes of others.
     """
-    settled = list(findings)
+    settled = _files_joined(findings)
     if not any(found.join for found in settled):
         return settled
     listed = renamed([found for found in settled if not found.join])
@@ -33,6 +34,30 @@ def settled(findings: Sequence[Findings]) -> list[Findings]:
                 settled[position] = joined
                 hosts = hosts or tuple(joined.nodes)
     return settled
+
+
+def _files_joined(findings: Sequence[Findings]) -> list[Findings]:
+    """The findings, partial ones of the same levels as one."""
+    whole: dict[tuple[Level, ...], Findings] = {}
+    files: Counter[tuple[Level, ...]] = Counter()
+    joined = []
+    problems = []
+    for found in findings:
+        first = whole.setdefault(found.levels, found) if found.partial else found
+        files[found.levels] += found.partial
+        if first is found:
+            joined.append(found)
+            continue
+        twice = first.nodes.keys() & found.nodes.keys()
+        problems += [Problem(f'"{n}" is in another file', found.source) for n in twice]
+        first.nodes |= found.nodes
+        first.ignored += found.ignored
+        first.notes += found.notes
+    fail(problems)
+    for levels, found in whole.items():
+        if files[levels] > 1:
+            found.source += f" and {files[levels] - 1} more"
+    return joined
 
 
 def renamed(findings: Sequence[Findings]) -> list[dict[str, NodeFacts]]:

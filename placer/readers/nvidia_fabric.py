@@ -63,7 +63,7 @@ def read(text: str, source: str) -> Findings:
         If no host can be told, a host's list of GPUs is cut, or no GPU is in it.
     """
     hosts, ignored = lines_of_hosts(text, source, _MARKER)
-    findings = Findings(source, (_LEVEL,), ignored=ignored)
+    findings = Findings(source, (_LEVEL,), ignored=ignored, partial=True)
     problems: list[Problem] = []
     states: Counter[str] = Counter()
     for label, lines in hosts.items():

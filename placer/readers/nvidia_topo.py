@@ -19,7 +19,7 @@ _FAR = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4}
 _CELL = re.compile(r"\s*(X(?![A-Za-z])|NV[0-9]{1,3}|PIX|PXB|PHB|NODE|SYS)")
 _GPU = re.compile(r"GPU[0-9]{1,3}")
 _ROW = re.compile(rf"\s*(\S+){_CELL.pattern}")
-_HEADER = re.compile(r"\s*GPU[0-9]{1,3}(?=\s)(?!\s+(?:X|NV|PIX|PXB|PHB|NODE|SYS)\b)")
+_HEADER = re.compile(r"\s*GPU[0-9]{1,3}\s+(?:GPU[0-9]|NIC[0-9]|CPU|NUMA|mlx)")
 _ENDS = ("CPU", "NUMA", "GPU")
 _MAX_DEVICES = 256
 
@@ -37,10 +37,14 @@ def read(text: str, source: str) -> Findings:
     """
     hosts, ignored = lines_of_hosts(text, source, _HEADER)
     problems: list[Problem] = []
-    matrices = {
-        host: _matrix(lines, host, source, problems) for host, lines in hosts.items()
-    }
-    fail(problems)
+    matrices: dict[str, _Matrix] = {}
+    for host, lines in hosts.items():
+        if any(_HEADER.match(line) for _, line in lines):
+            matrices[host] = _matrix(lines, host, source, problems)
+        else:
+            message = f'no matrix of "{host}"' if host else "no matrix in it"
+            ignored.append(Problem(message, source, lines[0][0], 1))
+    fail(problems if matrices else ignored)
     found = {host: matrix.nvlink for host, matrix in matrices.items()}
     nvlink = next(iter(found.values())) if len(set(found.values())) == 1 else None
     words = {host: matrix.words() for host, matrix in matrices.items()}
@@ -113,25 +117,23 @@ def _far(cell: str) -> int:
 
 
 def _matrix(lines: Lines, host: str, source: str, problems: list[Problem]) -> _Matrix:
-    """The matrix in the lines of a host; what is wrong goes to ``problems``."""
+    """The matrix after the header of a host; what is wrong goes to ``problems``."""
     matrix = _Matrix()
     of = f' of "{host}"' if host else ""
     before = len(problems)
-    headers: Lines = []
-    rows: Lines = []
-    for number, line in lines:
-        if headers and _ROW.match(line):
-            rows.append((number, line))
-        elif _HEADER.match(line) or (headers and not rows and line.strip()):
-            # A wide header of a pasted matrix may go on in the next line.
-            headers.append((number, line))
-    if not headers or not rows:
-        problems.append(Problem(f"no matrix{of} in it", source))
+    first = next(i for i, (_, line) in enumerate(lines) if _HEADER.match(line))
+    body = lines[first:]
+    # A wide header of a pasted matrix may go on in the next line.
+    height = next((i for i, (_, line) in enumerate(body) if _ROW.match(line)), 0)
+    headers = body[:height]
+    rows = [(number, line) for number, line in body[height:] if line.strip()]
+    if not rows or not headers:
+        problems.append(Problem(f"the matrix{of} has no rows: cut?", source))
         return matrix
-    if any(number > rows[0][0] for number, _ in headers):
+    if again := [number for number, line in rows if _HEADER.match(line)]:
         hint = "let pdsh, clush or srun -l put the host in front of every line"
         message = f"several matrices{of}: whose they are cannot be told"
-        problems.append(Problem(message, source, headers[-1][0], 1, hint=hint))
+        problems.append(Problem(message, source, again[0], 1, hint=hint))
         return matrix
     _columns(" ".join(line for _, line in headers), matrix)
     if not 1 <= len(matrix.devices) <= _MAX_DEVICES:

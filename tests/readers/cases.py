@@ -283,6 +283,8 @@ class InfiniBand:
             parts.append(f'{kind}\t{len(links)} "{node}"\t\t# "{name}" port 0 lid 7\n')
             own = f"({guid})" if node[0] == "H" else ""
             for port, (other, end) in enumerate(links, start=1):
+                if not other:
+                    continue
                 far = f"({other[2:]})" if other[0] == "H" else ""
                 comment = f'"{self.names[other]}" lid 9 4xNDR'
                 parts.append(f'[{port}]{own}\t"{other}"[{end}]{far} \t\t# {comment}\n')

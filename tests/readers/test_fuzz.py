@@ -44,6 +44,14 @@ TOKENS = (
     "<<",
     "Nodes=ALL",
     "Include /dev/zero",
+    "NV18\t",
+    "GPU0\tGPU1\t",
+    "<pci class='0x0302'>",
+    "<!DOCTYPE a>",
+    "&lt;",
+    "    Fabric\n",
+    '[1]\t"S-0"[1]\n',
+    ",0,inf,",
     "SwitchName=",
     "[[[[[[[[" * 40,
     "x" * 300,
@@ -159,6 +167,26 @@ def test_many_includes(tmp_path):
     path = tmp_path / "a"
     problems = outcome(read, "slurm", path.read_text(), str(path))
     assert any("more than 16 includes" in problem.message for problem in problems)
+
+
+LONG = 300_000
+LONG_LINES = {
+    "fabric": f"    Fabric\n        State {' ' * LONG}: x{' ' * LONG}y\n",
+    "topo-m": "\tGPU0\tGPU1\nGPU0\tX" + "\tNV18" * LONG + "\n",
+    "nccl": "<system>" + "<cpu " + "a" * LONG + "='1'>" + "<!--" + "-" * LONG,
+    "ibnetdiscover": 'Switch 1 "S-1" # "' + "a" * LONG + "\n[1]" + " " * LONG + "x\n",
+    "bandwidth": "GB/s," + "a:" * LONG + "x,b\n",
+    "hosts": "n[" + "1," * LONG + "\n",
+}
+
+
+@pytest.mark.parametrize("name", LONG_LINES)
+def test_long_lines(name):
+    """Lines of 300,000 repeats are refused, in time that grows with their length."""
+    check(outcome(read_and_combine, name, LONG_LINES[name]))
+    for prefix in ("", "n1: "):
+        check(outcome(read_and_combine, name, prefix + LONG_LINES[name]))
+        recognise(prefix + LONG_LINES[name])
 
 
 def test_long_unbroken_line():

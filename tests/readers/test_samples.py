@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 
 from placer.errors import InputError
+from placer.readers.findings import Known
 from placer.readers.machine import read_topology
+from placer.readers.registry import read as registry_read
+from placer.readers.registry import recognise
 from tests.readers import cases
 from tests.readers.cases import nodes_of_domains, sizes, tier_names
 
@@ -114,3 +118,94 @@ def test_aws_page(samples, tmp_path):
     assert sizes(machine, "network-node-1") == {3: 1, 1: 1}
     assert any("3 instance types" in note for note in notes)
     assert any("2 zones" in note for note in notes)
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """A list of four nodes, for files that describe one."""
+    path = tmp_path / "nodes"
+    path.write_text("n[1-4]")
+    return f"hosts:{path}"
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "nvlink", "words"),
+    [
+        # Two of the eight NICs are equally near to each GPU.
+        ("8xh200", 8, True, "GPU6 GPU7: NIC6 NIC7 (PIX)"),
+        # One tray of a rack: its NICs are all at NODE.
+        ("4xgb200", 4, True, "4 GPUs, 6 NICs, NV18 between all GPUs"),
+        ("4xrtx6000ada-pcie", 4, False, "4 GPUs, 4 NICs, no NVLink"),
+    ],
+)
+def test_connection_matrices(samples, name, gpus, nvlink, words):
+    """GPUs, NVLink and nearest NICs of captured and of pasted matrices."""
+    text = (samples / f"nvidia-smi/topo-m-{name}.txt").read_text()
+    assert recognise(text) == ["topo-m"]
+    findings = registry_read("topo-m", text, name)
+    assert findings.nvlink is nvlink
+    assert words in findings.notes[0]
+    joined = findings.join(Known({}, ("n1",)))
+    assert joined.nodes["n1"].gpus == gpus
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "words"),
+    [
+        # A GPU and a NIC behind each of eight bridges.
+        ("azure-ndv5-topo", 8, "NICs: 8; NICs nearest to a GPU: 1 on 8 GPUs"),
+        # Each NVLink points at its own GPU: whether there are others is not told.
+        ("azure-ncv4-topo", 4, "NVLink not told, NICs: 1"),
+        # Two GPUs and a NIC behind each of four bridges.
+        ("aws-p4d-24xl-topo", 8, "NICs: 4; NICs nearest to a GPU: 1 on 8 GPUs"),
+        # Two GPUs and two NICs behind each of four bridges, in mixed order.
+        ("oci-topo-flattened", 8, "NICs: 8; NICs nearest to a GPU: 2 on 8 GPUs"),
+    ],
+)
+def test_nccl_topologies(samples, listed, name, gpus, words):
+    """GPUs and NICs of the files that clouds ship."""
+    path = samples / f"nccl/{name}.xml"
+    notes = []
+    machine = read_topology([listed, path], hardware=cases.H100, note=notes.append)
+    assert machine.gpus_of_node.tolist() == [gpus] * 4
+    assert any(words in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("azure-ncv4-graph", "an NCCL graph"),
+        ("aws-g5.48xl-topo", "its 9 devices have no class"),
+    ],
+)
+def test_nccl_files_that_tell_nothing(samples, listed, name, message):
+    """A graph, and a file that does not tell GPUs from NICs, are refused by name."""
+    with pytest.raises(InputError, match=message):
+        read_topology([listed, samples / f"nccl/{name}.xml"], hardware=cases.H100)
+
+
+def test_infiniband(read):
+    """119 hosts and the fabric manager on 8 sets of rails below one layer of spines.
+
+    40 of 582 adapters sit in switches; 69 are called as their card, 3 localhost and 2
+    ubuntu: 468 of 542 have a host. Seven sets are of four leaves; hosts of the eighth,
+    a05, show three. Hosts named in racks a05 to a08: 10, 11, 18, 17; b05 to b08: 18,
+    15, 16, 14 and the manager. The manager has two adapters, on leaves of the last set.
+    """
+    name = "topograph/ibnetdiscover-dgx-h100.out"
+    machine, notes = read(name, hardware=cases.H100)
+    assert tier_names(machine) == ["node", "rails", "spine"]
+    assert sizes(machine, "rails") == {
+        17: 1,
+        11: 1,
+        15: 2,
+        16: 1,
+        18: 2,
+        10: 1,
+    }
+    leaves = Counter(name.count("+") + 1 for name in machine.domain_names[1])
+    assert leaves == {4: 7, 3: 1}
+    assert any("(SHARP) inside switches: 40" in note for note in notes)
+    assert any("cannot be told: 74 of 542" in note for note in notes)
+    assert any("4 on 109 hosts; 3 on 10 hosts" in note for note in notes)
+    assert any("468 at 400 Gb/s" in note for note in notes)

@@ -1,0 +1,169 @@
+"""Measured bandwidths: tiers from gaps, and what is measured on each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.errors import InputError
+from placer.readers.clusters import clusters_of
+from placer.readers.registry import read
+from tests.readers import cases
+from tests.readers.cases import machine_of, nodes_of_domains, tier_names
+
+
+def matrix(unit, names, speed):
+    """The file where ``speed(a, b)`` is measured from row a to column b."""
+    rows = [
+        ",".join(
+            [a, *("" if a == b else f"{speed(i, j):g}" for j, b in enumerate(names))]
+        )
+        for i, a in enumerate(names)
+    ]
+    return "\n".join([",".join([unit, *names]), *rows]) + "\n"
+
+
+def problem_of(text):
+    with pytest.raises(InputError) as caught:
+        read("bandwidth", text, "source")
+    return caught.value.problems[0]
+
+
+def test_tiers_of_hosts(tmp_path):
+    """Pairs at 400 and pairs at 50 GB/s: two groups, and the medians as bandwidths.
+
+    The slower direction counts: 400 and 395 inside, 50, 50, 50 and 49 between.
+    """
+    machine, notes = machine_of(tmp_path, cases.BANDWIDTH)
+    assert tier_names(machine) == ["node", "rack", "measured"]
+    assert nodes_of_domains(machine, "rack") == {"g1": ["a", "b"], "g2": ["c", "d"]}
+    assert [tier.bandwidth for tier in machine.tiers[1:]] == [397.5e9, 50e9]
+    assert [tier.efficiency for tier in machine.tiers[1:]] == [1, 1]
+    assert any("2 groups of the 4 hosts, 397.5 GB/s per GPU" in note for note in notes)
+    assert any("bandwidth as measured" in text for text in machine.sources)
+
+
+def test_groups_on_single_hosts_are_scale_out(tmp_path):
+    """On hardware without NVLink between nodes a fast group is only near."""
+    machine, _ = machine_of(tmp_path, cases.BANDWIDTH, hardware=cases.H100)
+    assert tier_names(machine) == ["node", "group-1", "measured"]
+    assert machine.scale_up_tier == 0
+
+
+def test_unit_that_says_too_little(tmp_path):
+    """Without "per GPU" the figures tell tiers apart and the hardware's stand."""
+    text = cases.BANDWIDTH.replace("GB/s per GPU", "GB/s")
+    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    plain, _ = machine_of(tmp_path, cases.HOSTS, hardware=cases.H100)
+    assert machine.tiers[-1].bandwidth == plain.tiers[-1].bandwidth
+    assert any("not used as bandwidths" in note for note in notes)
+
+
+def test_matrix_of_gpus(tmp_path):
+    """Names host:GPU give GPUs a node and the bandwidth inside the node.
+
+    Three hosts of two GPUs; 450 inside, 100 between the first two, 25 to the third.
+    """
+    names = [f"h{i}:{g}" for i in range(3) for g in range(2)]
+
+    def speed(a, b):
+        if a // 2 == b // 2:
+            return 450
+        return 25 if 2 in (a // 2, b // 2) else 100
+
+    text = matrix("GB/s per GPU", names, speed)
+    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
+    assert machine.gpus_of_node.tolist() == [2, 2, 2]
+    assert [tier.bandwidth for tier in machine.tiers] == [450e9, 100e9, 25e9]
+    assert nodes_of_domains(machine, "group-1") == {"g1": ["h0", "h1"], "g2": ["h2"]}
+
+
+def test_bits_and_noise():
+    """Noise below the gap of 1.3 makes no tier; bits are bytes times eight."""
+    noise = np.random.default_rng(0).uniform(0.9, 1.0, (6, 6))
+    names = list("abcdef")
+    text = matrix("Gb/s per GPU", names, lambda a, b: 400 * noise[a, b])
+    findings = read("bandwidth", text, "source")
+    (level,) = findings.levels
+    assert 45e9 <= level.bandwidth <= 50e9
+    assert level.scale_up is False
+
+
+def test_slow_pair_is_reported():
+    """One slow pair in a fast group is a bad link, not a tier."""
+    speed = {(0, 1): 10, (1, 0): 10}
+    text = matrix("GB/s per GPU", list("abcd"), lambda a, b: speed.get((a, b), 50))
+    findings = read("bandwidth", text, "source")
+    assert len(findings.levels) == 1
+    text = matrix(
+        "GB/s per GPU",
+        list("abcdef"),
+        lambda a, b: speed.get((a, b), 50 if a // 4 == b // 4 else 20),
+    )
+    findings = read("bandwidth", text, "source")
+    assert len(findings.levels) == 2
+    assert any("bad link?: 1: a to b" in note for note in findings.notes)
+
+
+def test_chain_is_no_tier():
+    """Hosts joined only by their neighbours are refused: most pairs are slow."""
+    fast = {(i, i + 1) for i in range(8)}
+    names = [f"n{i}" for i in range(11)]
+    text = matrix(
+        "GB/s",
+        names,
+        lambda a, b: 50 if (min(a, b), max(a, b)) in fast else 10,
+    )
+    assert "a chain, no tier" in problem_of(text).message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("GB/s,a,b\na,,50\nb,30,\n", "a to b is 50, back 30: more than 1.25 times"),
+        ("GB/s,a,b\na,,50\n", "no row for b: cut?"),
+        ("GB/s,a,b\na,,50\nb,50\n", 'row "b": 1 cells, the first line has 2'),
+        ("GB/s,a,b\na,,50\nc,50,\n", 'row "c": no column has its name'),
+        ("GB/s,a,b\na,,50\na,50,\n", 'row "a": it comes twice'),
+        ("GB/s,a,b\na,,fast\nb,50,\n", "could not convert"),
+        ("GB/s,a,b\na,,-1\nb,50,\n", "negative or too large"),
+        ("GB/s,a,b\na,,inf\nb,50,\n", "negative or too large"),
+        ("GB/s,a,a\na,,50\n", "a column comes twice"),
+        ("GB/s,a\na,\n", "names no two hosts"),
+        ("GB/s," + ",".join(map(str, range(3000))), "3000 columns, the most is 2048"),
+    ],
+)
+def test_bad_matrices(text, message):
+    """What is no square matrix of bandwidths, or not symmetric, is refused."""
+    assert message in problem_of(text).message
+
+
+def test_missing_pairs():
+    """Pairs that were not measured are counted; one direction is enough."""
+    text = "GB/s,a,b,c\na,,50,\nb,,,\nc,50,n/a,\n"
+    notes = read("bandwidth", text, "source").notes
+    assert "pairs without a measurement: 1" in notes
+
+
+@given(st.integers(1, 4), st.integers(2, 4), st.integers(2, 4), st.randoms())
+def test_trees_come_back(racks, hosts, pods, chance):
+    """Bandwidths of a tree, with noise, give back its levels in any order of hosts."""
+    leaves = [(p, r) for p in range(pods) for r in range(racks) for _ in range(hosts)]
+    chance.shuffle(leaves)
+    count = len(leaves)
+    speeds = np.full((count, count), np.nan)
+    for a in range(count):
+        for b in range(a):
+            shared = (leaves[a] == leaves[b]) + (leaves[a][0] == leaves[b][0])
+            speeds[a, b] = speeds[b, a] = (10, 40, 90)[shared] * chance.uniform(1, 1.2)
+    found = clusters_of(speeds)
+    expected = [[leaf[0] for leaf in leaves]]
+    if racks > 1:
+        expected.insert(0, list(leaves))
+    assert len(found.groups) == len(expected)
+    for groups, names in zip(found.groups, expected, strict=True):
+        pairs = set(zip(groups, names, strict=True))
+        assert len(pairs) == len(set(groups)) == len(set(names))
+    assert (found.slow, found.chained) == ([], -1)

@@ -1,0 +1,98 @@
+"""NCCL's topology XML."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.errors import InputError
+from placer.readers.registry import read
+from placer.topology.write import to_text
+from tests.readers import cases
+from tests.readers.cases import machine_of
+
+ENTITIES = '<!DOCTYPE s [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><system>&b;</system>'
+
+
+def problem_of(text):
+    with pytest.raises(InputError) as caught:
+        read("nccl", text, "source")
+    return caught.value.problems[0]
+
+
+def test_node_of_a_file(tmp_path):
+    """Two GPUs on NVLink; a NIC beside the first, and one below their CPU.
+
+    The port of the first NIC is not counted again.
+    """
+    machine, notes = machine_of(tmp_path, cases.HOSTS, cases.XML)
+    assert machine.num_nodes == 4
+    assert machine.gpus_of_node.tolist() == [2, 2, 2, 2]
+    (note,) = [note for note in notes if "GPUs: 2" in note]
+    assert "NVLink, NICs: 2" in note
+    path = tmp_path / "again.json"
+    path.write_text(to_text(machine))
+    assert machine_of_file(path).sha256 == machine.sha256
+
+
+def machine_of_file(path):
+    from placer.topology.read import read_topology
+
+    return read_topology(path)
+
+
+def test_nvlink_is_unknown_without_gpu_elements():
+    """Files of providers list PCI devices only: no NVLink there means nothing."""
+    text = '<system version="1"><cpu><pci busid="1" class="0x030200"/></cpu></system>'
+    findings = read("nccl", text, "source")
+    assert findings.nvlink is None
+    assert "NVLink not told" in findings.notes[0]
+
+
+def test_full_file_without_nvlink():
+    """GPUs that NCCL itself described and that have no link have no NVLink."""
+    text = '<system><cpu><pci busid="1" class="0x030200"><gpu dev="0"/></pci></cpu>'
+    assert read("nccl", text + "</system>", "source").nvlink is False
+
+
+def test_links_to_itself_are_not_counted():
+    """An NVLink that ends where it starts is reported, and tells nothing."""
+    text = cases.XML.replace("ffff:ff:ff.f", "0000:01:00.0", 1)
+    findings = read("nccl", text, "source")
+    assert findings.nvlink is True
+    assert findings.notes[1] == "1 NVLinks from a GPU to itself, not counted"
+
+
+def test_hosts_in_one_file():
+    """A file of several hosts, told apart by their hash, has one host's GPUs."""
+    cpu = '<cpu host_hash="0x{}"><pci busid="1" class="0x0302"/></cpu>'
+    text = "<system>" + "".join(cpu.format(i) for i in range(3)) + "</system>"
+    assert "GPUs: 1" in read("nccl", text, "source").notes[0]
+    uneven = text.replace("</system>", cpu.format(0) + "</system>")
+    assert "different numbers of GPUs: 2, 1, 1" in problem_of(uneven).message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<graphs version='1'><graph/></graphs>", "an NCCL graph (NCCL_GRAPH_FILE)"),
+        ("<topology/>", 'the root is "topology"'),
+        ("<system><cpu></system>", "not XML: mismatched tag"),
+        ("<system>", "not XML: no element found"),
+        (ENTITIES, "DOCTYPE or entity declaration is not allowed"),
+        ('<!DOCTYPE s SYSTEM "file:///etc/passwd"><system/>', "DOCTYPE"),
+        ("<system/>", "no GPU in it"),
+        ("<system><pci busid='1'/></system>", "1 devices have no class"),
+        ("<system>" + "<pci>" * 100, "deeper than 64"),
+        ("<system>" + "<pci class='0x0302'/>" * 600, "more than 512 devices"),
+    ],
+)
+def test_bad_files(text, message):
+    """What is no topology of NCCL is refused by name, declarations always."""
+    problem = problem_of(text)
+    assert message in problem.message
+
+
+def test_place_of_an_error():
+    """Errors of XML have line and column."""
+    problem = problem_of("<system>\n  <cpu>\n</system>")
+    assert (problem.line, problem.column) == (3, 3)

@@ -1,0 +1,240 @@
+"""``nvidia-smi``: the connection matrix of a node, and NVLink domains of hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.errors import InputError
+from placer.readers.machine import read_topology
+from placer.readers.registry import read
+from tests.readers import cases
+from tests.readers.cases import fabric_query, labelled, machine_of, nodes_of_domains
+
+
+def problem_of(call, *arguments, **options):
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **options)
+    return caught.value.problems[0]
+
+
+def test_matrix_holds_for_every_listed_node(tmp_path):
+    """Two GPUs in the matrix, four nodes in the list: eight GPUs."""
+    machine, notes = machine_of(tmp_path, cases.HOSTS, cases.MATRIX)
+    assert machine.gpus_of_node.tolist() == [2, 2, 2, 2]
+    (note,) = [note for note in notes if "NV18" in note]
+    assert "2 GPUs, 2 NICs, NV18 between all GPUs" in note
+    assert "GPU0: NIC0 (PIX); GPU1: NIC1 (PIX)" in note
+
+
+def test_matrix_alone_names_no_node(tmp_path):
+    """A matrix without host names needs a list of nodes, and the error says which."""
+    problem = problem_of(machine_of, tmp_path, cases.MATRIX)
+    assert problem.message == "no source names a node"
+    assert "hosts:FILE" in problem.hint
+
+
+@pytest.mark.parametrize("prefix", ["{}: ", "  {}: ", "gpu-{}.rack.local: "])
+def test_labels_of_hosts(prefix):
+    """Lines behind pdsh's or srun's labels, in any order, are put together by host."""
+    lines = [
+        prefix.format(host) + line
+        for line in cases.MATRIX.split("\n")
+        for host in (1, 2)
+    ]
+    findings = read("topo-m", "\n".join(lines), "source")
+    names = [prefix.format(host).strip(": ") for host in (1, 2)]
+    assert {
+        name: facts.gpus for name, facts in findings.nodes.items()
+    } == dict.fromkeys(names, 2)
+    assert findings.nvlink is True
+    assert any("tasks of srun -l" in n for n in findings.notes) == names[0].isdecimal()
+
+
+def test_task_numbers_become_hosts(tmp_path):
+    """Host names of the tasks of srun -l come from a names file."""
+    names = tmp_path / "names"
+    names.write_text("1 n1\n2 n2\n")
+    matrix = tmp_path / "matrix"
+    matrix.write_text(labelled({"1": cases.MATRIX, "2": cases.MATRIX}))
+    machine = read_topology(
+        [matrix, f"names:{names}"], hardware=cases.H100, note=lambda _: None
+    )
+    assert machine.node_names == ("n1", "n2")
+
+
+def test_pasted_matrix():
+    """A copy with blanks, without escape codes and with a prompt, reads the same."""
+    text = "$ nvidia-smi topo -m\n" + cases.MATRIX.replace("\x1b[4m", "").replace(
+        "\x1b[0m", ""
+    ).replace("\t", "   ")
+    wrapped = text.replace("NIC0   NIC1   CPU", "\n  NIC0   NIC1   CPU", 1)
+    expected = read("topo-m", cases.MATRIX, "source").notes
+    assert read("topo-m", text, "source").notes == expected
+    assert read("topo-m", wrapped, "source").notes == expected
+
+
+def test_gpu_out_of_nvlink():
+    """A GPU without NVLink beside others that have it is named, not averaged."""
+    text = (
+        "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV18\tSYS\nGPU1\tNV18\tX\tSYS\n"
+        "GPU2\tSYS\tSYS\tX\n"
+    )
+    findings = read("topo-m", text, "source")
+    assert findings.nvlink is None
+    assert "between some pairs of GPUs only, none at GPU2" in findings.notes[0]
+
+
+def test_hosts_that_differ():
+    """Hosts with other GPUs or links than the rest get a note of their own."""
+    single = "\tGPU0\tCPU Affinity\nGPU0\t X \t0-7\n"
+    text = labelled({"a": cases.MATRIX, "b": single, "c": cases.MATRIX})
+    notes = read("topo-m", text, "source").notes
+    assert notes[0].startswith("2 hosts (a, c): 2 GPUs")
+    assert notes[1].startswith("1 hosts (b): 1 GPUs, 0 NICs, no NVLink")
+
+
+def test_host_that_failed():
+    """A host that printed something else is left out with its line."""
+    text = "n0: bash: nvidia-smi: command not found\n" + cases.MATRICES
+    findings = read("topo-m", text, "source")
+    assert list(findings.nodes) == ["n1", "n2"]
+    assert [(p.line, p.message) for p in findings.ignored] == [(1, 'no matrix of "n0"')]
+
+
+@pytest.mark.parametrize("text", ["nothing\n", "\tGPU0\tGPU1\n"])
+def test_no_matrix(text):
+    """A file without a matrix, or with its header only, is refused."""
+    assert "matrix" in problem_of(read, "topo-m", text, "source").message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("GPU1\tNV18", "GPU1\tNV12", "GPU1 to GPU0 is NV12, GPU0 to GPU1 is NV18"),
+        ("GPU1\tNV18\t X ", "GPU1\tNV18\tPIX", "GPU1 to GPU1 is PIX"),
+        ("NIC1\tSYS\tPIX\tSYS\t X ", "NIC1\tSYS\tPIX", "NIC1 has 2 cells for 4"),
+        ("NIC1\tSYS\tPIX\tSYS\t X ", "", "no row NIC1"),
+        ("GPU1\tNV18", "GPU1\tFAST", "GPU1 has 0 cells"),
+        ("NIC1\tSYS\tPIX", "NIC0\tSYS\tPIX", "NIC0 comes twice"),
+        ("GPU0\tGPU1\tNIC0", "GPU0\tGPU0\tNIC0", "comes twice"),
+        ("Legend:", "\tGPU0\tGPU1\nLegend:", "several matrices"),
+    ],
+)
+def test_bad_matrices(old, new, message):
+    """A matrix that is cut or cannot be is refused with the devices."""
+    assert old in cases.MATRIX
+    text = cases.MATRIX.replace(old, new, 1)
+    assert message in problem_of(read, "topo-m", text, "source").message
+
+
+def test_nvlink_must_fit_the_hardware(tmp_path):
+    """GPUs without NVLink take no figures from hardware that has it."""
+    text = cases.MATRIX.replace("NV18", "NODE")
+    problem = problem_of(machine_of, tmp_path, cases.HOSTS, text)
+    assert problem.message.startswith("the GPUs of a node have no NVLink")
+    assert problem.key == "hardware"
+
+
+def test_sources_that_count_other_gpus(tmp_path):
+    """Kubernetes offers four GPUs, the matrix shows two: two are used, with a note."""
+    hosts = {f"gpu-{i}": cases.MATRIX for i in range(8)}
+    machine, notes = machine_of(tmp_path, cases.KUBERNETES, labelled(hosts))
+    assert set(machine.gpus_of_node.tolist()) == {2}
+    assert any("gpu-0 (2 here, 4 there)" in note for note in notes)
+
+
+def test_fabric_of_hosts(tmp_path):
+    """Hosts with one UUID and clique share NVLink: four hosts, two domains."""
+    machine, _ = machine_of(tmp_path, cases.FABRIC)
+    assert list(nodes_of_domains(machine, "rack").values()) == [
+        ["n0", "n1"],
+        ["n2", "n3"],
+    ]
+    assert machine.num_gpus == 16
+    assert machine.domain_names[1][0] == "50000000-0000-0000-0000-000000000005.40"
+
+
+def test_fabric_as_csv(tmp_path):
+    """A line a GPU: the UUID and the clique; N/A is no domain."""
+    text = "".join(
+        f"n{i}: {uuid}, {clique}\n" * 4
+        for i, (uuid, clique) in enumerate(
+            [
+                ("50000000-0000-0000-0000-000000000005", "7"),
+                ("50000000-0000-0000-0000-000000000005", "7"),
+                ("50000000-0000-0000-0000-000000000005", "8"),
+                ("[N/A]", "[N/A]"),
+            ]
+        )
+    )
+    machine, notes = machine_of(tmp_path, text)
+    assert list(nodes_of_domains(machine, "rack").values()) == [
+        ["n0", "n1"],
+        ["n2"],
+        ["n3"],
+    ]
+    assert machine.num_gpus == 16
+    assert any("unknown for 1 of 4 nodes" in note for note in notes)
+
+
+def test_one_file_a_host(tmp_path):
+    """Files without labels are of the hosts they are called after."""
+    paths = []
+    for name in ("gpu-a", "gpu-b"):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(fabric_query("9", "9"))
+        paths.append(path)
+    machine = read_topology(paths, hardware=cases.GB200, note=lambda _: None)
+    assert machine.gpus_of_node.tolist() == [2, 2]
+    assert list(nodes_of_domains(machine, "rack").values()) == [["gpu-a", "gpu-b"]]
+
+
+def test_zero_uuid_is_no_domain():
+    """Hosts of eight GPUs report a completed fabric of zeros: none beyond the host."""
+    zero = "00000000-0000-0000-0000-000000000000"
+    text = labelled({"n1": fabric_query("0", "0", uuid=zero)})
+    findings = read("fabric", text, "source")
+    assert findings.nodes["n1"].domains == ("",)
+    assert "no host is part of an NVLink domain of several hosts" in findings.notes
+
+
+def test_fabric_in_progress():
+    """A fabric that is not complete yet gives no domain and is counted."""
+    text = fabric_query("4", "4").replace(": Completed", ": In Progress")
+    findings = read("fabric", labelled({"n1": text}), "source")
+    assert findings.nodes["n1"].domains == ("",)
+    assert "hosts whose NVLink fabric is In Progress: 1" in findings.notes
+
+
+def test_gpus_that_disagree():
+    """GPUs of a host in different cliques: the host is reported and has no domain."""
+    findings = read("fabric", labelled({"n1": fabric_query("4", "5")}), "source")
+    assert findings.nodes["n1"].domains == ("",)
+    assert 'GPUs of "n1" differ' in findings.ignored[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (fabric_query("4", "4").replace("GPUs      ", "GPUs : 4 #"), "no line says"),
+        (
+            labelled({"n1": fabric_query("4", "4").replace(": 2\n", ": 4\n")}),
+            "4 GPUs attached, 2 listed: cut?",
+        ),
+        ("n1: nothing\n", "no fabric of a GPU"),
+    ],
+)
+def test_bad_fabrics(text, message):
+    """What is cut, of no host or without a fabric is refused."""
+    source = "source" if "n1" in text else "<stdin>"
+    assert message in problem_of(read, "fabric", text, source).message
+
+
+def test_lines_without_a_label_are_reported():
+    """Among labelled lines one without a label is left out, with its number."""
+    findings = read("fabric", "ssh: timeout\n" + cases.FABRIC + "broken\n", "source")
+    assert len(findings.nodes) == 4
+    assert [problem.message for problem in findings.ignored] == [
+        "no host in front",
+        'no fabric of a GPU of "ssh" in it',
+    ]
