@@ -26,6 +26,10 @@ from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _pytest.mark import ParameterSet
+
     from placer.solve.solution import Incumbent
     from placer.topology.model import Topology
 
@@ -44,8 +48,13 @@ def case(seed: int, objective: str) -> tuple[Topology, Job]:
             return topology, job
 
 
+def slow(seeds: Iterable[int]) -> list[ParameterSet]:
+    """Seeds of the long series."""
+    return [pytest.param(seed, marks=pytest.mark.slow) for seed in seeds]
+
+
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(12), *slow(range(12, 40))])
 def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
     """The result is legal, priced right, and beats or equals each legal baseline."""
     topology, job = case(seed, objective)
@@ -112,10 +121,10 @@ def test_hash_seed_does_not_matter() -> None:
             text=True,
             check=True,
         ).stdout
-        for seed in ("0", "1", "42")
+        for seed in ("0", "42")
     ]
     assert len(json.loads(outputs[0])) == 4
-    assert outputs[0] == outputs[1] == outputs[2]
+    assert outputs[0] == outputs[1]
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])

@@ -28,9 +28,10 @@ FloatArray = npt.NDArray[np.float64]
 MOST_REPLICAS = 4096
 # Sweeps over the replicas to look at; every sweep but the last finds a shorter tour.
 MOST_SWEEPS = 60
-# Random exchanges: an exchange takes time in proportion to the replicas.
+# Random exchanges: so many a replica, but no more than keep the work bounded, since one
+# takes time in proportion to the replicas.
+EXCHANGES_PER_REPLICA = 8
 EXCHANGES_TIMES_REPLICAS = 131_072
-MOST_EXCHANGES = 1_000
 # An exchange moves stretches that lie near each other, which is more often of use.
 EXCHANGE_WINDOW = 30
 WORTHWHILE = 1e-9
@@ -73,7 +74,9 @@ class ReplicaTour:
             return
         rng = np.random.default_rng(seed)
         shortest = self.length
-        for _ in range(min(MOST_EXCHANGES, EXCHANGES_TIMES_REPLICAS // size)):
+        for _ in range(
+            min(EXCHANGES_PER_REPLICA * size, EXCHANGES_TIMES_REPLICAS // size)
+        ):
             if over():
                 return
             tour, side = self.tour, self.side.copy()

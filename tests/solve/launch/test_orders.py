@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.solve.launch.test_advice import job_of, random_case, two_tiers
 
 from placer.errors import InfeasibleError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
@@ -16,6 +15,7 @@ from placer.placement.check import violations
 from placer.solve.launch.orders import solve_orders
 from placer.solve.search import solve
 from tests.solve import oracle
+from tests.solve.launch.test_advice import job_of, random_case, two_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -7,6 +7,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
+from benchmarks.instances import load
+from placer.placement.placement import Placement
+from placer.solve.objective import objective_of
+from placer.solve.search import solve
+from placer.solve.stitching import stitch as whole
+from placer.solve.stitching import windows as stitch_windows
+from placer.solve.stitching.segments import Segment, Stitching
 from tests.solve.stitching.test_stitch import (
     LIMIT,
     half_shapes,
@@ -17,14 +25,6 @@ from tests.solve.stitching.test_stitch import (
     shapes,
     stages_of,
 )
-
-from benchmarks.instances import load
-from placer.placement.placement import Placement
-from placer.solve.objective import objective_of
-from placer.solve.search import solve
-from placer.solve.stitching import stitch as whole
-from placer.solve.stitching import windows as stitch_windows
-from placer.solve.stitching.segments import Segment, Stitching
 
 GAP = 0.02  # that a window's program may leave
 
