@@ -94,7 +94,7 @@ KUBERNETES_CANNOT = {"_", "_n", "n1-", "A", "EOF", "n1_", "find_node"}
 REFUSED_BY = {
     "openmpi-rankfile": (OPENMPI_CANNOT, "in a rankfile"),
     "openmpi-seq": (OPENMPI_CANNOT, "in a host file"),
-    **{name: (KUBERNETES_CANNOT, "Kubernetes node") for name in MANIFESTS},
+    **dict.fromkeys(MANIFESTS, (KUBERNETES_CANNOT, "Kubernetes node")),
 }
 
 
