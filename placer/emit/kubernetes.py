@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.emit import torchrun, torchrun_wrapper
 from placer.emit.manifest import Object, Text, documents, require_node_names
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import nodes_of, require_equal_nodes
 from placer.errors import EmitError
 
 if TYPE_CHECKING:
@@ -118,17 +118,12 @@ def _config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
 
 def _job_spec(nodes: Sequence[NodeRanks], format: str) -> Object:
     """One pod a node, on the nodes of the plan, in any order."""
-    counts = {max(node.gpus) + 1 for node in nodes}
-    if len(counts) > 1:
-        raise EmitError(
-            f"the pods of {format} are alike, but nodes need {min(counts)} to "
-            f"{max(counts)} GPUs; kubernetes-pinned has a pod of its own for each"
-        )
+    require_equal_nodes(nodes, format)
     hosts = [Text(node.host) for node in nodes]
     is_one = {"key": _HOSTNAME, "operator": "In", "values": hosts}
     own_pods = {"matchLabels": {"placer.plan": _NAME}}
     host = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
-    pod = _pod(_consecutive(nodes), max(counts), host) | {
+    pod = _pod(_consecutive(nodes), nodes[0].reach, host) | {
         "hostNetwork": True,
         "dnsPolicy": "ClusterFirstWithHostNet",
         "affinity": {

@@ -42,6 +42,11 @@ class NodeRanks:
         """Whether local rank k runs on GPU k."""
         return self.gpus == tuple(range(len(self.gpus)))
 
+    @property
+    def reach(self) -> int:
+        """How many GPUs the node must have, counted from GPU 0."""
+        return max(self.gpus) + 1
+
 
 def nodes_of(plan: Plan) -> list[NodeRanks]:
     """The nodes that hold ranks, by lowest rank; the index is the node rank.
@@ -109,6 +114,22 @@ def require_gpus_in_order(nodes: Sequence[NodeRanks], format: str) -> None:
             )
 
 
+def require_equal_nodes(nodes: Sequence[NodeRanks], format: str) -> None:
+    """Nothing, when every node must have as many GPUs as the others.
+
+    Raises
+    ------
+    EmitError
+        With the counts, and the formats that can express it.
+    """
+    counts = {node.reach for node in nodes}
+    if len(counts) > 1:
+        raise EmitError(
+            f"the pods of {format} are alike, but nodes need {min(counts)} to "
+            f"{max(counts)} GPUs; {_alternatives(nodes)}"
+        )
+
+
 def _refuse_bad_hosts(hosts: Sequence[str]) -> None:
     """No launcher file, script or shell ever sees a name that is not a host name."""
     problems = [problem for problem in map(name_problem, hosts) if problem]
@@ -126,6 +147,7 @@ def _alternatives(nodes: Sequence[NodeRanks]) -> str:
     names = formats_for(
         free_ranks=not all(node.consecutive for node in nodes),
         free_gpus=not all(node.gpus_in_order for node in nodes),
+        unequal_nodes=len({node.reach for node in nodes}) > 1,
     )
     return f"formats that can: {', '.join(names)}"
 

@@ -31,6 +31,8 @@ class Format:
         Whether a node may hold ranks that are not consecutive.
     free_gpus : bool
         Whether a node's k-th rank may run on another GPU than its k-th.
+    unequal_nodes : bool
+        Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
     folder : bool
         Whether it is several files.
     alone : bool
@@ -44,6 +46,7 @@ class Format:
     call: str = "render"
     free_ranks: bool = True
     free_gpus: bool = True
+    unequal_nodes: bool = True
     folder: bool = False
     alone: bool = True
 
@@ -143,6 +146,7 @@ FORMATS: dict[str, Format] = {
             suffix=".yaml",
             module="kubernetes",
             call="render_job",
+            unequal_nodes=False,
         ),
         Format(
             name="kubernetes-jobset",
@@ -150,6 +154,7 @@ FORMATS: dict[str, Format] = {
             suffix=".yaml",
             module="kubernetes",
             call="render_jobset",
+            unequal_nodes=False,
         ),
         Format(
             name="kubernetes-pinned",
@@ -231,12 +236,17 @@ def format_called(name: str) -> Format:
     )
 
 
-def formats_for(*, free_ranks: bool, free_gpus: bool) -> Iterable[str]:
+def formats_for(
+    *, free_ranks: bool, free_gpus: bool, unequal_nodes: bool
+) -> Iterable[str]:
     """Names of the formats that can launch a plan with these needs."""
     return (
         row.name
         for row in FORMATS.values()
-        if row.alone and row.free_ranks >= free_ranks and row.free_gpus >= free_gpus
+        if row.alone
+        and row.free_ranks >= free_ranks
+        and row.free_gpus >= free_gpus
+        and row.unequal_nodes >= unequal_nodes
     )
 
 

@@ -100,7 +100,7 @@ def test_env_lists_ranks_by_gpu() -> None:
             "slurm-hostfile says nothing of GPUs, so local rank k takes GPU k, but the "
             "ranks of b run on GPUs 1, 0; formats that can: torchrun, "
             "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, jax, "
-            "kubernetes-job, kubernetes-jobset, kubernetes-pinned, json, csv",
+            "kubernetes-pinned, json, csv",
         ),
     ],
 )
