@@ -54,7 +54,7 @@ def slow(seeds: Iterable[int]) -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", [*range(12), *slow(range(12, 40))])
+@pytest.mark.parametrize("seed", [*range(8), *slow(range(8, 40))])
 def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
     """The result is legal, priced right, and beats or equals each legal baseline."""
     topology, job = case(seed, objective)
@@ -102,7 +102,7 @@ import json
 from tests.solve.test_search import NEVER, case
 from placer.solve.search import solve
 found = []
-for seed, objective in ((1, "time"), (2, "hop-cost"), (3, "time"), (4, "hop-cost")):
+for seed, objective in ((1, "time"), (2, "hop-cost")):
     topology, job = case(seed, objective)
     result = solve(topology, job, objective=objective, time_limit=NEVER)
     found.append([result.placement.gpu_of_rank.tolist(), result.value, result.method])
@@ -123,7 +123,7 @@ def test_hash_seed_does_not_matter() -> None:
         ).stdout
         for seed in ("0", "42")
     ]
-    assert len(json.loads(outputs[0])) == 4
+    assert len(json.loads(outputs[0])) == 2
     assert outputs[0] == outputs[1]
 
 
