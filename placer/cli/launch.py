@@ -17,8 +17,8 @@ from placer.cli.options import (
     output_option,
     quiet_option,
     read_ordered_job,
-    seconds,
     seed_option,
+    time_limit_option,
 )
 
 if TYPE_CHECKING:
@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 @order_option
 @hosts_option
 @seed_option
-@click.option(
-    "--time-limit",
-    callback=seconds,
-    metavar="TIME",
-    default="60",
-    show_default=True,
-    help="When to stop the search: 90, 90s.",
-)
+@time_limit_option("the search")
 @output_option(
     "Write the plan here, and beside it the host file. Default: placer-JOBID.json."
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
+def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
     from placer.units import parse_time
 
@@ -138,6 +138,18 @@ def seed_option(function: _Function) -> _Function:
         show_default=True,
         help="Seed of everything random.",
     )(function)
+
+
+def time_limit_option(search: str) -> Callable[[_Function], _Function]:
+    """``--time-limit`` of a search."""
+    return click.option(
+        "--time-limit",
+        callback=_seconds,
+        metavar="TIME",
+        default="60",
+        show_default=True,
+        help=f"When to stop {search}: 90, 90s.",
+    )
 
 
 def format_option(*formats: str) -> Callable[[_Function], _Function]:

@@ -18,9 +18,9 @@ from placer.cli.options import (
     quiet_option,
     read_ordered_job,
     rules,
-    seconds,
     seed_option,
     share,
+    time_limit_option,
     topology_option,
 )
 from placer.cli.rule_options import rule_options, rules_of_options
@@ -67,14 +67,7 @@ if TYPE_CHECKING:
     "ranks.",
 )
 @seed_option
-@click.option(
-    "--time-limit",
-    callback=seconds,
-    metavar="TIME",
-    default="60",
-    show_default=True,
-    help="When to stop the search: 90, 90s.",
-)
+@time_limit_option("the search")
 @click.option(
     "--workers",
     type=click.IntRange(1, 1024),

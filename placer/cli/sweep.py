@@ -13,8 +13,8 @@ from placer.cli.options import (
     hosts_option,
     job_option,
     quiet_option,
-    seconds,
     seed_option,
+    time_limit_option,
     topology_option,
 )
 
@@ -100,14 +100,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
     help="What to minimise, as in place.",
 )
 @seed_option
-@click.option(
-    "--time-limit",
-    callback=seconds,
-    metavar="TIME",
-    default="60",
-    show_default=True,
-    help="When to stop the search of one point: 90, 90s.",
-)
+@time_limit_option("the search of one point")
 @click.option(
     "--workers",
     type=click.IntRange(1, 1024),
