@@ -1,4 +1,4 @@
-"""Llama 3.1 405B on NVL72 racks, as in MLPerf Training v5.1, and NeMo-RL's segments.
+"""Llama 3.1 405B on NVL72 racks, as in MLPerf Training v5.1.
 
 Source of the jobs: mlcommons/training_results_v5.1, commit 441d65f444,
 ``NVIDIA/benchmarks/llama31_405b/implementations`` (hsg_ngpu5120, hsg_ngpu2560,
@@ -18,7 +18,6 @@ from placer.solve.search import solve
 from tests.conformance.machines import (
     Host,
     crossings,
-    domains_of,
     job,
     machine,
     ranks_in,
@@ -127,25 +126,3 @@ def test_two_replicas_a_rack(count: int, seed: int) -> None:
         "dp": 8 * 32,
     }
     assert list(ranks_in(topology, found.placement, "rack").values()) == [64] * 8
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize(
-    ("sizes", "nodes", "used"),
-    [([2, 18, 18], 36, 2), ([18, 2, 18], 36, 2), ([4, 10, 18, 10], 28, 2)],
-)
-def test_segments_take_as_few_domains_as_can_be(
-    sizes: list[int], nodes: int, used: int, seed: int
-) -> None:
-    """Segments of 2 nodes fill two large domains; in rank order three would be used.
-
-    Derived from NVIDIA-NeMo/RL, commit 7ea279abfb,
-    ``nemo_rl/distributed/virtual_cluster.py``.
-    """
-    hosts = domains_of({f"d{i}": [1] * size for i, size in enumerate(sizes)})
-    topology = machine(("node", "domain", "cluster"), varied(hosts, seed))
-    case = job({"tp": "domain"}, tp=2, dp=nodes // 2)
-    found = solve(topology, case, time_limit=LIMIT)
-    assert len(ranks_in(topology, found.placement, "domain")) == used
-    crossed = crossings(topology, case, found.placement, "domain")
-    assert crossed == {"tp": 0, "dp": 2 * used}
