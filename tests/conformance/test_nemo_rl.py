@@ -7,15 +7,14 @@ taken inside NVLink domains. A segment is a tp group of one-GPU nodes here.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer.errors import InfeasibleError
-from placer.placement.placement import Placement
 from placer.readers.machine import read_topology
 from placer.solve.search import solve
-from placer.topology.model import Topology
 from tests.conformance.machines import (
     crossings,
     domains_of,
@@ -25,6 +24,10 @@ from tests.conformance.machines import (
     varied,
     without,
 )
+
+if TYPE_CHECKING:
+    from placer.placement.placement import Placement
+    from placer.topology.model import Topology
 
 TIERS = ("node", "domain", "cluster")
 
@@ -66,12 +69,12 @@ def test_whole_segments(sizes, nodes, size, used, seed):
         # One segment fits, two are wanted, though seven domains' nodes would do.
         ({"A": 6}, 8, 4),
         ({"A": 6, "B": 6}, 12, 4),
-        ({name: 8 for name in "ABCDE"}, 48, 8),
+        (dict.fromkeys("ABCDE", 8), 48, 8),
     ],
 )
 def test_too_few_whole_segments(sizes, nodes, size):
     """Nodes that are over in each domain do not add up to a segment."""
-    with pytest.raises(InfeasibleError, match="tp|the job needs"):
+    with pytest.raises(InfeasibleError, match=r"tp|the job needs"):
         segments(domains(sizes), nodes, size)
 
 
@@ -95,7 +98,7 @@ def test_as_few_domains_as_can_be(sizes, nodes, used, seed):
 
 def test_training_and_inference_share_five_domains():
     """24 nodes in segments of 8 take three domains; 16 by fours fill the other two."""
-    topology = domains({name: 8 for name in "ABCDE"}, seed=1)
+    topology = domains(dict.fromkeys("ABCDE", 8), seed=1)
     training = segments(topology, 24, 8)
     assert list(ranks_in(topology, training, "domain").values()) == [8, 8, 8]
     rest = without(topology, training)
