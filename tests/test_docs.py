@@ -151,5 +151,5 @@ def test_readme_is_short() -> None:
 def test_continuous_integration_runs_the_readme_line() -> None:
     """The README has exactly one line that sets up and runs the tests."""
     readme = (ROOT / "README.md").read_text()
-    pattern = r"^python3 -m venv \.venv && .* -m pytest$"
+    pattern = r"^python3 -m venv \.venv && .* -m pytest -n auto$"
     assert len(re.findall(pattern, readme, re.MULTILINE)) == 1
