@@ -33,15 +33,16 @@ def arguments() -> dict[str, Any]:
 
 
 def devices() -> list[Any]:
-    """``jax.devices()`` in the order of the plan's ranks."""
-    of_process: dict[int, list[Any]] = {}
-    for device in sorted(import_module("jax").devices(), key=_place):
-        of_process.setdefault(device.process_index, []).append(device)
+    """``jax.devices()`` in the order of the plan's ranks.
+
+    A single process with as many devices as ranks stands for all hosts.
+    """
     used: dict[int, list[int]] = {}
     for process, gpu in _PLAN["devices"]:
         used.setdefault(process, []).append(gpu)
+    own = _by_host(used)
     return [
-        of_process[process][_position(gpu, used[process], len(of_process[process]))]
+        own[process][_position(gpu, used[process], len(own[process]))]
         for process, gpu in _PLAN["devices"]
     ]
 
@@ -69,6 +70,20 @@ def _process_id(hosts: list[str]) -> int:
     if len(found) != 1:
         raise RuntimeError(f"host {host!r} is not in the plan")
     return found[0]
+
+
+def _by_host(used: dict[int, list[int]]) -> dict[int, list[Any]]:
+    """Devices of every host of the plan, by its place there."""
+    found = sorted(import_module("jax").devices(), key=_place)
+    own: dict[int, list[Any]] = {}
+    for device in found:
+        own.setdefault(device.process_index, []).append(device)
+    if len(own) == 1 and len(found) == len(_PLAN["devices"]):
+        rest = iter(found)
+        return {host: [next(rest) for _ in used[host]] for host in range(len(used))}
+    if sorted(own) != sorted(used):
+        raise RuntimeError(f"{len(own)} processes, but the plan has {len(used)} hosts")
+    return own
 
 
 def _place(device: Any) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from placer.launch.hosts import HostTable
 from placer.launch.process import host_name
 
 _STATIC = "torch.distributed.elastic.rendezvous.static_tcp_rendezvous"
+_BACKEND = "placer"
 _PORT = 29500
 
 
@@ -72,4 +73,7 @@ def _static_rendezvous(parameters: Any) -> Any:
     if not parameters.endpoint:
         first = os.environ.get("PLACER_MASTER_ADDR") or hosts[0]
         parameters.endpoint = f"{first}:{_PORT}"
-    return import_module(_STATIC).create_rdzv_handler(parameters)
+    rendezvous = import_module(_STATIC).create_rdzv_handler(parameters)
+    # torchrun refuses a rendezvous that gives itself another name than the one asked.
+    rendezvous.get_backend = lambda: _BACKEND
+    return rendezvous

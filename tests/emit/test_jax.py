@@ -77,6 +77,17 @@ def test_part_of_a_node(tmp_path: Path) -> None:
         load_jax(folder, FakeJax([4])).devices()
 
 
+def test_a_rehearsal_in_one_process(tmp_path: Path) -> None:
+    """One process with a device for every rank stands for all hosts, in their order."""
+    folder = emitted(tmp_path, FREE)
+    # FREE has n3, n1, n4, n2 in order of lowest rank, two GPUs each: by hand.
+    ids = [device.id for device in load_jax(folder, FakeJax([8])).devices()]
+    assert ids == [0, 3, 4, 7, 2, 1, 6, 5]
+    for processes in ([4], [2, 2]):
+        with pytest.raises(RuntimeError, match="processes, but the plan has 4 hosts"):
+            load_jax(folder, FakeJax(processes)).devices()
+
+
 def test_agrees_with_the_library(tmp_path: Path) -> None:
     """The loader and ``placer.launch`` order the same devices alike."""
     from placer.launch import devices_in_plan_order

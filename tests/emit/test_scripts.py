@@ -251,7 +251,7 @@ def test_a_large_cluster(tmp_path: Path, format: str) -> None:
     """2,048 hosts and 8,192 ranks: the last host still finds its place."""
     seats = [(f"n{k:04}", gpu) for k in range(2048) for gpu in (1, 0, 2, 3)]
     script = script_of(tmp_path, format, seats)
-    run = run_script(script, "probe", SLURMD_NODENAME="n2047", SLURM_LOCALID="3")
+    run = run_script(script, "probe", SLURMD_NODENAME="n2047", PLACER_LOCAL_INDEX="3")
     if format == "env":
         assert run.environment["RANK"] == "8191"
     else:

@@ -57,6 +57,8 @@ def test_every_host_gets_its_node_rank(
         asked = ask(node_map)
         ranks[host] = asked.config["rank"]
         assert asked.endpoint == "n3:29500"
+        # torchrun refuses a rendezvous of another name than the backend asked for.
+        assert asked.get_backend() == "placer"
     assert ranks == {"n3": 0, "n1": 1, "n4": 2, "n2": 3}
 
 

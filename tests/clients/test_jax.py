@@ -1,0 +1,112 @@
+"""The emitted JAX loader and placer.launch under real JAX, on devices of the CPU."""
+
+import json
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from placer.emit import emit
+from placer.placement.plan import Plan
+from placer.placement.plan_file import write_plan
+from tests.clients import local_nodes as local
+from tests.clients import needs
+from tests.emit.readback import FREE, Seat, plan_of
+
+
+@pytest.fixture(autouse=True)
+def jax() -> None:
+    if not find_spec("jax"):
+        needs.missing("JAX is not installed (Python package jax)")
+
+
+def command(folder: Path, plan: Plan, sizes: Mapping[str, int]) -> list[str]:
+    """The worker, with the plan's files in a folder."""
+    plan.job["parallelism"] = dict(sizes)  # type: ignore[index]
+    write_plan(plan, folder / "by-plan.json")
+    files = emit(plan, "jax", folder / "jax")
+    worker = local.ROOT / "tests/clients/jax_worker.py"
+    return [sys.executable, str(worker), str(folder / "by-plan.json"), str(files)]
+
+
+def cpu(devices: int, **more: str) -> dict[str, str]:
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    return local.environment(JAX_PLATFORMS="cpu", XLA_FLAGS=flags, **more)
+
+
+def places(text: str) -> dict[int, list[object]]:
+    """What the processes tell of every rank: device, and its group along every axis."""
+    rows = [json.loads(line[7:]) for line in text.splitlines() if line[:7] == "places "]
+    found = {int(rank): place for row in rows for rank, place in row.items()}
+    assert len(found) == sum(map(len, rows))
+    return found
+
+
+def expected(numbers: list[int], sizes: Mapping[str, int]) -> dict[int, list[object]]:
+    """The same from the devices of all ranks: tp counts fastest, then dp, then pp."""
+    stride = {"tp": 1, "cp": sizes["tp"], "dp": sizes["tp"]}
+    stride["pp"] = sizes["tp"] * sizes["dp"]
+
+    def group(rank: int, axis: str) -> list[int]:
+        size = sizes.get(axis, 1)
+        first = rank - rank // stride[axis] % size * stride[axis]
+        return [numbers[first + k * stride[axis]] for k in range(size)]
+
+    return {
+        rank: [number, {axis: group(rank, axis) for axis in stride}]
+        for rank, number in enumerate(numbers)
+    }
+
+
+def test_64_devices_of_one_process(tmp_path: Path) -> None:
+    """A rehearsal: the k-th device of 64 stands for the GPUs, node after node.
+
+    Every mesh position, and every group along an axis, has the plan's devices in order.
+    """
+    seats: list[Seat] = [(f"n{k}", gpu) for k in range(8) for gpu in range(8)]
+    Random(5).shuffle(seats)
+    plan, sizes = plan_of(seats), {"tp": 4, "dp": 8, "pp": 2}
+    job = [(command(tmp_path, plan, sizes), cpu(64))]
+    text = local.output(local.run_all(tmp_path / "run", job))
+    order = list(dict.fromkeys(host for host, _ in seats))
+    numbers = [8 * order.index(host) + gpu for host, gpu in seats]
+    assert places(text) == expected(numbers, sizes)
+
+
+def distributed(
+    folder: Path, plan: Plan, sizes: Mapping[str, int], ids: Mapping[str, str]
+) -> str:
+    """What four processes of two devices print that are started by name."""
+    argv, port = command(folder, plan, sizes), str(local.free_port())
+    job = [
+        (
+            [*argv, *filter(None, [ids.get(host)])],
+            cpu(2, PLACER_HOST=host, MASTER_PORT=port),
+        )
+        for host in ("n1", "n2", "n3", "n4")
+    ]
+    return local.output(local.run_all(folder / "run", job))
+
+
+def test_four_processes(tmp_path: Path) -> None:
+    """Processes get the plan's ids, and the mesh has all their devices in its order."""
+    plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
+    text = distributed(tmp_path, plan, sizes, {})
+    numbers = [100 * ["n3", "n1", "n4", "n2"].index(h) + gpu for h, gpu in FREE]
+    assert places(text) == expected(numbers, sizes)
+    status, found = local.verify(tmp_path, plan, text)
+    assert (status, found["unit"], found["reported"]) == (0, "node", 4)
+
+
+def test_process_ids_by_name(tmp_path: Path) -> None:
+    """verify finds ids that follow the names of hosts, though the mesh can be made."""
+    plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
+    ids = {"n1": "0", "n2": "1", "n3": "2", "n4": "3"}
+    text = distributed(tmp_path, plan, sizes, ids)
+    status, found = local.verify(tmp_path, plan, text)
+    assert (status, len(found["wrong"])) == (1, 4)
+    names = [habit["name"] for habit in found["habits"]]
+    assert names == ["text-order", "name-order"]

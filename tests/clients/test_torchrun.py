@@ -1,0 +1,202 @@
+"""The emitted torchrun and env files under real torchrun and real gloo processes."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from placer.emit import emit
+from placer.placement.plan import Plan
+from placer.placement.plan_file import read_plan
+from tests.clients import local_nodes as local
+from tests.clients.torch_jobs import (
+    gloo_worker,
+    need_torchrun,
+    on_hosts,
+    probe,
+    read_sums,
+    sums_of,
+)
+from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
+
+# As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
+PERMUTED = [(host, gpu ^ (host in ("n1", "n2"))) for host, gpu in CONTIGUOUS]
+# Sorted as text n10 comes first, by number n2; the plan has neither.
+MIXED = [("n9", 0), ("n9", 1), ("n10", 0), ("n10", 1), ("n2", 0), ("n2", 1)]
+# Commands are started by name, as a parallel shell would.
+BY_NAME = ("n1", "n2", "n3", "n4")
+MACHINE = """\
+format: placer/topology
+version: 1
+name: three
+tiers:
+  - {name: node, size: 2, bandwidth: 450GB/s, latency: 1us, scale_up: true}
+  - {name: cluster, bandwidth: 50GB/s, latency: 4us}
+nodes:
+  - {names: "n9,n10,n2"}
+"""
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, dp: 3}
+weights: {tp: 100, dp: 1}
+"""
+
+
+@pytest.fixture(autouse=True)
+def torchrun() -> None:
+    need_torchrun()
+
+
+def by_backend(path: str, nodes: int) -> list[str]:
+    """torchrun of two workers a node, whose nodes are numbered by a node map."""
+    command = ["torchrun", f"--nnodes={nodes}", "--nproc-per-node=2"]
+    endpoint = f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"
+    return [*command, "--rdzv-backend=placer", f"--rdzv-conf=map={path}", endpoint]
+
+
+def prove_gloo(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
+    """Ranks are on their seats, their groups are the plan's, and placer agrees."""
+    assert local.seats(text) == map
+    assert read_sums(text) == sums_of(map)
+    status, found = local.verify(folder, plan, text)
+    assert (status, found["reported"], found["unknown_gpus"]) == (0, len(map), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("format", "map"), [("torchrun", PERMUTED), ("torchrun-wrapper", FREE)]
+)
+def test_gloo_under_a_script(tmp_path: Path, format: str, map: list[Seat]) -> None:
+    """Eight torchrun workers have the plan's ranks, and all groups the plan's GPUs."""
+    plan = plan_of(map)
+    script = emit(plan, format, tmp_path / "torchrun.sh")
+    python = [sys.executable] if format == "torchrun-wrapper" else []
+    commands = on_hosts(BY_NAME, ["bash", str(script), *python, *gloo_worker(8)])
+    text = local.output(local.run_all(tmp_path / "run", commands))
+    prove_gloo(tmp_path, plan, map, text)
+
+
+@pytest.mark.slow
+def test_gloo_under_the_backend(tmp_path: Path) -> None:
+    """torchrun's rendezvous backend ``placer`` numbers nodes by the emitted map."""
+    plan = plan_of(CONTIGUOUS)
+    path = emit(plan, "torchrun-map", tmp_path / "nodes.json")
+    command = [*by_backend(str(path), 4), *gloo_worker(8)]
+    text = local.output(local.run_all(tmp_path / "run", on_hosts(BY_NAME, command)))
+    prove_gloo(tmp_path, plan, CONTIGUOUS, text)
+
+
+@pytest.mark.slow
+def test_gloo_by_env(tmp_path: Path) -> None:
+    """Eight processes of the env script meet by env:// with the ranks of a free map."""
+    plan = plan_of(FREE)
+    script = emit(plan, "env", tmp_path / "env.sh")
+    command = ["bash", str(script), sys.executable, *gloo_worker(8)]
+    commands = [
+        (argv, environ | {"PLACER_LOCAL_INDEX": index})
+        for argv, environ in on_hosts(BY_NAME, command)
+        for index in ("0", "1")
+    ]
+    text = local.output(local.run_all(tmp_path / "run", commands))
+    prove_gloo(tmp_path, plan, FREE, text)
+
+
+def test_unequal_nodes(tmp_path: Path) -> None:
+    """Nodes of three, one and two ranks on permuted GPUs have them under torchrun."""
+    map = [("n9", 2), ("n9", 0), ("n9", 1), ("n10", 0), ("n2", 1), ("n2", 0)]
+    plan = plan_of(map)
+    script = emit(plan, "torchrun", tmp_path / "torchrun.sh")
+    commands = on_hosts(plan.nodes, ["bash", str(script), *probe(tmp_path)])
+    text = local.output(local.run_all(tmp_path / "run", commands))
+    assert local.seats(text) == map
+    status, found = local.verify(tmp_path, plan, text)
+    assert (status, found["reported"], found["unknown_gpus"]) == (0, 6, 0)
+
+
+def test_swapped_nodes(tmp_path: Path) -> None:
+    """The map of another plan starts, and verify says that hosts are in reverse."""
+    swapped = [(host, gpu) for host in ("n2", "n10", "n9") for gpu in (0, 1)]
+    path = emit(plan_of(swapped), "torchrun-map", tmp_path / "nodes.json")
+    command = [*by_backend(str(path), 3), *probe(tmp_path)]
+    hosts = ("n10", "n2", "n9")
+    text = local.output(local.run_all(tmp_path / "run", on_hosts(hosts, command)))
+    assert local.seats(text) == swapped
+    status, found = local.verify(tmp_path, plan_of(MIXED), text)
+    assert status == 1
+    assert [row["rank"] for row in found["wrong"]] == [0, 1, 4, 5]
+    assert [habit["name"] for habit in found["habits"]] == ["reversed"]
+
+
+def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
+    """The c10d backend numbers nodes as predict says; verify names its habit."""
+    (tmp_path / "t.yaml").write_text(MACHINE)
+    (tmp_path / "j.yaml").write_text(JOB)
+    predict = "predict -q -t t.yaml -j j.yaml --launcher torchrun-c10d -o p.json"
+    done = local.placer(tmp_path, *predict.split())
+    assert done.status == 0, done.error
+    command = ["torchrun", "--nnodes=3", "--nproc-per-node=2", "--rdzv-backend=c10d"]
+    command.append(f"--rdzv-endpoint=127.0.0.1:{local.free_port()}")
+    commands = [
+        ([*argv, f"--local-addr={address}", *probe(tmp_path)], environ)
+        for address, (argv, environ) in zip(
+            ("127.0.0.9", "127.0.0.10", "127.0.0.2"),
+            on_hosts(("n9", "n10", "n2"), command),
+            strict=True,
+        )
+    ]
+    text = local.output(local.run_all(tmp_path / "run", commands))
+    predicted = read_plan(tmp_path / "p.json")
+    assert list(predicted.host_of_rank) == [host for host, _ in local.seats(text)]
+    status, found = local.verify(tmp_path, predicted, text)
+    assert (status, found["reported"]) == (0, 6)
+    status, found = local.verify(tmp_path, plan_of(MIXED), text)
+    assert status == 1
+    assert len(found["wrong"]) == 6
+    assert [habit["name"] for habit in found["habits"]] == ["text-order"]
+
+
+def test_a_missing_node(tmp_path: Path) -> None:
+    """Without a node the script ends with status 1 once torchrun is tired of it."""
+    plan = plan_of(MIXED)
+    script = emit(plan, "torchrun", tmp_path / "torchrun.sh")
+    command = ["bash", str(script), *probe(tmp_path)]
+    commands = on_hosts(["n9"], command, PET_RDZV_CONF="timeout=2")
+    (ended,) = local.run_all(tmp_path / "run", commands)
+    assert (ended.status, ended.output) == (1, "")
+    assert "1/3 clients joined" in ended.error
+
+
+@pytest.mark.parametrize("format", ["torchrun", "torchrun-wrapper"])
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"PLACER_HOST": "n3"}, "placer: host 'n3' is not in the plan\n"),
+        ({"SLURM_LOCALID": "1"}, "placer: task 1 of n9: torchrun starts the others"),
+        (
+            {"SLURM_LOCALID": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "2"},
+            "placer: task 2 of n9: torchrun starts the others",
+        ),
+    ],
+)
+def test_what_starts_nothing(
+    tmp_path: Path, format: str, environ: dict[str, str], message: str
+) -> None:
+    """A host outside the plan and a second agent of a node stop and say so."""
+    script = emit(plan_of(MIXED), format, tmp_path / "torchrun.sh")
+    command = ["bash", str(script), *probe(tmp_path)]
+    commands = on_hosts(["n9"], command)
+    commands = [(argv, known | environ) for argv, known in commands]
+    (ended,) = local.run_all(tmp_path / "run", commands)
+    assert (ended.status, ended.output) == (1, "")
+    assert ended.error.startswith(message)
+
+
+def test_the_backend_refuses_a_host_outside_the_map(tmp_path: Path) -> None:
+    """torchrun ends with status 1 and names the host that the map does not have."""
+    path = emit(plan_of(MIXED), "torchrun-map", tmp_path / "nodes.json")
+    command = [*by_backend(str(path), 3), *probe(tmp_path)]
+    (ended,) = local.run_all(tmp_path / "run", on_hosts(["n3"], command))
+    assert (ended.status, ended.output) == (1, "")
+    assert "host 'n3' is not in the map" in ended.error
