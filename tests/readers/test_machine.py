@@ -156,6 +156,12 @@ def test_file_of_no_known_format(tmp_path):
     )
 
 
+def test_host_list_without_prefix(tmp_path):
+    """A file of host names, which could be many things, is told its prefix."""
+    path = written(tmp_path, "n1\nn2\n", "hosts.txt")
+    assert f"hosts:{path}" in problem_of(placer.read_topology, path).hint
+
+
 def test_problems_of_all_sources_at_once(tmp_path):
     """Two bad files are both reported."""
     with pytest.raises(InputError) as caught:
