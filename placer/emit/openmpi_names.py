@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from placer.emit.nodes import NodeRanks
 
+_ADDRESS = r"([0-9]{1,3}\.){3}[0-9]{1,3}"
 # What the scanners of both files read as one host: they have keywords, turn bare
 # numbers into integers, and want a letter in front of a name with dots
 # (orte/mca/rmaps/rank_file/rmaps_rank_file_lex.l, orte/util/hostfile/hostfile_lex.l).
@@ -21,21 +22,33 @@ _KEYWORD = (
 )
 _HOST = re.compile(
     rf"(?!({_KEYWORD}|[0-9]+)$)"
-    r"([A-Za-z0-9_-]+|[A-Za-z][A-Za-z0-9_.-]*|([0-9]{1,3}\.){3}[0-9]{1,3})"
+    rf"([A-Za-z0-9_-]+|[A-Za-z][A-Za-z0-9_.-]*|{_ADDRESS})"
 )
 
 
 def require_openmpi_names(nodes: Iterable[NodeRanks], file: str) -> None:
-    """Nothing, when Open MPI reads every host's name as one in its files.
+    """Nothing, when Open MPI reads every host's name as one, and no two as the same.
+
+    It drops the domain of a name: its parameters ``orte_keep_fqdn_hostnames`` and
+    ``prte_keep_fqdn_hostnames`` are "no" by default (``ompi_info``, ``prte_info``).
 
     Raises
     ------
     EmitError
         Naming the first host that it does not, and ``file``.
     """
+    host_of_label: dict[str, str] = {}
     for node in nodes:
         if not _HOST.fullmatch(node.host):
             raise EmitError(
                 f"Open MPI does not read {node.host!r} as a host name in a {file}; "
                 "the env format gives ranks to any processes"
+            )
+        if re.fullmatch(_ADDRESS, node.host):
+            continue
+        other = host_of_label.setdefault(node.host.partition(".")[0], node.host)
+        if other != node.host:
+            raise EmitError(
+                f"Open MPI drops domains and takes {other} and {node.host} for one "
+                "host; the env format gives ranks to any processes"
             )

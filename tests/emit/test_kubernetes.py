@@ -1,16 +1,13 @@
 """Manifests: what every pod asks for, and what no manifest may say."""
 
-import os
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
 from placer.emit import emit
 from placer.errors import EmitError
-from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
+from tests.emit.readback import FREE, Seat, plan_of
 from tests.emit.stubs import pod_templates
 
 FORMATS = ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned")
@@ -99,36 +96,3 @@ def test_size_limits() -> None:
     many = [(f"{'x' * 40}{k:05}", 0) for k in range(16000)]
     with pytest.raises(EmitError, match="a ConfigMap holds 1,048,576"):
         emit(plan_of(many), "kubernetes-job")
-
-
-def named(schema: Any, value: Any, at: str = "") -> None:
-    """Every key of ``value`` is one that the schema names."""
-    if schema.get("x-kubernetes-preserve-unknown-fields"):
-        return
-    if isinstance(value, dict) and "properties" in schema:
-        for key, inside in value.items():
-            assert key in schema["properties"], f"{at}.{key}"
-            named(schema["properties"][key], inside, f"{at}.{key}")
-    elif isinstance(value, list):
-        for inside in value:
-            named(schema["items"], inside, f"{at}[]")
-
-
-@pytest.mark.parametrize("format", FORMATS[1:])
-def test_jobsets_fit_their_definition(format: str) -> None:
-    """A JobSet has only fields that its definition names, of the right types."""
-    samples = os.environ.get("PLACER_SAMPLES")
-    path = Path(samples or ".") / "kubernetes" / "jobset.x-k8s.io_jobsets.yaml"
-    if not path.is_file():
-        pytest.skip("PLACER_SAMPLES has no JobSet definition")
-    definition = yaml.safe_load(path.read_text())
-    (schema,) = [
-        version["schema"]["openAPIV3Schema"]
-        for version in definition["spec"]["versions"]
-        if version["name"] == "v1alpha2"
-    ]
-    _, jobset = parsed(CONTIGUOUS, format)
-    jsonschema.validate(jobset, schema)
-    metadata = jobset.pop("metadata")
-    assert metadata == {"name": "placer"}
-    named(schema, jobset)

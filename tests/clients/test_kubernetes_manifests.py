@@ -1,0 +1,273 @@
+"""Manifests are what an API server takes, and their pods find the plan's ranks."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from placer.emit import emit
+from tests.clients.definitions import served_schema, unknown_keys
+from tests.clients.fake_hosts import Done, run
+from tests.clients.needs import module
+from tests.clients.reports import REPORT, environment, reported_seats, verdict
+from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
+from tests.emit.stubs import pod_templates
+from tests.emit.tiered import tiered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMATS = ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned")
+SWAPPED = [("gpu-3", 1), ("gpu-3", 0), ("gpu-1", 0), ("gpu-1", 1)]
+FEW = [("gpu-3", 0), ("gpu-1", 1), ("gpu-1", 0), ("gpu-3", 1)]
+
+# torchrun's numbering, as its documentation has it: node rank times processes a node.
+AGENT = """\
+#!/bin/bash
+[ "$1" != --no-python ] || shift
+export TORCHELASTIC_RUN_ID=x GROUP_RANK=$PET_NODE_RANK
+export LOCAL_WORLD_SIZE=$PET_NPROC_PER_NODE
+export WORLD_SIZE=$((PET_NNODES * PET_NPROC_PER_NODE))
+for ((k = 0; k < PET_NPROC_PER_NODE; k++)); do
+  LOCAL_RANK=$k RANK=$((PET_NODE_RANK * PET_NPROC_PER_NODE + k)) "$@" || exit
+done
+"""
+
+
+def objects(seats: list[Seat], format: str) -> tuple[Any, Any]:
+    """The ConfigMap and the workload of a plan."""
+    config_map, workload = yaml.safe_load_all(emit(plan_of(seats), format))
+    return config_map, workload
+
+
+def require_valid(manifest: Any) -> None:
+    """Nothing, when an API server takes an object of a built-in kind."""
+    client = module("kubernetes_validate")
+    client.validate(manifest, client.latest_version(), strict=True)
+
+
+def is_refused(manifest: Any) -> bool:
+    try:
+        require_valid(manifest)
+    except module("kubernetes_validate").ValidationError:
+        return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def jobset_schema(samples: Path) -> Any:
+    return served_schema(
+        samples / "kubernetes" / "jobset.x-k8s.io_jobsets.yaml", "v1alpha2"
+    )
+
+
+@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_built_in_kinds(format: str, seats: list[Seat]) -> None:
+    """ConfigMaps, Jobs and the Jobs of JobSets have only fields of their kinds."""
+    config_map, workload = objects(seats, format)
+    require_valid(config_map)
+    if workload["kind"] == "Job":
+        require_valid(workload)
+        return
+    for job in workload["spec"]["replicatedJobs"]:
+        template = {"metadata": {}, **job["template"]}
+        require_valid({"apiVersion": "batch/v1", "kind": "Job", **template})
+
+
+def test_a_misspelt_field_of_a_job_is_refused() -> None:
+    """A field too many, deep in a Job or in a ConfigMap, does not pass."""
+    config_map, job = objects(CONTIGUOUS, "kubernetes-job")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    container["volumeMount"] = container.pop("volumeMounts")
+    config_map["datas"] = config_map.pop("data")
+    assert is_refused(job)
+    assert is_refused(config_map)
+
+
+@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
+@pytest.mark.parametrize("format", FORMATS[1:])
+def test_jobsets(format: str, seats: list[Seat], jobset_schema: Any) -> None:
+    """A JobSet has only fields that its definition names, of the right types."""
+    _, jobset = objects(seats, format)
+    module("jsonschema").validate(jobset, jobset_schema)
+    assert list(unknown_keys(jobset_schema, jobset)) == []
+    metadata = jobset["metadata"]
+    require_valid({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
+
+def test_a_misspelt_field_of_a_jobset_is_refused(jobset_schema: Any) -> None:
+    """Any key in turn, misspelt by a letter, is found; a schema alone finds few.
+
+    Keys of labels, selectors and limits are the user's and free.
+    """
+    _, jobset = objects(CONTIGUOUS, "kubernetes-pinned")
+    jobset["spec"]["replicatedJobs"] = jobset["spec"]["replicatedJobs"][:1]
+    own = [at for at in key_paths(jobset) if at[0] != "metadata"]
+    named = [at for at in own if at[-2:-1] not in (("nodeSelector",), ("limits",))]
+    assert len(named) > 25
+    for *parents, key in named:
+        wrong = copy.deepcopy(jobset)
+        inside = wrong
+        for parent in parents:
+            inside = inside[parent]
+        inside[f"{key}z"] = inside.pop(key)
+        (found,) = unknown_keys(jobset_schema, wrong)
+        assert found.endswith(f".{key}z")
+    jobset["spec"]["replicatedJobz"] = jobset["spec"].pop("replicatedJobs")
+    module("jsonschema").validate(jobset, jobset_schema)
+
+
+def key_paths(value: Any) -> list[tuple[Any, ...]]:
+    """The way to every key of an object: keys and positions."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    found: list[tuple[Any, ...]] = []
+    for key, inside in pairs:
+        if isinstance(value, dict):
+            found.append((key,))
+        if isinstance(inside, dict | list):
+            found += [(key, *rest) for rest in key_paths(inside)]
+    return found
+
+
+def test_kueue_annotations(samples: Path, jobset_schema: Any) -> None:
+    """On a JobSet's pods they are valid, and a Topology of their labels is, too.
+
+    The mark where a label has to be put is none that a Topology takes.
+    """
+    racks, blocks = [f"r{k // 2}" for k in range(8)], [f"b{k // 4}" for k in range(8)]
+    plan = tiered(racks, blocks, gpus=2)
+    text = emit(plan, "kueue-request")
+    marks = re.findall("<label of [a-z]+>", text)
+    assert len(set(marks)) == 2
+    for mark in marks:
+        text = text.replace(mark, f"example.com/{mark[10:-1]}")
+    annotations = yaml.safe_load(text)["podTemplate"]["metadata"]["annotations"]
+    _, jobset = yaml.safe_load_all(emit(plan, "kubernetes-jobset"))
+    (job,) = jobset["spec"]["replicatedJobs"]
+    spec = job["template"]["spec"]
+    spec["template"]["metadata"]["annotations"] = annotations
+    module("jsonschema").validate(jobset, jobset_schema)
+    assert list(unknown_keys(jobset_schema, jobset)) == []
+    require_valid({"apiVersion": "batch/v1", "kind": "Job", "spec": spec})
+    assert all(topology_takes(samples, f"example.com/{m[10:-1]}") for m in marks)
+    assert not topology_takes(samples, marks[0])
+
+
+def topology_takes(samples: Path, label: str) -> bool:
+    """Whether Kueue's Topology can have a level of this node label."""
+    path = samples / "kubernetes" / "kueue.x-k8s.io_topologies.yaml"
+    schema = served_schema(path, "v1beta2")
+    levels = [{"nodeLabel": label}, {"nodeLabel": "kubernetes.io/hostname"}]
+    topology = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Topology",
+        "metadata": {"name": "t"},
+        "spec": {"levels": levels},
+    }
+    assert list(unknown_keys(schema, topology)) == []
+    return bool(module("jsonschema").Draft7Validator(schema).is_valid(topology))
+
+
+@dataclass(frozen=True)
+class Kubelet:
+    """Starts the container of a pod as the kubelet of a node would.
+
+    Attributes
+    ----------
+    folder : Path
+        Holds the mounted ConfigMap, and a ``torchrun`` and ``train.py`` on the PATH.
+    """
+
+    folder: Path
+    config_map: Any
+
+    def start(self, pod: Any, node: str, index: int) -> Done:
+        """What the container prints on this node, as pod number ``index``."""
+        (container,) = pod["spec"]["containers"]
+        (mount,) = container["volumeMounts"]
+        (volume,) = pod["spec"]["volumes"]
+        assert volume["name"] == mount["name"]
+        assert volume["configMap"]["name"] == self.config_map["metadata"]["name"]
+        for name, text in self.config_map["data"].items():
+            (self.folder / name).write_text(text)
+        self._program("torchrun", AGENT)
+        self._program("train.py", f"#!/bin/sh\nexec {' '.join(REPORT)}\n")
+        self._program("python", '#!/bin/sh\nexec "$@"\n')
+        given = {row["name"]: value_of(row, node) for row in container["env"]}
+        surroundings = environment(**given, JOB_COMPLETION_INDEX=str(index))
+        surroundings["PATH"] = f"{self.folder}:{surroundings['PATH']}"
+        inside = mount["mountPath"] + "/"
+        command = [
+            word.replace(inside, f"{self.folder}/") for word in container["command"]
+        ]
+        return run(command, surroundings)
+
+    def _program(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+
+def value_of(row: Any, node: str) -> str:
+    """The value of an environment variable on a node."""
+    if "value" in row:
+        return str(row["value"])
+    assert row["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+    return node
+
+
+def pods_and_nodes(workload: Any, nodes: list[str]) -> list[tuple[Any, str]]:
+    """Every pod, on its own node or on one of ``nodes`` in their order."""
+    templates = list(pod_templates(workload))
+    if workload["kind"] == "JobSet" and len(templates) == len(nodes):
+        label = "kubernetes.io/hostname"
+        return [(pod, pod["spec"]["nodeSelector"][label]) for pod in templates]
+    return [(templates[0], node) for node in nodes]
+
+
+@pytest.mark.parametrize("seats", [SWAPPED, FEW], ids=["swapped", "free"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_pods_find_their_ranks(tmp_path: Path, format: str, seats: list[Seat]) -> None:
+    """Pods on nodes in any order report the plan's rank and GPU; verify agrees."""
+    config_map, workload = objects(seats, format)
+    kubelet = Kubelet(tmp_path, config_map)
+    output = ""
+    for index, (pod, node) in enumerate(pods_and_nodes(workload, ["gpu-1", "gpu-3"])):
+        done = kubelet.start(pod, node, index)
+        assert done.status == 0, done.error
+        output += done.output
+    assert reported_seats(output) == seats
+    assert verdict(tmp_path, seats, output)["ok"]
+
+
+@pytest.mark.parametrize("format", FORMATS[:2])
+def test_a_pod_on_another_node_stops(tmp_path: Path, format: str) -> None:
+    """On a node that is not in the plan the script starts nothing."""
+    config_map, workload = objects(SWAPPED, format)
+    pod = next(pod_templates(workload))
+    done = Kubelet(tmp_path, config_map).start(pod, "gpu-9", 0)
+    assert (done.status, done.output) == (1, "")
+    assert "host 'gpu-9' is not in the plan" in done.error
+
+
+def test_ranks_by_pod_index_are_caught(tmp_path: Path) -> None:
+    """Node ranks by pod index, on nodes as a scheduler filled them: verify says so."""
+    nodes = list(dict.fromkeys(host for host, _ in CONTIGUOUS))
+
+    def run_on(nodes: list[str]) -> str:
+        done = [
+            run(REPORT, environment(PLACER_HOST=node, JOB_COMPLETION_INDEX=str(index)))
+            for index, node in enumerate(nodes)
+        ]
+        return "".join(pod.output for pod in done)
+
+    assert verdict(tmp_path, CONTIGUOUS, run_on(nodes))["ok"]
+    found = verdict(tmp_path, CONTIGUOUS, run_on(sorted(nodes)))
+    assert (found["unit"], len(found["wrong"])) == ("node", 4)
+    assert "text-order" in found["habits"]

@@ -1,0 +1,239 @@
+"""Open MPI 4 and 5 start every rank where the plan has it; ``verify`` sees it if not.
+
+Hosts are host names on this machine. hwloc shows every host eight cores, so that a
+rankfile can name them anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from placer.emit import emit
+from placer.errors import EmitError
+from tests.clients.fake_hosts import Done, run, ssh_stand_in
+from tests.clients.needs import missing
+from tests.clients.reports import REPORT, environment, reported_seats, verdict
+from tests.emit.readback import (
+    CONTIGUOUS,
+    FREE,
+    INTERLEAVED,
+    Seat,
+    counted,
+    plan_of,
+    texts,
+)
+
+ROOT_TOO = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+CORES = {"HWLOC_SYNTHETIC": "pack:1 core:8 pu:1"}
+# Host names are looked up; a name server that does not answer costs a second, not ten.
+NO_WAIT = {"RES_OPTIONS": "timeout:1 attempts:1"}
+MAP_ONLY = ("--rtos", "donotlaunch", "--display", "map")
+PACKAGES = {4: "the system package openmpi-bin", 5: "the Python package openmpi"}
+
+
+@dataclass(frozen=True)
+class OpenMpi:
+    """An installed Open MPI."""
+
+    version: int
+    mpirun: str
+
+    def agent(self, ssh: Path) -> tuple[str, ...]:
+        """Options that start daemons with the stand-in for ssh, on this machine."""
+        if self.version == 5:
+            options = "--prtemca plm_ssh_agent {} --prtemca plm_ssh_no_tree_spawn 1"
+        else:
+            options = (
+                "--mca plm_rsh_agent {} --mca plm_rsh_no_tree_spawn 1 "
+                "--mca oob_tcp_if_include lo --mca btl_tcp_if_include lo"
+            )
+        return tuple(options.format(ssh).split())
+
+    def map_by(self, format: str, file: Path, hosts: Path) -> tuple[str, ...]:
+        """Options that make ranks follow an emitted file."""
+        if format == "openmpi-seq":
+            return ("--map-by", "seq", "--hostfile", str(file), "--bind-to", "none")
+        if self.version == 5:
+            return ("--hostfile", str(hosts), "--map-by", f"rankfile:file={file}")
+        return ("--rankfile", str(file))
+
+    def run(self, *arguments: str | Path) -> Done:
+        """``mpirun`` with these arguments."""
+        surroundings = environment(**ROOT_TOO, **CORES, **NO_WAIT)
+        return run([self.mpirun, *arguments], surroundings)
+
+
+@cache
+def open_mpi(version: int) -> OpenMpi:
+    """The first installed ``mpirun`` of this version."""
+    folders = [str(Path(sys.prefix) / "bin"), *os.get_exec_path(), "/usr/bin"]
+    for folder in dict.fromkeys(folders):
+        for name in ("mpirun", "mpirun.openmpi"):
+            path = shutil.which(name, path=folder)
+            if path and f"(Open MPI) {version}." in run([path, "--version"]).output:
+                return OpenMpi(version, path)
+    return missing(f"Open MPI {version} is not installed ({PACKAGES[version]})")
+
+
+@pytest.fixture(params=[4, 5], ids=["v4", "v5"])
+def mpi(request: pytest.FixtureRequest) -> OpenMpi:
+    return open_mpi(request.param)
+
+
+def write_hosts(folder: Path, hosts: list[str]) -> Path:
+    """A host file, line k for rank k."""
+    path = folder / "hosts.txt"
+    path.write_text("".join(f"{host}\n" for host in hosts))
+    return path
+
+
+def start(mpi: OpenMpi, folder: Path, *arguments: str | Path) -> str:
+    """What eight started processes print."""
+    done = mpi.run(*mpi.agent(ssh_stand_in(folder)), "-n", "8", *arguments)
+    assert done.status == 0, done.error
+    return done.output
+
+
+@pytest.mark.parametrize("seats", [CONTIGUOUS, INTERLEAVED], ids=["nodes", "free"])
+@pytest.mark.parametrize("format", ["openmpi-seq", "openmpi-rankfile"])
+def test_ranks_are_where_the_plan_has_them(
+    mpi: OpenMpi, tmp_path: Path, format: str, seats: list[Seat]
+) -> None:
+    """Every process reports the host and local rank of its rank; verify agrees."""
+    file = emit(plan_of(seats), format, tmp_path / "ranks.txt")
+    hosts = emit(plan_of(seats), "openmpi-seq", tmp_path / "hosts.txt")
+    output = start(mpi, tmp_path, *mpi.map_by(format, file, hosts), *REPORT)
+    assert reported_seats(output) == seats
+    assert verdict(tmp_path, seats, output)["ok"]
+
+
+@pytest.mark.parametrize(
+    ("seats", "options", "habit"),
+    [
+        # The plan's host file without the mapper that goes by its lines.
+        (INTERLEAVED, (), "consecutive"),
+        (CONTIGUOUS, ("--map-by", "node"), "cyclic-planned"),
+        (CONTIGUOUS, ("sorted", "--map-by", "seq"), "text-order"),
+        (CONTIGUOUS, ("swapped", "--map-by", "seq"), None),
+    ],
+    ids=["no-mapper", "by-node", "sorted", "swapped"],
+)
+def test_wrong_launches_are_caught(
+    mpi: OpenMpi,
+    tmp_path: Path,
+    seats: list[Seat],
+    options: tuple[str, ...],
+    habit: str | None,
+) -> None:
+    """Verify names the wrong ranks and, where a habit did it, the habit."""
+    hosts = [host for host, _ in seats]
+    if "sorted" in options:
+        hosts.sort()
+    elif "swapped" in options:
+        hosts[0], hosts[7] = hosts[7], hosts[0]
+    arguments = [word for word in options if word not in ("sorted", "swapped")]
+    file = write_hosts(tmp_path, hosts)
+    output = start(mpi, tmp_path, "--hostfile", file, *arguments, *REPORT)
+    found = verdict(tmp_path, seats, output)
+    ran = dict(enumerate(host for host, _ in reported_seats(output)))
+    assert {row["rank"] for row in found["wrong"] if row["gpu"] is None} == {
+        rank for rank, (host, _) in enumerate(seats) if ran[rank] != host
+    }
+    assert not found["ok"]
+    assert habit in found["habits"] if habit else not found["habits"]
+
+
+def test_gpu_wrapper_beside_a_host_list(mpi: OpenMpi, tmp_path: Path) -> None:
+    """GPUs in any order need the wrapper; without it, verify says so."""
+    file = write_hosts(tmp_path, [host for host, _ in FREE])
+    script = emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
+    seq = mpi.map_by("openmpi-seq", file, file)
+    output = start(mpi, tmp_path, *seq, "bash", script, *REPORT)
+    assert reported_seats(output) == FREE
+    assert verdict(tmp_path, FREE, output)["ok"]
+    without = verdict(tmp_path, FREE, start(mpi, tmp_path, *seq, *REPORT))
+    assert without["habits"] == ["gpus-by-local-rank"]
+
+
+def test_gpu_wrapper_stops_elsewhere(mpi: OpenMpi, tmp_path: Path) -> None:
+    """A rank on another host than the plan's stops the launch before the program."""
+    file = write_hosts(tmp_path, sorted(host for host, _ in FREE))
+    script = emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
+    options = (*mpi.agent(ssh_stand_in(tmp_path)), "-n", "8")
+    seq = mpi.map_by("openmpi-seq", file, file)
+    done = mpi.run(*options, *seq, "bash", script, "echo", "ran")
+    assert done.status != 0
+    assert re.search(r"placer: rank \d runs on n\d, where the plan has", done.error)
+
+
+def test_env_script(mpi: OpenMpi, tmp_path: Path) -> None:
+    """However mpirun orders hosts, the script gives each process the plan's rank."""
+    script = emit(plan_of(FREE), "env", tmp_path / "env.sh")
+    hosts = ("--host", "n1:2,n2:2,n3:2,n4:2", "--map-by", "ppr:2:node")
+    output = start(mpi, tmp_path, *hosts, "bash", script, *REPORT)
+    assert reported_seats(output) == FREE
+    assert verdict(tmp_path, FREE, output)["ok"]
+
+
+def launcher_map(*arguments: str | Path) -> list[Seat]:
+    """Host and local rank of every rank in the map of Open MPI 5; nothing starts."""
+    done = open_mpi(5).run(*arguments, *MAP_ONLY, "true")
+    assert done.status == 0, done.error
+    found: dict[int, Seat] = {}
+    host = ""
+    for line in done.output.splitlines():
+        if match := re.match(r"Data for node: (\S+)", line):
+            host = match[1]
+        elif match := re.search(r"Local rank: (\d+).*App rank: (\d+)", line):
+            found[int(match[2])] = (host, int(match[1]))
+    return [found[rank] for rank in range(len(found))]
+
+
+def mapped(seats: list[Seat], format: str, folder: Path) -> list[Seat]:
+    """The map that Open MPI 5 makes of a plan's file."""
+    file = emit(plan_of(seats), format, folder / "ranks.txt")
+    hosts = emit(plan_of(seats), "openmpi-seq", folder / "hosts.txt")
+    options = open_mpi(5).map_by(format, file, hosts)
+    return launcher_map("-n", str(len(seats)), *options)
+
+
+@pytest.mark.parametrize("format", ["openmpi-seq", "openmpi-rankfile"])
+def test_large_maps(tmp_path: Path, format: str) -> None:
+    """4,096 shuffled ranks on 512 hosts of eight GPUs: the launcher's map is the plan.
+
+    No host name is needed for it, so it runs wherever Open MPI does.
+    """
+    hosts = [f"gpu-{k:03}" for k in range(512) for _ in range(8)]
+    random.Random(7).shuffle(hosts)
+    seats = counted(hosts)
+    assert mapped(seats, format, tmp_path) == seats
+
+
+@pytest.mark.parametrize("format", ["openmpi-seq", "openmpi-rankfile"])
+def test_odd_names(tmp_path: Path, format: str) -> None:
+    """Names that are emitted come back as they are, or without their domain."""
+    names = "1abc 0x10 12-3 10.0.0.9 10.0.0.10 gpu_1 NODE1 host user _n n-1.b_c a.1 no"
+    seats = counted([*names.split(), *names.split()])
+    short = {"n-1.b_c": "n-1", "a.1": "a"}
+    expected = [(short.get(host, host), local_rank) for host, local_rank in seats]
+    assert mapped(seats, format, tmp_path) == expected
+
+
+def test_domains_are_dropped(tmp_path: Path) -> None:
+    """Open MPI runs both of two hosts on one, so a plan that has both is refused."""
+    seats = [("n1.a", 0), ("n1.b", 0)]
+    file = write_hosts(tmp_path, [host for host, _ in seats])
+    found = launcher_map("-n", "2", "--hostfile", file, "--map-by", "seq")
+    assert found == [("n1", 0), ("n1", 1)]
+    for format in ("openmpi-seq", "openmpi-rankfile"):
+        with pytest.raises(EmitError, match=r"n1\.a and n1\.b for one host"):
+            texts(plan_of(seats), format)
