@@ -58,10 +58,21 @@ def predict(
         )
     order = launch_order(found, machine, topology)
     placement = Placement(gpus_in_host_order(machine, order)[: job.world_size])
+    return scored_plan(machine, job, placement, f"predicted: {launcher}")
+
+
+def scored_plan(machine: Topology, job: Job, placement: Placement, method: str) -> Plan:
+    """The plan of a placement that was given rather than searched, with its score.
+
+    Raises
+    ------
+    InputError
+        If the placement is not one of this job on this machine.
+    """
     return build_plan(
         machine,
         job,
         placement,
         score=score(machine, job, placement),
-        solver={"version": __version__, "method": f"predicted: {launcher}"},
+        solver={"version": __version__, "method": method},
     )

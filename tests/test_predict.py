@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 import placer
 from placer.cli.main import main
 from placer.errors import InfeasibleError, InputError
-from placer.placement.host_orders import in_natural_order, text_order_surprise
+from placer.placement.host_orders import (
+    in_natural_order,
+    slurm_key,
+    text_order_surprise,
+)
 from placer.placement.launcher_orders import LAUNCHERS
 from placer.predict import predict
 from placer.topology.model import Topology
@@ -128,6 +132,28 @@ def test_natural_order_is_numeric_within_a_prefix(names: list[str]) -> None:
             if name.removeprefix(prefix).isdigit() and name.startswith(prefix)
         ]
         assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("n2", "n10"),
+        ("r2n10", "r10n2"),
+        ("n09", "n10"),
+        ("n010", "n09"),
+        ("n09", "n1"),
+        ("n01", "n010"),
+        ("n0", "n00"),
+        ("n", "n1"),
+        ("n-2", "n1"),
+        ("n1.b", "n1a"),
+        ("n1", "na"),
+        ("N9", "n1"),
+    ],
+)
+def test_slurm_order(first: str, second: str) -> None:
+    """Numbers by value, those with a leading 0 as text before the others."""
+    assert slurm_key(first) < slurm_key(second)
 
 
 def test_mixed_width() -> None:

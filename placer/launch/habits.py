@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from placer.launch import habit_list as known
 from placer.launch.gpus import plan_gpus
 from placer.launch.hosts import HostTable
-from placer.placement.host_orders import natural_key
+from placer.placement.host_orders import slurm_key
 
 if TYPE_CHECKING:
     from placer.launch.compare import Seats
@@ -70,7 +70,7 @@ def _host_rules(
     names = plan.nodes
     counts = Counter(seats.node)
     by_text = sorted(order, key=names.__getitem__)
-    by_name = sorted(order, key=lambda node: natural_key(names[node]))
+    by_name = sorted(order, key=lambda node: slurm_key(names[node]))
     yield known.BY_TEXT, _blocks(by_text, counts), _not_slurms_own
     yield known.NODE_ID, _blocks(by_name, counts), _node_rank_is_nodeid
     yield known.NO_HOSTFILE, _blocks(by_name, counts), _slurms_own
@@ -101,7 +101,7 @@ def _in_topology_order(plan: Plan, seats: Seats, node_of: Mapping[int, int]) -> 
     tiers = [[names[node] for node in order] for names in plan.domains.values()]
     hosts = [plan.nodes[node] for node in order]
     joined = [
-        (natural_key(one), natural_key(other))
+        (slurm_key(one), slurm_key(other))
         for domain, following, one, other in zip(
             tiers[0], tiers[0][1:], hosts, hosts[1:], strict=False
         )

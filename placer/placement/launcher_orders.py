@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from placer.document import closest
 from placer.errors import InputError, Problem
-from placer.placement.host_orders import natural_key
+from placer.placement.host_orders import natural_key, slurm_key
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -94,6 +94,11 @@ def _by_number(hosts: Topology, _machine: Topology) -> list[int]:
     return sorted(range(hosts.num_nodes), key=lambda node: natural_key(names[node]))
 
 
+def _by_slurm(hosts: Topology, _machine: Topology) -> list[int]:
+    names = hosts.node_names
+    return sorted(range(hosts.num_nodes), key=lambda node: slurm_key(names[node]))
+
+
 def _as_in_file(hosts: Topology, machine: Topology) -> list[int]:
     position = {name: i for i, name in enumerate(machine.node_names)}
     names = hosts.node_names
@@ -105,9 +110,9 @@ def _by_file(hosts: Topology, machine: Topology, tiers: range) -> list[int]:
     position = {name: i for i, name in enumerate(machine.node_names)}
     rows = [_first_nodes(machine, tier) for tier in tiers]
 
-    def key(node: int) -> tuple[list[int], tuple[list[str | int], str]]:
+    def key(node: int) -> tuple[list[int], list[tuple[int, int, str]]]:
         name = hosts.node_names[node]
-        return [int(row[position[name]]) for row in rows], natural_key(name)
+        return [int(row[position[name]]) for row in rows], slurm_key(name)
 
     return sorted(range(hosts.num_nodes), key=key)
 
@@ -173,10 +178,11 @@ LAUNCHERS: dict[str, Launcher] = {
         ),
         Launcher(
             "slurm",
-            "node names with digits as numbers, tasks in blocks",
+            "node names with digits as numbers, but one with a leading 0 as text; "
+            "tasks in blocks",
             _SRUN,
             "",
-            _by_number,
+            _by_slurm,
         ),
         Launcher(
             "slurm-node-table",

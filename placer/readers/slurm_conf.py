@@ -21,7 +21,8 @@ _KEYS = {
     "blocksizes": set(),
     "ringname": {"nodes"},
 }
-_NAME = re.compile(r"[^\s\[\],]+")
+_NAME = re.compile(r"[^\s\[\],=]+")
+_LINK_SPEED = re.compile(r"[0-9]+|infinite|unlimited", re.IGNORECASE)
 _WHERE = "topology.conf has SwitchName, BlockName and BlockSizes lines"
 
 
@@ -73,6 +74,9 @@ class _Reader:
         if "nodes" in line.values and "switches" in line.values:
             message = f'switch "{name}" has both Nodes and Switches'
             self.problems.append(line.problem(message, "switches"))
+        if not _LINK_SPEED.fullmatch(line.values.get("linkspeed", "1")):
+            message = "expected a number without a unit"
+            self.problems.append(line.problem(message, "linkspeed"))
         nodes = self._nodes(line)
         children = self.host_lists.names(line, "switches")
         self.switches.append(Switch(name, line.place, nodes, children))
@@ -102,7 +106,7 @@ class _Reader:
         name = line.values[key]
         if not _NAME.fullmatch(name) or not name.isprintable():
             message = f"{name[:70]!r} cannot name one switch or block"
-            hint = "brackets in this name are taken literally: write a line for each"
+            hint = "it is taken literally, brackets and = too: write a line for each"
             self.problems.append(line.problem(message, key, hint))
         return name
 

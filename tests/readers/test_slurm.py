@@ -140,6 +140,8 @@ def test_bad_block_sizes(sizes):
         (f"SwitchName={'s' * 65} Nodes=n9", "at most 64 characters"),
         ("SwitchName=s3 Nodes=ALL", "Nodes=ALL names no node"),
         ("SwitchName=s3 Nodes=n[1-", "never closed"),
+        ("SwitchName=s3 Nodes=n9 LinkSpeed=1Gb", "a number without a unit"),
+        ("SwitchName=s3;Nodes=n9", "cannot name one switch"),
         ("SwitchName=s3 Nodes=n9 rest", '"rest" is not understood'),
         ("SwitchName=s3 Nodes=n9 Nodes=n10", "is not understood"),
         ("NodeName=n1 CPUs=8", "is not understood"),

@@ -1,0 +1,303 @@
+"""Slurm starts every rank where the plan has it, 64 ranks on 16 nodes.
+
+Nodes are known by ``SLURMD_NODENAME``: they share a machine. Names are of mixed width,
+and node order is never that of names.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.emit import emit
+from placer.placement.host_orders import slurm_key
+from placer.placement.plan_file import read_plan, write_plan
+from tests.clients.reports import PLACER, REPORT, reported_seats, verdict
+from tests.clients.slurm_cluster import (
+    GPUS,
+    ROOT,
+    TOPOLOGY,
+    Slurm,
+    cluster,
+    seats_by_rank,
+    tasks,
+)
+from tests.emit.readback import Seat, counted, plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from placer.placement.plan import Plan
+
+_RANDOM = Random(64)
+_NAMES = [f"n{k}" for k in range(1, 17)]
+# Nodes in any order; ranks anywhere; besides, GPUs in any order.
+CONTIGUOUS = [(h, k) for h in _RANDOM.sample(_NAMES, 16) for k in range(GPUS)]
+SCATTERED = counted(_RANDOM.sample([host for host, _ in CONTIGUOUS], 64))
+FREE = _RANDOM.sample(CONTIGUOUS, 64)
+UNEQUAL = counted(["n10"] * 4 + ["n9", "n2", "n9"])
+SMALL = counted([host for host in ("n9", "n16", "n2", "n10") for _ in range(GPUS)])
+ON_SMALL = ("-N4", "-n16", "-w", "n[2,9,10,16]")
+SCATTERED_SMALL = counted(_RANDOM.sample([host for host, _ in SMALL], 16))
+
+PLACER_COMMAND = shlex.join(PLACER)
+REPORT_COMMAND = shlex.join(REPORT)
+HOSTFILE = "SLURM_HOSTFILE=hosts.txt srun -m arbitrary"
+MACHINE = "-t slurm:topology.conf --hardware meta-llama3-24k --gpus-per-node 4"
+
+
+def own_ranks(output: str) -> list[Seat]:
+    """Node and local index of every task, by Slurm's own number of it."""
+    found = tasks(output)
+    assert [task["SLURM_PROCID"] for task in found] == [*map(str, range(len(found)))]
+    assert {task["CUDA_VISIBLE_DEVICES"] for task in found} == {"0,1,2,3"}
+    return [(task["SLURMD_NODENAME"], int(task["SLURM_LOCALID"])) for task in found]
+
+
+def write_hosts(folder: Path, seats: Sequence[Seat]) -> None:
+    (folder / "hosts.txt").write_text("".join(f"{host}\n" for host, _ in seats))
+
+
+def write_machine(folder: Path, nodes: int) -> None:
+    """The cluster's switches, and a job of a replica's stage a node."""
+    (folder / "topology.conf").write_text(TOPOLOGY)
+    job = (ROOT / "jobs" / "quickstart.yaml").read_text()
+    (folder / "job.yaml").write_text(job.replace(" dp: 2,", f" dp: {nodes // 2},"))
+
+
+def seats_of(plan: Plan) -> list[Seat]:
+    return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seats", [CONTIGUOUS, SCATTERED])
+def test_host_file(slurm: Slurm, tmp_path: Path, seats: list[Seat]) -> None:
+    """Line k is the node of task k, and local ids count up there."""
+    emit(plan_of(seats), "slurm-hostfile", tmp_path / "hosts.txt")
+    output = slurm.allocate(f"{HOSTFILE} {slurm.probe}", cwd=tmp_path)
+    assert own_ranks(output) == seats
+
+
+def test_host_file_of_unequal_nodes(slurm: Slurm, tmp_path: Path) -> None:
+    """Nodes may have different numbers of ranks."""
+    emit(plan_of(UNEQUAL), "slurm-hostfile", tmp_path / "hosts.txt")
+    wanted = ("-N3", "-n7", "-w", "n[2,9,10]")
+    output = slurm.allocate(f"{HOSTFILE} {slurm.probe}", *wanted, cwd=tmp_path)
+    assert own_ranks(output) == UNEQUAL
+
+
+def test_the_variable_alone_reorders(slurm: Slurm, tmp_path: Path) -> None:
+    """SLURM_HOSTFILE wins over ``-m block``; lines beyond the tasks are dropped."""
+    write_hosts(tmp_path, SCATTERED_SMALL)
+    script = f"SLURM_HOSTFILE=hosts.txt srun -n 9 -N 4 -m block {slurm.probe}"
+    output = slurm.allocate(script, *ON_SMALL, cwd=tmp_path)
+    assert own_ranks(output) == SCATTERED_SMALL[:9]
+
+
+@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE, UNEQUAL])
+def test_batch_script(slurm: Slurm, tmp_path: Path, seats: list[Seat]) -> None:
+    """Submitted as it is, it asks for the plan's nodes and gives each rank its GPU."""
+    script = emit(plan_of(seats), "sbatch", tmp_path / "job.sbatch")
+    output = slurm.submit(script, slurm.probe, "a b", "", cwd=tmp_path)
+    assert seats_by_rank(output) == seats
+    for task in tasks(output):
+        assert task["RANK"] == task["SLURM_PROCID"]
+        assert task["WORLD_SIZE"] == str(len(seats))
+        on_node = sum(host == task["SLURMD_NODENAME"] for host, _ in seats)
+        assert task["LOCAL_WORLD_SIZE"] == str(on_node)
+        assert task["MASTER_ADDR"] == seats[0][0]
+        assert task["SLURM_HOSTFILE"] == ""
+        assert task["arguments"] == "2"
+
+
+def test_batch_script_in_an_allocation(slurm: Slurm, tmp_path: Path) -> None:
+    """Run by bash inside an allocation it does the same."""
+    emit(plan_of(FREE), "sbatch", tmp_path / "job.sbatch")
+    output = slurm.allocate(f"bash job.sbatch {slurm.probe}", cwd=tmp_path)
+    assert seats_by_rank(output) == FREE
+
+
+def test_env_script(slurm: Slurm, tmp_path: Path) -> None:
+    """Under a plain srun every process becomes the plan's rank for its node and GPU."""
+    emit(plan_of(FREE), "env", tmp_path / "env.sh")
+    output = slurm.allocate(f"srun bash env.sh {slurm.probe}", cwd=tmp_path)
+    assert seats_by_rank(output) == FREE
+    assert {task["MASTER_ADDR"] for task in tasks(output)} == {FREE[0][0]}
+    assert any(task["RANK"] != task["SLURM_PROCID"] for task in tasks(output))
+
+
+def test_gpu_wrapper(slurm: Slurm, tmp_path: Path) -> None:
+    """Beside a host file it gives every rank its GPU, whatever its local id is."""
+    emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
+    write_hosts(tmp_path, FREE)
+    output = slurm.allocate(f"{HOSTFILE} bash gpu.sh {slurm.probe}", cwd=tmp_path)
+    assert seats_by_rank(output) == FREE
+    assert any(task["LOCAL_RANK"] != task["SLURM_LOCALID"] for task in tasks(output))
+
+
+def test_gpu_wrapper_stops_a_wrong_launch(slurm: Slurm, tmp_path: Path) -> None:
+    """A rank on another node than in the plan stops, and the step fails."""
+    emit(plan_of(SMALL), "gpu-wrapper", tmp_path / "gpu.sh")
+    script = f"srun bash gpu.sh {slurm.probe} 2>&1 || echo status $?"
+    output = slurm.allocate(script, *ON_SMALL, cwd=tmp_path)
+    assert "rank 0 runs on n2, where the plan has ranks 8 9 10 11" in output
+    assert "status 1" in output
+
+
+def test_verify_says_a_right_launch_is_right(slurm: Slurm, tmp_path: Path) -> None:
+    """64 processes report; all are where the plan has them, and exit code 0 says so."""
+    write_hosts(tmp_path, SCATTERED)
+    output = slurm.allocate(f"{HOSTFILE} {REPORT_COMMAND}", cwd=tmp_path)
+    assert reported_seats(output) == SCATTERED
+    found = verdict(tmp_path, SCATTERED, output)
+    assert found["ok"]
+    assert (found["reported"], found["unknown_gpus"]) == (64, 0)
+
+
+def test_verify_names_an_unread_host_file(slurm: Slurm, tmp_path: Path) -> None:
+    """64 ranks in blocks by name: exit code 1, and the habit."""
+    output = slurm.allocate(f"srun -l {REPORT_COMMAND}", cwd=tmp_path)
+    found = verdict(tmp_path, CONTIGUOUS, output)
+    assert not found["ok"]
+    assert found["habits"] == ["slurm-block"]
+
+
+NODEID = """\
+export RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) WORLD_SIZE=16
+export LOCAL_RANK=$SLURM_LOCALID
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "seats", "habit"),
+    [
+        ("srun -m cyclic", SMALL, "cyclic"),
+        (f"{HOSTFILE} bash nodeid.sh", SMALL, "slurm-nodeid"),
+        (f"{HOSTFILE} -l", [(h, 3 - k) for h, k in SMALL], "gpus-by-local-rank"),
+    ],
+)
+def test_verify_names_other_habits(
+    slurm: Slurm, tmp_path: Path, step: str, seats: list[Seat], habit: str
+) -> None:
+    """Each wrong launch that really happened has its name, and no other's."""
+    write_hosts(tmp_path, SMALL)
+    (tmp_path / "nodeid.sh").write_text(NODEID)
+    output = slurm.allocate(f"{step} {REPORT_COMMAND}", *ON_SMALL, cwd=tmp_path)
+    found = verdict(tmp_path, seats, output)
+    assert not found["ok"]
+    assert habit in found["habits"]
+    assert set(found["habits"]) <= {habit, "gpus-reversed"}
+
+
+def test_verify_alone(slurm: Slurm, tmp_path: Path) -> None:
+    """Every process checks itself: the step succeeds, or fails on the wrong nodes."""
+    seats = counted(["n9"] * 2 + ["n2"] * 2)
+    write_hosts(tmp_path, seats)
+    write_plan(plan_of(seats), tmp_path / "plan.json")
+    command = f"{PLACER_COMMAND} verify plan.json"
+    script = f"{HOSTFILE} {command}; srun {command} || echo status $?"
+    wanted = ("-N2", "-n4", "-w", "n[2,9]")
+    output = slurm.allocate(script, *wanted, cwd=tmp_path)
+    assert output.count("ok: ") == 4
+    assert output.count("wrong: ") == 4
+    assert "status 1" in output
+
+
+@pytest.mark.parametrize("tasks_by", ["--ntasks=64", "--ntasks-per-node=4"])
+def test_launch_in_a_batch_script(slurm: Slurm, tmp_path: Path, tasks_by: str) -> None:
+    """One line plans for the allocation and reorders its step, and no later one."""
+    write_machine(tmp_path, 16)
+    (tmp_path / "job.sh").write_text(f"""\
+#!/bin/bash
+#SBATCH --nodes=16 {tasks_by} --gpus-per-node={GPUS} --exclusive
+set -e
+{PLACER_COMMAND} launch {MACHINE} -j job.yaml -o plan.json srun {slurm.probe}
+echo later
+srun {slurm.probe}
+""")
+    output = slurm.submit("job.sh", cwd=tmp_path)
+    first, later = output.split("later\n")
+    plan = read_plan(tmp_path / "plan.json")
+    by_name = [(host, k) for host in _NAMES for k in range(GPUS)]
+    assert own_ranks(first) == seats_of(plan) != by_name
+    assert {task["MASTER_ADDR"] for task in tasks(first)} == {plan.host_of_rank[0]}
+    assert {task["PLACER_PLAN"] for task in tasks(first)} == {
+        str(tmp_path / "plan.json")
+    }
+    assert own_ranks(later) == by_name
+
+
+def test_place_in_a_job(slurm: Slurm, tmp_path: Path) -> None:
+    """``--hosts "$SLURM_JOB_NODELIST"`` is the allocation; the host file follows it."""
+    write_machine(tmp_path, 4)
+    script = f"""\
+{PLACER_COMMAND} place -q {MACHINE} -j job.yaml --hosts "$SLURM_JOB_NODELIST" \\
+  -o plan.json >/dev/null
+{PLACER_COMMAND} emit plan.json slurm-hostfile -o hosts.txt >/dev/null
+SLURM_HOSTFILE=hosts.txt srun --ntasks=16 --distribution=arbitrary {slurm.probe}
+"""
+    output = slurm.allocate(script, *ON_SMALL, cwd=tmp_path)
+    plan = read_plan(tmp_path / "plan.json")
+    assert set(plan.nodes) == {"n2", "n9", "n10", "n16"}
+    assert own_ranks(output) == seats_of(plan)
+
+
+WHO = """\
+import os
+from placer.launch import rank_of_this_process
+line = f"{os.environ['SLURM_PROCID']} {rank_of_this_process('plan.json')}\\n"
+os.write(1, line.encode())
+"""
+
+
+def test_library_in_a_step(slurm: Slurm, tmp_path: Path) -> None:
+    """Under a plain srun process k of a node learns the plan's rank on its GPU k."""
+    seats = Random(1).sample([(h, k) for h in ("n9", "n2") for k in range(GPUS)], 8)
+    write_plan(plan_of(seats), tmp_path / "plan.json")
+    (tmp_path / "who.py").write_text(WHO)
+    wanted = ("-N2", "-n8", "-w", "n[2,9]")
+    output = slurm.allocate(f"srun {sys.executable} who.py", *wanted, cwd=tmp_path)
+    rank_of_task = dict(map(str.split, output.splitlines()))
+    by_name = [(h, k) for h in ("n2", "n9") for k in range(GPUS)]
+    expected = {str(task): str(seats.index(by_name[task])) for task in range(8)}
+    assert rank_of_task == expected
+
+
+@pytest.mark.parametrize("names", ["n[1-16]", "n[16,2,9,10]"])
+def test_predicts_the_order_of_plain_srun(
+    slurm: Slurm, tmp_path: Path, names: str
+) -> None:
+    """Blocks fill the hosts as ``predict`` lists them; cyclic deals to them in turn."""
+    nodes = 16 if "-" in names else 4
+    write_machine(tmp_path, nodes)
+    script = f"""\
+{PLACER_COMMAND} predict {MACHINE} -j job.yaml --launcher slurm -q \\
+  --hosts "$SLURM_JOB_NODELIST" -o before.json
+srun {slurm.probe}
+echo cyclic
+srun -m cyclic {slurm.probe}
+"""
+    wanted = (f"-N{nodes}", f"-n{nodes * GPUS}", "-w", names)
+    output = slurm.allocate(script, *wanted, cwd=tmp_path)
+    block, cyclic = output.split("cyclic\n")
+    plan = read_plan(tmp_path / "before.json")
+    assert own_ranks(block) == seats_of(plan)
+    hosts = list(dict.fromkeys(plan.host_of_rank))
+    assert own_ranks(cyclic) == [(host, k) for k in range(GPUS) for host in hosts]
+
+
+def test_order_of_odd_names() -> None:
+    """Slurm sorts names of any shape as `slurm_key` does."""
+    shapes = ("n{}", "n0{}", "n00{}", "r{}n7", "r2n{}", "n-{}", "n.{}a", "N{}", "x{}y")
+    names = [shape.format(k) for shape in shapes for k in (1, 2, 9, 10, 11, 112)]
+    chosen = Random(3).sample(names, 16)
+    with cluster(",".join(chosen), topology="") as other:
+        output = other.allocate(f"srun {other.probe}")
+    hosts = list(dict.fromkeys(host for host, _ in own_ranks(output)))
+    assert hosts == sorted(chosen, key=slurm_key)
+    assert hosts != sorted(chosen)

@@ -1,0 +1,152 @@
+"""What is a ``topology.conf`` to slurmctld is one to us, and the same one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.errors import InputError
+from placer.readers.machine import read_topology
+from placer.readers.registry import read
+from tests.clients.slurm_cluster import TOPOLOGY, Slurm
+from tests.readers import cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from placer.topology.model import Topology
+
+TREE = cases.TREE  # spine over s1 and s2, with comments, quotes and blanks
+_NUMBERS = count()
+_ENDS = re.compile("fatal: |Running as primary controller")
+
+
+def fatal(slurm: Slurm, topology: str) -> str:
+    """Why a second slurmctld would not start with this file; empty when it does."""
+    folder = slurm.folder / f"controller-{next(_NUMBERS)}"
+    (folder / "state").mkdir(parents=True)
+    conf = (slurm.folder / "slurm.conf").read_text()
+    for key, value in (
+        ("SlurmctldPort", slurm.port),
+        ("SlurmctldPidFile", folder / "pid"),
+        ("StateSaveLocation", folder / "state"),
+    ):
+        conf = re.sub(f"^{key}=.*", f"{key}={value}", conf, flags=re.MULTILINE)
+    (folder / "slurm.conf").write_text(conf)
+    (folder / "gres.conf").write_text((slurm.folder / "gres.conf").read_text())
+    (folder / "topology.conf").write_text(topology)
+    process = subprocess.Popen(
+        ["slurmctld", "-D", "-c"],
+        env=slurm.environ | {"SLURM_CONF": str(folder / "slurm.conf")},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        watchdog = threading.Timer(30, process.kill)
+        watchdog.start()
+        end = next(filter(_ENDS.search, process.stderr or ()), "it said nothing")
+        process.kill()
+        watchdog.cancel()
+    return end if "fatal: " in end else ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TREE,
+        TOPOLOGY,
+        # A switch that is named before its line, uneven levels, several roots.
+        "SwitchName=core Switches=mid,l3\nSwitchName=mid Switches=l[1-2]\n"
+        "SwitchName=l1 Nodes=n1\nSwitchName=l2 Nodes=n2\nSwitchName=l3 Nodes=n3\n"
+        "SwitchName=alone Nodes=n4\n",
+        TREE + "SwitchName=s3 Nodes=n1\n",  # on two leaves
+        TREE + "SwitchName=s3 Nodes=elsewhere[1-2]\n",
+        TREE + "SWITCHNAME=s3 \\\n  nodes = n9 LinkSpeed=infinite # text\n",
+        TREE + "SwitchName=s3\tNodes=n9,n9\n",
+        TREE + f"SwitchName={'s' * 64} Nodes=n9\n",
+    ],
+)
+def test_both_accept(slurm: Slurm, text: str) -> None:
+    """Warnings of slurmctld are no errors here either."""
+    assert fatal(slurm, text) == ""
+    assert read("slurm", text, "topology.conf").nodes
+
+
+@pytest.mark.parametrize(
+    ("line", "slurms", "ours"),
+    [
+        ("SwitchName=s1 Nodes=n9", "already been defined", "comes twice"),
+        ("SwitchName=s3 Switches=s9", "has invalid child", "has no child"),
+        ("SwitchName=s3 Switches=s3", "has invalid child", "above itself"),
+        ("SwitchName=s3 Switches=s[1", "has invalid child", "never closed"),
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", "not a tree", "itself"),
+        ("SwitchName=s3 Nodes=n[9-10]x", "Invalid node name", "after the last"),
+        ("SwitchName=s3 Nodes=n9 Switches=s1", "topology.conf", "both Nodes and"),
+        ("SwitchName=s3 Nodes=n9 Colour=red", "topology.conf", "does not belong"),
+        ("SwitchName=s3 Nodes=n9 LinkSpeed=1Gb", "topology.conf", "without a unit"),
+        ("SwitchName=s3 Nodes=n9 LinkSpeed=-1", "topology.conf", "without a unit"),
+        ("SwitchName=s3 Nodes=n9 rest", "topology.conf", "is not understood"),
+        ("SwitchName=s3 Nodes=n9, n10", "topology.conf", "is not understood"),
+        ("Nodes=n9 SwitchName=s3", "topology.conf", "is not understood"),
+        ("NodeName=n1 CPUs=8", "topology.conf", "is not understood"),
+    ],
+)
+def test_both_refuse(slurm: Slurm, line: str, slurms: str, ours: str) -> None:
+    """What keeps slurmctld from starting is an error, and says what is wrong."""
+    assert slurms in fatal(slurm, f"{TREE}{line}\n")
+    with pytest.raises(InputError, match=ours):
+        read("slurm", f"{TREE}{line}\n", "topology.conf")
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("SwitchName=s[3-4] Nodes=n9", "cannot name one switch"),
+        ("SwitchName=a,b Nodes=n9", "cannot name one switch"),
+        ("SwitchName=s3 Nodes=n[9-", "never closed"),
+        ("SwitchName=s3 Nodes=n9 Nodes=n10", "is not understood"),
+        ("SwitchName=s3 Nodes=ALL", "names no node"),
+        ("SwitchName=x Switches=s1\nSwitchName=y Switches=s1", "is below"),
+    ],
+)
+def test_only_we_refuse(slurm: Slurm, line: str, ours: str) -> None:
+    """slurmctld warns at most where nodes would be lost or switches be no tree."""
+    assert fatal(slurm, f"{TREE}{line}\n") == ""
+    with pytest.raises(InputError, match=ours):
+        read("slurm", f"{TREE}{line}\n", "topology.conf")
+
+
+def test_captured_tree(slurm: Slurm, samples: Path) -> None:
+    """A file that topograph wrote: 96 nodes in a tree of three levels."""
+    text = (samples / "slurm" / "expected.slinky-oci-sim-tree.conf").read_text()
+    assert fatal(slurm, text) == ""
+    assert len(read("slurm", text, "topology.conf").nodes) == 96
+
+
+def test_scontrol_shows_the_same_machine(slurm: Slurm, tmp_path: Path) -> None:
+    """`scontrol show topology` of the running cluster is its topology.conf."""
+
+    def machine(name: str, text: str) -> Topology:
+        (tmp_path / name).write_text(text)
+        return read_topology([str(tmp_path / name)], hardware="dgx-h100-32")
+
+    given = machine("topology.conf", TOPOLOGY)
+    shown = machine("shown.txt", slurm.output("scontrol", "show", "topology"))
+    assert shown.num_nodes == 16
+    assert [tier.name for tier in shown.tiers] == ["node", "leaf", "spine"]
+    for tier, names in enumerate(given.domain_names):
+        assert domains(shown, tier) == domains(given, tier)
+        assert shown.domain_names[tier] == names
+
+
+def domains(machine: Topology, tier: int) -> dict[str, str]:
+    """The domain of every node, by name."""
+    names = machine.domain_names[tier]
+    of_node = machine.domain_of_node[tier].tolist()
+    return {node: names[k] for node, k in zip(machine.node_names, of_node, strict=True)}
