@@ -50,7 +50,11 @@ def _noise(
 @job_option
 @order_option
 @click.option("--plan", metavar="P", help="Score the placement of a plan.")
-@click.option("--hostfile", metavar="F", help="Score ranks as a host file places them.")
+@click.option(
+    "--hostfile",
+    metavar="F",
+    help="Score ranks as a host file, rankfile or rank map places them.",
+)
 @click.option(
     "--baseline",
     metavar="NAME",

@@ -25,14 +25,20 @@ def axes_of(plan: Plan, format: str) -> Parallelism:
     if not sizes or sorted(order) != sorted(AXES):
         raise EmitError(
             f"{format} needs the sizes of the axes, which this plan does not give "
-            "(job.parallelism)"
+            "(job.parallelism); plans of `placer place` do"
         )
     known = (*AXES, "vp", "etp")
     given: dict[str, Any] = {axis: int(sizes.get(axis, 1)) for axis in known}
+    given["etp"] = int(sizes.get("etp", given["tp"]))
     axes = Parallelism(order=order, **given)
     if axes.world_size != plan.world_size or min(map(axes.size, known)) < 1:
         product = prod((axes.tp, axes.cp, axes.pp, axes.dp))
         raise EmitError(
             f"tp x cp x pp x dp is {product}, the plan has {plan.world_size} ranks"
+        )
+    if axes.tp * axes.cp * axes.dp % (axes.ep * axes.etp):
+        raise EmitError(
+            f"ep x etp, {axes.ep} x {axes.etp}, does not divide tp x cp x dp, "
+            f"{axes.tp} x {axes.cp} x {axes.dp}"
         )
     return axes

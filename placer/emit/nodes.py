@@ -43,6 +43,11 @@ class NodeRanks:
         return self.gpus == tuple(range(len(self.gpus)))
 
     @property
+    def aligned(self) -> bool:
+        """Whether the first rank is a multiple of the number of ranks."""
+        return self.ranks[0] % len(self.ranks) == 0
+
+    @property
     def reach(self) -> int:
         """How many GPUs the node must have, counted from GPU 0."""
         return max(self.gpus) + 1
@@ -114,6 +119,22 @@ def require_gpus_in_order(nodes: Sequence[NodeRanks], format: str) -> None:
             )
 
 
+def require_aligned(nodes: Sequence[NodeRanks], format: str) -> None:
+    """Nothing, when local rank k of every node is rank k modulo its number of ranks.
+
+    Raises
+    ------
+    EmitError
+        Naming the first node where it is not, and the formats that can express it.
+    """
+    for node in nodes:
+        if not node.aligned:
+            raise EmitError(
+                f"{format} makes the local rank of rank modulo ranks of the node, but "
+                f"{node.host} holds {_shown(node.ranks)}; {_alternatives(nodes)}"
+            )
+
+
 def require_equal_nodes(nodes: Sequence[NodeRanks], format: str) -> None:
     """Nothing, when every node must have as many GPUs as the others.
 
@@ -148,6 +169,7 @@ def _alternatives(nodes: Sequence[NodeRanks]) -> str:
         free_ranks=not all(node.consecutive for node in nodes),
         free_gpus=not all(node.gpus_in_order for node in nodes),
         unequal_nodes=len({node.reach for node in nodes}) > 1,
+        unaligned_nodes=not all(node.aligned for node in nodes),
     )
     return f"formats that can: {', '.join(names)}"
 

@@ -33,6 +33,8 @@ class Format:
         Whether a node's k-th rank may run on another GPU than its k-th.
     unequal_nodes : bool
         Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
+    unaligned_nodes : bool
+        Whether a node's first rank may be no multiple of its number of ranks.
     folder : bool
         Whether it is several files.
     alone : bool
@@ -47,6 +49,7 @@ class Format:
     free_ranks: bool = True
     free_gpus: bool = True
     unequal_nodes: bool = True
+    unaligned_nodes: bool = True
     folder: bool = False
     alone: bool = True
 
@@ -131,6 +134,14 @@ FORMATS: dict[str, Format] = {
             module="deepspeed",
             free_ranks=False,
             free_gpus=False,
+            unaligned_nodes=False,
+        ),
+        Format(
+            name="deepspeed-node",
+            description="script a node: DeepSpeed's launcher, GPUs in any order",
+            suffix=".sh",
+            module="deepspeed_node",
+            free_ranks=False,
         ),
         Format(
             name="jax",
@@ -168,6 +179,45 @@ FORMATS: dict[str, Format] = {
             description="script a process: the GPU of the rank it already has",
             suffix=".sh",
             module="gpu_wrapper",
+            alone=False,
+        ),
+        Format(
+            name="megatron",
+            description="bash array of Megatron-LM flags for the plan's rank order",
+            suffix=".sh",
+            module="megatron",
+            alone=False,
+        ),
+        Format(
+            name="nccl",
+            description="report: communicators and the rings NCCL will build",
+            suffix=".txt",
+            module="nccl",
+            alone=False,
+        ),
+        Format(
+            name="slurm-request",
+            description="#SBATCH lines for a next job with such nodes (--segment)",
+            suffix=".sbatch",
+            module="slurm_request",
+            alone=False,
+        ),
+        Format(
+            name="kueue-request",
+            description="annotations for next pods on such nodes, for Kueue",
+            suffix=".yaml",
+            module="pod_request",
+            call="render_kueue",
+            unequal_nodes=False,
+            alone=False,
+        ),
+        Format(
+            name="kai-request",
+            description="annotations for next pods on such nodes, for KAI scheduler",
+            suffix=".yaml",
+            module="pod_request",
+            call="render_kai",
+            unequal_nodes=False,
             alone=False,
         ),
         Format(
@@ -237,7 +287,7 @@ def format_called(name: str) -> Format:
 
 
 def formats_for(
-    *, free_ranks: bool, free_gpus: bool, unequal_nodes: bool
+    *, free_ranks: bool, free_gpus: bool, unequal_nodes: bool, unaligned_nodes: bool
 ) -> Iterable[str]:
     """Names of the formats that can launch a plan with these needs."""
     return (
@@ -247,6 +297,7 @@ def formats_for(
         and row.free_ranks >= free_ranks
         and row.free_gpus >= free_gpus
         and row.unequal_nodes >= unequal_nodes
+        and row.unaligned_nodes >= unaligned_nodes
     )
 
 

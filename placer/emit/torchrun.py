@@ -67,19 +67,24 @@ def render(plan: Plan) -> str:
 
 
 def static_rendezvous(nodes: Sequence[NodeRanks]) -> str:
-    """Shell text that makes torchrun node ``$node_rank`` of ``$processes`` workers.
-
-    Two agents of one node rank would both run, each with the node's ranks: torchrun
-    says nothing. So it stops in all but the first process of a host, where the
-    launcher counts them.
-    """
+    """Shell text that makes torchrun node ``$node_rank`` of ``$processes`` workers."""
     return f"""\
-task=${{OMPI_COMM_WORLD_LOCAL_RANK:-${{MPI_LOCALRANKID:-${{SLURM_LOCALID:-0}}}}}}
-[ "$task" = 0 ] ||
-  die "task $task of $host: torchrun starts the others, run this once a node"
-first={quote(nodes[0].host)}
+{once_a_node("torchrun")}first={quote(nodes[0].host)}
 export PET_NNODES={len(nodes)} PET_NODE_RANK=$node_rank PET_NPROC_PER_NODE=$processes
 export PET_RDZV_BACKEND=static PET_MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
 export PET_MASTER_PORT="${{PET_MASTER_PORT:-29500}}"
 unset PET_RDZV_ENDPOINT PET_STANDALONE
+"""
+
+
+def once_a_node(launcher: str) -> str:
+    """Shell text that stops in all but the first process of a host.
+
+    Two agents of one node rank would both run, each with the node's ranks: torchrun
+    says nothing. It stops where whatever starts the script counts its processes.
+    """
+    return f"""\
+task=${{OMPI_COMM_WORLD_LOCAL_RANK:-${{MPI_LOCALRANKID:-${{SLURM_LOCALID:-0}}}}}}
+[ "$task" = 0 ] ||
+  die "task $task of $host: {launcher} starts the others, run this once a node"
 """

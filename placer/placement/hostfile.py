@@ -1,9 +1,7 @@
-"""Host files: one host a line in rank order, or hosts with a count of slots."""
+"""The placement that a host file, rankfile or rank map gives on a machine."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -12,23 +10,12 @@ import numpy as np
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
 from placer.placement.placement import Placement
+from placer.placement.rank_maps import EXAMPLE, Entry, entries_of
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 MAX_PROBLEMS = 20
-
-_LINE = re.compile(r"([^\s:]+)(?::([0-9]{1,6})|\s+slots\s*=\s*([0-9]{1,6}))?")
-_EXAMPLE = 'write "host", "host:4" or "host slots=4"'
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """So many next ranks go to ``host``."""
-
-    line: int
-    host: str
-    ranks: int
 
 
 def placement_of_hostfile(
@@ -37,16 +24,19 @@ def placement_of_hostfile(
     """The placement that a host file gives, a node's GPUs taken in order.
 
     A line is ``host`` (one rank), ``host:N`` or ``host slots=N`` (the next N ranks);
-    ``#`` starts a comment and blank lines are skipped.
+    ``#`` starts a comment and blank lines are skipped. Rankfiles, node maps and
+    rank maps are read as well (``placer.placement.rank_maps``); a rank map says itself
+    which GPU a rank takes.
 
     Raises
     ------
     InputError
-        If a line is malformed, names a node the topology lacks or asks for more GPUs
-        than the node has, or the lines do not add up to ``world_size`` ranks.
+        If a line is malformed, names a node the topology lacks, asks for more GPUs than
+        the node has or for one twice, or the lines do not add up to ``world_size``
+        ranks.
     """
     problems: list[Problem] = []
-    entries = _entries(text, source, problems)
+    entries = entries_of(text, source, problems)
     node_of_rank = _nodes(entries, topology, source, problems)
     if not problems and len(node_of_rank) != world_size:
         problems.append(_wrong_count(len(node_of_rank), world_size, source))
@@ -55,62 +45,59 @@ def placement_of_hostfile(
         rest = [Problem(f"and {more} more problems", source)] * (more > 0)
         raise InputError([*problems[:MAX_PROBLEMS], *rest])
     node = np.array(node_of_rank, dtype=np.int64)
-    return Placement(topology.first_gpu_of_node[node] + _position_on_node(node))
-
-
-def _entries(text: str, source: str, problems: list[Problem]) -> list[_Entry]:
-    entries = []
-    for line, content in enumerate(text.splitlines(), start=1):
-        words = content.split("#", 1)[0].strip()
-        if not words:
-            continue
-        match = _LINE.fullmatch(words)
-        if match is None:
-            message = f'not a line of a host file: "{visible(words)}"'
-            problems.append(Problem(message, source, line, 1, hint=_EXAMPLE))
-            continue
-        entries.append(_Entry(line, match[1], int(match[2] or match[3] or 1)))
-    return entries
+    if entries and entries[0].gpu is not None:
+        gpu = np.array([entry.gpu for entry in entries], dtype=np.int64)
+    else:
+        gpu = _position_on_node(node)
+    return Placement(topology.first_gpu_of_node[node] + gpu)
 
 
 def _nodes(
-    entries: list[_Entry], topology: Topology, source: str, problems: list[Problem]
+    entries: list[Entry], topology: Topology, source: str, problems: list[Problem]
 ) -> list[int]:
     """Node of every rank; an entry that cannot hold is a problem and gives no rank."""
     index = {name: i for i, name in enumerate(topology.node_names)}
     free = topology.gpus_of_node.tolist()
     nodes: list[int] = []
+    used: set[tuple[int, int]] = set()
     for entry in entries:
         node = index.get(entry.host)
         if node is None:
             problems.append(_unknown_host(entry, topology, source))
             continue
+        count = topology.gpus_of_node[node]
         if free[node] < entry.ranks:
-            count = topology.gpus_of_node[node]
             message = f"{entry.host} has {count} GPUs, more ranks are put on it"
-            problems.append(Problem(message, source, entry.line, 1))
+            problems.append(entry.problem(message, source))
             continue
+        if entry.gpu is not None:
+            if entry.gpu >= count or (node, entry.gpu) in used:
+                held = "taken" if entry.gpu < count else f"none of {count}"
+                message = f"GPU {entry.gpu} of {entry.host} is {held}"
+                problems.append(entry.problem(message, source))
+                continue
+            used.add((node, entry.gpu))
         free[node] -= entry.ranks
         nodes += [node] * entry.ranks
     return nodes
 
 
-def _unknown_host(entry: _Entry, topology: Topology, source: str) -> Problem:
+def _unknown_host(entry: Entry, topology: Topology, source: str) -> Problem:
     host = visible(entry.host)
     if entry.host in topology.unavailable:
         message = f"{host} must not be used: {topology.unavailable[entry.host]}"
-        return Problem(message, source, entry.line, 1)
+        return entry.problem(message, source)
     # Looking for alike names among thousands takes seconds, once for each bad line.
     few = topology.node_names if len(topology.node_names) <= 1000 else ()
     alike = get_close_matches(entry.host, few, n=1)
     hint = f"did you mean {alike[0]}?" if alike else ""
     message = f"topology {topology.name} has no node {host}"
-    return Problem(message, source, entry.line, 1, hint=hint)
+    return entry.problem(message, source, hint)
 
 
 def _wrong_count(found: int, world_size: int, source: str) -> Problem:
     message = f"the lines place {found} ranks, the job has {world_size}"
-    hint = f"one line is one rank; for several, {_EXAMPLE[6:]}" if found else _EXAMPLE
+    hint = f"one line is one rank; for several, {EXAMPLE[6:]}" if found else EXAMPLE
     return Problem(message, source, hint=hint)
 
 

@@ -56,12 +56,13 @@ INTERLEAVED = [
 ]
 
 
-def plan_of(seats: list[Seat]) -> Plan:
-    """A plan that puts rank r on ``seats[r]``."""
+def plan_of(seats: list[Seat], **sizes: int) -> Plan:
+    """A plan that puts rank r on ``seats[r]``; with sizes of axes when given."""
     nodes = tuple(dict.fromkeys(host for host, _ in seats))
     return Plan(
         topology={"name": "t", "sha256": "0"},
-        job={"name": "j", "sha256": "0", "order": "tp-cp-ep-dp-pp"},
+        job={"name": "j", "sha256": "0", "order": "tp-cp-ep-dp-pp"}
+        | ({"parallelism": sizes} if sizes else {}),
         nodes=nodes,
         domains={},
         node_of_rank=np.array([nodes.index(h) for h, _ in seats], dtype=np.int64),

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sys
+from base64 import urlsafe_b64decode
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -157,11 +158,43 @@ def read_node_map(text: str) -> list[Seat]:
 
 
 def read_deepspeed(text: str) -> list[Seat]:
-    """The map DeepSpeed makes of its host file; a host twice is an error there."""
+    """The map DeepSpeed makes of its host file; a host twice is an error there.
+
+    ``LOCAL_RANK`` is the rank modulo the slots of its host.
+    """
     line = re.compile(r"([\w.-]+) slots=([1-9][0-9]*)")
     rows = [line.fullmatch(row) for row in text.splitlines()]
     assert Counter(row[1] for row in rows if row).most_common(1)[0][1] == 1
-    return [(row[1], k) for row in rows if row for k in range(int(row[2]))]
+    slots = [(row[1], int(row[2])) for row in rows if row for _ in range(int(row[2]))]
+    return [(host, rank % count) for rank, (host, count) in enumerate(slots)]
+
+
+def deepspeed_node_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of DeepSpeed's launcher: ``LOCAL_RANK`` is the rank modulo processes.
+
+    It numbers the ranks in the order of the hosts in ``--world_info``, and a local rank
+    sees the GPUs of its host in the order listed there.
+    """
+    (script.parent / "torchrun").rename(script.parent / "python")
+    runs = {}
+    for host in dict.fromkeys(host for host, _ in seats):
+        run = run_script(script, "train.py", "a b", PLACER_HOST=host)
+        launch, options = run.arguments[:3], run.arguments[3:]
+        assert launch == ["-u", "-m", "deepspeed.launcher.launch"]
+        assert options[-2:] == ["train.py", "a b"]
+        given = dict(option.split("=", 1) for option in options[:-2])
+        assert given["--master_addr"] == seats[0][0]
+        assert given["--master_port"] == "29500"
+        runs[int(given["--node_rank"])] = (host, given["--world_info"])
+    ((_, text), *_) = runs.values()
+    assert {other for _, other in runs.values()} == {text}
+    info = json.loads(urlsafe_b64decode(text))
+    assert list(info) == [runs[node_rank][0] for node_rank in range(len(runs))]
+    found: list[Seat] = []
+    for host, gpus in info.items():
+        for _ in gpus:
+            found.append((host, gpus[len(found) % len(gpus)]))
+    return found
 
 
 class FakeJax:

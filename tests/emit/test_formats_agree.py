@@ -28,6 +28,7 @@ from tests.emit.readback import (
     write_script,
 )
 from tests.emit.stubs import (
+    deepspeed_node_seats,
     gpu_wrapper_seats,
     hydra_seats,
     jax_seats,
@@ -57,16 +58,20 @@ SCRIPTS = {
     "gpu-wrapper": gpu_wrapper_seats,
     "sbatch": sbatch_seats,
     "sbatch-torchrun": sbatch_torchrun_seats,
+    "deepspeed-node": deepspeed_node_seats,
 }
 MANIFESTS = dict.fromkeys(
     ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned"), kubernetes_seats
 )
 FOLDERS = {"hydra": hydra_seats, "jax": jax_seats}
+# Every format that places ranks.
 READERS = (*FILES, *SCRIPTS, *MANIFESTS, *FOLDERS)
 
 # What launchers cannot say: ranks of a node that are not consecutive, and GPUs of a
 # node in another order than 0, 1, 2 ...
-CONSECUTIVE = {"torchrun", "torchrun-map", "sbatch-torchrun", "deepspeed"}
+CONSECUTIVE = {
+    *("torchrun", "torchrun-map", "sbatch-torchrun", "deepspeed", "deepspeed-node"),
+}
 GPUS_IN_ORDER = {
     *("slurm-hostfile", "openmpi-seq", "openmpi-rankfile"),
     *("torchrun-map", "deepspeed"),
@@ -90,9 +95,17 @@ def can_express(format: str, seats: list[Seat]) -> bool:
     """Whether a launcher can express a map, from the launchers' own rules."""
     if format in CONSECUTIVE and not is_contiguous(seats):
         return False
+    if format == "deepspeed" and not is_aligned(seats):
+        return False
     if format in MANIFESTS and format != "kubernetes-pinned" and len(reach(seats)) > 1:
         return False
     return format not in GPUS_IN_ORDER or has_gpus_in_order(seats)
+
+
+def is_aligned(seats: list[Seat]) -> bool:
+    """Whether the first rank of every host is a multiple of the number of its ranks."""
+    hosts = [host for host, _ in seats]
+    return all(hosts.index(host) % hosts.count(host) == 0 for host in hosts)
 
 
 def reach(seats: list[Seat]) -> set[int]:
@@ -101,9 +114,19 @@ def reach(seats: list[Seat]) -> set[int]:
     return {1 + max(gpu for h, gpu in seats if h == host) for host in hosts}
 
 
+def labels_clash(seats: list[Seat]) -> bool:
+    """Whether two hosts differ by their domain only."""
+    hosts = {host for host, _ in seats}
+    return len({host.split(".")[0] for host in hosts}) < len(hosts)
+
+
 def check_format(format: str, seats: list[Seat], folder: Path) -> None:
     if can_express(format, seats):
-        assert read_back(format, seats) == seats
+        if format.startswith("openmpi") and labels_clash(seats):
+            with pytest.raises(EmitError, match="for one host"):
+                emit(plan_of(seats), format, folder)
+        else:
+            assert read_back(format, seats) == seats
         return
     with pytest.raises(EmitError) as refusal:
         emit(plan_of(seats), format, folder)
@@ -115,15 +138,24 @@ def check_format(format: str, seats: list[Seat], folder: Path) -> None:
 # Where nothing may be written.
 NOWHERE = Path("/nonexistent/folder")
 
-# Formats that only help a launcher which has the map already.
-HELPERS = {"gpu-wrapper"}
+# What helps a launcher that has the map, or launches nothing.
+REPORTS = {"megatron", "nccl", "slurm-request", "kueue-request", "kai-request"}
+HELPERS = {"gpu-wrapper", *REPORTS}
 
 
-@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_is_read_back() -> None:
+    """A format is read back here, or it places no rank."""
+    assert {*READERS, *REPORTS} == {*FORMATS}
+
+
+@pytest.mark.parametrize("format", READERS)
 @pytest.mark.parametrize(
     "seats",
-    [CONTIGUOUS, FREE, INTERLEAVED, [("one", 0)], [("a", 2), ("a", 0), ("b", 0)]],
-    ids=["contiguous", "free", "interleaved", "one", "unequal"],
+    [
+        *(CONTIGUOUS, FREE, INTERLEAVED, [("one", 0)]),
+        *([("a", 2), ("a", 0), ("b", 0)], [("a.x", 0), ("a.y", 0)]),
+    ],
+    ids=["contiguous", "free", "interleaved", "one", "unequal", "domains"],
 )
 def test_worked_maps(format: str, seats: list[Seat]) -> None:
     """A format gives back the worked maps it can express and refuses the others."""
@@ -145,7 +177,7 @@ def test_scripts_give_back_any_map(format: str, seats: list[Seat]) -> None:
     check_format(format, seats, NOWHERE)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", READERS)
 @given(seats=seatings())
 @settings(max_examples=30)
 def test_order_of_the_node_list_is_free(format: str, seats: list[Seat]) -> None:

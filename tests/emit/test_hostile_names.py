@@ -101,10 +101,10 @@ REFUSED_BY = {
 def test_names_of_job_and_machine_are_not_written() -> None:
     """Free texts of a plan reach no launcher file."""
     seats: list[Seat] = [("n1", 0), ("n2", 0)]
-    nasty = plan_of(seats)
+    nasty = plan_of(seats, dp=2)
     nasty.job["name"] = nasty.topology["name"] = "x\ntouch pwned\n"  # type: ignore[index]
     for format in FORMATS:
-        assert texts(nasty, format) == texts(plan_of(seats), format)
+        assert texts(nasty, format) == texts(plan_of(seats, dp=2), format)
 
 
 @pytest.mark.parametrize("format", SCRIPTS)

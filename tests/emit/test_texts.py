@@ -99,8 +99,8 @@ def test_env_lists_ranks_by_gpu() -> None:
             [("b", 1), ("b", 0), ("a", 0)],
             "slurm-hostfile says nothing of GPUs, so local rank k takes GPU k, but the "
             "ranks of b run on GPUs 1, 0; formats that can: torchrun, "
-            "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, jax, "
-            "kubernetes-pinned, json, csv",
+            "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, deepspeed-node, "
+            "jax, kubernetes-pinned, json, csv",
         ),
     ],
 )

@@ -1,0 +1,111 @@
+"""Megatron-LM: the flags with which it numbers ranks as the plan does.
+
+Source: Megatron-LM d98e8a64, ``megatron/training/initialize.py`` (the two orders) and
+``megatron/core/parallel_state.py`` (``RankGenerator`` and what it refuses).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.emit.axes import axes_of
+from placer.emit.nodes import nodes_of
+from placer.errors import EmitError
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.read_axes import pipeline_groups_agree
+
+if TYPE_CHECKING:
+    from placer.job.axes import Parallelism
+    from placer.placement.plan import Plan
+
+_USAGE = """\
+# Megatron-LM's flags for the rank numbering of the plan, as a bash array:
+#   source megatron.sh
+#   bash {script} pretrain_gpt.py "${{MEGATRON_ARGS[@]}}" --its --arguments
+# They place no rank: launch with {launchers} of the same plan.
+# A plan holds no model, sharding or groups of the job's own: give their flags yourself.
+"""
+
+_NO_EXPERTS = """\
+# For a model without experts. Megatron-LM refuses this order where experts would have
+# other pipeline groups, and looks even if there are none: so their tensor parallel size
+# is tp x cp, which nothing else uses.
+"""
+
+
+def render(plan: Plan) -> str:
+    """Shell text that sets the array ``MEGATRON_ARGS``.
+
+    Raises
+    ------
+    EmitError
+        If the plan does not give the sizes of the axes, Megatron-LM cannot number ranks
+        so, or a name is no host name.
+    """
+    consecutive = all(node.consecutive for node in nodes_of(plan))
+    axes = axes_of(plan, "megatron")
+    order = _order(axes)
+    if axes.vp > 1 and axes.pp == 1:
+        raise EmitError("Megatron-LM has virtual stages with pp > 1 only")
+    flags = {
+        "tensor-model-parallel-size": axes.tp,
+        "pipeline-model-parallel-size": axes.pp,
+        "context-parallel-size": axes.cp,
+        "expert-model-parallel-size": axes.ep,
+        "expert-tensor-parallel-size": axes.etp,
+    }
+    if axes.vp > 1:
+        flags["num-virtual-stages-per-pipeline-rank"] = axes.vp
+    text = _usage(consecutive) + f"# Data parallel size: {axes.dp}.\n"
+    if order == REPLICA_MAJOR_ORDER and not _accepts(axes):
+        text += _NO_EXPERTS
+        flags["expert-tensor-parallel-size"] = axes.tp * axes.cp
+    lines = [f"  --{name} {size}\n" for name, size in flags.items()]
+    if order == REPLICA_MAJOR_ORDER:
+        lines.append("  --use-tp-pp-dp-mapping\n")
+    return f"{text}MEGATRON_ARGS=(\n{''.join(lines)})\n"
+
+
+def _usage(consecutive: bool) -> str:
+    if consecutive:
+        return _USAGE.format(script="torchrun.sh", launchers="torchrun")
+    return _USAGE.format(
+        script="torchrun-wrapper.sh python",
+        launchers="torchrun-wrapper, env or sbatch",
+    )
+
+
+def _order(axes: Parallelism) -> tuple[str, ...]:
+    """The order of Megatron-LM that numbers ranks as ``axes`` do, the default first."""
+    for order in (MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER):
+        if _numbers_alike(axes, order):
+            break
+    else:
+        raise EmitError(
+            f"Megatron-LM numbers ranks by {'-'.join(MEGATRON_DEFAULT_ORDER)}, or by "
+            f"{'-'.join(REPLICA_MAJOR_ORDER)} with --use-tp-pp-dp-mapping, but this "
+            f"plan's order is {'-'.join(axes.order)}; place the job in one of the two"
+        )
+    if not pipeline_groups_agree(replace(axes, order=order)):
+        raise EmitError(
+            f"Megatron-LM refuses the order {'-'.join(order)} where, as with ep "
+            f"{axes.ep} and etp {axes.etp}, experts would have other pipeline groups"
+        )
+    return order
+
+
+def _numbers_alike(axes: Parallelism, order: tuple[str, ...]) -> bool:
+    """Whether every rank has the same coordinates in ``order``."""
+    own, other = axes.coordinates, axes.coordinates_in(order)
+    return all(np.array_equal(own[axis], other[axis]) for axis in own)
+
+
+def _accepts(axes: Parallelism) -> bool:
+    """Whether Megatron-LM takes the replica-major order with the plan's ep and etp.
+
+    It wants the data parallel sizes of dense layers and experts to be equal.
+    """
+    return axes.pp == 1 or axes.edp == axes.dp

@@ -1,0 +1,196 @@
+"""What files of ranks say, before a machine is known: hosts in rank order.
+
+Host files, Open MPI's rankfiles (mpirun manual page, "Rankfiles") and the rank maps
+that placer writes itself: ``placer/rank-map``, ``placer/node-map``, and CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from placer.document.tree import visible
+from placer.errors import InputError, Problem
+from placer.placement.plan_form import Form
+
+_HOST_LINE = re.compile(
+    r"([^\s:]+)(?::([0-9]{1,6})|\s+slots\s*=\s*([0-9]{1,6}))?", re.ASCII
+)
+_RANK_LINE = re.compile(
+    r"rank\s+([0-9]{1,9})\s*=\s*(\S+)(?:\s+slots?\s*=.*)?", re.ASCII
+)
+_COLUMNS = ("rank", "host", "gpu")
+_INTEGER = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+# More than a node holds.
+MOST_RANKS = 999_999
+EXAMPLE = 'write "host", "host:4" or "host slots=4"'
+
+
+@dataclass(frozen=True)
+class Entry:
+    """So many next ranks go to ``host``.
+
+    Attributes
+    ----------
+    line : int
+        Where it stands; 0 when unknown.
+    gpu : int or None
+        GPU of the one rank; None takes the node's GPUs in turn.
+    key : str
+        Path of the entry in a JSON document.
+    """
+
+    line: int
+    host: str
+    ranks: int = 1
+    gpu: int | None = None
+    key: str = ""
+
+    def problem(self, message: str, source: str, hint: str = "") -> Problem:
+        """What is wrong with it, and where it stands."""
+        column = 1 if self.line else 0
+        return Problem(message, source, self.line, column, self.key, hint)
+
+
+def entries_of(text: str, source: str, problems: list[Problem]) -> list[Entry]:
+    """The entries of a file of any kind; lines that are malformed become problems.
+
+    A file that starts with ``{`` is JSON, with the header ``rank,...`` CSV, with
+    ``rank N=`` a rankfile, and else a host file.
+
+    Raises
+    ------
+    InputError
+        If it is JSON that is malformed or no rank map.
+    """
+    if text.lstrip().startswith("{"):
+        return _json(text, source)
+    lines = [
+        (number, words)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if (words := line.split("#", 1)[0].strip())
+    ]
+    first = lines[0][1] if lines else ""
+    if re.match(r'"?rank"?\s*,', first):
+        return _by_rank(_csv(lines, source, problems), source, problems)
+    if re.match(r"rank\s+[0-9]+\s*=", first):
+        return _by_rank(_rankfile(lines, source, problems), source, problems)
+    return list(_host_file(lines, source, problems))
+
+
+_Lines = list[tuple[int, str]]
+
+
+def _host_file(lines: _Lines, source: str, problems: list[Problem]) -> Iterator[Entry]:
+    for line, words in lines:
+        if match := _HOST_LINE.fullmatch(words):
+            yield Entry(line, match[1], int(match[2] or match[3] or 1))
+        else:
+            message = f'not a line of a host file: "{visible(words)}"'
+            problems.append(Problem(message, source, line, 1, hint=EXAMPLE))
+
+
+def _rankfile(
+    lines: _Lines, source: str, problems: list[Problem]
+) -> Iterator[tuple[int, Entry]]:
+    """Rank and entry of every line; a slot is a core, so GPUs are taken in turn."""
+    for line, words in lines:
+        if match := _RANK_LINE.fullmatch(words):
+            yield int(match[1]), Entry(line, match[2])
+        else:
+            message = f'not a line of a rankfile: "{visible(words)}"'
+            hint = 'write "rank 0=host slot=0"'
+            problems.append(Problem(message, source, line, 1, hint=hint))
+
+
+def _csv(
+    lines: _Lines, source: str, problems: list[Problem]
+) -> Iterator[tuple[int, Entry]]:
+    rows = csv.reader(words for _, words in lines)
+    names = [name.strip() for name in next(rows)]
+    missing = [name for name in _COLUMNS if name not in names]
+    if missing:
+        message = f"no column {', '.join(missing)}"
+        problems.append(Problem(message, source, lines[0][0], 1))
+        return
+    at = [names.index(name) for name in _COLUMNS]
+    for (line, words), row in zip(lines[1:], rows, strict=False):
+        cells = [row[k].strip() for k in at] if len(row) == len(names) else []
+        if cells and _INTEGER.fullmatch(cells[0]) and _INTEGER.fullmatch(cells[2]):
+            yield int(cells[0]), Entry(line, cells[1], gpu=int(cells[2]))
+        else:
+            message = f'not a row of rank, host and gpu: "{visible(words)}"'
+            problems.append(Problem(message, source, line, 1))
+
+
+def _json(text: str, source: str) -> list[Entry]:
+    try:
+        form = Form(json.loads(text), source)
+    except (ValueError, RecursionError) as error:
+        raise InputError([Problem(f"not JSON: {error}", source)]) from None
+    read = {"placer/rank-map": _rank_map, "placer/node-map": _node_map}.get(
+        str(form.data.get("format"))
+    )
+    if read is None or form.data.get("version") != 1:
+        message = "neither a rank map nor a node map of version 1"
+        hint = "those of `placer emit PLAN json` and torchrun-map; plans go to --plan"
+        raise InputError([Problem(message, source, hint=hint)])
+    entries = read(form)
+    form.fail()
+    return entries
+
+
+def _rank_map(form: Form) -> list[Entry]:
+    rows = []
+    for key, row in _objects(form, "ranks"):
+        rank = form.whole(f"{key}.rank", row.get("rank"))
+        gpu = form.whole(f"{key}.gpu", row.get("gpu"))
+        rows.append((rank, Entry(0, row["host"], gpu=gpu, key=key)))
+    form.fail()
+    problems: list[Problem] = []
+    entries = _by_rank(rows, form.source, problems)
+    if problems:
+        raise InputError(problems)
+    return entries
+
+
+def _node_map(form: Form) -> list[Entry]:
+    return [
+        Entry(
+            0,
+            row["host"],
+            min(form.whole(f"{key}.processes", row.get("processes"), 1), MOST_RANKS),
+            key=key,
+        )
+        for key, row in _objects(form, "nodes")
+    ]
+
+
+def _objects(form: Form, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Key and value of the elements of a list that are objects with a host."""
+    rows = form.get(name)
+    if not isinstance(rows, list):
+        form.add(name, "expected a list")
+        return
+    for index, row in enumerate(rows):
+        if isinstance(row, dict) and isinstance(row.get("host"), str):
+            yield f"{name}[{index}]", row
+        else:
+            form.add(f"{name}[{index}]", "expected an object with a host")
+
+
+def _by_rank(
+    rows: Iterable[tuple[int, Entry]], source: str, problems: list[Problem]
+) -> list[Entry]:
+    """The entries by rank; each rank must stand there once, from 0 on."""
+    ordered = sorted(rows, key=lambda row: row[0])
+    for index, (rank, entry) in enumerate(ordered):
+        if rank != index and not problems:
+            what = "stands there twice" if rank < index else f"follows rank {index - 1}"
+            problems.append(entry.problem(f"rank {rank} {what}", source))
+    return [entry for _, entry in ordered]

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# The plan's RANK and GPU for one process. Run it once for every rank of every node:
+#   bash env.sh python train.py --its --arguments
+# The host is PLACER_HOST, else SLURMD_NODENAME, else `uname -n`. The local index is
+# PLACER_LOCAL_INDEX, else OMPI_COMM_WORLD_LOCAL_RANK, else SLURM_LOCALID; index k means
+# the k-th GPU the plan uses on the node. LOCAL_RANK is that GPU's index in the node, so
+# torch.cuda.set_device(LOCAL_RANK) is right when the process sees all GPUs of its node.
+# PLACER_MASTER_ADDR and MASTER_PORT replace the address and port of rank 0.
+set -euo pipefail
+
+die() {
+  printf 'placer: %s\n' "$1" >&2
+  exit 1
+}
+
+find_node() {
+  case "$1" in
+    (n3) node_rank=0 ranks=(0 1) gpus=(0 1) ;;
+    (n1) node_rank=1 ranks=(2 3) gpus=(0 1) ;;
+    (n4) node_rank=2 ranks=(4 5) gpus=(0 1) ;;
+    (n2) node_rank=3 ranks=(6 7) gpus=(0 1) ;;
+    (*) return 1 ;;
+  esac
+}
+
+find_label() {
+  case "$1" in
+    (*) return 1 ;;
+  esac
+}
+
+host=${PLACER_HOST:-${SLURMD_NODENAME:-$(uname -n)}}
+find_node "$host" || find_node "${host%%.*}" || find_label "$host" ||
+  die "host '$host' is not in the plan"
+
+[ "$#" -gt 0 ] || die "no command to run"
+index=${PLACER_LOCAL_INDEX:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID-}}}
+[ -n "$index" ] || die "no local index: set PLACER_LOCAL_INDEX"
+[[ $index =~ ^(0|[1-9][0-9]{0,5})$ ]] ||
+  die "local index '$index' is not a number below 1000000"
+[ "$index" -lt "${#ranks[@]}" ] ||
+  die "local index $index on $host, where the plan has ${#ranks[@]} ranks"
+gpu=${gpus[index]}
+if [ -n "${CUDA_VISIBLE_DEVICES-}" ]; then
+  IFS=, read -ra given <<< "$CUDA_VISIBLE_DEVICES"
+  [ "$gpu" -lt "${#given[@]}" ] ||
+    die "GPU $gpu is not in CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES"
+fi
+export RANK=${ranks[index]} LOCAL_RANK=$gpu CUDA_DEVICE_ORDER=PCI_BUS_ID
+export NODE_RANK=$node_rank GROUP_RANK=$node_rank
+export LOCAL_WORLD_SIZE=${#ranks[@]} WORLD_SIZE=8
+first=n3
+export MASTER_ADDR="${PLACER_MASTER_ADDR:-$first}"
+export MASTER_PORT="${MASTER_PORT:-29500}"
+exec "$@"

@@ -1,0 +1,193 @@
+"""Megatron-LM's flags give back the plan's groups, by the rules of its rank generator.
+
+The generator here follows ``RankGenerator`` and the assertions around it (Megatron-LM,
+``megatron/core/parallel_state.py``), written as loops over coordinates.
+"""
+
+import subprocess
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from placer.emit import emit
+from placer.errors import EmitError
+from placer.job.axes import Parallelism
+from placer.job.read_axes import pipeline_groups_agree
+from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+
+Groups = set[tuple[int, ...]]
+
+FLAGS = {
+    "--tensor-model-parallel-size": "tp",
+    "--pipeline-model-parallel-size": "pp",
+    "--context-parallel-size": "cp",
+    "--expert-model-parallel-size": "ep",
+    "--expert-tensor-parallel-size": "etp",
+    "--num-virtual-stages-per-pipeline-rank": "vp",
+}
+
+
+def arguments_of(text: str) -> list[str]:
+    """The words of the array, as bash makes them."""
+    shell = text + 'printf "%s\\n" "${MEGATRON_ARGS[@]}"\n'
+    run = subprocess.run(
+        ["bash", "-euc", shell], capture_output=True, text=True, check=True
+    )
+    return run.stdout.splitlines()
+
+
+def parse(text: str) -> tuple[dict[str, int], str]:
+    """Sizes and order that Megatron-LM takes from the flags."""
+    words = arguments_of(text)
+    flag = "--use-tp-pp-dp-mapping"
+    order = "tp-cp-ep-pp-dp" if flag in words else "tp-cp-ep-dp-pp"
+    rest = [word for word in words if word != flag]
+    pairs = zip(rest[::2], rest[1::2], strict=True)
+    return {FLAGS[name]: int(value) for name, value in pairs}, order
+
+
+def groups(sizes: dict[str, int], order: str, token: str) -> Groups:
+    """Ranks that differ in the axes of ``token`` alone; the first axis is fastest."""
+    axes = order.split("-")
+    found: dict[tuple[int, ...], list[int]] = {}
+    outermost_first = [range(sizes[axis]) for axis in reversed(axes)]
+    for rank, at in enumerate(product(*outermost_first)):
+        place = dict(zip(reversed(axes), at, strict=True))
+        rest = tuple(place[axis] for axis in axes if axis not in token.split("-"))
+        found.setdefault(rest, []).append(rank)
+    return set(map(tuple, found.values()))
+
+
+def megatron_groups(text: str, world_size: int) -> dict[str, Groups]:
+    """Groups that Megatron-LM builds from the flags, after its own checks."""
+    size, order = parse(text)
+    dense = {axis: size[axis] for axis in ("tp", "cp", "pp")} | {"ep": 1}
+    dense["dp"] = world_size // (size["tp"] * size["cp"] * size["pp"])
+    expert = {"tp": size["etp"], "cp": 1, "ep": size["ep"], "pp": size["pp"]}
+    expert["dp"], rest = divmod(world_size, size["etp"] * size["ep"] * size["pp"])
+    assert rest == 0
+    assert order.endswith("pp") or size["pp"] == 1 or expert["dp"] == dense["dp"]
+    assert groups(dense, order, "pp") == groups(expert, order, "pp")
+    return {
+        **{axis: groups(dense, order, axis) for axis in ("tp", "cp", "pp", "dp")},
+        "dp_cp": groups(dense, order, "dp-cp"),
+        "ep": groups(expert, order, "ep"),
+        "etp": groups(expert, order, "tp"),
+        "edp": groups(expert, order, "dp"),
+    }
+
+
+def emitted(order: str, **sizes: int) -> str:
+    world_size = int(np.prod([sizes.get(axis, 1) for axis in ("tp", "cp", "pp", "dp")]))
+    plan = plan_of([(f"n{rank}", 0) for rank in range(world_size)], **sizes)
+    plan.job["order"] = order  # type: ignore[index]
+    return emit(plan, "megatron")
+
+
+def test_flags_by_hand() -> None:
+    """Two stages of tp 2, two replicas, in the default order: no mapping flag."""
+    text = emitted("tp-cp-ep-dp-pp", tp=2, pp=2, dp=2, vp=3)
+    assert text.split("MEGATRON_ARGS=(\n")[1] == (
+        "  --tensor-model-parallel-size 2\n"
+        "  --pipeline-model-parallel-size 2\n"
+        "  --context-parallel-size 1\n"
+        "  --expert-model-parallel-size 1\n"
+        "  --expert-tensor-parallel-size 2\n"
+        "  --num-virtual-stages-per-pipeline-rank 3\n"
+        ")\n"
+    )
+    other = emitted("tp-cp-ep-pp-dp", tp=2, pp=2, dp=2)
+    assert other.endswith("parallel-size 2\n  --use-tp-pp-dp-mapping\n)\n")
+    assert "experts" not in other
+
+
+@pytest.mark.parametrize("order", ["tp-cp-ep-pp-dp", "pp-tp-dp-cp-ep"])
+def test_no_flag_without_need(order: str) -> None:
+    """An order that numbers as the default does, for want of dp or pp, is it."""
+    assert "mapping" not in emitted(order, pp=2)
+    assert "mapping" not in emitted("tp-cp-ep-pp-dp", tp=2, dp=2)
+
+
+def test_context_parallel_without_experts() -> None:
+    """A dense job of tp 2, cp 2, pp 2 in the second order says etp 4.
+
+    So do Megatron-LM's own tests of it (``gpt3_mcore_te_tp2_pp2_cp2_etp4_dp_last``).
+    """
+    sizes, order = parse(emitted("tp-cp-ep-pp-dp", tp=2, cp=2, pp=2, dp=2))
+    assert (sizes["etp"], order) == (4, "tp-cp-ep-pp-dp")
+
+
+MEGATRON_ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
+
+
+def numbers_alike(axes: Parallelism, order: str) -> bool:
+    """Whether the axes that have several members stand in the same sequence."""
+    dense = {"tp": axes.tp, "cp": axes.cp, "pp": axes.pp, "dp": axes.dp}
+    expert = {"tp": axes.etp, "ep": axes.ep, "pp": axes.pp, "dp": axes.edp}
+    grids = [dense] if (axes.ep, axes.etp) == (1, axes.tp) else [dense, expert]
+    return all(
+        [axis for axis in axes.order if grid.get(axis, 1) > 1]
+        == [axis for axis in order.split("-") if grid.get(axis, 1) > 1]
+        for grid in grids
+    )
+
+
+SIZES = st.sampled_from([1, 2, 2, 3])
+ORDERS = st.sampled_from(
+    ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "cp-tp-ep-dp-pp", "tp-ep-cp-pp-dp"]
+)
+
+
+@given(SIZES, SIZES, SIZES, SIZES, ORDERS, st.data())
+def test_groups_are_the_plan_s(
+    tp: int, cp: int, pp: int, dp: int, order: str, data: st.DataObject
+) -> None:
+    """Megatron-LM, told these flags, puts every rank in the groups of the plan."""
+    ranks = tp * cp * dp
+    ep = data.draw(st.sampled_from([k for k in range(1, ranks + 1) if ranks % k == 0]))
+    rest = ranks // ep
+    etp = data.draw(st.sampled_from([k for k in range(1, rest + 1) if rest % k == 0]))
+    if data.draw(st.booleans()):
+        ep, etp = 1, tp
+    axes = Parallelism(tp, cp, ep, pp, dp, etp=etp, order=tuple(order.split("-")))
+    assume(pipeline_groups_agree(axes))
+    sizes = {"tp": tp, "cp": cp, "pp": pp, "dp": dp, "ep": ep, "etp": etp}
+    if not any(numbers_alike(axes, other) for other in MEGATRON_ORDERS):
+        with pytest.raises(EmitError, match="place the job in one of the two"):
+            emitted(order, **sizes)
+        return
+    text = emitted(order, **sizes)
+    found = megatron_groups(text, axes.world_size)
+    dense_only = ep == 1 and etp == tp
+    kinds = ("tp", "cp", "pp", "dp", "dp_cp", *(() if dense_only else ("ep", "edp")))
+    for kind in kinds:
+        assert found[kind] == set(map(tuple, axes.ranks_of_group[kind].tolist())), kind
+
+
+@pytest.mark.parametrize(
+    ("order", "ranks", "sizes", "reason"),
+    [
+        ("tp-cp-ep-dp-pp", 2, {}, "needs the sizes of the axes"),
+        ("dp-tp-cp-ep-pp", 4, {"tp": 2, "dp": 2}, "place the job in one of the two"),
+        ("tp-cp-ep-pp-dp", 4, {"pp": 2, "dp": 2, "ep": 2}, "other pipeline groups"),
+        ("tp-cp-ep-dp-pp", 2, {"dp": 2, "vp": 2}, "virtual stages with pp > 1 only"),
+        ("tp-cp-ep-dp-pp", 2, {"dp": 2, "ep": 3}, "does not divide"),
+        ("tp-cp-ep-dp-pp", 2, {"dp": 3}, "is 3, the plan has 2 ranks"),
+    ],
+)
+def test_refusals(order: str, ranks: int, sizes: dict[str, int], reason: str) -> None:
+    """What Megatron-LM cannot be told is refused, with the reason."""
+    plan = plan_of([(f"n{rank}", 0) for rank in range(ranks)], **sizes)
+    plan.job["order"] = order  # type: ignore[index]
+    with pytest.raises(EmitError, match=reason):
+        emit(plan, "megatron")
+
+
+def test_it_names_the_launcher() -> None:
+    """Consecutive ranks go with torchrun, others with formats for any map."""
+    assert "launch with torchrun of" in emit(plan_of(CONTIGUOUS, dp=8), "megatron")
+    text = emit(plan_of(FREE, dp=8), "megatron")
+    assert "launch with torchrun-wrapper, env or sbatch of" in text

@@ -1,0 +1,172 @@
+"""The NCCL report, against a simulation of how NCCL numbers nodes.
+
+The simulation follows ``initTransportsRank`` (NCCL, ``src/init.cc``): ranks in turn, a
+new number for each system that was not seen yet; and ``connectRings``
+(``src/graph/connect.cc``): system n sends to system n + 1, the last to the first.
+"""
+
+import re
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from textwrap import dedent
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.emit import emit
+from placer.emit.axes import axes_of
+from placer.placement.plan import Plan
+from tests.emit.readback import FREE, plan_of
+from tests.emit.tiered import TIERS, tiered, tiered_plans
+
+Shape = tuple[int, tuple[tuple[str, int], ...]]
+
+
+def section(text: str, name: str) -> str:
+    """The paragraph of one kind of communicator."""
+    return next(part for part in text.split("\n\n") if part.startswith(f"{name}: "))
+
+
+def shapes(text: str, name: str) -> Counter[Shape]:
+    """How many communicators have so many systems and such hops, by the report."""
+    found: Counter[Shape] = Counter()
+    numbers = re.findall(r"  (\d+) like this", section(text, name))
+    parts = section(text, name).split("  members  ")[1:]
+    for number, part in zip(numbers, parts, strict=True):
+        systems = re.match(r".* in (?:one|each of (\d+)) system", part)
+        hops = re.search(r"    hops     (.*)\n", part + "\n")
+        pairs = [item.split(" in ") for item in hops[1].split(", ")] if hops else []
+        assert systems
+        counts = sorted((tier, int(count)) for count, tier in pairs)
+        found[int(systems[1] or 1), tuple(counts)] += int(number)
+    return found
+
+
+def place(plan: Plan, rank: int, tier: str) -> tuple[str, ...]:
+    """Names of the domains of a rank, from ``tier`` outwards."""
+    node = plan.node_of_rank[rank]
+    names = {"node": plan.nodes[node], "cluster": ""}
+    names |= {tier: of_node[node] for tier, of_node in plan.domains.items()}
+    return tuple(names[outer] for outer in TIERS[TIERS.index(tier) :])
+
+
+def simulated(plan: Plan, ranks: list[int], pipeline: bool = False) -> Shape:
+    """Systems and hops of one communicator, as NCCL would number them."""
+    system_tier = TIERS[plan.topology["scale_up"] - 1]
+    first_rank: dict[tuple[str, ...], int] = {}
+    for rank in ranks:
+        first_rank.setdefault(place(plan, rank, system_tier), rank)
+    stops = ranks if pipeline else list(first_rank.values())
+    pairs = list(pairwise(stops if pipeline else [*stops, stops[0]]))
+    hops = [
+        next(t for t in TIERS if place(plan, a, t) == place(plan, b, t))
+        for a, b in (pairs if len(stops) > 1 else [])
+    ]
+    return len(first_rank), tuple(sorted(Counter(hops).items()))
+
+
+@given(tiered_plans(), st.data())
+def test_rings_are_those_of_the_simulation(plan: Plan, data: st.DataObject) -> None:
+    """Every communicator of every axis has the systems and hops that NCCL finds."""
+    ranks = plan.world_size
+    tp = data.draw(st.sampled_from([k for k in range(1, ranks + 1) if ranks % k == 0]))
+    rest = ranks // tp
+    pp = data.draw(st.sampled_from([k for k in range(1, rest + 1) if rest % k == 0]))
+    order = data.draw(st.sampled_from(["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]))
+    sizes = {"tp": tp, "pp": pp, "dp": rest // pp}
+    shuffled = np.array(data.draw(st.permutations(range(ranks))))
+    plan = replace(
+        plan,
+        job={**plan.job, "order": order, "parallelism": sizes},
+        node_of_rank=plan.node_of_rank[shuffled],
+        gpu_of_rank=plan.gpu_of_rank[shuffled],
+    )
+    text = emit(plan, "nccl")
+    assert shapes(text, "world") == Counter([simulated(plan, list(range(ranks)))])
+    groups = axes_of(plan, "nccl").ranks_of_group
+    for axis, size in sizes.items():
+        if size == 1 or "the groups of" in section(text, axis):
+            continue
+        wanted = Counter(
+            simulated(plan, row, axis == "pp") for row in groups[axis].tolist()
+        )
+        assert shapes(text, axis) == wanted, axis
+
+
+def test_by_hand() -> None:
+    """Racks r1, r0 of two nodes share NVLink; dp 4 visits r0, r1, r0, r1 by rank.
+
+    Nodes n0 and n2 are in r0, n1 and n3 in r1, so each dp group has two ranks in each
+    rack: two systems, numbered r0, r1, and a ring of two hops in the block.
+    """
+    plan = tiered(["r0", "r1", "r0", "r1"], gpus=2, scale_up=2, tp=2, dp=4)
+    text = emit(plan, "nccl")
+    assert section(text, "dp") + "\n" == dedent("""\
+        dp: 2 of 4 ranks
+          2 like this:
+            ranks    0 2 4 6
+            nodes    n0 n1 n2 n3
+            cliques  r0 r1
+            members  2 in each of 2 systems
+            rings    r0 > r1, and back
+            hops     2 in block
+        """)
+    assert section(text, "tp").endswith("inside one system, as its hardware wants")
+    assert "NCCL_MNNVL_ENABLE" in text
+    assert "dp_cp: the groups of dp" in text
+
+
+def test_pipelines_are_chains() -> None:
+    """Stages send forwards; with virtual stages the last one sends to the first."""
+    chain = tiered(["r0", "r0", "r1"], pp=3)
+    assert "hops     1 in rack, 1 in block" in section(emit(chain, "nccl"), "pp")
+    loop = tiered(["r0", "r0", "r1"], pp=3, vp=2)
+    assert "hops     1 in rack, 2 in block" in section(emit(loop, "nccl"), "pp")
+
+
+def test_groups_of_experts() -> None:
+    """Experts of their own have groups of their own; without them none is listed."""
+    text = emit(tiered(["r0", "r0", "r1", "r1"], dp=4, ep=2), "nccl")
+    assert section(text, "ep").startswith("ep: 2 of 2 ranks")
+    assert section(text, "edp").startswith("edp: 2 of 2 ranks")
+    assert "\nep:" not in emit(tiered(["r0", "r1"], dp=2), "nccl")
+
+
+def test_plans_that_name_little() -> None:
+    """Without axes and tiers there is one communicator, on systems that are nodes."""
+    text = emit(plan_of(FREE), "nccl")
+    assert "(here: nodes)" in text
+    assert "rings    n3 > n1 > n4 > n2, and back" in text
+    assert "no sizes of axes" in text
+    assert "NCCL_MNNVL" not in text
+    nameless = tiered(["r0", "r0"], scale_up=2)
+    nameless = replace(nameless, domains={})
+    assert "names no NVLink domains" in emit(nameless, "nccl")
+    whole = emit(tiered(["r0", "r1"], scale_up=4), "nccl")
+    assert "the whole machine, one NVLink domain" in whole
+    assert "inside one system" in section(whole, "world")
+
+
+def test_large_plans_stay_readable() -> None:
+    """8,192 ranks on 2,048 nodes are told in some sixty lines of a screen's width."""
+    plan = tiered(
+        [f"r{k // 16}" for k in range(2048)],
+        [f"b{k // 128}" for k in range(2048)],
+        gpus=4,
+        scale_up=2,
+        order="tp-cp-ep-pp-dp",
+        tp=4,
+        cp=2,
+        pp=8,
+        dp=128,
+    )
+    lines = emit(plan, "nccl").splitlines()
+    assert len(lines) < 70
+    assert max(map(len, lines)) < 100
+    # A dp_cp group: 2 ranks in each of 128 racks, 16 blocks of 8 racks, one after
+    # another: 7 hops inside each block, 16 between blocks.
+    dp_cp = section("\n".join(lines), "dp_cp")
+    assert "members  2 in each of 128 systems" in dp_cp
+    assert "hops     112 in block, 16 in cluster" in dp_cp

@@ -1,0 +1,133 @@
+"""Rankfiles and rank maps as placements: what they say, and what they cannot."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placer.emit import emit
+from placer.emit.registry import FORMATS
+from placer.errors import EmitError, InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.build import build_plan
+from placer.placement.hostfile import placement_of_hostfile
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
+from tests.plan_cases import machines, tiny
+
+# Formats of one file that say where every rank is, or all but its GPU.
+READ_BACK = (
+    *("slurm-hostfile", "openmpi-seq", "openmpi-rankfile", "deepspeed"),
+    *("torchrun-map", "csv", "json"),
+)
+
+RANK_MAP = """\
+{"format": "placer/rank-map", "version": 1, "ranks": [
+  {"rank": 1, "host": "n000", "gpu": 1}, {"rank": 0, "host": "n001", "gpu": 0},
+  {"rank": 2, "host": "n000", "gpu": 0}]}
+"""
+
+
+def gpus(text: str, ranks: int = 3) -> list[int]:
+    """Global GPUs on the tiny machine: two a node, n000 has 0 and 1, n001 2 and 3."""
+    topology, _ = tiny()
+    found = placement_of_hostfile(text, topology, ranks, "map")
+    return [int(gpu) for gpu in found.gpu_of_rank]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("rank 0=n001 slot=0\nrank 2=n000 slot=9\nrank 1=n000 slot=3-5,7\n", [2, 0, 1]),
+        ("# v4\n\nrank 0 = n001\nrank 1=n000 slots=1:0\nrank 2=n001\n", [2, 0, 3]),
+        ("rank,host,node_rank,local_rank,gpu\n0,n001,0,0,1\n1,n000,1,0,1\n2,n000,1,1,0\n",
+         [3, 1, 0]),
+        ('"rank","gpu","host"\r\n1, 1,n000\r\n0,0,n001\r\n2,1,n001\r\n', [2, 1, 3]),
+        (RANK_MAP, [2, 1, 0]),
+        ('{"format": "placer/node-map", "version": 1, "nodes": '
+         '[{"host": "n001", "processes": 1}, {"host": "n000", "processes": 2}]}',
+         [2, 0, 1]),
+    ],
+    ids=["rankfile", "slots", "csv", "columns", "json", "nodes"],
+)  # fmt: skip
+def test_by_hand(text: str, wanted: list[int]) -> None:
+    """Ranks may stand in any order; only CSV and rank maps say which GPU."""
+    assert gpus(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("rank 0=n000 slot=0\nrank 2=n000\n", "map:2:1: rank 2 follows rank 0"),
+        ("rank 0=n000\nrank 0=n001\n", "map:2:1: rank 0 stands there twice"),
+        ("rank 0=n000\nn001\n", 'map:2:1: not a line of a rankfile: "n001"'),
+        ("rank 0=n000\nrank 1=x slot=0\n", "map:2:1: topology machine has no node x"),
+        ("rank,host\n0,n000\n", "map:1:1: no column gpu"),
+        ("rank,host,gpu\n0,n000\n", 'map:2:1: not a row of rank, host and gpu: "0,n'),
+        ("rank,host,gpu\n0,n000,-1\n", "map:2:1: not a row of rank"),
+        ("rank,host,gpu\n0,n000,2\n", "map:2:1: GPU 2 of n000 is none of 2"),
+        ("rank,host,gpu\n0,n000,1\n1,n000,1\n", "map:3:1: GPU 1 of n000 is taken"),
+        ("rank,host,gpu\n0,n000,1\n", "map: the lines place 1 ranks, the job has 3"),
+        ("{", "map: not JSON: "),
+        ("{" * 100_000, "map: not JSON: "),
+        ('{"format": "placer/plan"}', "map: neither a rank map nor a node map"),
+        (RANK_MAP.replace("1, ", "2, ", 1), "neither a rank map nor a node map of ver"),
+        (RANK_MAP.replace('"n001"', '"x"'), "map: ranks[1]: topology machine has no"),
+        (RANK_MAP.replace('"gpu": 0', '"gpu": true', 1), "ranks[1].gpu: expected a"),
+        (RANK_MAP.replace('"gpu": 0', '"gpu": 5', 1), "ranks[1]: GPU 5 of n001"),
+        (RANK_MAP.replace('"rank": 2', '"rank": 1'), "rank 1 stands there twice"),
+        (RANK_MAP.replace('"ranks"', '"rank"'), "map: ranks: is missing"),
+        ('{"format": "placer/rank-map", "version": 1, "ranks": [3]}',
+         "map: ranks[0]: expected an object with a host"),
+        ('{"format": "placer/node-map", "version": 1, "nodes": '
+         '[{"host": "n000", "processes": 0}]}', "nodes[0].processes: expected a whole"),
+        ('{"format": "placer/node-map", "version": 1, "nodes": '
+         '[{"host": "n000", "processes": 1000000000}]}', "n000 has 2 GPUs, more ranks"),
+    ],
+)  # fmt: skip
+def test_problems(text: str, wanted: str) -> None:
+    """What is wrong is told with the line or key it stands at, never a traceback."""
+    with pytest.raises(InputError) as caught:
+        gpus(text)
+    assert wanted in str(caught.value)
+
+
+@given(machines(), st.data())
+def test_emitted_files_give_the_placement(
+    topology: Topology, data: st.DataObject
+) -> None:
+    """What can be written and read gives the same placement, for every such format."""
+    ranks = data.draw(st.integers(1, topology.num_gpus))
+    gpu_of_rank = np.arange(ranks)
+    if data.draw(st.booleans()):
+        order = data.draw(st.permutations(range(topology.num_gpus)))
+        gpu_of_rank = np.array(order[:ranks])
+    job = Job("j", Parallelism(dp=ranks))
+    plan = build_plan(topology, job, Placement(gpu_of_rank))
+    for format in READ_BACK:
+        try:
+            text = emit(plan, format)
+        except EmitError:
+            assert format not in ("csv", "json")
+            continue
+        found = placement_of_hostfile(text, topology, ranks)
+        assert found.gpu_of_rank.tolist() == gpu_of_rank.tolist(), format
+
+
+def test_hydra_s_machine_file() -> None:
+    """Hydra's lines are read as well; GPUs, which its script picks, go in turn."""
+    assert {*READ_BACK} <= {*FORMATS}
+    assert gpus("n001:1\nn000:2\n") == [2, 0, 1]
+
+
+def test_a_document_of_a_large_machine() -> None:
+    """8,192 ranks in one JSON document are read, whatever their order in it."""
+    rows = [{"rank": k, "host": "n000", "gpu": 0} for k in range(8191, -1, -1)]
+    text = json.dumps({"format": "placer/rank-map", "version": 1, "ranks": rows})
+    with pytest.raises(InputError) as caught:
+        gpus(text, 8192)
+    assert len(caught.value.problems) == 21
+    assert "ranks[8190]: GPU 0 of n000 is taken" in str(caught.value)
