@@ -6,7 +6,8 @@ import os
 import stat
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from placer.errors import InputError, OutputError, Problem
@@ -83,12 +84,35 @@ def write_text(path: str, text: str) -> None:
     OutputError
         If it cannot be written; an existing file is kept.
     """
-    try:
+    with _written(path):
         if path == "-":
             sys.stdout.write(text)
             sys.stdout.flush()
         else:
             _write(Path(path), text.encode())
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write ``data`` to ``path``, in the same way as `write_text`.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written; an existing file is kept.
+    """
+    with _written(path):
+        if path == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            _write(Path(path), data)
+
+
+@contextmanager
+def _written(path: str) -> Iterator[None]:
+    """What goes wrong inside, as an error of the output ``path``."""
+    try:
+        yield
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:

@@ -1,43 +1,76 @@
-"""``placer diff``: what changed between two plans."""
+"""``placer diff``: what changed between two placements."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from placer.cli.options import hosts_option, seed_option
+from placer.cli.placements import KINDS_HELP
+from placer.cli.plan_inputs import plan_input_options
 
-@click.command()
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+    from placer.report.diff import PlanDiff
+
+_FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
+
+
+@click.command(
+    help=f"""Report what changed from placement OLD to placement NEW.
+
+    Each is {KINDS_HELP}. The last three are of the machine and the job of -t and -j, or
+    of those that the other plan names.
+
+    Ranks that moved, groups whose domain changed, cost, links and critical path before
+    and after, and the work of a restart. The exit code is 0 when there is no difference
+    and 1 when there is one.""",
+    epilog="Example: placer diff launcher:torchrun-c10d plan.json -o diff.html",
+)
 @click.argument("old")
 @click.argument("new")
+@plan_input_options
+@hosts_option
+@seed_option
 @click.option(
     "--format",
     "format_name",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "html"]),
     help="Form of the report; by default the suffix of PATH decides, or text.",
 )
 @click.option(
     "-o", "--output", default="-", metavar="PATH", help="Write the report here."
 )
 @click.pass_context
-def diff(
-    context: click.Context, old: str, new: str, format_name: str | None, output: str
-) -> None:
-    """Report what changed from plan OLD to plan NEW.
+def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
+    """Compare two placements."""
+    from pathlib import PurePath
 
-    Ranks that moved, groups whose domain changed, and the cost before and after. The
-    exit code is 0 when there is no difference and 1 when there is one.
-    """
-    from placer.errors import InputError
+    from placer.cli.placements import two_placements
     from placer.files import write_text
-    from placer.placement.plan_encode import json_text
-    from placer.placement.plan_file import read_plan
     from placer.report.diff import diff as plan_diff
+
+    before, after, job = two_placements(old, new, options)
+    found = plan_diff(before, after, job)
+    suffix = PurePath(options["output"]).suffix.lower()
+    form = options["format_name"] or _FORMAT_OF_SUFFIX.get(suffix, "text")
+    names = (old, new)
+    write_text(options["output"], _report(form, found, (before, after), names))
+    context.exit(0 if found.is_empty else 1)
+
+
+def _report(
+    form: str, found: PlanDiff, plans: tuple[Plan, Plan], names: tuple[str, str]
+) -> str:
+    if form == "json":
+        from placer.placement.plan_encode import json_text
+
+        return json_text(found.to_dict())
+    if form == "html":
+        from placer.page.diff_page import diff_page
+
+        return diff_page(found, *plans, names)
     from placer.report.diff_text import diff_text
 
-    if old == new == "-":
-        raise InputError("only one of the two plans can be read from standard input")
-    found = plan_diff(read_plan(old), read_plan(new))
-    as_json = format_name == "json" or (
-        format_name is None and output.lower().endswith(".json")
-    )
-    write_text(output, json_text(found.to_dict()) if as_json else diff_text(found))
-    context.exit(0 if found.is_empty else 1)
+    return diff_text(found)

@@ -109,7 +109,9 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Run on the Dask cluster there instead."
 )
-@click.option("--plot", metavar="FILE", help="Also draw the times, as FILE.svg.")
+@click.option(
+    "--plot", metavar="FILE", help="Also draw the times: FILE.svg or FILE.png."
+)
 @format_option("text", "json", "csv")
 @quiet_option("No progress and notes.")
 @click.pass_context
@@ -124,8 +126,8 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     from placer.sweep.grid import grid
     from placer.sweep.run import sweep as run
 
-    if options["plot"] and not options["plot"].lower().endswith(".svg"):
-        raise click.BadParameter("FILE must end in .svg", param_hint="--plot")
+    if options["plot"] and not options["plot"].lower().endswith((".svg", ".png")):
+        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
     axes = _axes(options)
     points = grid(axes)
     task = _task(options, axes)
@@ -198,10 +200,11 @@ def _progress(quiet: bool) -> AbstractContextManager[Progress]:
 
 
 def _write(rows: list[Row], swept: Sequence[str], options: dict[str, Any]) -> None:
+    from placer.cli.draw import write_picture
     from placer.files import write_text
     from placer.placement.plan_encode import json_text
-    from placer.report.sweep_plot import sweep_plot
     from placer.report.sweep_table import sweep_csv, sweep_text
+    from placer.sweep.plot import sweep_plot
 
     if options["format_name"] == "json":
         write_text("-", json_text({"rows": rows}))
@@ -210,7 +213,7 @@ def _write(rows: list[Row], swept: Sequence[str], options: dict[str, Any]) -> No
     elif rows:
         write_text("-", sweep_text(rows, swept) + "\n")
     if options["plot"] and rows:
-        write_text(options["plot"], sweep_plot(rows, swept))
+        write_picture(lambda theme: sweep_plot(rows, swept, theme), options["plot"])
 
 
 def _note(task: Task, axes: list[Axis]) -> None:

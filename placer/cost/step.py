@@ -173,7 +173,7 @@ class Step:
         patterns, first = distinct_rows(self.patterns(axes))
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         if len(patterns) <= FEW_PATTERNS:
-            seconds = [pipeline_time(_stages(row), *schedule) for row in patterns]
+            seconds = [pipeline_time(stages_of(row), *schedule) for row in patterns]
         else:
             seconds = pipeline_times(patterns, *schedule).tolist()
         return list(zip(seconds, first.tolist(), strict=True))
@@ -225,7 +225,7 @@ def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
     return rows[first], first
 
 
-def _stages(pattern: FloatArray) -> Stages:
+def stages_of(pattern: FloatArray) -> Stages:
     """One row of patterns as a pipeline of its own."""
     num_stages = (len(pattern) - 4) // 3
     parts = np.split(pattern, [num_stages, 2 * num_stages, 3 * num_stages])

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from placer.job.axes import Parallelism
+
 IntArray = npt.NDArray[np.int64]
 
 
@@ -66,6 +68,18 @@ class Plan:
     def world_size(self) -> int:
         """Number of ranks."""
         return len(self.node_of_rank)
+
+    @cached_property
+    def axes(self) -> Parallelism | None:
+        """Axis sizes and rank order of the job; None when the plan has no sizes."""
+        sizes = self.job.get("parallelism")
+        if not sizes:
+            return None
+        known = ("tp", "cp", "ep", "pp", "dp", "vp", "etp")
+        return Parallelism(
+            **{axis: sizes[axis] for axis in known if axis in sizes},
+            order=tuple(self.job["order"].split("-")),
+        )
 
     @cached_property
     def host_of_rank(self) -> tuple[str, ...]:

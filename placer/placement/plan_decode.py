@@ -29,6 +29,11 @@ _NUMBERS = {
     },
     "bound": {"value": 0, "lower_bound": 0, "gap": 0},
 }
+# The lists of the score that reports read: texts and numbers of every entry.
+_LISTS = {
+    "hottest_links": (("tier", "domain", "direction"), ("bytes", "busy_s")),
+    "critical_path": (("operation",), ("seconds",)),
+}
 _BASELINE_NUMBERS = ("step_time_s", "exposed_scale_out_s", "hop_cost")
 
 
@@ -115,6 +120,10 @@ def _check_numbers(form: Form) -> None:
         if isinstance(inside, dict):
             for key, depth in depth_of.items():
                 form.numbers(f"{section}.{key}", inside.get(key), depth)
+    score = form.data.get("score")
+    if isinstance(score, dict):
+        for key, (texts, numbers) in _LISTS.items():
+            form.entries(f"score.{key}", score.get(key), texts, numbers)
     baselines = form.data.get("baselines")
     if not isinstance(baselines, dict):
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,28 @@ class Form:
                 self.numbers(f"{key}.{name}", item, depth - 1)
         else:
             self.add(key, f"expected an object, got {shown(value)}")
+
+    def entries(
+        self, key: str, value: object, texts: Sequence[str], numbers: Sequence[str]
+    ) -> None:
+        """Check a list of objects with these keys; null is as good as absent."""
+        if value is None:
+            return
+        if not isinstance(value, list):
+            self.add(key, f"expected a list, got {shown(value)}")
+            return
+        for index, entry in enumerate(value):
+            place = f"{key}[{index}]"
+            if not isinstance(entry, dict):
+                self.add(place, f"expected an object, got {shown(entry)}")
+                continue
+            for name in texts:
+                if not isinstance(entry.get(name), str):
+                    self.add(f"{place}.{name}", "expected a text")
+            for name in numbers:
+                if entry.get(name) is None:
+                    self.add(f"{place}.{name}", "expected a number")
+                self.numbers(f"{place}.{name}", entry.get(name), 0)
 
 
 def capped(problems: list[Problem], source: str) -> list[Problem]:

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.group_tiers import AxisChange, axis_changes
 from placer.report.matching import match
 from placer.report.moves import Fold, Move, folds, home_tier, moves
+from placer.report.restart import Restart, restart
 
 if TYPE_CHECKING:
+    from placer.job.model import Job
     from placer.placement.plan import Plan
 
 _INPUTS = ("topology", "job")
@@ -29,8 +32,9 @@ class PlanDiff:
         Ranks that both plans have.
     moved : tuple of Move
         Ranks on another GPU.
-    folds : tuple of Fold
-        The same moves by data parallel replica and domain.
+    folds : mapping of str to tuple of Fold
+        The same moves by coordinate and domain: one list for ``dp``, and one for every
+        other axis.
     home_tier : str
         Tier of the domains in ``folds``.
     nodes_gained, nodes_lost : tuple of str
@@ -39,18 +43,25 @@ class PlanDiff:
         What happened to the groups of each axis.
     costs : tuple of CostChange
         Cost before and after.
+    links, path : tuple of EntryChange
+        The hottest links and the critical path before and after.
+    restart : Restart
+        The work of going from one to the other.
     """
 
     old: Mapping[str, Any]
     new: Mapping[str, Any]
     ranks_compared: int
     moved: tuple[Move, ...]
-    folds: tuple[Fold, ...]
+    folds: Mapping[str, tuple[Fold, ...]]
     home_tier: str
     nodes_gained: tuple[str, ...]
     nodes_lost: tuple[str, ...]
     axes: tuple[AxisChange, ...]
     costs: tuple[CostChange, ...]
+    links: tuple[EntryChange, ...]
+    path: tuple[EntryChange, ...]
+    restart: Restart
 
     @property
     def is_empty(self) -> bool:
@@ -62,10 +73,12 @@ class PlanDiff:
             and not self.nodes_lost
             and not any(axis.changed_domain for axis in self.axes)
             and all(cost.old == cost.new for cost in self.costs)
+            and all(entry.old == entry.new for entry in (*self.links, *self.path))
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The difference as plain data, ready for JSON."""
+        by_replica, *others = self.folds.items()
         return {
             "format": "placer/diff",
             "version": 1,
@@ -76,24 +89,31 @@ class PlanDiff:
             "ranks_moved": len(self.moved),
             "moved": [move.to_dict() for move in self.moved],
             "folded_by": self.home_tier,
-            "folded": [fold.to_dict() for fold in self.folds],
+            "folded": [fold.to_dict("replica") for fold in by_replica[1]],
+            "folded_by_axis": {
+                axis: [fold.to_dict() for fold in folds] for axis, folds in others
+            },
             "nodes_gained": list(self.nodes_gained),
             "nodes_lost": list(self.nodes_lost),
             "groups": {axis.axis: axis.to_dict() for axis in self.axes},
             "cost": cost_dict(self.costs),
+            "hottest_links": [link.to_dict() for link in self.links],
+            "critical_path": [part.to_dict() for part in self.path],
+            "restart": self.restart.to_dict(),
         }
 
 
-def diff(old: Plan, new: Plan) -> PlanDiff:
+def diff(old: Plan, new: Plan, job: Job | None = None) -> PlanDiff:
     """What changed from ``old`` to ``new``.
 
     The plans may be of different data parallel sizes: then the replicas that both have
-    are compared.
+    are compared. With their ``job`` the restart counts the bytes of state to move.
 
     Raises
     ------
     InputError
-        If the plans are of jobs or machines whose ranks or tiers do not correspond.
+        If the plans are of jobs or machines whose ranks or tiers do not correspond, or
+        not of this job's axes.
     """
     matching = match(old, new)
     return PlanDiff(
@@ -107,6 +127,9 @@ def diff(old: Plan, new: Plan) -> PlanDiff:
         nodes_lost=_without(old, new),
         axes=axis_changes(old, new, matching),
         costs=cost_changes(old, new),
+        links=link_changes(old, new),
+        path=path_changes(old, new),
+        restart=restart(old, new, matching, job),
     )
 
 

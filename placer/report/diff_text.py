@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from placer.hostlist import compress
-from placer.units import format_bytes, format_seconds
+from placer.report.diff_cost_text import cost_lines, link_lines, path_lines
+from placer.units import format_bytes
 
 if TYPE_CHECKING:
-    from placer.report.cost_changes import CostChange
     from placer.report.diff import PlanDiff
-    from placer.report.group_tiers import AxisChange
+    from placer.report.group_tiers import AxisChange, DomainChange
     from placer.report.moves import Fold
+    from placer.report.restart import Restart
 
 _SHOWN_FOLDS = 20
+_SHOWN_DOMAINS = 3
 _SHOWN_HOSTS = 200
-_LABELS = {
-    "step_time_s": "step time",
-    "exposed_scale_out_s": "exposed scale-out",
-    "hop_cost": "hop cost",
-    "exposed_s": "exposed",
-    "crossings": "groups",
-    "traffic_bytes": "traffic",
-}
+_WHO = {"dp": "DP replica", "pp": "PP stage"}
 
 
 def diff_text(found: PlanDiff) -> str:
@@ -32,10 +27,13 @@ def diff_text(found: PlanDiff) -> str:
         return f"no difference: {found.ranks_compared:,} ranks on the same GPUs\n"
     parts = (
         _inputs(found),
-        _costs(found.costs),
+        cost_lines(found.costs),
+        path_lines(found.path),
+        link_lines(found.links),
         _groups(found.axes),
         _nodes(found),
         _ranks(found),
+        _restart(found.restart),
     )
     blocks = ("\n".join(lines) for lines in map(list, parts) if lines)
     return "\n\n".join(blocks) + "\n"
@@ -59,81 +57,69 @@ def _input(about: dict[str, str]) -> str:
     return f"{about['name']} ({str(about['sha256'])[:12]})"
 
 
-def _costs(costs: Iterable[CostChange]) -> Iterator[str]:
-    """A table of what changed, and of the step time in any case."""
-    rows = [
-        (_label(cost), _amount(cost, cost.old), _amount(cost, cost.new), _change(cost))
-        for cost in costs
-        if cost.old != cost.new or cost.measure == "step_time_s"
-    ]
-    if rows:
-        yield from _table(("cost", "old", "new", "change"), rows)
-
-
-def _label(cost: CostChange) -> str:
-    measure, *where = cost.path
-    if measure == "crossings":
-        axis, tier = where
-        return f"{axis} groups in one {tier}"
-    if measure == "traffic_bytes":
-        axis, tier = where
-        return f"{axis} traffic, {tier}"
-    return " ".join([_LABELS[measure], *where])
-
-
-def _amount(cost: CostChange, value: float) -> str:
-    if cost.measure.endswith("_s"):
-        return format_seconds(value)
-    if cost.measure.endswith("_bytes"):
-        return format_bytes(value)
-    return f"{value:,.10g}"
-
-
-def _change(cost: CostChange) -> str:
-    if cost.measure == "crossings":
-        return f"{cost.new - cost.old:+,.10g}"
-    return f"{(cost.new - cost.old) / cost.old:+.2%}" if cost.old else ""
-
-
 def _groups(axes: Iterable[AxisChange]) -> Iterator[str]:
     changed = [axis for axis in axes if axis.changed_domain]
     if changed:
         yield "groups in another lowest common domain"
     for axis in changed:
-        yield f"  {axis.axis}: {axis.changed_domain:,} of {axis.groups:,}"
+        which = f"{axis.entered:,} entered a domain, {axis.left:,} left one"
+        more = f" ({which})" if axis.entered or axis.left else ""
+        yield f"  {axis.axis}: {axis.changed_domain:,} of {axis.groups:,}{more}"
         for (old, new), count in axis.tiers.items():
             yield f"    {old} -> {new}: {count:,}"
+            pair = [c for c in axis.domains if (c.old_tier, c.new_tier) == (old, new)]
+            yield from _domains(pair)
+
+
+def _domains(changes: list[DomainChange]) -> Iterator[str]:
+    """The domains that most groups left and entered."""
+    changes = sorted(changes, key=lambda change: -change.groups)
+    for change in changes[:_SHOWN_DOMAINS]:
+        yield f"      {change.old} -> {change.new}: {change.groups:,}"
+    more = len(changes) - _SHOWN_DOMAINS
+    if more > 0:
+        yield f"      and {more:,} more pairs of domains"
 
 
 def _nodes(found: PlanDiff) -> Iterator[str]:
     for word, nodes in (("gained", found.nodes_gained), ("lost", found.nodes_lost)):
         if nodes:
-            hosts = compress(nodes)
-            more = "..." if len(hosts) > _SHOWN_HOSTS else ""
-            yield f"nodes {word}: {len(nodes):,} ({hosts[:_SHOWN_HOSTS]}{more})"
+            yield f"nodes {word}: {len(nodes):,} ({_hosts(nodes)})"
+
+
+def _hosts(nodes: tuple[str, ...]) -> str:
+    hosts = compress(nodes)
+    return hosts[:_SHOWN_HOSTS] + "..." * (len(hosts) > _SHOWN_HOSTS)
 
 
 def _ranks(found: PlanDiff) -> Iterator[str]:
     yield f"ranks moved: {len(found.moved):,} of {found.ranks_compared:,}"
-    for fold in found.folds[:_SHOWN_FOLDS]:
-        yield f"  {_fold(fold)}"
-    more = len(found.folds) - _SHOWN_FOLDS
+    # By stage when that takes fewer lines, as it does where a rack holds one stage.
+    axis = min(_WHO.keys() & found.folds, key=lambda a: (len(found.folds[a]), a))
+    for fold in found.folds[axis][:_SHOWN_FOLDS]:
+        yield f"  {_fold(_WHO[axis], fold)}"
+    more = len(found.folds[axis]) - _SHOWN_FOLDS
     if more > 0:
         yield f"  and {more:,} more; --format json lists every rank"
 
 
-def _fold(fold: Fold) -> str:
-    who = "" if fold.replica is None else f"DP replica {fold.replica}: "
+def _fold(word: str, fold: Fold) -> str:
+    who = "" if fold.index is None else f"{word} {fold.index}, "
     what = f"{fold.nodes:,} node{'s' * (fold.nodes != 1)}"
     where = f"{fold.old} -> {fold.new}" if fold.old != fold.new else f"in {fold.old}"
-    return f"{who}{what} {where} ({fold.ranks:,} rank{'s' * (fold.ranks != 1)})"
+    return f"{who}{what}: {where} ({fold.ranks:,} rank{'s' * (fold.ranks != 1)})"
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Lines with the first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for first, *rest in (head, *rows):
-        cells = [
-            text.rjust(width) for text, width in zip(rest, widths[1:], strict=True)
-        ]
-        yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
+def _restart(work: Restart) -> Iterator[str]:
+    if work.nodes:
+        hosts = _hosts(work.nodes)
+        yield f"nodes whose ranks changed: {len(work.nodes):,} ({hosts})"
+    for word, count in (("start", work.started), ("stop", work.stopped)):
+        if count:
+            yield f"ranks that {word}: {count:,}"
+    if work.to_new is not None:
+        parts = ", ".join(
+            f"{format_bytes(n)} {kind}" for kind, n in work.to_new.items()
+        )
+        total = format_bytes(sum(work.to_new.values()))
+        yield f"state that nodes must receive: {total} ({parts})"

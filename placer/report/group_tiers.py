@@ -6,19 +6,42 @@ Shapes: T levels, N nodes of a plan, V groups.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InputError
+from placer.report.moves import home_tier
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
 
 IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DomainChange:
+    """Groups of one axis that went from one lowest common domain to another.
+
+    Attributes
+    ----------
+    old_tier, old, new_tier, new : str
+        Tiers and names of the two domains; the whole machine is named by its tier.
+    groups : int
+    """
+
+    old_tier: str
+    old: str
+    new_tier: str
+    new: str
+    groups: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The change as plain data."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -36,6 +59,9 @@ class AxisChange:
         Groups whose lowest common tier is now further in, or further out.
     tiers : mapping of (str, str) to int
         How many groups went from one lowest common tier to another.
+    domains : tuple of DomainChange
+        The same by domain, from the tier on that moves are folded by: a group inside
+        one node counts as in the rack of that node.
     """
 
     axis: str
@@ -44,6 +70,7 @@ class AxisChange:
     entered: int
     left: int
     tiers: Mapping[tuple[str, str], int]
+    domains: tuple[DomainChange, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The change as plain data."""
@@ -56,6 +83,7 @@ class AxisChange:
                 {"old": old, "new": new, "groups": count}
                 for (old, new), count in self.tiers.items()
             ],
+            "domains": [change.to_dict() for change in self.domains],
         }
 
 
@@ -111,7 +139,52 @@ def _axis_change(
             for a, b in np.argwhere(pairs).tolist()
             if a != b
         },
+        domains=_domain_changes(
+            (old, new), (old_groups, new_groups), (old_tier, new_tier), levels, domains
+        ),
     )
+
+
+def _domain_changes(
+    plans: tuple[Plan, Plan],
+    groups: tuple[IntArray, IntArray],
+    tiers: tuple[IntArray, IntArray],
+    levels: list[str],
+    domains: tuple[IntArray, IntArray],
+) -> tuple[DomainChange, ...]:
+    """Groups by old and new domain, from the home tier on, where these differ."""
+    home = home_tier(*plans)
+    lowest = levels.index(home) if home in levels else 0
+    keys: list[IntArray] = []
+    nodes: list[IntArray] = []
+    for plan, members, tier, of_node in zip(plans, groups, tiers, domains, strict=True):
+        first = plan.node_of_rank[members[:, 0]]
+        level = np.maximum(tier, lowest)
+        keys += [level, of_node[level, first]]
+        nodes.append(first)
+    rows, at, counts = np.unique(
+        np.stack(keys), axis=1, return_index=True, return_counts=True
+    )
+    return tuple(
+        DomainChange(
+            levels[row[0]],
+            _name(plans[0], levels, row[0], nodes[0][group]),
+            levels[row[2]],
+            _name(plans[1], levels, row[2], nodes[1][group]),
+            count,
+        )
+        for row, group, count in zip(
+            rows.T.tolist(), at.tolist(), counts.tolist(), strict=True
+        )
+        if row[:2] != row[2:]
+    )
+
+
+def _name(plan: Plan, levels: list[str], level: int, node: int) -> str:
+    """Name of the domain at a level that holds one of the plan's nodes."""
+    if level == len(levels) - 1:
+        return levels[level]
+    return plan.nodes[node] if level == 0 else plan.domains[levels[level]][node]
 
 
 def _domains(old: Plan, new: Plan, levels: list[str]) -> tuple[IntArray, IntArray]:

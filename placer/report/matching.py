@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InputError
-from placer.job.axes import Parallelism
 
 if TYPE_CHECKING:
+    from placer.job.axes import Parallelism
     from placer.placement.plan import Plan
 
 IntArray = npt.NDArray[np.int64]
@@ -80,7 +80,7 @@ def match(old: Plan, new: Plan) -> Matching:
     InputError
         If the plans are of jobs whose ranks do not correspond.
     """
-    before, after = axes_of(old), axes_of(new)
+    before, after = old.axes, new.axes
     if before is None or after is None:
         if old.world_size != new.world_size:
             raise InputError(
@@ -101,17 +101,6 @@ def match(old: Plan, new: Plan) -> Matching:
     )
     by_rank = np.argsort(old_rank)
     return Matching(before, after, old_rank[by_rank], new_rank[by_rank])
-
-
-def axes_of(plan: Plan) -> Parallelism | None:
-    """Axis sizes and order of a plan's job; None when the plan does not record them."""
-    sizes = plan.job.get("parallelism")
-    if not sizes:
-        return None
-    known = {
-        axis: sizes[axis] for axis in (*_DENSE, "vp", "ep", "etp") if axis in sizes
-    }
-    return Parallelism(**known, order=tuple(plan.job["order"].split("-")))
 
 
 def _common(

@@ -9,10 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
 
 IntArray = npt.NDArray[np.int64]
+
+# The axes beside dp whose coordinates moves are folded by, most telling first.
+_OTHER_AXES = ("pp", "ep", "cp", "tp")
 
 
 @dataclass(frozen=True)
@@ -34,58 +39,58 @@ class Move:
 
 @dataclass(frozen=True)
 class Fold:
-    """Ranks of one data parallel replica that went from one domain to another.
+    """Ranks of one coordinate of an axis that went from one domain to another.
 
     Attributes
     ----------
-    replica : int or None
-        Data parallel coordinate; None when the plans do not record their axes.
+    index : int or None
+        The coordinate; None when the plans do not record their axes.
     old, new : str
         Names of the domains.
     nodes, ranks : int
         Nodes that the ranks were on, and how many ranks.
     """
 
-    replica: int | None
+    index: int | None
     old: str
     new: str
     nodes: int
     ranks: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fold as plain data."""
-        return asdict(self)
+    def to_dict(self, index: str = "index") -> dict[str, Any]:
+        """The fold as plain data, its coordinate under the key ``index``."""
+        data = asdict(self)
+        return {index: data.pop("index"), **data}
 
 
 def moves(old: Plan, new: Plan, matching: Matching) -> tuple[Move, ...]:
     """Every rank on another GPU than before, ascending by old rank."""
-    old_rank, new_rank = _moved(old, new, matching)
+    old_rank, new_rank = moved_ranks(old, new, matching)
     return tuple(
         Move(rank, other, _gpu(old, rank), _gpu(new, other))
         for rank, other in zip(old_rank.tolist(), new_rank.tolist(), strict=True)
     )
 
 
-def folds(old: Plan, new: Plan, matching: Matching) -> tuple[Fold, ...]:
-    """The moves by replica, old and new domain; replicas ascend."""
-    old_rank, new_rank = _moved(old, new, matching)
-    old_node = old.node_of_rank[old_rank].tolist()
-    new_node = new.node_of_rank[new_rank].tolist()
+def folds(old: Plan, new: Plan, matching: Matching) -> Mapping[str, tuple[Fold, ...]]:
+    """The moves by coordinate, old and new domain, for every axis; ``dp`` comes first.
+
+    Without axes everything is under ``dp``, with None for the coordinate. Coordinates
+    ascend.
+    """
+    old_rank, new_rank = moved_ranks(old, new, matching)
     tier = home_tier(old, new)
-    old_home = old.domains.get(tier, old.nodes)
-    new_home = new.domains.get(tier, new.nodes)
-    replicas: list[int | None] = [None] * len(old_node)
-    if matching.old is not None:
-        replicas = matching.old.coordinates["dp"][old_rank].tolist()
-    nodes: dict[tuple[int | None, str, str], list[int]] = {}
-    for replica, here, there in zip(replicas, old_node, new_node, strict=True):
-        key = (replica, old_home[here], new_home[there])
-        nodes.setdefault(key, []).append(here)
-    rows = [
-        Fold(*key, nodes=len(set(members)), ranks=len(members))
-        for key, members in nodes.items()
-    ]
-    return tuple(sorted(rows, key=lambda row: row.replica or 0))
+    old_node = old.node_of_rank[old_rank]
+    old_home = _homes(old, tier, old_node)
+    new_home = _homes(new, tier, new.node_of_rank[new_rank])
+    others = [axis for axis in _OTHER_AXES if axis in matching.axes]
+    found = {}
+    for axis in ("dp", *others):
+        index: list[int | None] = [None] * len(old_rank)
+        if matching.old is not None:
+            index = matching.old.coordinates[axis][old_rank].tolist()
+        found[axis] = _folds(index, old_home, new_home, old_node.tolist())
+    return found
 
 
 def home_tier(old: Plan, new: Plan) -> str:
@@ -96,7 +101,7 @@ def home_tier(old: Plan, new: Plan) -> str:
     return "node"
 
 
-def _moved(old: Plan, new: Plan, matching: Matching) -> tuple[IntArray, IntArray]:
+def moved_ranks(old: Plan, new: Plan, matching: Matching) -> tuple[IntArray, IntArray]:
     """Old and new ranks whose GPU is another one; each shape (any,)."""
     index = {name: i for i, name in enumerate(old.nodes)}
     same_node = np.array([index.get(name, -1) for name in new.nodes], dtype=np.int64)
@@ -104,6 +109,24 @@ def _moved(old: Plan, new: Plan, matching: Matching) -> tuple[IntArray, IntArray
     moved = old.node_of_rank[old_rank] != same_node[new.node_of_rank[new_rank]]
     moved |= old.gpu_of_rank[old_rank] != new.gpu_of_rank[new_rank]
     return old_rank[moved], new_rank[moved]
+
+
+def _folds(
+    index: list[int | None], old: list[str], new: list[str], node: list[int]
+) -> tuple[Fold, ...]:
+    nodes: dict[tuple[int | None, str, str], list[int]] = {}
+    for key, here in zip(zip(index, old, new, strict=True), node, strict=True):
+        nodes.setdefault(key, []).append(here)
+    rows = [
+        Fold(*key, nodes=len(set(members)), ranks=len(members))
+        for key, members in nodes.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: row.index or 0))
+
+
+def _homes(plan: Plan, tier: str, nodes: IntArray) -> list[str]:
+    names = plan.domains.get(tier, plan.nodes)
+    return [names[node] for node in nodes.tolist()]
 
 
 def _gpu(plan: Plan, rank: int) -> str:

@@ -18,7 +18,7 @@ from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 @pytest.fixture
 def plan_file(tmp_path: Path) -> str:
     path = tmp_path / "plan.json"
-    write_plan(plan_of(CONTIGUOUS), path)
+    write_plan(plan_of(CONTIGUOUS, dp=8), path)
     return str(path)
 
 
@@ -28,7 +28,7 @@ def test_prints_the_text(plan_file: str, format: str, extra: list[str]) -> None:
     """Without a path, or with ``-``, the launcher file itself is printed."""
     run = CliRunner().invoke(command, [plan_file, format, *extra])
     assert (run.exit_code, run.stderr) == (0, "")
-    assert run.stdout == emit(plan_of(CONTIGUOUS), format)
+    assert run.stdout == emit(plan_of(CONTIGUOUS, dp=8), format)
 
 
 def test_writes_and_prints_the_path(plan_file: str, tmp_path: Path) -> None:

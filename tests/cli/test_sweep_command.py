@@ -95,7 +95,7 @@ def test_text(job: str) -> None:
         (["--nic-rate", "fast"], "fast"),
         (["--oversubscription", "x=1"], 'no tier "x"'),
         (["--oversubscription", "0"], "too small"),
-        (["--dp", "2", "--plot", "figure.png"], ".svg"),
+        (["--dp", "2", "--plot", "figure.gif"], ".svg"),
         (["--dp", "2", "--scheduler", "tcp://127.0.0.1:9"], "--workers"),
         (["--dp", "2", "--hosts", "nowhere"], "nowhere"),
         (["--dp", "1-2000", "--tp", "1-2000"], "points"),

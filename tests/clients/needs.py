@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 REQUIRED = os.environ.get("PLACER_CLIENTS") == "required"
 

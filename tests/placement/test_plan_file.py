@@ -23,11 +23,12 @@ from placer.topology.model import Topology
 from tests.plan_cases import placed, tiny_plan
 
 NUMBERS = st.floats(-1e300, 1e300) | st.integers(-(2**53), 2**53)
+LINK = {"tier": "rack", "domain": "r", "direction": "up", "bytes": 1, "busy_s": 0.5}
 SCORES = st.fixed_dictionaries(
     {"step_time_s": NUMBERS, "exposed_s": st.dictionaries(st.text("ab"), NUMBERS)},
     optional={
         "hop_cost": NUMBERS | st.none(),
-        "hottest_links": st.lists(st.fixed_dictionaries({"tier": st.just("rack")})),
+        "hottest_links": st.lists(st.just(LINK), max_size=2),
     },
 )
 
@@ -243,6 +244,22 @@ for _ in range(50):
         (
             {"score": {"crossings": {"pp": {"rack": False}}}},
             "score.crossings.pp.rack: expected a number, got false",
+        ),
+        (
+            {"score": {"hottest_links": {}}},
+            "score.hottest_links: expected a list, got an object",
+        ),
+        (
+            {"score": {"hottest_links": [{"tier": "rack", "domain": 3}]}},
+            "score.hottest_links[0].domain: expected a text",
+        ),
+        (
+            {"score": {"critical_path": [{"operation": "x", "seconds": None}]}},
+            "score.critical_path[0].seconds: expected a number",
+        ),
+        (
+            {"score": {"critical_path": [3]}},
+            "score.critical_path[0]: expected an object, got 3",
         ),
         ({"score": {"x": DEEP}}, "nested deeper than 32 levels"),
         ({"baselines": {"random": 1}}, "baselines.random: expected an object, got 1"),

@@ -1,5 +1,6 @@
 """Plan differences against naive loops, mirrored, and by hand."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -19,6 +20,19 @@ from tests.plan_cases import jobs, machines, placements, tiny, tiny_plan
 LEVELS = ("node", "rack", "block", "cluster")
 AMOUNTS = st.floats(0, 10)
 
+LINKS = st.fixed_dictionaries(
+    {
+        "tier": st.sampled_from(["block", "cluster"]),
+        "domain": st.sampled_from(["r0", "r1"]),
+        "direction": st.sampled_from(["up", "down"]),
+        "bytes": AMOUNTS,
+        "busy_s": AMOUNTS,
+    }
+)
+OPERATIONS = st.fixed_dictionaries(
+    {"operation": st.sampled_from(["compute", "fixed", "mine"]), "seconds": AMOUNTS}
+)
+
 
 @st.composite
 def scores(draw: st.DrawFn) -> dict:
@@ -32,6 +46,9 @@ def scores(draw: st.DrawFn) -> dict:
     }
     if draw(st.booleans()):
         score["hop_cost"] = draw(AMOUNTS)
+    if draw(st.booleans()):
+        score["hottest_links"] = draw(st.lists(LINKS, max_size=4))
+        score["critical_path"] = draw(st.lists(OPERATIONS, max_size=4))
     return score
 
 
@@ -67,6 +84,19 @@ def lowest(plan: Plan, ranks: list[int]) -> tuple[str, str]:
     return "cluster", "all"
 
 
+def rack_or_above(plan: Plan, ranks: list[int]) -> tuple[str, str]:
+    """The same, of the tiers from the rack on."""
+    tier, domain = lowest(plan, ranks)
+    if tier == "node":
+        return "rack", plan.domains["rack"][plan.node_of_rank[ranks[0]]]
+    return tier, "cluster" if tier == "cluster" else domain
+
+
+def axes_of(plan: Plan) -> Parallelism:
+    order = tuple(plan.job["order"].split("-"))
+    return Parallelism(**plan.job["parallelism"], order=order)
+
+
 @given(two_plans())
 def test_a_plan_does_not_differ_from_itself(plans: tuple[Plan, Plan]) -> None:
     """The difference of a plan with itself is empty."""
@@ -74,8 +104,12 @@ def test_a_plan_does_not_differ_from_itself(plans: tuple[Plan, Plan]) -> None:
     found = diff(plan, plan)
     assert found.is_empty
     assert found.to_dict()["same"] is True
-    assert found.moved == found.folds == found.nodes_gained == found.nodes_lost == ()
+    assert found.moved == found.nodes_gained == found.nodes_lost == ()
+    assert not any(found.folds.values())
     assert all(not axis.tiers and not axis.changed_domain for axis in found.axes)
+    assert not any(axis.domains for axis in found.axes)
+    work = found.restart
+    assert (work.nodes, work.started, work.stopped) == ((), 0, 0)
 
 
 @given(two_plans())
@@ -96,33 +130,34 @@ def test_moved_ranks(plans: tuple[Plan, Plan]) -> None:
 
 @given(two_plans())
 def test_folds(plans: tuple[Plan, Plan]) -> None:
-    """Moves are folded by replica and rack, with their nodes and ranks counted."""
+    """Moves are folded by axis and rack, with their nodes and ranks counted."""
     old, new = plans
-    axes = Parallelism(
-        **old.job["parallelism"], order=tuple(old.job["order"].split("-"))
-    )
+    axes = axes_of(old)
     found = diff(old, new)
-    nodes: dict[tuple, set] = {}
-    ranks: Counter[tuple] = Counter()
-    for move in found.moved:
-        rank = move.rank
-        before, after = old.node_of_rank[rank], new.node_of_rank[rank]
-        replica = axes.coordinates["dp"][rank]
-        key = (replica, old.domains["rack"][before], new.domains["rack"][after])
-        nodes.setdefault(key, set()).add(before)
-        ranks[key] += 1
-    rows = {(f.replica, f.old, f.new): (f.nodes, f.ranks) for f in found.folds}
-    assert rows == {key: (len(nodes[key]), ranks[key]) for key in ranks}
-    assert len(rows) == len(found.folds)
+    for axis, folds in found.folds.items():
+        nodes: dict[tuple, set] = {}
+        ranks: Counter[tuple] = Counter()
+        for move in found.moved:
+            rank = move.rank
+            before, after = old.node_of_rank[rank], new.node_of_rank[rank]
+            index = axes.coordinates[axis][rank]
+            key = (index, old.domains["rack"][before], new.domains["rack"][after])
+            nodes.setdefault(key, set()).add(before)
+            ranks[key] += 1
+        rows = {(f.index, f.old, f.new): (f.nodes, f.ranks) for f in folds}
+        assert rows == {key: (len(nodes[key]), ranks[key]) for key in ranks}
+        assert len(rows) == len(folds)
+        assert [f.index for f in folds] == sorted(f.index for f in folds)
+    assert set(found.folds) == {"dp"} | {
+        axis for axis in ("tp", "cp", "pp", "ep") if axes.size(axis) > 1
+    }
 
 
 @given(two_plans())
 def test_tier_changes(plans: tuple[Plan, Plan]) -> None:
     """Groups that changed domain or tier are those that a loop over groups finds."""
     old, new = plans
-    axes = Parallelism(
-        **old.job["parallelism"], order=tuple(old.job["order"].split("-"))
-    )
+    axes = axes_of(old)
     for change in diff(old, new).axes:
         groups = axes.ranks_of_group[change.axis].tolist()
         pairs = [(lowest(old, ranks), lowest(new, ranks)) for ranks in groups]
@@ -132,6 +167,12 @@ def test_tier_changes(plans: tuple[Plan, Plan]) -> None:
         assert change.entered == sum(b < a for a, b in steps)
         assert change.left == sum(b > a for a, b in steps)
         assert change.tiers == Counter((a[0], b[0]) for a, b in pairs if a[0] != b[0])
+        outer = [
+            (rack_or_above(old, ranks), rack_or_above(new, ranks)) for ranks in groups
+        ]
+        assert {
+            ((c.old_tier, c.old), (c.new_tier, c.new)): c.groups for c in change.domains
+        } == Counter(pair for pair in outer if pair[0] != pair[1])
 
 
 @given(two_plans())
@@ -154,27 +195,44 @@ def test_costs(plans: tuple[Plan, Plan]) -> None:
                 assert all((measure, axis, tier) in costs for tier in tiers)
 
 
+_PAIRS = (
+    ("old", "new"),
+    ("old_tier", "new_tier"),
+    ("nodes_gained", "nodes_lost"),
+    ("entered", "left"),
+    ("ranks_started", "ranks_stopped"),
+    ("to_old", "to_new"),
+    ("rank", "new_rank"),
+)
+OTHER = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
+
+
+def swapped(data: object) -> object:
+    """A difference's plain data with old and new, before and after exchanged."""
+    if isinstance(data, dict):
+        return {OTHER.get(key, key): swapped(value) for key, value in data.items()}
+    return [swapped(item) for item in data] if isinstance(data, list) else data
+
+
+def canonical(data: object) -> object:
+    """The same with lists sorted, without the nodes that the ranks of a fold leave."""
+    if isinstance(data, dict):
+        fold = {"old", "new", "nodes", "ranks"} < set(data)
+        return {k: canonical(v) for k, v in data.items() if not (fold and k == "nodes")}
+    if isinstance(data, list):
+        return sorted((canonical(item) for item in data), key=repr_of)
+    return data
+
+
+def repr_of(data: object) -> str:
+    return json.dumps(data, sort_keys=True)
+
+
 @given(two_plans())
 def test_backwards_is_the_mirror(plans: tuple[Plan, Plan]) -> None:
-    """The difference the other way round says the same with old and new swapped."""
+    """The difference the other way round is the same with old and new exchanged."""
     there, back = diff(*plans), diff(*reversed(plans))
-    assert [(m.rank, m.new, m.old) for m in there.moved] == [
-        (m.rank, m.old, m.new) for m in back.moved
-    ]
-    assert (there.nodes_gained, there.nodes_lost) == (
-        back.nodes_lost,
-        back.nodes_gained,
-    )
-    assert {(c.path, c.new, c.old) for c in there.costs} == {
-        (c.path, c.old, c.new) for c in back.costs
-    }
-    for one, other in zip(there.axes, back.axes, strict=True):
-        assert (one.entered, one.left) == (other.left, other.entered)
-        assert one.changed_domain == other.changed_domain
-        assert {(b, a): n for (a, b), n in one.tiers.items()} == other.tiers
-    assert {(f.replica, f.new, f.old, f.ranks) for f in there.folds} == {
-        (f.replica, f.old, f.new, f.ranks) for f in back.folds
-    }
+    assert canonical(swapped(there.to_dict())) == canonical(back.to_dict())
     assert there.is_empty == back.is_empty
 
 
@@ -222,7 +280,7 @@ def test_moves_are_folded_by_replica() -> None:
     """Each replica that moves one rack on is one line."""
     order = "tp-cp-ep-pp-dp"
     found = diff(replicas(2, order), replicas(2, order, start=1))
-    assert [(f.replica, f.old, f.new, f.nodes, f.ranks) for f in found.folds] == [
+    assert [tuple(vars(fold).values()) for fold in found.folds["dp"]] == [
         (0, "r0", "r1", 2, 4),
         (1, "r1", "r2", 2, 4),
     ]
@@ -271,7 +329,7 @@ def test_bare_plans_are_compared_rank_by_rank() -> None:
     found = diff(old, new)
     assert len(found.moved) == 8
     assert found.axes == ()
-    assert {(f.replica, f.old, f.new) for f in found.folds} == {
+    assert {(f.index, f.old, f.new) for f in found.folds["dp"]} == {
         (None, f"n00{i}", f"n00{i + 2}") for i in range(4)
     }
 
@@ -341,4 +399,28 @@ def test_json_form() -> None:
         "entered": 0,
         "left": 4,
         "tiers": [{"old": "block", "new": "cluster", "groups": 4}],
+        "domains": [
+            {
+                "old_tier": "block",
+                "old": "b0",
+                "new_tier": "cluster",
+                "new": "cluster",
+                "groups": 4,
+            }
+        ],
+    }
+    assert data["folded_by_axis"]["pp"][0] == {
+        "index": 0,
+        "old": "r0",
+        "new": "r1",
+        "nodes": 1,
+        "ranks": 2,
+    }
+    assert data["hottest_links"] == data["critical_path"] == []
+    assert data["restart"] == {
+        "nodes_changed": 6,
+        "nodes": [f"n00{i}" for i in range(6)],
+        "ranks_started": 0,
+        "ranks_stopped": 0,
+        "state_bytes": None,
     }

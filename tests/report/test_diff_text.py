@@ -47,12 +47,16 @@ def test_whole_text() -> None:
         "\n"
         "groups in another lowest common domain\n"
         "  tp: 2 of 8\n"
-        "  pp: 4 of 8\n"
+        "  pp: 4 of 8 (0 entered a domain, 4 left one)\n"
         "    rack -> cluster: 4\n"
+        "      r0 -> cluster: 2\n"
+        "      r3 -> cluster: 2\n"
         "\n"
         "ranks moved: 4 of 16\n"
-        "  DP replica 0: 1 node r0 -> r3 (2 ranks)\n"
-        "  DP replica 3: 1 node r3 -> r0 (2 ranks)\n"
+        "  DP replica 0, 1 node: r0 -> r3 (2 ranks)\n"
+        "  DP replica 3, 1 node: r3 -> r0 (2 ranks)\n"
+        "\n"
+        "nodes whose ranks changed: 2 (n[001,006])\n"
     )
 
 
@@ -83,7 +87,7 @@ def test_long_lists_are_cut() -> None:
     new = build_plan(topology, job, Placement(np.arange(25) + 25))
     names = tuple(f"{'x' * 9}{chr(97 + i)}" for i in range(25))
     text = diff_text(diff(old, replace(new, nodes=names)))
-    assert "  DP replica 19: 1 node in r0 (1 rank)\n" in text
+    assert "  DP replica 19, 1 node: in r0 (1 rank)\n" in text
     assert "  and 5 more; --format json lists every rank\n" in text
     assert "nodes gained: 25 (xxxxxxxxxa,xxxxxxxxxb," in text
     assert "...)\n" in text
@@ -93,5 +97,5 @@ def test_plans_without_domains() -> None:
     """When a plan names no racks, moves are folded by node."""
     old, new = tiny_plan(), replace(nodes_swapped(), domains={})
     text = diff_text(diff(old, new))
-    assert "  DP replica 0: 1 node n001 -> n006 (2 ranks)\n" in text
+    assert "  DP replica 0, 1 node: n001 -> n006 (2 ranks)\n" in text
     assert "    node -> cluster" not in text

@@ -1,8 +1,7 @@
 """Line plots as SVG: panels one below the other over a common horizontal axis.
 
-Colours are those of Okabe and Ito (2008, *Color Universal Design*), and every series
-has a marker of its own besides, so that neither colour vision nor a colour printer is
-needed to tell them apart.
+Every series has a colour and a marker of its own, so that neither colour vision nor a
+colour printer is needed to tell them apart.
 """
 
 from __future__ import annotations
@@ -10,9 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from xml.etree import ElementTree as Xml
+from typing import TYPE_CHECKING
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+from placer.draw import palette, svg
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree as Xml
+
 MARKERS = ("circle", "square", "diamond", "triangle")
 
 WIDTH, PANEL_HEIGHT = 720, 230
@@ -67,7 +70,10 @@ class _Scale:
 
 
 def line_plot(
-    panels: Sequence[Panel], x_label: str, x_text: Callable[[float], str]
+    panels: Sequence[Panel],
+    x_label: str,
+    x_text: Callable[[float], str],
+    theme: str = "auto",
 ) -> str:
     """The figure as an SVG document.
 
@@ -79,36 +85,27 @@ def line_plot(
         What the horizontal axis shows.
     x_text : callable
         Text of one of its values.
+    theme : str
+        ``auto``, ``light`` or ``dark``.
     """
     names = [series.name for series in panels[0].series]
     legend = _LEGEND_LINE * len(names) if len(names) > 1 else 0
     height = PANEL_HEIGHT * len(panels) + legend + 12
-    root = Xml.Element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "width": str(WIDTH),
-            "height": str(height),
-            "viewBox": f"0 0 {WIDTH} {height}",
-            "font-family": "sans-serif",
-            "font-size": "12",
-        },
-    )
-    _add(root, "rect", width=WIDTH, height=height, fill="#FFFFFF")
+    name = " and ".join(panel.title for panel in panels)
+    root = svg.new_picture(WIDTH, height, theme, name)
     values = sorted(
         {x for panel in panels for line in panel.series for x, _, _ in line.points}
     )
     x = _horizontal(values)
     for index, panel in enumerate(panels):
         top = index * PANEL_HEIGHT
-        group = _add(root, "g", transform=f"translate(0 {top})")
-        group.set("class", "panel")
+        group = svg.add(root, "g", class_="panel", transform=f"translate(0 {top})")
         _draw_panel(group, panel, x, values, x_text)
-        _text(group, x_label, (_LEFT + WIDTH - _RIGHT) / 2, PANEL_HEIGHT - 12, "middle")
+        middle = (_LEFT + WIDTH - _RIGHT) / 2
+        svg.write(group, x_label, middle, PANEL_HEIGHT - 12, text_anchor="middle")
     if legend:
         _draw_legend(root, names, PANEL_HEIGHT * len(panels) + 8)
-    Xml.indent(root)
-    return Xml.tostring(root, encoding="unicode") + "\n"
+    return svg.to_text(root)
 
 
 def _horizontal(values: Sequence[float]) -> _Scale:
@@ -124,23 +121,23 @@ def _draw_panel(
     x_text: Callable[[float], str],
 ) -> None:
     known = [y for line in panel.series for _, y, _ in line.points if y is not None]
-    step = _nice_step(max(known, default=0.0) or 1.0)
+    step = nice_step(max(known, default=0.0) or 1.0)
     high = step * math.ceil(max(known, default=0.0) / step) or step
     bottom = PANEL_HEIGHT - _BOTTOM
     y = _Scale(0.0, high, bottom, _TOP)
-    _text(group, panel.title, _LEFT, _TOP - 12, "start").set("font-weight", "bold")
+    svg.write(group, panel.title, _LEFT, _TOP - 12, font_weight="600")
     for tick in range(round(high / step) + 1):
         at = y(tick * step)
         line = {"x1": _LEFT, "x2": WIDTH - _RIGHT, "y1": at, "y2": at}
-        _add(group, "line", **line, stroke="#DDDDDD" if tick else "#333333")
-        _text(group, panel.label(tick * step), _LEFT - 8, at + 4, "end")
+        svg.add(group, "line", **line, class_="p-line" if tick else "p-rule")
+        svg.write(group, panel.label(tick * step), _LEFT - 8, at + 4, text_anchor="end")
     last = -math.inf
     for value in values:
         at = x(value)
         line = {"x1": at, "x2": at, "y1": bottom, "y2": bottom + 5}
-        _add(group, "line", **line, stroke="#333333")
+        svg.add(group, "line", **line, class_="p-rule")
         if at - last >= _LABEL_GAP:
-            _text(group, x_text(value), at, bottom + 20, "middle")
+            svg.write(group, x_text(value), at, bottom + 20, text_anchor="middle")
             last = at
     for index, series in enumerate(panel.series):
         _draw_series(group, series, index, x, y)
@@ -149,33 +146,33 @@ def _draw_panel(
 def _draw_series(
     group: Xml.Element, series: Series, index: int, x: _Scale, y: _Scale
 ) -> None:
-    colour = COLOURS[index % len(COLOURS)]
+    colour = palette.distinct(index)
     known = [(x(at), y(value)) for at, value, _ in series.points if value is not None]
     if len(known) > 1:
-        path = " ".join(f"{_number(h)},{_number(v)}" for h, v in known)
+        path = " ".join(f"{svg.number(h)},{svg.number(v)}" for h, v in known)
         line = {"points": path, "fill": "none", "stroke": colour}
-        _add(group, "polyline", **line, stroke_width=1.5)
+        svg.add(group, "polyline", **line, stroke_width=1.5)
     for at, value, hover in series.points:
         kind = "missing" if value is None else MARKERS[index % len(MARKERS)]
-        mark = _mark(group, kind, x(at), y(value or 0.0), colour)
+        title = f"{series.name}: {hover}" if series.name else hover
+        mark = _mark(group, kind, x(at), y(value or 0.0), colour, title)
         mark.set("class", f"point {kind}")
-        _add(mark, "title").text = f"{series.name}: {hover}" if series.name else hover
 
 
 def _draw_legend(root: Xml.Element, names: Sequence[str], top: float) -> None:
     for index, name in enumerate(names):
         at = top + index * _LEGEND_LINE
-        colour = COLOURS[index % len(COLOURS)]
+        colour = palette.distinct(index)
         _mark(root, MARKERS[index % len(MARKERS)], _LEFT + 6, at, colour)
-        _text(root, name, _LEFT + 20, at + 4, "start")
+        svg.write(root, name, _LEFT + 20, at + 4)
 
 
 def _mark(
-    parent: Xml.Element, kind: str, x: float, y: float, colour: str
+    parent: Xml.Element, kind: str, x: float, y: float, colour: str, title: str = ""
 ) -> Xml.Element:
     """A marker; a cross where there is no value."""
     if kind == "circle":
-        return _add(parent, "circle", cx=x, cy=y, r=_RADIUS, fill=colour)
+        return svg.add(parent, "circle", title, cx=x, cy=y, r=_RADIUS, fill=colour)
     r = _RADIUS
     shapes = {
         "square": f"M{-r},{-r}H{r}V{r}H{-r}Z",
@@ -183,38 +180,14 @@ def _mark(
         "triangle": f"M0,{-1.2 * r}L{1.2 * r},{r}H{-1.2 * r}Z",
         "missing": f"M{-r},{-r}L{r},{r}M{-r},{r}L{r},{-r}",
     }
-    place = f"translate({_number(x)} {_number(y)})"
-    mark = _add(parent, "path", d=shapes[kind], transform=place, fill=colour)
+    place = f"translate({svg.number(x)} {svg.number(y)})"
+    mark = svg.add(parent, "path", title, d=shapes[kind], transform=place, fill=colour)
     if kind == "missing":
         mark.set("stroke", colour)
     return mark
 
 
-def _text(
-    parent: Xml.Element, text: str, x: float, y: float, anchor: str
-) -> Xml.Element:
-    element = _add(parent, "text", x=x, y=y, text_anchor=anchor, fill="#333333")
-    element.text = text
-    return element
-
-
-def _add(parent: Xml.Element, tag: str, **attributes: str | float) -> Xml.Element:
-    """A new child; ``stroke_width`` stands for ``stroke-width``."""
-    return Xml.SubElement(
-        parent,
-        tag,
-        {
-            key.replace("_", "-"): value if isinstance(value, str) else _number(value)
-            for key, value in attributes.items()
-        },
-    )
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def _nice_step(high: float) -> float:
+def nice_step(high: float) -> float:
     """Distance of about five ticks up to ``high``: 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(high / 5))
+    power = 10.0 ** math.floor(math.log10(max(high, 1e-300) / 5))
     return next(power * step for step in (1, 2, 5, 10) if power * step * 5 >= high)

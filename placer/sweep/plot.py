@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placer.report.line_plot import Panel, Series, line_plot
+from placer.draw.line_plot import Panel, Series, line_plot
 from placer.report.sweep_table import cell, label
 from placer.units import format_seconds
 
@@ -17,7 +17,7 @@ _PANELS = {
 }
 
 
-def sweep_plot(rows: Sequence[Row], swept: Sequence[str]) -> str:
+def sweep_plot(rows: Sequence[Row], swept: Sequence[str], theme: str = "auto") -> str:
     """SVG with a point a row in both panels; rows without a placement are crosses.
 
     Parameters
@@ -26,6 +26,8 @@ def sweep_plot(rows: Sequence[Row], swept: Sequence[str]) -> str:
     swept : sequence of str
         Keys that vary. The first with two values or more is the horizontal axis; every
         combination of the others is a line.
+    theme : str
+        ``auto``, ``light`` or ``dark``.
     """
     x_key = next((k for k in swept if len({row[k] for row in rows}) > 1), swept[0])
     others = [key for key in swept if key != x_key]
@@ -44,7 +46,9 @@ def sweep_plot(rows: Sequence[Row], swept: Sequence[str]) -> str:
         )
         for y_key, title in _PANELS.items()
     ]
-    return line_plot(panels, label(x_key), lambda value: cell({x_key: value}, x_key))
+    return line_plot(
+        panels, label(x_key), lambda value: cell({x_key: value}, x_key), theme
+    )
 
 
 def _point(row: Row, x_key: str, y_key: str) -> tuple[float, float | None, str]:

@@ -1,0 +1,143 @@
+"""``placer draw``: pictures of a plan, and of a sweep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placer.cli.options import output_option
+from placer.cli.plan_inputs import plan_input_options, plan_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.cost.step import Step
+    from placer.placement.plan import Plan
+
+_FORMATS = ("svg", "png")
+_INPUTS = ("topology", "job", "hardware", "gpus_per_node", "order")
+
+
+@click.command(
+    epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png"
+)
+@click.argument("file")
+@click.argument(
+    "picture",
+    type=click.Choice(["map", "traffic", "timeline", "pipeline", "scaling"]),
+    default="map",
+)
+@click.option(
+    "--colour",
+    "--color",
+    type=click.Choice(["dp", "pp", "ep", "tp"]),
+    help="Colours of the map: replicas, stages, or groups of the axis. Default: the "
+    "first of them with members.",
+)
+@click.option(
+    "--zoom",
+    metavar="DOMAIN",
+    help="Map of one domain: r012, rack=r012 or b01/r012.",
+)
+@click.option(
+    "--theme",
+    type=click.Choice(["auto", "light", "dark"]),
+    default="auto",
+    show_default=True,
+    help="Colours of text and background; auto follows the reader's (PNG: light).",
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(_FORMATS),
+    help="Default: by the suffix of PATH, or svg.",
+)
+@plan_input_options
+@output_option("Write the picture here, SVG or PNG by the suffix; - is stdout.")
+def draw(file: str, picture: str, **options: Any) -> None:
+    """Draw the plan FILE: its map, its traffic by tier, or the time line of a step.
+
+    The map shows every GPU, rack or block, whichever is readable, and outlines groups
+    that leave their domain. `pipeline` draws when the stages of the slowest replica
+    work; it alone needs the plan's topology and job. `scaling` draws the rows that
+    `placer sweep --format json` printed.
+    """
+    if picture != "pipeline" and any(options[key] for key in _INPUTS):
+        raise click.UsageError("Only the pipeline needs a topology and a job.")
+    if picture != "map" and (options["colour"] or options["zoom"]):
+        raise click.UsageError("--colour and --zoom are for the map.")
+    write_picture(
+        lambda theme: _drawn(file, picture, theme, options),
+        options["output"] or "-",
+        options["theme"],
+        options["format_name"],
+    )
+
+
+def write_picture(
+    drawn: Callable[[str], str],
+    output: str,
+    theme: str = "auto",
+    format_name: str | None = None,
+) -> None:
+    """Write what ``drawn`` makes of a theme to ``output``, as SVG or PNG.
+
+    Raises
+    ------
+    click.BadParameter
+        If the suffix of ``output`` says neither, and ``format_name`` is None.
+    """
+    from placer.files import write_bytes, write_text
+
+    if format_name is None:
+        format_name = _format_of(output)
+    if format_name == "png":
+        from placer.draw.png import png
+
+        # resvg follows no preference.
+        data = png(drawn("light" if theme == "auto" else theme))
+        write_bytes(output, data)
+    else:
+        write_text(output, drawn(theme))
+
+
+def _format_of(output: str) -> str:
+    suffix = output.rpartition(".")[2].lower()
+    if output == "-":
+        return "svg"
+    if suffix not in _FORMATS:
+        message = f"{output!r} ends in neither .svg nor .png; say --format"
+        raise click.BadParameter(message, param_hint="--output")
+    return suffix
+
+
+def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
+    """The SVG."""
+    from placer.draw.heat_map import traffic_map
+    from placer.draw.pipeline import pipeline_chart
+    from placer.draw.placement_map import placement_map
+    from placer.draw.time_line import time_line
+    from placer.placement.plan_file import read_plan
+    from placer.sweep.plot import sweep_plot
+    from placer.sweep.rows import read_rows
+
+    if picture == "scaling":
+        return sweep_plot(*read_rows(file), theme)
+    plan = read_plan(file)
+    if picture == "traffic":
+        return traffic_map(plan, theme)
+    if picture == "timeline":
+        return time_line(plan, theme)
+    if picture == "pipeline":
+        return pipeline_chart(_step(plan, options), theme)
+    return placement_map(plan, options["colour"], options["zoom"], theme)
+
+
+def _step(plan: Plan, options: dict[str, Any]) -> Step:
+    """The cost of the plan's placement."""
+    from placer.cost.step import StepModel
+    from placer.placement.build import placement_of_plan
+
+    machine, job = plan_inputs(plan, options)
+    return StepModel(machine, job).step(placement_of_plan(plan, machine).gpu_of_rank)

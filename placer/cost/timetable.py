@@ -1,0 +1,109 @@
+"""When each piece of a pipeline's work runs.
+
+The same order of work and the same rules as in `placer.cost.schedule`, which only wants
+to know when all is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.cost.pipeline_order import blocks
+from placer.cost.step import stages_of
+
+if TYPE_CHECKING:
+    from placer.cost.schedule import Stages
+    from placer.cost.step import Step
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One chunk of one micro-batch on one stage, forward or backward.
+
+    Attributes
+    ----------
+    stage : int
+    work : int
+        Kind of work of `Operation`.
+    is_forward : bool
+    micro_batch, chunk : int
+    start_s, end_s : float, s
+        From the start of the pipeline.
+    """
+
+    stage: int
+    work: int
+    is_forward: bool
+    micro_batch: int
+    chunk: int
+    start_s: float
+    end_s: float
+
+
+def timetable(
+    stages: Stages, micro_batches: int, chunks: int, overlap: bool
+) -> list[Piece]:
+    """All pieces of a replica's pipeline, in an order in which they can run.
+
+    Parameters
+    ----------
+    stages : Stages
+    micro_batches, chunks : int
+    overlap : bool
+        Whether a rank computes on while its message travels.
+    """
+    num_stages = len(stages.forward)
+    seconds = work_s(stages)
+    clock, free = [0.0] * num_stages, [0.0] * (2 * num_stages)
+    arrived: dict[int, float] = {}
+    done: dict[tuple[int, bool], int] = {}
+    items = _items(num_stages, micro_batches, chunks)
+    pieces = []
+    for block in blocks(num_stages, micro_batches, chunks):
+        for stage, work, source, key, link in block:
+            start = max(clock[stage], arrived.pop(source, 0.0))
+            end = sent = start + seconds[work]
+            if link >= 0:
+                sent = max(end, free[link]) + stages.hop[link % num_stages]
+                free[link] = sent
+            clock[stage] = end if overlap else sent
+            if key >= 0:
+                arrived[key] = sent
+            is_forward = _is_forward(work, num_stages)
+            nth = done.get((stage, is_forward), 0)
+            done[stage, is_forward] = nth + 1
+            batch, chunk = items[nth]
+            own = chunk if is_forward else chunks - 1 - chunk
+            pieces.append(Piece(stage, work, is_forward, batch, own, start, end))
+    return pieces
+
+
+def work_s(stages: Stages) -> tuple[float, ...]:
+    """Seconds of each kind of work of `Operation`."""
+    return (*stages.forward, *stages.backward, *stages.ends)
+
+
+def slowest_pipeline(step: Step) -> tuple[int, Stages, Stages]:
+    """The replica that sets the step, its times, and those without communication."""
+    replica = step.slowest_replica()
+    every = step.patterns(tuple(step.stage_times))[replica]
+    return replica, stages_of(every), stages_of(step.patterns(())[replica])
+
+
+def _is_forward(work: int, num_stages: int) -> bool:
+    """Whether a kind of work of `Operation` is a forward."""
+    if work < 2 * num_stages:
+        return work < num_stages
+    return work % 2 == 0
+
+
+def _items(num_stages: int, micro_batches: int, chunks: int) -> list[tuple[int, int]]:
+    """Micro-batch and chunk of each forward of a rank, in order."""
+    group = num_stages * chunks
+    total = -(-micro_batches // num_stages) * group
+    found = [
+        (i // group * num_stages + i % num_stages, i % group // num_stages)
+        for i in range(total)
+    ]
+    return [(batch, chunk) for batch, chunk in found if batch < micro_batches]

@@ -1,0 +1,1 @@
+"""Pictures of plans and sweeps: pure functions that return SVG text."""

@@ -1,0 +1,152 @@
+"""Traffic of a step as a heat map: an axis a row, a tier a column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.draw import palette, svg
+from placer.errors import InputError, Problem
+from placer.units import format_bytes
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree as Xml
+
+    from placer.placement.plan import Plan
+
+_WIDE, _HIGH = 168.0, 58.0
+_LEFT, _TOP, _MARGIN = 110.0, 148.0, 24.0
+_LEGEND = 64.0
+_BAR, _BAR_STEPS = 220.0, 32
+_LEAST_WIDTH = 620.0
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Share of the way from the least to the most bytes, by their logarithm."""
+
+    least: float
+    most: float
+
+    def __call__(self, size_bytes: float) -> float:
+        if self.most <= self.least:
+            return 1.0
+        low, high = math.log(self.least), math.log(self.most)
+        return (math.log(size_bytes) - low) / (high - low)
+
+
+def traffic_map(plan: Plan, theme: str = "auto") -> str:
+    """SVG of the bytes that every axis sends over every tier in a step.
+
+    Colours follow the logarithm of the bytes, from the least to the most of any cell
+    with traffic.
+
+    Raises
+    ------
+    InputError
+        If the plan's score has no traffic.
+    """
+    rows: Mapping[str, Mapping[str, float]] = plan.score.get("traffic_bytes", {})
+    sent = [value for row in rows.values() for value in row.values() if value > 0]
+    if not sent:
+        raise InputError(
+            [Problem("the plan has no traffic", key="score.traffic_bytes")]
+        )
+    used = dict.fromkeys(tier for row in rows.values() for tier in row)
+    tiers = list(plan.topology.get("tiers", ())) or list(used)
+    scale = _Scale(min(sent), max(sent))
+    width = max(_LEFT + _WIDE * len(tiers) + _MARGIN, _LEAST_WIDTH)
+    height = _TOP + _HIGH * len(rows) + _LEGEND
+    title = f"{plan.job['name']} on {plan.topology['name']}: traffic of a step"
+    root = svg.new_picture(width, height, theme, title)
+    room = width - 2 * _MARGIN
+    shown = svg.shortened(title, room, 18)
+    svg.write(root, shown, _MARGIN, 40, font_size=18, font_weight="600")
+    total = f"{format_bytes(sum(sent))} sent by {plan.world_size:,} GPUs"
+    svg.write(root, total, _MARGIN, 64, class_="p-soft", font_size=13)
+    _draw_tiers(root, tiers, plan.topology.get("scale_up", 0))
+    for index, (axis, row) in enumerate(rows.items()):
+        y = _TOP + index * _HIGH
+        name = svg.shortened(axis, _LEFT - _MARGIN - 8, 13)
+        svg.write(root, name, _MARGIN, y + _HIGH / 2 + 4, font_size=13)
+        for column, tier in enumerate(tiers):
+            cell = _Cell(axis, tier, row.get(tier, 0.0), sum(sent))
+            _draw_cell(root, cell, (_LEFT + column * _WIDE, y), scale)
+    _draw_scale(root, scale, _TOP + _HIGH * len(rows) + 22)
+    return svg.to_text(root)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    axis: str
+    tier: str
+    size_bytes: float
+    total: float
+
+
+def _draw_tiers(root: Xml.Element, tiers: Sequence[str], scale_up: int) -> None:
+    """Names of the tiers, and brackets over those of NVLink and those beyond."""
+    for column, tier in enumerate(tiers):
+        name = svg.shortened(tier, _WIDE - 8, 13)
+        middle = _LEFT + (column + 0.5) * _WIDE
+        svg.write(root, name, middle, _TOP - 12, text_anchor="middle", font_size=13)
+    for name, first, end in (
+        ("scale-up", 0, scale_up),
+        ("scale-out", scale_up, len(tiers)),
+    ):
+        if end > first:
+            left, right = _LEFT + first * _WIDE + 2, _LEFT + end * _WIDE - 2
+            line = {"x1": left, "x2": right, "y1": _TOP - 34, "y2": _TOP - 34}
+            svg.add(root, "line", **line, class_="p-rule", stroke_width=1.5)
+            above = (left + right) / 2, _TOP - 40
+            words: svg.Attributes = {
+                "text_anchor": "middle",
+                "class_": "p-soft",
+                "font_size": 12.0,
+            }
+            svg.write(root, name, *above, **words)
+
+
+def _draw_cell(
+    root: Xml.Element, cell: _Cell, place: tuple[float, float], scale: _Scale
+) -> None:
+    x, y = place[0] + 2, place[1] + 2
+    box = {"x": x, "y": y, "width": _WIDE - 4, "height": _HIGH - 4, "rx": 4.0}
+    middle = x + _WIDE / 2 - 2, y + _HIGH / 2 - 3
+    data = {"data_axis": cell.axis, "data_bytes": repr(cell.size_bytes)}
+    if cell.size_bytes <= 0:
+        hover = f"{cell.axis}, {cell.tier} tier: nothing"
+        svg.add(root, "rect", hover, **box, class_="p-panel", **data)
+        words: svg.Attributes = {
+            "text_anchor": "middle",
+            "class_": "p-soft",
+            "font_size": 13.0,
+        }
+        svg.write(root, "\N{EN DASH}", middle[0], middle[1] + 5, **words)
+    else:
+        share = f"{cell.size_bytes / cell.total:.2%}"
+        hover = (
+            f"{cell.axis}, {cell.tier} tier: {cell.size_bytes:,.0f} bytes a step, "
+            f"{share} of all"
+        )
+        colour = palette.along(scale(cell.size_bytes))
+        svg.add(root, "rect", hover, **box, fill=colour, **data)
+        ink: svg.Attributes = {"text_anchor": "middle", "fill": palette.ink_on(colour)}
+        text = format_bytes(cell.size_bytes)
+        svg.write(root, text, *middle, **ink, font_size=15, font_weight="600")
+        svg.write(root, share, middle[0], middle[1] + 17, **ink, font_size=11)
+
+
+def _draw_scale(root: Xml.Element, scale: _Scale, y: float) -> None:
+    """The colours from the least to the most bytes."""
+    x = _LEFT + 2
+    for step in range(_BAR_STEPS):
+        box = {"x": x + step * _BAR / _BAR_STEPS, "y": y, "height": 12.0}
+        colour = palette.along(step / (_BAR_STEPS - 1))
+        svg.add(root, "rect", **box, width=_BAR / _BAR_STEPS + 0.3, fill=colour)
+    least, most = format_bytes(scale.least), format_bytes(scale.most)
+    words: svg.Attributes = {"class_": "p-soft", "font_size": 12.0}
+    svg.write(root, least, x - 6, y + 10, text_anchor="end", **words)
+    svg.write(root, f"{most} (logarithmic)", x + _BAR + 6, y + 10, **words)

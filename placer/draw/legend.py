@@ -1,0 +1,74 @@
+"""The legend of a map: what its colours and outlines mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.draw import palette, svg
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree as Xml
+
+    from placer.draw.grouping import Grouping
+
+_SWATCH = 14.0
+_BAR = 224.0
+_FONT = 13.0
+_LINE = 26.0
+
+
+def draw_legend(
+    root: Xml.Element, groups: Grouping, outlined: str, place: tuple[float, float]
+) -> None:
+    """Two lines: the colours of the values, then what the outlines mean.
+
+    Parameters
+    ----------
+    root : Element
+    groups : Grouping
+    outlined : str
+        The second line; it starts with ``outlined`` if anything is.
+    place : (float, float), pixels
+        Left end of the first line's middle.
+    """
+    legend = svg.add(root, "g", class_="legend")
+    x, y = place
+    if groups.is_ordered:
+        _draw_scale(legend, groups, x, y)
+    else:
+        _draw_swatches(legend, groups, x, y)
+    y += _LINE
+    if outlined.startswith("outlined"):
+        box = {"x": x + 1, "y": y - 6, "width": 12.0, "height": 12.0}
+        svg.add(legend, "rect", **box, class_="p-out", fill="none", stroke_width=2.0)
+        x += _SWATCH + 8
+    svg.write(legend, outlined, x, y + 4.5, font_size=_FONT)
+
+
+def _draw_scale(legend: Xml.Element, groups: Grouping, x: float, y: float) -> None:
+    """Shades from the first value to the last."""
+    values = groups.values
+    first, last = f"{groups.value_noun} {values[0]:,}", f"{values[-1]:,}"
+    svg.write(legend, first, x, y + 4.5, font_size=_FONT)
+    x += svg.text_width(first, _FONT) + 6
+    steps = min(len(values), palette.SHADES)
+    for step in range(steps):
+        colour = groups.colour(values[-(-step * len(values) // steps)])
+        box = {"x": x + step * _BAR / steps, "y": y - 7, "height": _SWATCH}
+        svg.add(legend, "rect", **box, width=_BAR / steps + 0.3, fill=colour)
+    svg.write(legend, last, x + _BAR + 6, y + 4.5, font_size=_FONT)
+
+
+def _draw_swatches(legend: Xml.Element, groups: Grouping, x: float, y: float) -> None:
+    """A swatch a value, as far as colours do not repeat."""
+    svg.write(legend, groups.value_noun, x, y + 4.5, font_size=_FONT)
+    x += svg.text_width(groups.value_noun, _FONT) + 8
+    shown = groups.values[: len(palette.DISTINCT)]
+    for value in shown:
+        box = {"x": x, "y": y - 7, "width": _SWATCH, "height": _SWATCH, "rx": 2.0}
+        svg.add(legend, "rect", **box, fill=groups.colour(value))
+        svg.write(legend, f"{value:,}", x + _SWATCH + 4, y + 4.5, font_size=_FONT)
+        x += _SWATCH + 4 + svg.text_width(f"{value:,}", _FONT) + 10
+    if len(groups.values) > len(shown):
+        more = f"and so on to {groups.values[-1]:,}: colours repeat"
+        svg.write(legend, more, x, y + 4.5, font_size=_FONT, class_="p-soft")

@@ -1,0 +1,127 @@
+"""The placement as a map: every GPU, or every node, rack or block, with its groups.
+
+The level of detail follows from the number of ranks: up to `MOST_GPUS` of them each GPU
+is a cell; beyond, the innermost tier with at most `MOST_TILES` domains gives the cells,
+or the next one in, where these would be a handful.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.draw import gpu_cells, svg, tiles
+from placer.draw.content import Content
+from placer.draw.grouping import default_axis, grouping, leaving
+from placer.draw.legend import draw_legend
+from placer.draw.machine_view import IntArray, MachineView, machine_view
+
+if TYPE_CHECKING:
+    from xml.etree import ElementTree as Xml
+
+    from placer.placement.plan import Plan
+
+MOST_GPUS = 2048
+MOST_TILES = tiles.MOST_LARGE
+# Rather small tiles, but no more than these, than fewer than those.
+MOST_SMALL, FEW_TILES = 1280, 16
+
+WIDTH, LEAST_WIDTH = 1600.0, 800.0
+MARGIN = 24.0
+_TITLE, _SUBTITLE, _LEGEND = 44.0, 66.0, 96.0
+_TOP = 148.0
+
+
+def placement_map(
+    plan: Plan, colour: str | None = None, zoom: str | None = None, theme: str = "auto"
+) -> str:
+    """SVG of where a plan puts its ranks.
+
+    Parameters
+    ----------
+    plan : Plan
+    colour : str, optional
+        ``dp`` (replicas), ``pp`` (stages), ``ep`` or ``tp`` (groups); by default the
+        first of them that has members.
+    zoom : str, optional
+        Name of the one domain to show.
+    theme : str
+        ``auto``, ``light`` or ``dark``.
+
+    Raises
+    ------
+    InputError
+        If the plan does not give its axes, the job has no such axis, or there is no
+        such domain.
+    """
+    view = machine_view(plan)
+    nodes, place = _zoomed(view, zoom)
+    shown = np.isin(plan.node_of_rank, nodes)
+    level = _level(view, nodes, int(shown.sum()))
+    groups = grouping(plan, colour or default_axis(plan), shown, level < 0)
+    content = Content(view, groups, leaving(view, groups), nodes, shown, level)
+    draw = gpu_cells.layout if content.level < 0 else tiles.layout
+    body = draw(content, (MARGIN, _TOP), WIDTH - 2 * MARGIN)
+    width = max(body.width + 2 * MARGIN, LEAST_WIDTH)
+    title = f"{plan.job['name']} on {plan.topology['name']}"
+    subtitle = _subtitle(content, place)
+    root = svg.new_picture(width, body.height + _TOP + MARGIN, theme, title)
+    room = width - 2 * MARGIN
+    _heading(root, title, subtitle, room)
+    draw_legend(root, groups, _outlined(content), (MARGIN, _LEGEND))
+    body.draw(root)
+    return svg.to_text(root)
+
+
+def _zoomed(view: MachineView, zoom: str | None) -> tuple[IntArray, str]:
+    """Nodes of the domain asked for, in the order of the view, and its name."""
+    order = np.lexsort(view.domain_of_node)
+    if zoom is None:
+        return order, ""
+    level, domain = view.find(zoom)
+    inside = view.domain_of_node[level, order] == domain
+    return order[inside], f"{view.levels[level]} {view.path(level, domain)}"
+
+
+def _level(view: MachineView, nodes: IntArray, num_ranks: int) -> int:
+    """Level of the cells of a map of ``nodes``; -1 for GPUs."""
+    if num_ranks <= MOST_GPUS:
+        return -1
+    counts = [len(np.unique(row)) for row in view.domain_of_node[:-1, nodes]]
+    several = [level for level, count in enumerate(counts) if count > 1]
+    few = [level for level in several if counts[level] <= MOST_TILES]
+    level = min(few, default=max(several, default=0))
+    finer = counts[level - 1] if level else MOST_SMALL + 1
+    return level - (counts[level] < FEW_TILES and finer <= MOST_SMALL)
+
+
+def _subtitle(content: Content, place: str) -> str:
+    view, nodes = content.view, content.nodes
+    parts = [place] if place else []
+    parts += [f"{np.count_nonzero(content.shown):,} GPUs"]
+    for level, name in enumerate(view.levels[:-1]):
+        count = len(np.unique(view.domain_of_node[level, nodes]))
+        parts.append(f"{count:,} {name}{'s' * (count != 1)}")
+    cell = "GPU" if content.level < 0 else view.levels[content.level]
+    parts.append(f"a cell is a {cell}")
+    return f" {svg.DOT} ".join(parts)
+
+
+def _outlined(content: Content) -> str:
+    """What the outlines mean, with their number."""
+    view, groups, away = content.view, content.groups, content.leaving
+    count, total = int(away.groups.sum()), len(groups.members)
+    home = view.levels[away.home] if away.home >= 0 else "GPU"
+    verb = "leaves" if count == 1 else "leave"
+    noun = groups.group_noun + "s" * (total != 1)
+    if not count:
+        return f"none of {total:,} {noun} leaves its {home}"
+    return f"outlined: {count:,} of {total:,} {noun} {verb} their {home}"
+
+
+def _heading(root: Xml.Element, title: str, subtitle: str, width: float) -> None:
+    shown = svg.shortened(title, width, 20)
+    svg.write(root, shown, MARGIN, _TITLE, font_size=20, font_weight="600")
+    text = svg.shortened(subtitle, width, 13)
+    svg.write(root, text, MARGIN, _SUBTITLE, class_="p-soft", font_size=13)

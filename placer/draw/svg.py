@@ -1,0 +1,176 @@
+"""A small SVG writer: escaped text, hover text, light and dark.
+
+Colours of data are written on the elements, as they serve on both backgrounds. All else
+has a class of `_RULES`, so that one style sheet holds both themes: a reader that knows
+no ``prefers-color-scheme`` gets the light one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from xml.etree import ElementTree as Xml
+
+Attributes = dict[str, str | float]
+
+THEMES = ("auto", "light", "dark")
+FONTS = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
+
+_LIGHT = {
+    "page": "#ffffff",
+    "panel": "#f1f3f5",
+    "ink": "#16191d",
+    "soft": "#59616b",
+    "line": "#d3d8de",
+}
+_DARK = {
+    "page": "#14171b",
+    "panel": "#23282f",
+    "ink": "#f2f4f6",
+    "soft": "#a3acb8",
+    "line": "#3d4550",
+}
+# Class of an element: what is coloured, and by which colour of the theme.
+_RULES = {
+    "p-page": ("fill", "page"),
+    "p-panel": ("fill", "panel"),
+    "p-ink": ("fill", "ink"),
+    "p-soft": ("fill", "soft"),
+    "p-line": ("stroke", "line"),
+    "p-rule": ("stroke", "soft"),
+    "p-out": ("stroke", "ink"),
+    "p-halo": ("stroke", "page"),
+}
+DOT = "\N{MIDDLE DOT}"
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+# What XML 1.0 cannot hold, even escaped (section 2.2, Char).
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Mean advance of a character, in font sizes: that of the widest font of FONTS, figures
+# and small letters.
+_ADVANCE = 0.62
+
+
+def new_picture(
+    width: float, height: float, theme: str, name: str, font_size: float = 12
+) -> Xml.Element:
+    """An empty picture on the background of a theme.
+
+    Parameters
+    ----------
+    width, height : float, pixels
+    theme : str
+        One of `THEMES`; ``auto`` follows what the reader prefers.
+    name : str
+        What the picture shows, for those who cannot see it.
+    font_size : float, pixels
+    """
+    root = Xml.Element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "width": number(width),
+            "height": number(height),
+            "viewBox": f"0 0 {number(width)} {number(height)}",
+            "font-family": FONTS,
+            "font-size": number(font_size),
+            "role": "img",
+            "aria-label": _clean(name),
+        },
+    )
+    Xml.SubElement(root, "style").text = _style(theme)
+    add(root, "rect", width=width, height=height, class_="p-page")
+    return root
+
+
+def add(
+    parent: Xml.Element, tag: str, title: str = "", /, **attributes: str | float
+) -> Xml.Element:
+    """A new child; ``stroke_width`` stands for ``stroke-width``.
+
+    Parameters
+    ----------
+    parent : Element
+    tag : str
+    title : str
+        Text on hover; none when empty.
+    **attributes : str or float
+    """
+    child = Xml.SubElement(
+        parent,
+        tag,
+        {
+            key.rstrip("_").replace("_", "-"): _clean(value)
+            if isinstance(value, str)
+            else number(value)
+            for key, value in attributes.items()
+        },
+    )
+    if title:
+        Xml.SubElement(child, "title").text = _clean(title)
+    return child
+
+
+def write(
+    parent: Xml.Element, text: str, x: float, y: float, /, **attributes: str | float
+) -> Xml.Element:
+    """Text with its baseline at ``y``, in the ink of the theme unless told otherwise.
+
+    Parameters
+    ----------
+    parent : Element
+    text : str
+    x, y : float, pixels
+    **attributes : str or float
+        Among them ``text_anchor``; ``class_`` or ``fill`` instead of the ink.
+    """
+    coloured = "class_" in attributes or "fill" in attributes
+    ink = {} if coloured else {"class_": "p-ink"}
+    child = add(parent, "text", x=x, y=y, **attributes, **ink)
+    child.text = _clean(text)
+    return child
+
+
+def text_width(text: str, font_size: float) -> float:
+    """About how many pixels a text takes, rather too many than too few."""
+    return len(text) * font_size * _ADVANCE
+
+
+def shortened(text: str, width: float, font_size: float) -> str:
+    """The text, cut to fit into so many pixels."""
+    most = int(width / (font_size * _ADVANCE))
+    return (
+        text
+        if len(text) <= most
+        else text[: max(most - 1, 0)] + "\N{HORIZONTAL ELLIPSIS}"
+    )
+
+
+def number(value: float) -> str:
+    """A length, to a hundredth of a pixel."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def to_text(root: Xml.Element) -> str:
+    """The picture as an SVG document."""
+    return Xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _style(theme: str) -> str:
+    if theme == "dark":
+        return _sheet(_DARK)
+    if theme == "light":
+        return _sheet(_LIGHT)
+    return f"{_sheet(_LIGHT)}@media (prefers-color-scheme:dark){{{_sheet(_DARK)}}}"
+
+
+def _sheet(colours: Mapping[str, str]) -> str:
+    return "".join(
+        f".{name}{{{what}:{colours[colour]}}}"
+        for name, (what, colour) in _RULES.items()
+    )
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

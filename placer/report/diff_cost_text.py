@@ -1,0 +1,99 @@
+"""The cost in a plan difference as plain text: totals, critical path, links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from placer.report.columns import columns
+from placer.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from placer.report.before_after import EntryChange
+    from placer.report.cost_changes import CostChange
+
+_SHOWN_LINKS = 5
+_HEAD = ("old", "new", "change")
+_LABELS = {
+    "step_time_s": "step time",
+    "exposed_scale_out_s": "exposed scale-out",
+    "hop_cost": "hop cost",
+    "exposed_s": "exposed",
+    "crossings": "groups",
+    "traffic_bytes": "traffic",
+}
+
+
+def cost_lines(costs: Iterable[CostChange]) -> Iterator[str]:
+    """A table of what changed, and of the step time in any case."""
+    rows = [
+        (_label(cost), _amount(cost, cost.old), _amount(cost, cost.new), _change(cost))
+        for cost in costs
+        if cost.old != cost.new or cost.measure == "step_time_s"
+    ]
+    return _table("cost", rows)
+
+
+def path_lines(path: Iterable[EntryChange]) -> Iterator[str]:
+    """The critical paths as a table, when they differ."""
+    changes = list(path)
+    if all(entry.old == entry.new for entry in changes):
+        return iter(())
+    rows = []
+    for entry in changes:
+        old, new = (amount or 0.0 for amount in entry.amounts("seconds"))
+        times = (format_seconds(old), format_seconds(new))
+        rows.append((entry.name["operation"], *times, _relative(old, new)))
+    return _table("critical path", rows)
+
+
+def link_lines(links: Iterable[EntryChange]) -> Iterator[str]:
+    """Busy times of the hottest links as a table, when they differ."""
+    changes = list(links)
+    if all(entry.old == entry.new for entry in changes):
+        return iter(())
+    rows = []
+    for entry in changes[:_SHOWN_LINKS]:
+        old, new = entry.amounts("busy_s")
+        name = "{domain} {direction}, {tier} tier".format(**entry.name)
+        change = "" if old is None or new is None else _relative(old, new)
+        rows.append((name, _busy(old), _busy(new), change))
+    return _table("busiest links", rows)
+
+
+def _busy(seconds: float | None) -> str:
+    return "less" if seconds is None else format_seconds(seconds)
+
+
+def _label(cost: CostChange) -> str:
+    measure, *where = cost.path
+    if measure == "crossings":
+        axis, tier = where
+        return f"{axis} groups in one {tier}"
+    if measure == "traffic_bytes":
+        axis, tier = where
+        return f"{axis} traffic, {tier}"
+    return " ".join([_LABELS[measure], *where])
+
+
+def _amount(cost: CostChange, value: float) -> str:
+    if cost.measure.endswith("_s"):
+        return format_seconds(value)
+    if cost.measure.endswith("_bytes"):
+        return format_bytes(value)
+    return f"{value:,.10g}"
+
+
+def _change(cost: CostChange) -> str:
+    if cost.measure == "crossings":
+        return f"{cost.new - cost.old:+,.10g}"
+    return _relative(cost.old, cost.new)
+
+
+def _relative(old: float, new: float) -> str:
+    return f"{(new - old) / old:+.2%}" if old not in (0, new) else ""
+
+
+def _table(title: str, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Lines under a head; none without rows."""
+    return columns([(title, *_HEAD), *rows]) if rows else iter(())

@@ -1,0 +1,133 @@
+"""``placer diff`` of placements that are not plan files, and its web page."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.diff import diff
+from placer.cli.main import main
+from placer.cli.predict import predict
+from placer.cli.score import score
+from placer.errors import InputError
+from placer.job.read import read_job
+from placer.placement.baselines import baseline
+from placer.placement.build import build_plan
+from placer.placement.plan_file import write_plan
+from placer.topology.read import read_topology
+
+MACHINE = "rack:4 node:9 gpu:8"
+JOB = "quickstart"
+INPUTS = ("-t", MACHINE, "-j", JOB)
+
+
+def run(command: object, *args: object, **options: str) -> Result:
+    return CliRunner().invoke(
+        command, list(map(str, args)), catch_exceptions=False, **options
+    )
+
+
+def data_of(*args: object) -> dict:
+    return json.loads(run(diff, *args, "--format", "json").stdout)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """A plan of presets, without a score."""
+    topology, job = read_topology(MACHINE), read_job(JOB)
+    path = tmp_path / "plan.json"
+    write_plan(build_plan(topology, job, baseline("random", topology, job)), path)
+    return path
+
+
+def test_any_two(plan: Path, tmp_path: Path) -> None:
+    """A plan, a baseline, a host file and a launcher that agree do not differ."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text("r1-n1:8\nr1-n2:8\n")
+    alike = ("baseline:given-order", "launcher:slurm", f"hostfile:{hosts}")
+    for old, new in zip(alike, (*alike[1:], alike[0]), strict=True):
+        same = run(diff, old, new, *INPUTS)
+        assert (same.exit_code, same.stdout[:13]) == (0, "no difference")
+    assert run(diff, f"plan:{plan}", plan).exit_code == 0
+    assert run(diff, "baseline:random", plan).exit_code == 0
+    assert run(diff, "baseline:random", plan, "--seed", 1).exit_code == 1
+
+
+def test_machine_and_job_are_those_of_the_plan(plan: Path) -> None:
+    """Without -t and -j, the presets that the plan names are used."""
+    named = data_of("launcher:slurm", plan)
+    assert named == data_of("launcher:slurm", plan, *INPUTS)
+    assert named["old"] == named["new"]
+
+
+def test_costs_are_those_of_score(plan: Path) -> None:
+    """The cost on each side is what `placer score` says; a plan without one gets it."""
+    found = data_of("baseline:sorted-hosts", plan)
+    for side, source in (
+        ("old", ("--baseline", "sorted-hosts")),
+        ("new", ("--plan", plan)),
+    ):
+        stated = json.loads(run(score, *INPUTS, *source, "--format", "json").stdout)
+        for key in ("step_time_s", "exposed_scale_out_s"):
+            assert found["cost"][key][side] == stated[key]
+        links = [link[side] for link in found["hottest_links"] if link[side]]
+        assert sorted(link["busy_s"] for link in links) == sorted(
+            link["busy_s"] for link in stated["hottest_links"]
+        )
+
+
+def test_state_to_move(plan: Path) -> None:
+    """With the job of a preset, the restart counts the bytes of state."""
+    found = data_of("baseline:given-order", plan)
+    state = found["restart"]["state_bytes"]["to_new"]
+    assert state["total"] == state["parameters"] + state["optimizer"] > 0
+
+
+def test_prediction_file(plan: Path, tmp_path: Path) -> None:
+    """launcher:NAME is the plan that `placer predict` writes."""
+    path = tmp_path / "predicted.json"
+    run(predict, *INPUTS, "--launcher", "torchrun-c10d", "-o", path, "-q")
+    assert data_of("launcher:torchrun-c10d", plan) == data_of(path, plan, *INPUTS)
+
+
+def test_hosts(plan: Path) -> None:
+    """--hosts is the allocation of what is no plan."""
+    found = data_of("baseline:given-order", plan, "--hosts", "r4-n[1-2]")
+    moves = {move["old"].split(":")[0] for move in found["moved"]}
+    assert moves == {"r4-n1", "r4-n2"}
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted"),
+    [
+        (("baseline:sorted", "baseline:random", *INPUTS), "no baseline"),
+        (("launcher:slrm", "baseline:random", *INPUTS), 'no launcher "slrm"'),
+        (("baseline:random", "launcher:slurm"), "neither of the two is a plan"),
+        (("baseline:random", "launcher:slurm", "-t", MACHINE), "neither"),
+        (("-", "hostfile:-", *INPUTS), "only one"),
+        (("hostfile:/nowhere", "baseline:random", *INPUTS), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_used(args: tuple[str, ...], wanted: str) -> None:
+    """A placement that is not known or lacks its inputs is an input error."""
+    with pytest.raises(InputError) as caught:
+        run(diff, *args)
+    assert wanted in str(caught.value)
+
+
+def test_too_few_hosts_is_infeasible(plan: Path) -> None:
+    """Hosts that cannot hold the job are told as infeasible."""
+    result = run(main, "diff", "baseline:random", plan, "--hosts", "r1-n1")
+    assert result.exit_code == 3
+    assert "16 ranks" in result.stderr
+
+
+def test_page(plan: Path, tmp_path: Path) -> None:
+    """HTML comes on request or by the suffix."""
+    path = tmp_path / "diff.html"
+    args = ("baseline:given-order", plan)
+    result = run(diff, *args, "-o", path)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert path.read_text() == run(diff, *args, "--format", "html").stdout
+    assert path.read_text().startswith("<!doctype html>")

@@ -1,0 +1,152 @@
+"""``placer draw`` from end to end."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+from placer.placement.plan_encode import encode_plan
+from tests.clients import needs
+from tests.draw.pictures import SCORE
+from tests.plan_cases import tiny_plan
+
+ROWS = {
+    "rows": [
+        {"dp": 2, "step_time_s": 1.0, "exposed_scale_out_s": 0.1, "status": "optimal"},
+        {"dp": 4, "step_time_s": 1.1, "exposed_scale_out_s": 0.2, "gap": 0.0},
+        {"dp": 8, "status": "infeasible", "error": "too large"},
+    ]
+}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    path.write_text(encode_plan(tiny_plan(score=SCORE)))
+    return path
+
+
+def draw(*args: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["draw", *map(str, args)], input=text)
+
+
+@pytest.mark.parametrize("picture", ["map", "traffic", "timeline"])
+@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
+def test_pictures_of_a_plan(plan: Path, picture: str, theme: str) -> None:
+    """Every picture in every theme goes to standard output, or to a file the same."""
+    found = draw(plan, picture, "--theme", theme)
+    assert found.exit_code == 0, found.stderr
+    assert Xml.fromstring(found.stdout).tag.endswith("svg")
+    output = plan.parent / "picture.svg"
+    assert draw(plan, picture, "--theme", theme, "-o", output).stdout == ""
+    assert output.read_text() == found.stdout
+
+
+def test_the_map_is_the_default(plan: Path) -> None:
+    """Without a word for the picture it is the map; ``-`` is standard input."""
+    assert draw(plan).stdout == draw(plan, "map").stdout
+    assert draw("-", text=plan.read_text()).stdout == draw(plan).stdout
+    assert draw(plan, "--color", "pp").stdout == draw(plan, "--colour", "pp").stdout
+    assert draw(plan, "--zoom", "r0").stdout.count('class="cell"') == 4
+
+
+@pytest.mark.parametrize("text", [json.dumps(ROWS), "rows: [{dp: 2, step_time_s: 1}]"])
+def test_scaling(tmp_path: Path, text: str) -> None:
+    """Rows of a sweep are drawn, a point a row in both panels."""
+    rows = tmp_path / "rows"
+    rows.write_text(text)
+    found = draw(rows, "scaling")
+    if "error" not in text:
+        assert found.exit_code == 2
+        assert "exposed_scale_out_s" in found.stderr
+        return
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout.count('class="point circle"') == 4
+    assert found.stdout.count('class="point missing"') == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"rows": []}',
+        '{"rows": [1]}',
+        '{"rows": {"dp": 1}}',
+        '{"rows": [{"step_time_s": 1, "exposed_scale_out_s": 0}]}',
+        '{"rows": [{"dp": 0, "step_time_s": 1, "exposed_scale_out_s": 0}]}',
+        '{"rows": [{"dp": "2", "step_time_s": 1, "exposed_scale_out_s": 0}]}',
+        '{"rows": [{"dp": 2, "step_time_s": -1, "exposed_scale_out_s": 0}]}',
+        '{"rows": [{"dp": 2}, {"tp": 2}]}',
+    ],
+)
+def test_bad_rows(tmp_path: Path, text: str) -> None:
+    """What is no sweep ends with 2 and the file's name."""
+    rows = tmp_path / "rows.json"
+    rows.write_text(text)
+    found = draw(rows, "scaling")
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert str(rows) in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "what"),
+    [
+        (["--zoom", "r9"], "no domain"),
+        (["--colour", "ep"], "no ep"),
+        (["traffic", "--zoom", "r0"], "for the map"),
+        (["map", "-j", "quickstart"], "Only the pipeline"),
+        (["-o", "picture.gif"], "neither .svg nor .png"),
+        (["-o", "picture"], "neither .svg nor .png"),
+        (["scaling"], "rows"),
+    ],
+)
+def test_bad_options(plan: Path, args: list[str], what: str) -> None:
+    """An option that cannot be used ends with 2 and says why."""
+    found = draw(plan, *args)
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert what in found.stderr
+
+
+def test_pipeline(tmp_path: Path) -> None:
+    """The pipeline needs no topology and job where they are presets, else it asks."""
+    plan = tmp_path / "plan.json"
+    machine = "rack:4 node:9 gpu:8"
+    place = ["place", "-q", "-t", machine, "-j", "quickstart", "-o", str(plan)]
+    assert CliRunner().invoke(main, place).exit_code == 0
+    found = draw(plan, "pipeline")
+    assert found.exit_code == 0, found.stderr
+    assert 'class="piece forward"' in found.stdout
+    assert draw(plan, "pipeline", "-t", machine, "-j", "quickstart").stdout == (
+        found.stdout
+    )
+    content = json.loads(plan.read_text())
+    content["topology"]["name"] = content["job"]["name"] = "mine"
+    plan.write_text(json.dumps(content))
+    unknown = draw(plan, "pipeline")
+    assert unknown.exit_code == 2
+    assert "-t" in unknown.stderr
+
+
+def test_png(plan: Path) -> None:
+    """A .png is PNG, and so is what ``--format png`` sends to standard output."""
+    needs.module("resvg_py")
+    output = plan.parent / "PICTURE.PNG"
+    found = draw(plan, "-o", output)
+    assert found.exit_code == 0, found.stderr
+    data = output.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert draw(plan, "--format", "png").stdout_bytes == data
+    dark = draw(plan, "--format", "png", "--theme", "dark").stdout_bytes
+    assert dark.startswith(b"\x89PNG")
+    assert dark != data
+
+
+def test_unwritable(plan: Path) -> None:
+    """A picture that cannot be written ends with 4."""
+    assert draw(plan, "-o", plan.parent / "no" / "map.svg").exit_code == 4

@@ -1,0 +1,88 @@
+"""The timetable of a pipeline agrees with its time, and no rank does two things."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placer.cost.schedule import Stages, pipeline_time
+from placer.cost.step import StepModel
+from placer.cost.timetable import Piece, slowest_pipeline, timetable
+from tests.cost.random_cases import random_case
+
+seconds = st.floats(0.01, 10)
+
+
+@st.composite
+def pipelines(draw: st.DrawFn) -> tuple[Stages, int, int, bool]:
+    num_stages = draw(st.integers(1, 5))
+    chunks = draw(st.integers(1, 3))
+    groups = draw(st.integers(1, 5))
+    many = draw(st.integers(1, 25)) if chunks == 1 else groups * num_stages
+
+    def times(count: int) -> tuple[float, ...]:
+        return tuple(draw(st.lists(seconds, min_size=count, max_size=count)))
+
+    stages = Stages(times(num_stages), times(num_stages), times(num_stages), times(4))
+    return stages, many, chunks, draw(st.booleans())
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=pipelines())
+def test_agrees_with_the_time(case: tuple[Stages, int, int, bool]) -> None:
+    """The last backward ends when the pipeline does."""
+    stages, micro_batches, chunks, overlap = case
+    pieces = timetable(stages, micro_batches, chunks, overlap)
+    last = max(piece.end_s for piece in pieces if piece.stage == 0)
+    # A message after it would be the last rank's to send, and nobody waits for that.
+    assert last == pytest.approx(pipeline_time(stages, micro_batches, chunks, overlap))
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=pipelines())
+def test_every_piece_once(case: tuple[Stages, int, int, bool]) -> None:
+    """Each chunk of each micro-batch runs once forward and, after that, backward."""
+    stages, micro_batches, chunks, overlap = case
+    num_stages = len(stages.forward)
+    pieces = timetable(stages, micro_batches, chunks, overlap)
+    place = {(p.stage, p.is_forward, p.micro_batch, p.chunk): p for p in pieces}
+    assert len(place) == len(pieces) == 2 * num_stages * micro_batches * chunks
+    for (stage, is_forward, batch, chunk), piece in place.items():
+        if not is_forward:
+            assert place[stage, True, batch, chunk].end_s <= piece.start_s + 1e-9
+        for before in _needed(place, piece, num_stages, chunks):
+            assert before.end_s <= piece.start_s + 1e-9
+    for stage in range(num_stages):
+        own = sorted((p for p in pieces if p.stage == stage), key=lambda p: p.start_s)
+        for one, other in pairwise(own):
+            assert one.end_s <= other.start_s + 1e-9
+
+
+def _needed(
+    place: dict[tuple[int, bool, int, int], Piece],
+    piece: Piece,
+    num_stages: int,
+    chunks: int,
+) -> list[Piece]:
+    """The piece whose result this one works on, by the order of the layers."""
+    depth = piece.chunk * num_stages + piece.stage + (-1 if piece.is_forward else 1)
+    if not 0 <= depth < num_stages * chunks:
+        return []
+    chunk, stage = divmod(depth, num_stages)
+    return [place[stage, piece.is_forward, piece.micro_batch, chunk]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_slowest(seed: int) -> None:
+    """The slowest replica's timetable ends when the step's pipeline does."""
+    case = random_case(seed, with_model=True)
+    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
+    _, stages, bare = slowest_pipeline(step)
+    job = case.job
+    pieces = timetable(stages, job.micro_batches, job.parallelism.vp, job.overlap.pp)
+    last = max(piece.end_s for piece in pieces if piece.stage == 0)
+    whole = step.pipeline_s(tuple(step.stage_times))
+    assert last == pytest.approx(whole, rel=1e-9)
+    assert all(np.array(stages.forward) >= np.array(bare.forward))

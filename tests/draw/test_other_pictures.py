@@ -1,0 +1,143 @@
+"""The heat map and the time line show the score's own numbers."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placer.draw import palette
+from placer.draw.heat_map import traffic_map
+from placer.draw.time_line import time_line
+from placer.errors import InputError
+from placer.placement.plan import Plan
+from placer.units import format_bytes
+from tests.draw.pictures import SCORE, SVG, hover, of_class, parse
+from tests.plan_cases import TIERS, tiny_plan
+
+seconds = st.floats(0, 100) | st.just(0.0)
+sizes = st.floats(1e-300, 1e300)
+names = st.text(min_size=1, max_size=12)
+
+
+@st.composite
+def scored(draw: st.DrawFn) -> Plan:
+    exposed = draw(st.dictionaries(names, seconds, max_size=5))
+    parts = [draw(seconds) for _ in range(3)]
+    step = sum(parts) + sum(exposed.values())
+    traffic = draw(
+        st.dictionaries(
+            names, st.dictionaries(st.sampled_from(TIERS), sizes), max_size=5
+        )
+    )
+    return tiny_plan(
+        score={
+            **dict(zip(("compute_s", "bubble_s", "fixed_s"), parts, strict=True)),
+            "step_time_s": step,
+            "exposed_s": exposed,
+            "exposed_scale_out_s": sum(exposed.values()) * draw(st.floats(0, 1)),
+            "traffic_bytes": traffic,
+        }
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(plan=scored())
+def test_heat_map(plan: Plan) -> None:
+    """There is a cell for each axis and tier, and it holds the score's bytes."""
+    traffic = plan.score["traffic_bytes"]
+    if not any(traffic.values()):
+        with pytest.raises(InputError, match="no traffic"):
+            traffic_map(plan)
+        return
+    root = parse(traffic_map(plan))
+    cells = [e for e in root.iter() if e.get("data-bytes") is not None]
+    assert len(cells) == len(traffic) * len(TIERS)
+    shown = [float(cell.get("data-bytes", "nan")) for cell in cells]
+    assert shown == [row.get(tier, 0.0) for row in traffic.values() for tier in TIERS]
+    texts = [e.text for e in root.iter(f"{SVG}text")]
+    for value in filter(None, shown):
+        assert format_bytes(value) in texts
+
+
+def test_heat_map_is_logarithmic() -> None:
+    """A cell half way from the least to the most by logarithm has half the scale."""
+    bytes_of = {"tp": {"node": 1e4, "rack": 1e8}, "dp": {"cluster": 1e6}}
+    root = parse(traffic_map(tiny_plan(score={"traffic_bytes": bytes_of})))
+    fill = {e.get("data-bytes"): e.get("fill") for e in root.iter()}
+    assert fill["10000.0"] == palette.along(0)
+    assert fill["1000000.0"] == palette.along(0.5)
+    assert fill["100000000.0"] == palette.along(1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(plan=scored())
+def test_time_line_adds_up(plan: Plan) -> None:
+    """The parts of the bar are the score's, and together they are the step."""
+    step = plan.score["step_time_s"]
+    if step == 0:
+        with pytest.raises(InputError, match="no times"):
+            time_line(plan)
+        return
+    root = parse(time_line(plan))
+    bar = of_class(root, "step")[0]
+    parts = of_class(bar, "part")
+    total = sum(float(part.get("data-seconds", "nan")) for part in parts)
+    assert total == pytest.approx(step, rel=1e-9)
+    width = sum(float(part.get("width", "nan")) for part in parts)
+    assert width == pytest.approx(1152, abs=0.01 * len(parts) + 0.01)
+    exposed = [
+        e for group in of_class(root, "exposed") for e in of_class(group, "part")
+    ]
+    assert [float(e.get("data-seconds", "nan")) for e in exposed] == [
+        value for value in plan.score["exposed_s"].values() if value > 0
+    ]
+
+
+def test_scale_out_mark() -> None:
+    """The bracket is as long, beside the exposed parts, as the scale-out time is."""
+    root = parse(time_line(tiny_plan(score=SCORE)))
+    (mark,) = (e for e in of_class(root, "p-out") if e.get("data-seconds"))
+    assert mark.get("data-seconds") == "0.06"
+    left, right = (float(part.split(" ")[0].split("v")[0]) for part in _ends(mark))
+    assert right - left == pytest.approx(0.06 / 0.2 * 1152, abs=0.02)
+    assert "saved if those links were free" in hover(mark)
+
+
+def _ends(mark: object) -> tuple[str, str]:
+    path = mark.get("d")  # type: ignore[attr-defined]
+    return path[1:].split(" ")[0], path.split("H")[1]
+
+
+HOSTILE = "</text><script>alert('x')</script>&\"\x00\x1b[31m]]>"
+
+
+def test_hostile_names() -> None:
+    """Whatever a name holds, the picture is well-formed and the name only text."""
+    from placer.draw.placement_map import placement_map
+
+    plan = tiny_plan(
+        score={**SCORE, "exposed_s": {HOSTILE: 0.2}, "traffic_bytes": {HOSTILE: {}}}
+    )
+    traffic = {HOSTILE: {HOSTILE: 5.0}}
+    hostile = replace(
+        plan,
+        score={**plan.score, "traffic_bytes": traffic},
+        topology={**plan.topology, "name": HOSTILE},
+        job={**plan.job, "name": HOSTILE},
+        nodes=tuple(f"{HOSTILE}{i}" for i in range(8)),
+        domains={t: tuple(HOSTILE + n for n in ns) for t, ns in plan.domains.items()},
+    )
+    for picture in (
+        placement_map(hostile),
+        placement_map(hostile, zoom=f"block={HOSTILE}b0"),
+        traffic_map(hostile),
+        time_line(hostile),
+    ):
+        root = parse(picture)
+        assert not list(root.iter(f"{SVG}script"))
+        assert "\x1b" not in picture
+        assert math.isfinite(float(root.get("width", "nan")))
+        labels = [e.text or "" for e in root.iter(f"{SVG}text")]
+        assert any("<script>" in label for label in labels)

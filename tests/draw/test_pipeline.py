@@ -1,0 +1,70 @@
+"""The chart of the pipeline holds every piece of work, and adds up to the step."""
+
+from dataclasses import replace
+
+import pytest
+
+from placer.cost.step import Step, StepModel
+from placer.draw import pipeline as module
+from placer.draw.pipeline import pipeline_chart
+from placer.errors import InputError
+from tests.cost.random_cases import random_case
+from tests.draw.pictures import SVG, of_class, parse
+
+
+def a_step(seed: int) -> Step:
+    case = random_case(seed, with_model=True)
+    return StepModel(case.topology, case.job).step(case.gpu_of_rank)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_adds_up(seed: int) -> None:
+    """One mark a piece; pipeline and what follows it are as long as the step."""
+    step = a_step(seed)
+    job = step.model.job
+    axes = job.parallelism
+    root = parse(pipeline_chart(step))
+    (layer,) = of_class(root, "pieces")
+    forward, backward = (of_class(layer, f"piece {k}") for k in ("forward", "backward"))
+    count = job.micro_batches * axes.pp * axes.vp
+    assert len(forward) == len(backward) == count
+    ends = [right(e) for e in backward]
+    after = of_class(root, "after")[0].findall(f"{SVG}rect")
+    total = 1600 - 24 - 84
+    spent = sum(float(e.get("data-seconds", "nan")) for e in after)
+    pipeline = step.pipeline_s(tuple(step.stage_times))
+    assert spent + pipeline == pytest.approx(step.step_time_s, rel=1e-9)
+    width = pipeline / step.step_time_s * total
+    assert max(ends) - 84 == pytest.approx(width, abs=0.8)
+    if after:
+        assert right(after[-1]) == pytest.approx(1600 - 24, abs=0.1)
+
+
+def right(element: object) -> float:
+    get = element.get  # type: ignore[attr-defined]
+    return float(get("x")) + float(get("width"))
+
+
+def test_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are too many pieces only whole groups of the first are drawn."""
+    step = a_step(3)
+    model = step.model
+    axes = replace(model.job.parallelism, vp=1)
+    job = replace(model.job, parallelism=axes, micro_batches=1000)
+    long = StepModel(model.topology, job)
+    gpus = random_case(3, with_model=True).gpu_of_rank
+    monkeypatch.setattr(module, "MOST_PIECES", 24 * axes.pp)
+    root = parse(pipeline_chart(long.step(gpus)))
+    drawn = 12 // axes.pp * axes.pp or axes.pp
+    assert len(of_class(root, "piece forward")) == drawn * axes.pp
+    said = [e.text or "" for e in root.iter(f"{SVG}text")]
+    assert any(f"the first {drawn} of 1,000 micro-batches" in text for text in said)
+
+
+def test_no_model() -> None:
+    """A job without a model has no times to draw."""
+    case = random_case(1)
+    job = replace(case.job, model=None, groups=(), weights={"tp": 1.0})
+    step = StepModel(case.topology, job).step(case.gpu_of_rank)
+    with pytest.raises(InputError, match="no model"):
+        pipeline_chart(step)

@@ -1,0 +1,209 @@
+"""Maps show every rank once, and outline exactly the groups that leave their domain."""
+
+import re
+from dataclasses import replace
+from unittest.mock import patch
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placer.draw import placement_map as module
+from placer.draw.grouping import COLOURS
+from placer.draw.placement_map import placement_map
+from placer.errors import InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.build import build_plan, placement_of_plan
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from placer.topology.model import Topology
+from tests.draw.pictures import (
+    SVG,
+    groups_by_loops,
+    hover,
+    leaving_by_loops,
+    of_class,
+    parse,
+    plans,
+)
+from tests.plan_cases import machine, tiny, tiny_plan
+
+Case = tuple[Topology, Job, Plan]
+
+
+def axes_with_members(job: Job) -> list[str]:
+    return [a for a in COLOURS if job.parallelism.size(a) > 1 or a == "dp"]
+
+
+def leaving(topology: Topology, job: Job, plan: Plan, axis: str) -> list[list[int]]:
+    gpus = placement_of_plan(plan, topology).gpu_of_rank
+    return leaving_by_loops(topology, groups_by_loops(job, axis), gpus)
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=plans(), data=st.data())
+def test_every_rank_is_a_cell(case: Case, data: st.DataObject) -> None:
+    """Where GPUs are shown there is one cell a rank, and each names its own rank."""
+    _, job, plan = case
+    axis = data.draw(st.sampled_from(axes_with_members(job)))
+    cells = of_class(parse(placement_map(plan, axis)), "cell")
+    assert sorted(int(cell.get("data-rank", -1)) for cell in cells) == list(
+        range(plan.world_size)
+    )
+    places = {(cell.get("x"), cell.get("y")) for cell in cells}
+    assert len(places) == plan.world_size
+    for cell in cells:
+        rank = int(cell.get("data-rank", -1))
+        where = f"{plan.host_of_rank[rank]} GPU {plan.gpu_of_rank[rank]}"
+        assert hover(cell).splitlines()[0] == f"rank {rank}: {where}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=plans(), data=st.data())
+def test_outlines(case: Case, data: st.DataObject) -> None:
+    """Outlined are exactly the groups that leave their domain, as loops find them."""
+    topology, job, plan = case
+    axis = data.draw(st.sampled_from(axes_with_members(job)))
+    away = leaving(topology, job, plan, axis)
+    root = parse(placement_map(plan, axis))
+    outlined = [e for e in of_class(root, "p-out") if e.get("data-group")]
+    assert len(outlined) == len(away)
+    said = {
+        int(cell.get("data-rank", -1))
+        for cell in of_class(root, "cell")
+        if "leaves its" in hover(cell)
+    }
+    assert said == {rank for group in away for rank in group}
+    assert len(root.findall(f".//{SVG}rect[@class='p-out']")) == (len(away) > 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=plans(), most=st.integers(0, 4), data=st.data())
+def test_tiles_add_up(case: Case, most: int, data: st.DataObject) -> None:
+    """Tiles are the domains of one tier; their ranks and leaving groups are right."""
+    topology, job, plan = case
+    axis = data.draw(st.sampled_from(axes_with_members(job)))
+    with patch.object(module, "MOST_GPUS", 0), patch.object(module, "MOST_TILES", most):
+        root = parse(placement_map(plan, axis))
+    cells = of_class(root, "cell")
+    counts = {
+        tier: len(set(names))
+        for tier, names in {"node": plan.nodes, **plan.domains}.items()
+    }
+    level = next(t for t in counts if f"a cell is a {t}" in str(texts(root)))
+    assert len(cells) == counts[level]
+    assert sum(int(cell.get("data-ranks", 0)) for cell in cells) == plan.world_size
+    names = plan.nodes if level == "node" else plan.domains[level]
+    away = leaving(topology, job, plan, axis)
+    for cell in cells:
+        name = (
+            hover(cell).partition(":")[0].rpartition("/")[2].removeprefix(f"{level} ")
+        )
+        inside = {
+            r for r in range(plan.world_size) if names[plan.node_of_rank[r]] == name
+        }
+        assert int(cell.get("data-ranks", 0)) == len(inside)
+        here = sum(bool(inside & set(group)) for group in away)
+        assert int(cell.get("data-leaving", -1)) == here
+    widths = [stripes(cell) for cell in cells]
+    assert max(widths) - min(widths) <= 0.2
+
+
+def stripes(cell: Xml.Element) -> float:
+    """Width of a tile's stripes together."""
+    bars = [e for e in cell.findall(f"{SVG}rect") if e.get("fill") != "none"]
+    return sum(float(bar.get("width", 0)) for bar in bars)
+
+
+def texts(root: Xml.Element) -> list[str]:
+    return [e.text or "" for e in root.iter(f"{SVG}text")]
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=plans(), data=st.data())
+def test_zoom(case: Case, data: st.DataObject) -> None:
+    """A zoomed map holds the ranks of its domain and no others."""
+    _, _, plan = case
+    tier = data.draw(st.sampled_from(["node", "rack", "block"]))
+    names = plan.nodes if tier == "node" else plan.domains[tier]
+    name = data.draw(st.sampled_from(names))
+    cells = of_class(parse(placement_map(plan, zoom=f"{tier}={name}")), "cell")
+    assert {int(cell.get("data-rank", -1)) for cell in cells} == {
+        rank
+        for rank in range(plan.world_size)
+        if names[plan.node_of_rank[rank]] == name
+    }
+
+
+def test_outline_by_hand() -> None:
+    """A TP group of two GPUs on two nodes has a line on all sides of its two cells."""
+    topology, job = tiny()
+    gpus = np.arange(16)
+    gpus[[1, 2]] = 2, 1  # ranks 0 and 1, 2 and 3 were pairs on two nodes
+    root = parse(placement_map(build_plan(topology, job, Placement(gpus)), "tp"))
+    lines = [e for e in of_class(root, "p-out") if e.get("data-group")]
+    assert [line.get("data-group") for line in lines] == ["0", "1"]
+    # Each pair now takes one GPU of both nodes: two cells, one above the other.
+    assert all(len(re.findall("M", line.get("d", ""))) == 6 for line in lines)
+    assert "outlined: 2 of 8 TP groups leave their node" in texts(root)
+    plain = parse(placement_map(tiny_plan(), "tp"))
+    assert "none of 8 TP groups leaves its node" in texts(plain)
+
+
+def test_gpu_numbers_beyond_reason() -> None:
+    """A plan file that numbers GPUs by the billion has a picture of usual size."""
+    plan = tiny_plan()
+    odd = replace(plan, gpu_of_rank=plan.gpu_of_rank * 2_000_000_000)
+    usual, found = parse(placement_map(plan)), parse(placement_map(odd))
+    assert found.get("height") == usual.get("height")
+    assert len(of_class(found, "cell")) == 16
+
+
+def test_ambiguous_zoom() -> None:
+    """A name that several domains have is refused with ways to say which is meant."""
+    plan = tiny_plan()
+    alike = replace(plan, domains={**plan.domains, "rack": ("r", "r") * 4})
+    with pytest.raises(InputError, match="2 domains are called") as error:
+        placement_map(alike, zoom="r")
+    assert "b0/r" in str(error.value)
+    cells = of_class(parse(placement_map(alike, zoom="b1/r")), "cell")
+    assert len(cells) == 8
+    with pytest.raises(InputError, match="no domain with ranks"):
+        placement_map(plan, zoom="r9")
+
+
+def test_axes_the_job_lacks() -> None:
+    """A colour without members, and a plan without axes, are refused."""
+    with pytest.raises(InputError, match="has no ep"):
+        placement_map(tiny_plan(), "ep")
+    plan = tiny_plan()
+    bare = replace(plan, job={k: v for k, v in plan.job.items() if k != "parallelism"})
+    with pytest.raises(InputError, match="sizes of its axes"):
+        placement_map(bare)
+
+
+@pytest.mark.parametrize(
+    ("racks", "level"), [(14, "GPU"), (114, "rack"), (600, "block")]
+)
+def test_level_of_detail(racks: int, level: str) -> None:
+    """About a thousand GPUs are shown one by one, more by rack, and then by block."""
+    nodes = [(f"b{i // 16:02d}", [4] * 18) for i in range(racks)]
+    topology = machine(nodes)
+    job = Job(
+        "job", Parallelism(tp=4, dp=racks * 18, order=("tp", "cp", "ep", "pp", "dp"))
+    )
+    ranks = np.arange(racks * 72)
+    picture = placement_map(build_plan(topology, job, Placement(ranks)))
+    root = parse(picture)
+    assert any(f"a cell is a {level}" in text for text in texts(root))
+    width = float(root.get("width", 0))
+    assert width <= 1600
+    assert len(picture) < 500_000
+
+
+def test_same_bytes_twice() -> None:
+    """The same plan gives the same picture."""
+    assert placement_map(tiny_plan()) == placement_map(tiny_plan())
