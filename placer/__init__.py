@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from placer.placement.check import check
     from placer.placement.plan_file import read_plan, write_plan
     from placer.readers.machine import read_topology
+    from placer.replacement import Replacement, replace
     from placer.report.diff import diff
+    from placer.solve.explain.subjects import explain
 
 __version__ = "0.1.0"
 
@@ -40,6 +42,7 @@ __all__ = [
     "Pin",
     "PlacerError",
     "Problem",
+    "Replacement",
     "Result",
     "Rules",
     "StoppedError",
@@ -47,24 +50,29 @@ __all__ = [
     "check",
     "diff",
     "emit",
+    "explain",
     "place",
     "read_job",
     "read_plan",
     "read_topology",
+    "replace",
     "score",
     "write_plan",
 ]
 
 _HOME = {
     "Pin": "placer.job.rules",
+    "Replacement": "placer.replacement",
     "Result": "placer.api",
     "Rules": "placer.job.rules",
     "check": "placer.placement.check",
     "diff": "placer.report.diff",
+    "explain": "placer.solve.explain.subjects",
     "place": "placer.api",
     "read_job": "placer.job.read",
     "read_plan": "placer.placement.plan_file",
     "read_topology": "placer.readers.machine",
+    "replace": "placer.replacement",
     "score": "placer.api",
     "write_plan": "placer.placement.plan_file",
 }

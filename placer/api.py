@@ -24,6 +24,7 @@ from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
 from placer.placement.requirements import with_requirements
+from placer.report.look import PLAIN, Look
 from placer.report.summary import summarise
 from placer.solve.solution import EXACT, Progress, Solution, incumbent_of
 from placer.topology.allocation import allocate, parse_hosts
@@ -74,9 +75,9 @@ class Result:
         """``proved``, ``searched`` (all was tried), ``time-limit``, ``interrupted``."""
         return str(self.plan.solver["stop_reason"])
 
-    def summary(self) -> str:
-        """The result as plain text for people, at most 80 columns wide."""
-        return summarise(self.plan)
+    def summary(self, look: Look = PLAIN) -> str:
+        """The result as text for people, plain and at most 80 columns wide."""
+        return summarise(self.plan, look)
 
 
 def place(
@@ -142,7 +143,7 @@ def place(
     chosen_job, solution, advice = _search(
         machine, ruled_job, objective, previous, seed, time_limit, progress, stop
     )
-    plan = _checked_plan(machine, chosen_job, solution, seed, require or {}, advice)
+    plan = checked_plan(machine, chosen_job, solution, seed, require or {}, advice)
     if previous is not None:
         seats = previous_seats(previous, machine, chosen_job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
@@ -240,7 +241,7 @@ def score(topology: Topology, job: Job, placement: Placement | Plan) -> dict[str
     return _scored(StepModel(topology, job), placement)
 
 
-def _checked_plan(
+def checked_plan(
     machine: Topology,
     job: Job,
     solution: Solution,

@@ -4,82 +4,59 @@ In the README and ``docs/*.md``, in order and in one folder for each document:
 
 * a fence after ``<!-- file: NAME -->`` is written to that file;
 * a ``python`` fence is executed;
-* in a ``console`` fence every line ``$ placer ...`` must exit with 0;
+* in a ``console`` fence every command after a ``$`` must run and end with status 0, or
+  with what ``$ echo $?`` says below it. Where the fence shows output, this must be what
+  is printed; ``...`` stands for any text, on a line of its own for any lines;
 * in a ``bash`` fence a line that installs and then runs ``placer`` must do so too, and
   the whole fence must be valid bash;
 * a ``yaml`` or ``json`` fence that names a placer format must be readable.
 
-A fence after ``<!-- not run -->`` is left alone.
+A fence after ``<!-- not run -->`` is left alone. After ``<!-- on the cluster -->`` it
+must be valid bash here; `tests.clients.test_tutorial` runs it.
 """
 
 import re
-import shlex
 import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
-FENCE = re.compile(
-    r"^(?:<!-- (?P<mark>not run|file: (?P<file>\S+)) -->\n+)?"
-    r"^```(?P<language>\w+)[^\n]*\n(?P<body>.*?)^```$",
-    re.MULTILINE | re.DOTALL,
+from tests.doc_blocks import (
+    FENCE,
+    ROOT,
+    Command,
+    Fence,
+    commands,
+    fences,
+    prints,
+    run,
+    with_placer,
 )
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
-INSTALL_AND_RUN = re.compile(r"^python3 -m venv .*&& \S*/placer (?P<args>.*)$")
+INSTALL_AND_RUN = re.compile(r"^python3 -m venv .*&& \S*/(?P<command>placer .*)$")
 
 
-@dataclass(frozen=True)
-class Fence:
-    place: str
-    language: str
-    body: str
-    mark: str
-    file: str
+def check_bash(text: str, place: str) -> None:
+    check = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
+    assert check.returncode == 0, f"{place}: {check.stderr}"
 
 
-def fences(document: Path) -> Iterator[Fence]:
-    text = document.read_text()
-    for match in FENCE.finditer(text):
-        line = text.count("\n", 0, match.start("body"))
-        yield Fence(
-            f"{document.relative_to(ROOT)}:{line}",
-            match["language"],
-            match["body"],
-            match["mark"] or "",
-            match["file"] or "",
-        )
-
-
-def run_placer(arguments: str, folder: Path, place: str) -> None:
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "cli.py"), *shlex.split(arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, f"{place}: placer {arguments}\n{run.stderr}"
-
-
-def run_bash(fence: Fence, folder: Path) -> None:
-    check = subprocess.run(
-        ["bash", "-n"], input=fence.body, capture_output=True, text=True
-    )
-    assert check.returncode == 0, f"{fence.place}: {check.stderr}"
+def run_bash(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
+    check_bash(fence.body, fence.place)
     for line in fence.body.splitlines():
         if match := INSTALL_AND_RUN.match(line):
-            run_placer(match["args"], folder, fence.place)
+            run(Command(match["command"], [], 0), folder, environ, fence.place)
 
 
-def run_console(fence: Fence, folder: Path) -> None:
-    for line in fence.body.replace("\\\n", " ").splitlines():
-        if line.startswith("$ placer "):
-            run_placer(line.removeprefix("$ placer "), folder, fence.place)
+def run_console(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
+    for command in commands(fence.body):
+        if fence.mark == "on the cluster":
+            check_bash(command.text, fence.place)
+        else:
+            run(command, folder, environ, fence.place)
 
 
 def read_format(fence: Fence, folder: Path) -> None:
@@ -102,21 +79,60 @@ def test_document_runs(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything a document shows to type works, in the order it is shown."""
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    environ = with_placer(tmp_path)
+    monkeypatch.chdir(folder)
     namespace: dict[str, Any] = {"__name__": "__document__"}
     for fence in fences(document):
         if fence.mark == "not run":
             continue
         if fence.file:
-            (tmp_path / fence.file).write_text(fence.body)
+            (folder / fence.file).write_text(fence.body)
         if fence.language == "python":
             exec(compile(fence.body, fence.place, "exec"), namespace)
         elif fence.language == "console":
-            run_console(fence, tmp_path)
+            run_console(fence, folder, environ)
         elif fence.language == "bash":
-            run_bash(fence, tmp_path)
+            run_bash(fence, folder, environ)
         elif fence.language in ("yaml", "json"):
-            read_format(fence, tmp_path)
+            read_format(fence, folder)
+
+
+SHOWN = """\
+$ placer emit plan.json \\
+    json
+one
+...
+f... of 5
+$ echo $?
+1
+$ placer check
+"""
+
+
+def test_transcripts_are_read() -> None:
+    """Commands, also of two lines, have the output and the status shown below them."""
+    assert commands(SHOWN) == [
+        Command("placer emit plan.json \\\n    json", ["one", "...", "f... of 5"], 1),
+        Command("placer check", [], 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("printed", "same"),
+    [
+        ("one\nfour of 5\n", True),
+        ("one  \ntwo\n\nthree\nfour of 5\n\n", True),
+        ("one\ntwo\nfour of 6\n", False),
+        ("one\nfour of 5\nsix\n", False),
+        ("zero\none\nfour of 5\n", False),
+        ("", False),
+    ],
+)
+def test_output_is_compared(printed: str, same: bool) -> None:
+    """A changed, missing or added line is noticed, but for what ``...`` stands for."""
+    assert prints(["one", "...", "f... of 5"], printed) == same
 
 
 def headings(document: Path) -> set[str]:

@@ -24,9 +24,12 @@ from placer.errors import (
 # One module a command, imported when the command is asked for.
 COMMANDS = (
     "place",
+    "replace",
     "score",
     "diff",
     "check",
+    "explain",
+    "draw",
     "emit",
     "launch",
     "verify",

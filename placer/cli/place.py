@@ -90,7 +90,7 @@ def place(context: click.Context, /, **options: Any) -> None:
         from placer.cli.machine import read_machine
         from placer.errors import StoppedError
 
-        _check_output(options["output"])
+        check_output(options["output"])
         machine = read_machine(options)
         if not options["quiet"]:
             _note_assumptions(machine)
@@ -116,7 +116,7 @@ def _gap_code(result: Result, asked: float | None) -> int:
     return 1
 
 
-def _check_output(output: str | None) -> None:
+def check_output(output: str | None) -> None:
     """Refuse a path that cannot be written before the search, not after it."""
     from placer.errors import OutputError
 
@@ -153,7 +153,7 @@ def _search(
     rules = rules_of_options(options)
     before = options["previous"]
     previous = None if before is None else read_plan(before)
-    with _progress(options) as progress:
+    with progress_of(options) as progress:
 
         def work(stop: Callable[[], bool]) -> Result:
             return place(
@@ -175,7 +175,8 @@ def _search(
         return interruptible.run(work)
 
 
-def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
+def progress_of(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
+    """What shows progress, as a context: nothing when the command is quiet."""
     from placer.cli.progress import QUIET_S, ProgressLines
 
     if options["quiet"]:
@@ -186,8 +187,11 @@ def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
 
 def _write(result: Result, options: dict[str, Any]) -> None:
     """The plan to its file, and what the user asked to see to stdout."""
+    from placer.cli.look import look_of_stdout
+    from placer.cli.plan_inputs import stated_inputs
     from placer.files import write_text
     from placer.placement.plan_encode import encode_plan
+    from placer.report.next_text import next_lines
 
     output = options["output"]
     plan: Plan = result.plan
@@ -198,4 +202,8 @@ def _write(result: Result, options: dict[str, Any]) -> None:
     if output == "-" or options["format_name"] == "json":
         write_text("-", text)
     elif not (to_file and options["quiet"]):
-        write_text("-", result.summary() + "\n")
+        look = look_of_stdout()
+        lines = [result.summary(look)]
+        if to_file:
+            lines += ["", *next_lines(plan, output, stated_inputs(options), look.width)]
+        write_text("-", "\n".join(lines).rstrip() + "\n")

@@ -108,6 +108,28 @@ def job_of_plan(plan: Plan, options: dict[str, Any]) -> Job:
     raise _unknown("job", name, "-j")
 
 
+def stated_inputs(options: dict[str, Any]) -> list[str]:
+    """The ``-t`` and ``-j`` that a later command needs for a plan of these options.
+
+    None for what the plan itself leads to: presets and synthetic machines.
+    """
+    from placer.presets import preset_names
+    from placer.topology.synthetic import is_synthetic
+
+    words = []
+    known = preset_names("topologies")
+    if not all(text in known or is_synthetic(text) for text in options["topology"]):
+        words = [word for text in options["topology"] for word in ("-t", text)]
+    for name in ("hardware", "gpus_per_node"):
+        if options[name] is not None:
+            words += [f"--{name.replace('_', '-')}", str(options[name])]
+    if options["job"] not in preset_names("jobs"):
+        words += ["-j", options["job"]]
+        if options["order"] is not None:
+            words += ["--order", options["order"]]
+    return words
+
+
 def _unknown(what: str, name: str, option: str) -> Exception:
     from placer.errors import InputError, Problem
 

@@ -19,13 +19,23 @@ if TYPE_CHECKING:
     from placer.job.model import Collectives, Group
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class GroupTime:
-    """Seconds a step that a custom group takes, and what it sends."""
+    """What a custom group costs in a step.
+
+    Attributes
+    ----------
+    seconds : float, s
+    group_seconds : ndarray, shape (communicators,), s
+        One run of each.
+    traffic : Traffic or None
+    """
 
     seconds: float
+    group_seconds: FloatArray
     traffic: Traffic | None
 
 
@@ -34,19 +44,21 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
 
     Communicators of one size run together; those of other sizes are timed on their own.
     """
-    by_size: defaultdict[int, list[tuple[int, ...]]] = defaultdict(list)
-    for ranks in group.ranks:
-        by_size[len(ranks)].append(ranks)
-    slowest = 0.0
+    by_size: defaultdict[int, list[int]] = defaultdict(list)
+    for index, ranks in enumerate(group.ranks):
+        by_size[len(ranks)].append(index)
+    group_seconds = np.zeros(len(group.ranks))
     traffic = []
-    for size, members in sorted(by_size.items()):
+    for size, indices in sorted(by_size.items()):
         if size == 1:
             continue
-        costs = _costs(network, group, np.array(members), algorithms)
+        members = np.array([group.ranks[index] for index in indices])
+        costs = _costs(network, group, members, algorithms)
         seconds = np.sum([cost.seconds for cost in costs], axis=0)
-        slowest = max(slowest, float(seconds.max()))
+        group_seconds[indices] = seconds.reshape(len(members), -1).max(axis=1)
         traffic += [Traffic.of(cost, group.per_step) for cost in costs]
-    return GroupTime(slowest * group.per_step, total_traffic(traffic))
+    slowest = float(group_seconds.max(initial=0.0))
+    return GroupTime(slowest * group.per_step, group_seconds, total_traffic(traffic))
 
 
 def _costs(

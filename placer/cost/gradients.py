@@ -5,7 +5,7 @@ Shapes: P stages, V chunks a stage, g groups of n members.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import gcd
@@ -26,6 +26,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Operation = Callable[[IntArray, float], "CollectiveCost"]
 
+REPLICATE = "_replicate"  # groups of equal shards, after the name of the shard groups
+
 
 @dataclass(frozen=True, eq=False)
 class SyncTime:
@@ -41,8 +43,8 @@ class SyncTime:
         Gather of one bucket of the first chunk on the first stage.
     embedding : float, s
         Reduction of tied embeddings between first and last stage, in every step.
-    group_seconds : ndarray, shape (groups,), s
-        Reduction of one full chunk in each dense gradient group.
+    group_seconds : mapping of str to ndarray, shape (groups,), s
+        Reduction of one full chunk in each group of `sync_groups`.
     traffic : Traffic or None
         In one step; None when nobody shares parameters.
     """
@@ -53,7 +55,7 @@ class SyncTime:
     again_gather: FloatArray
     first_bucket: float
     embedding: float
-    group_seconds: FloatArray
+    group_seconds: Mapping[str, FloatArray]
     traffic: Traffic | None
 
 
@@ -107,7 +109,7 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     shape = job.parallelism.pp, job.parallelism.vp
     inner, outer, gather = (np.zeros(shape) for _ in range(3))
     first_bucket = 0.0
-    group_seconds = np.zeros(len(job.parallelism.ranks_of_group["dp_cp"]))
+    group_seconds: dict[str, FloatArray] = {}
     traffic: list[Traffic] = []
     mode = job.data_parallel
     rounds = job.micro_batches if mode.every_micro_batch else 1
@@ -115,10 +117,10 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
         found = _reduction(network, job, part)
         inner += found.seconds
         traffic.append(found.traffic.times(rounds / mode.sync_every))
-        if axis == "dp_cp":
-            group_seconds = found.group_seconds
+        group_seconds[axis] = found.group_seconds
         if part.across is not None:
             found = _across(network, job, part, part.across)
+            group_seconds[axis + REPLICATE] = found.group_seconds
             outer += found.seconds
             traffic.append(found.traffic.times(1 / mode.sync_every))
         if mode.sharding != "ddp":
@@ -142,16 +144,31 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     )
 
 
+def sync_groups(job: Job, sizes: Volumes) -> dict[str, IntArray]:
+    """Ranks of the groups that reduce gradients; each shape (g, n).
+
+    ``dp`` and, where experts have groups of their own, ``edp``: all ranks that hold the
+    same parameters. With HSDP these are the shard groups, and ``dp_replicate`` and
+    ``edp_replicate`` the groups that hold the same shard.
+    """
+    found = {}
+    for axis, part in _parts(job, sizes, 1.0).items():
+        found[axis] = part.shards
+        if part.across is not None:
+            found[axis + REPLICATE] = part.across
+    return found
+
+
 def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
     """Dense and expert parameters, where more than one rank holds them."""
     axes, mode = job.parallelism, job.data_parallel
     shape = axes.pp, axes.vp
     found = {}
-    for axis, parameters in (
-        ("dp_cp", sizes.dense_parameters(*shape)),
-        ("edp", sizes.expert_parameters(*shape)),
+    for axis, groups, parameters in (
+        ("dp", "dp_cp", sizes.dense_parameters(*shape)),
+        ("edp", "edp", sizes.expert_parameters(*shape)),
     ):
-        members = axes.ranks_of_group[axis]
+        members = axes.ranks_of_group[groups]
         num_members = members.shape[1]
         if num_members == 1 or not parameters.any():
             continue

@@ -39,8 +39,16 @@ class AxisEdges(NamedTuple):
     edges: IntArray
 
 
-class _Neighbours(NamedTuple):
-    """Adjacency in compressed rows: the edges of rank r are start[r]:start[r+1]."""
+class Neighbours(NamedTuple):
+    """Adjacency in compressed rows: the edges of rank r are start[r]:start[r+1].
+
+    Attributes
+    ----------
+    start : ndarray, shape (R+1,)
+    rank : ndarray, shape (2E,)
+        The other end of each edge.
+    weight : ndarray, shape (2E,)
+    """
 
     start: IntArray
     rank: IntArray
@@ -125,7 +133,7 @@ class HopCost:
 
         A rank has a few edges, and plain numbers outrun arrays of a few entries.
         """
-        neighbours = self._neighbours
+        neighbours = self.neighbours
         span = slice(neighbours.start[rank], neighbours.start[rank + 1])
         others = neighbours.rank[span]
         path, distance = self._path_of_gpu, self._distance_of_bits
@@ -173,7 +181,7 @@ class HopCost:
         return distances
 
     @cached_property
-    def _neighbours(self) -> _Neighbours:
+    def neighbours(self) -> Neighbours:
         """Who every rank has an edge with; only changes ask for it."""
         edges = np.concatenate(
             [a.edges for a in self.axes] or [np.empty((0, 2), np.int64)]
@@ -184,7 +192,7 @@ class HopCost:
         source = edges.T.ravel()
         by_source = np.argsort(source, kind="stable")
         degree = np.bincount(source, minlength=self._world_size)
-        return _Neighbours(
+        return Neighbours(
             np.concatenate(([0], np.cumsum(degree))),
             edges[:, ::-1].T.ravel()[by_source],
             np.tile(weight, 2)[by_source],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.group_cost import GroupCosts
 from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
 
@@ -59,6 +60,9 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
         "hottest_links": hottest_links(model.fabric, traffic),
         "critical_path": critical_path(step, gpu_of_rank),
     }
+    worst = GroupCosts(step, gpu_of_rank).worst()
+    if worst is not None:
+        result["worst_group"] = worst
     if model.job.weights:
         result["hop_cost"] = model.hops.cost(gpu_of_rank)
     return result

@@ -69,7 +69,7 @@ class GroupFacts:
         Share of the nominal bandwidth that the slowest node reaches.
     fullest_uplink : Uplink or None
         The one on its way that this axis keeps busy longest; None inside one scale-up
-        domain.
+        domain and where the traffic is not known.
     """
 
     group: int
@@ -93,10 +93,10 @@ def worst_groups(step: Step, gpu_of_rank: IntArray) -> dict[str, dict[str, Any]]
     """
     traffic = step.traffic()
     found = {}
-    for axis, members, seconds in _timed_groups(step):
+    for axis, members, seconds in timed_groups(step):
         # A pipeline of one chunk does not close its ring.
         opened = axis == "pp" and step.model.job.parallelism.vp == 1
-        groups = _Groups(
+        groups = PlacedGroups(
             step.model.fabric,
             axis,
             gpu_of_rank,
@@ -117,28 +117,28 @@ def worst_groups(step: Step, gpu_of_rank: IntArray) -> dict[str, dict[str, Any]]
     return found
 
 
-def _timed_groups(step: Step) -> Iterator[tuple[str, IntArray, FloatArray]]:
+def timed_groups(step: Step) -> Iterator[tuple[str, IntArray, FloatArray]]:
     """Axis, members and seconds of the groups of every axis that has several ranks."""
     ranks_of_group = step.model.job.parallelism.ranks_of_group
     for axis, time in step.stage_times.items():
         yield axis, ranks_of_group[axis], time.group_seconds
-    if step.sync is not None and step.sync.traffic is not None:
+    if step.sync is not None and "dp" in step.sync.group_seconds:
         # Shard groups (hsdp) are pieces of the gradient groups, in order.
-        seconds = step.sync.group_seconds
+        seconds = step.sync.group_seconds["dp"]
         members = ranks_of_group["dp_cp"].reshape(len(seconds), -1)
         if members.shape[1] > 1:
             yield "dp", members, seconds
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
+class PlacedGroups:
     """The groups of one axis on a machine."""
 
     fabric: Fabric
     axis: str
     gpu_of_rank: IntArray
     members: IntArray
-    traffic: Traffic
+    traffic: Traffic | None
     num_hops: int
 
     def facts(self, group: int, seconds: float) -> GroupFacts:
@@ -204,6 +204,8 @@ class _Groups:
 
     def _fullest_uplink(self, gpus: IntArray, common: int) -> Uplink | None:
         """The uplink of the members' domains that the axis keeps busy longest."""
+        if self.traffic is None:
+            return None
         fabric, load = self.fabric, self.traffic.load
         uplinks = [
             (float(busy[child]), -t, direction, child)

@@ -175,8 +175,12 @@ def _always(_processes: Sequence[Process]) -> bool:
 
 
 def _slurms_own(processes: Sequence[Process]) -> bool:
-    """Whether ranks are Slurm's own task numbers."""
-    return all(process.launcher == "slurm" for process in processes)
+    """Whether ranks are Slurm's own task numbers, which scripts export as RANK too."""
+    return all(
+        process.launcher == "slurm"
+        or (process.launcher == "env" and process.rank == process.slurm_procid)
+        for process in processes
+    )
 
 
 def _not_slurms_own(processes: Sequence[Process]) -> bool:
@@ -185,7 +189,7 @@ def _not_slurms_own(processes: Sequence[Process]) -> bool:
 
 def _node_rank_is_nodeid(processes: Sequence[Process]) -> bool:
     """Whether the script may have taken its node rank from SLURM_NODEID."""
-    return all(
+    return not _slurms_own(processes) and all(
         process.launcher in ("torchrun", "env")
         and process.slurm_nodeid is not None
         and process.node_rank in (None, process.slurm_nodeid)

@@ -19,9 +19,10 @@ from placer.readers.joined import (
     counts,
     differing_counts,
     missing,
+    numbers,
     renamed,
 )
-from placer.readers.layers import Layer, filled, numbered, split_words, splits
+from placer.readers.layers import Filled, Layer, filled, numbered, split_words, splits
 
 _LONGEST_NAME = 1000
 
@@ -69,6 +70,7 @@ def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
     names = tuple(dict.fromkeys(name for nodes in facts for name in nodes))
     tree = Tree(names, [], *counts(names, facts))
     check_nodes(findings, facts, names)
+    tree.notes.extend(numbers(findings, facts))
     tree.notes.extend(missing(findings, facts, names))
     tree.notes.extend(differing_counts(findings, facts))
     layers = [
@@ -181,23 +183,34 @@ def _disagreement(layer: Layer, other: Layer) -> Problem:
 def _complete(order: Sequence[Layer], tree: Tree) -> None:
     """Add the levels with a domain for every node, without those that repeat one."""
     inner, inner_names = numbered(tree.nodes)
+    in_use = {
+        node
+        for node, (name, gpus) in enumerate(zip(tree.nodes, tree.gpus, strict=True))
+        if gpus != 0 and name not in tree.unavailable
+    }
     for layer in order:
         found = filled(layer, inner, inner_names)
         if len(found.torn):
             fail([_disagreement(layer, tree.levels[-1])])
-        for nodes, what in (
-            (found.inferred, "taken from the nodes they share the level below with"),
-            (found.apart, "kept apart"),
-        ):
-            if len(nodes):
-                listed = some([tree.nodes[node] for node in nodes.tolist()])
-                count = f"{len(nodes)} of {len(tree.nodes)} nodes"
-                tree.notes.append(
-                    f"{layer.label} unknown for {count}, {what}: {listed}"
-                )
+        tree.notes.extend(_unknown(layer, found, tree.nodes, in_use))
         if len(set(found.domain_of_node.tolist())) == len(inner_names):
             below = tree.levels[-1].name if tree.levels else "node"
             tree.notes.append(f"{layer.label} is the same as {below}: left out")
             continue
         inner, inner_names = found.domain_of_node, found.names
         tree.levels.append(replace(layer, domain_of_node=inner, names=inner_names))
+
+
+def _unknown(
+    layer: Layer, found: Filled, names: Sequence[str], in_use: set[int]
+) -> Iterable[str]:
+    """Notes on the nodes in use whose domain the sources do not give."""
+    for nodes, what in (
+        (found.inferred, "taken from the nodes they share the level below with"),
+        (found.apart, "kept apart"),
+    ):
+        unknown = [node for node in nodes.tolist() if node in in_use]
+        if unknown:
+            listed = some([names[node] for node in unknown])
+            count = f"{len(unknown)} of {len(in_use)} nodes"
+            yield f"{layer.label} unknown for {count}, {what}: {listed}"

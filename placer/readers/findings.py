@@ -96,6 +96,8 @@ class Findings:
     partial : bool
         Whether names of its domains mean the same in every file of its levels, so that
         several files, such as one a host, are one source.
+    numbers : bool
+        Whether its nodes may be the numbers of tasks, which only names translate.
     join : callable or None
         The findings once the nodes of the other sources are known, for a source that
         depends on them; the nodes here do not count then.
@@ -110,6 +112,7 @@ class Findings:
     nvlink: bool | None = None
     node_bandwidth: float | None = None
     partial: bool = False
+    numbers: bool = False
     join: Callable[[Known], Findings] | None = None
 
     def remarks(self) -> Iterator[str]:

@@ -61,6 +61,11 @@ def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
                 f"{len(others)}: {some(others)}"
             )
         hosts = {host: None for host in known.hosts if host in hosts}
+    else:
+        findings.notes.append(
+            "no other source lists the nodes: every host of the fabric is taken for "
+            f"one, {len(hosts)} in all"
+        )
     leaves: dict[str, set[str]] = {host: set() for host in hosts}
     for link in fabric.links.values():
         host = adapters.get(link.other)

@@ -178,3 +178,15 @@ def missing(
                 f"{len(missing)} of {len(names)} nodes are not in {found.source}: "
                 f"{some(missing)}"
             )
+
+
+def numbers(
+    findings: Sequence[Findings], facts: Sequence[dict[str, NodeFacts]]
+) -> Iterable[str]:
+    """A note for every source whose nodes are still the numbers of tasks."""
+    for found, nodes in zip(findings, facts, strict=True):
+        if found.numbers and all(name.isdecimal() for name in nodes):
+            yield (
+                f"{found.source}: its hosts are numbers: if they are tasks of srun -l, "
+                "give their host names with names:FILE"
+            )

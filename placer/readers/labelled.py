@@ -7,6 +7,7 @@ number of the task.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from placer.errors import Problem
 from placer.readers.findings import MAX_NODES, fail
@@ -53,14 +54,9 @@ def lines_of_hosts(
     return hosts, ignored
 
 
-def numbers_note(hosts: dict[str, Lines]) -> list[str]:
-    """A note where all labels are numbers, as of tasks."""
-    if not all(host.isdecimal() for host in hosts):
-        return []
-    return [
-        "its hosts are numbers: if they are tasks of srun -l, give their host names "
-        "with names:FILE"
-    ]
+def are_numbers(hosts: Iterable[str]) -> bool:
+    """Whether all hosts are numbers, as tasks of ``srun -l`` are."""
+    return all(host.isdecimal() for host in hosts)
 
 
 def _is_labelled(lines: list[str], marker: re.Pattern[str]) -> bool:

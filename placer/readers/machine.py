@@ -25,6 +25,7 @@ _NO_HARDWARE = (
     "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "
     'the same kind of nodes: a preset of "placer topo list", or a file'
 )
+_FOREIGN = 'the formats of "placer topo formats"'
 
 
 def read_topology(
@@ -89,14 +90,19 @@ def _check_plain(
     gpus_per_node: int | None,
 ) -> None:
     given = {"hardware": hardware, "gpus_per_node": gpus_per_node}
-    message = f"the topology {plain[0].name} is complete"
+    name = plain[0].name
     problems = [
-        Problem(message, key=key, hint="leave this out")
+        Problem(
+            f"the topology {name} has its own bandwidths and GPUs",
+            key=key,
+            hint=f"leave it out: it serves {_FOREIGN}",
+        )
         for key, value in given.items()
         if value is not None
     ]
     if count > 1:
-        hint = "only sources of other formats can be joined"
+        message = f"the topology {name} is complete and cannot be joined with others"
+        hint = f"give it alone; what can be joined are {_FOREIGN}"
         problems.append(Problem(message, key="topology", hint=hint))
     fail(problems)
 
@@ -165,20 +171,26 @@ def _left_out(machine: Topology) -> list[str]:
 
 
 def _doubts(machine: Topology, kind: Topology) -> list[str]:
-    """Where the machine's NVLink domains do not look like those of its hardware."""
+    """Where the machine's nodes or NVLink domains do not look like its hardware's."""
+    notes = []
+    most, usual = int(machine.gpus_of_node.max()), int(kind.gpus_of_node.max())
+    if most > usual:
+        notes.append(f"a node has {most} GPUs, at most {usual} on {kind.name}")
     if kind.scale_up_tier < 1:
-        return []
+        return notes
     if machine.scale_up_tier < 1:
         return [
+            *notes,
             "no source says which nodes share NVLink, as they do on "
-            f"{kind.name}: every node is taken for a domain of its own"
+            f"{kind.name}: every node is taken for a domain of its own",
         ]
-    usual = _gpus_of_domains(kind)
-    found = _gpus_of_domains(machine)
-    if found <= usual:
-        return []
-    tier = machine.tiers[machine.scale_up_tier].name
-    return [f"a {tier} has {found} GPUs on NVLink, at most {usual} on {kind.name}"]
+    found, usual = _gpus_of_domains(machine), _gpus_of_domains(kind)
+    if found > usual:
+        tier = machine.tiers[machine.scale_up_tier].name
+        notes.append(
+            f"a {tier} has {found} GPUs on NVLink, at most {usual} on {kind.name}"
+        )
+    return notes
 
 
 def _gpus_of_domains(machine: Topology) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from placer.errors import Problem
 from placer.hostlist import name_problem
 from placer.readers.findings import Findings, Level, NodeFacts, fail
-from placer.readers.labelled import Lines, lines_of_hosts, numbers_note
+from placer.readers.labelled import Lines, are_numbers, lines_of_hosts
 
 _LEVEL = Level("clique", True)
 _NONE = r"\[?N/A\]?|\[?Not Supported\]?"
@@ -83,10 +83,9 @@ def read(text: str, source: str) -> Findings:
     if not (findings.nodes or problems):
         problems.append(Problem("no fabric of a GPU in it", source, hint=_HOW))
     fail(problems)
+    findings.numbers = "" not in hosts and are_numbers(hosts)
     if "" in hosts:
         findings.notes.append(f"without host names: taken for host {host}")
-    else:
-        findings.notes += numbers_note(hosts)
     for state, count in states.items():
         findings.notes.append(f"hosts whose NVLink fabric is {state}: {count}")
     if not any(facts.domains[0] for facts in findings.nodes.values()):

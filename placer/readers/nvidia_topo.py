@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from placer.errors import Problem
 from placer.readers.findings import Findings, NodeFacts, fail
-from placer.readers.labelled import Lines, lines_of_hosts, numbers_note
+from placer.readers.labelled import Lines, are_numbers, lines_of_hosts
 from placer.readers.one_node import kinds_of_hosts, same_everywhere
 
 _FAR = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4}
@@ -54,8 +54,9 @@ def read(text: str, source: str) -> Findings:
         source,
         nodes={host: NodeFacts((), len(m.gpus)) for host, m in matrices.items()},
         ignored=ignored,
-        notes=[*kinds_of_hosts(words), *numbers_note(hosts)],
+        notes=kinds_of_hosts(words),
         nvlink=nvlink,
+        numbers=are_numbers(hosts),
     )
 
 

@@ -13,6 +13,7 @@ import re
 
 from placer.errors import Problem
 from placer.readers.findings import Findings, Level
+from placer.readers.labelled import are_numbers
 from placer.readers.plain import Item, Plain, add_node
 
 _LEVELS = (
@@ -90,6 +91,7 @@ def _read_lines(
     for item, name in zip(file.root.items(), names, strict=True):
         add_node(findings, item, name, _domains(item))
     file.finish()
+    findings.numbers = are_numbers(names)
     return findings
 
 

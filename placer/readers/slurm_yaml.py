@@ -41,11 +41,12 @@ def read(text: str, source: str) -> Findings:
     if not (switches or blocks):
         fail([Problem("no switch and no block in it", source)])
     findings = slurm_findings(source, switches, blocks, sizes)
-    others = [item for item in topologies if any(item.get(kind) for kind in _OTHER)]
-    for item in [*trees, *more, *others]:
+    rest = [(item, "another tree") for item in trees]
+    rest += [(item, "other blocks") for item in more]
+    rest += [(item, kind) for item in topologies for kind in _OTHER if item.get(kind)]
+    for item, what in rest:
         name = item.text("topology") or "without a name"
-        message = f"the topology {name} is not used"
-        findings.ignored.append(file.placed(item.path, message))
+        findings.notes.append(f"the topology {name} is not used: {what}")
     return findings
 
 

@@ -74,7 +74,10 @@ def open_source(source: Source) -> Topology | Text:
         return Text(formats[0], text, shown)
     if text.strip() and ":" not in text:  # not even a mapping
         message = "its format does not show from its content"
-        hint = f"say which: hosts:{given} for host names; see placer topo formats"
+        hint = (
+            f"say which: hosts:{given} for a list of hosts, names:{given} for lines of "
+            "an id and its host; see placer topo formats"
+        )
         raise InputError([Problem(message, shown, hint=hint)])
     return topology_files.parse_topology(text, shown)
 

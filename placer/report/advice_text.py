@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from placer.job.orders import how_to_number
-from placer.report.columns import wrapped
+from placer.report.columns import WIDTH, wrapped
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _FREE = "launcher: {ranks: free}"
 
 
-def advice_lines(plan: Plan) -> Iterator[str]:
-    """Lines, at most 80 columns wide; none when there is nothing to choose."""
+def advice_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
+    """Lines, at most ``width`` columns; none when there is nothing to choose."""
     for text in _sentences(plan):
-        yield from wrapped(text, "  ")
+        yield from wrapped(text, "  ", width)
 
 
 def _sentences(plan: Plan) -> Iterator[str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
 WIDTH = 80
+
+_INDENT = "      "
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def columns(rows: Sequence[Sequence[str]], gap: int = 2) -> Iterator[str]:
@@ -14,18 +19,48 @@ def columns(rows: Sequence[Sequence[str]], gap: int = 2) -> Iterator[str]:
     Rows may be of different lengths; the missing cells are empty.
     """
     width_of = [
-        max((len(row[i]) for row in rows if i < len(row)), default=0)
+        max((seen(row[i]) for row in rows if i < len(row)), default=0)
         for i in range(max(map(len, rows), default=0))
     ]
     for row in rows:
-        cells = [row[0].ljust(width_of[0])]
+        cells = [row[0] + " " * (width_of[0] - seen(row[0]))]
         cells += [
-            cell.rjust(width)
+            " " * (width - seen(cell)) + cell
             for cell, width in zip(row[1:], width_of[1:], strict=False)
         ]
         yield (" " * gap).join(cells).rstrip()
 
 
-def wrapped(text: str, indent: str = "") -> list[str]:
+def table(
+    rows: Sequence[Sequence[str]], head: Sequence[str] = (), width: int = WIDTH
+) -> Iterator[str]:
+    """Rows under their head in columns, or a sentence each where that is too wide.
+
+    A sentence names its cells as the head does, and leaves out those that say nothing.
+    """
+    lines = list(columns([head, *rows] if head else rows))
+    if max(map(seen, lines), default=0) <= width:
+        yield from lines
+        return
+    if head:
+        yield from wrapped(head[0], _INDENT, width)
+    names = [*head[1:], *[""] * max(map(len, rows), default=0)]
+    for row in rows:
+        cells = [
+            f"{cell} {name}".strip()
+            for name, cell in zip(names, row[1:], strict=False)
+            if cell not in ("", "-")
+        ]
+        # Colours would count as text here.
+        sentence = _COLOUR.sub("", f"{row[0]}: {', '.join(cells)}")
+        yield from wrapped(sentence, _INDENT, width)
+
+
+def seen(text: str) -> int:
+    """Columns that a text takes on a terminal: colours take none."""
+    return len(_COLOUR.sub("", text))
+
+
+def wrapped(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
     """Lines of ``text`` within the width; all but the first start with ``indent``."""
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.report.columns import WIDTH, columns, wrapped
+from placer.report.columns import columns, table, wrapped
 from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 5
@@ -76,20 +76,10 @@ def _worst_groups(axes: Mapping[str, Facts], island: str) -> Iterator[str]:
         text = f"  {axis:<3} {who} ranks {rank_text(worst['ranks'])}"
         yield from wrapped(text, _INDENT)
         yield from _detail(took)
-        yield from _detail(_where(worst, island))
+        yield from _detail(where(worst, island))
         reasons = [_reason(name, worst, best, island) for name in facts["why"]]
         if reasons:
             yield from _detail(f"why: {'; '.join(reasons)}")
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows in columns, or as sentences where names are too long for that."""
-    lines = list(columns(rows))
-    if max(map(len, lines), default=0) <= WIDTH:
-        yield from lines
-    else:
-        for row in rows:
-            yield from wrapped("  ".join(row), _INDENT)
 
 
 def _detail(text: str) -> list[str]:
@@ -103,7 +93,7 @@ def _against(worst: Facts, best: Facts) -> str:
     return f"takes {took} ({share:.1%})" if share < _NEAR else "hardly less"
 
 
-def _where(facts: Facts, island: str) -> str:
+def where(facts: Facts, island: str) -> str:
     """Where a group lies: members by scale-up domain and lowest common tier."""
     members = facts["members"]
     if len(members) == 1:
@@ -170,7 +160,7 @@ def _slowest_replica(facts: Facts | None, island: str) -> Iterator[str]:
         f"hops leave the {island}",
         _INDENT,
     )
-    yield from _table(
+    yield from table(
         [
             (
                 f"    stage {hop['from_stage']} -> {hop['to_stage']}",
@@ -204,7 +194,7 @@ def _links(links: Sequence[Facts]) -> Iterator[str]:
         )
         for link in links[:_SHOWN_LINKS]
     ]
-    yield from _table([("busiest links", "a step", "busy", "of it"), *rows])
+    yield from table(rows, ("busiest links", "a step", "busy", "of it"))
 
 
 def _shares(share_by_axis: Mapping[str, float]) -> str:
@@ -247,4 +237,4 @@ def _hop_cost(
         )
         for axis, row in cost_by_axis.items()
     ]
-    yield from _table([("hop cost", *used, "share"), *rows])
+    yield from table(rows, ("hop cost", *used, "share"))

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from placer.hostlist import compress, expand
-from placer.report.columns import wrapped
+from placer.report.columns import WIDTH, wrapped
 
 MOST_NAMED = 8
 
 
-def rule_lines(rules: Mapping[str, Any]) -> Iterator[str]:
+def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
     """Lines that say which rules hold, what is kept free and which hosts are used.
 
     ``rules`` is the section of a plan; none gives no lines.
@@ -25,11 +25,12 @@ def rule_lines(rules: Mapping[str, Any]) -> Iterator[str]:
     for tier, number in rules.get("spares", {}).items():
         held.append(f"{number} spare node{'s' * (number > 1)} in every {tier} used")
     if held:
-        yield from wrapped(f"kept: {'; '.join(held)}", "  ")
+        yield from wrapped(f"kept: {'; '.join(held)}", "  ", width)
     if rules.get("spare_nodes"):
-        yield f"spare: {len(rules['spare_nodes']):,} nodes are free in these domains"
+        text = f"spare: {len(rules['spare_nodes']):,} nodes are free in these domains"
+        yield from wrapped(text, "  ", width)
     if rules.get("avoid"):
-        yield from wrapped(_avoided(rules), "  ")
+        yield from wrapped(_avoided(rules), "  ", width)
 
 
 def _avoided(rules: Mapping[str, Any]) -> str:

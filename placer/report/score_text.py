@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.report.columns import columns
+from placer.report.columns import columns, seen, table, wrapped
+from placer.report.look import PLAIN, Look
 from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 3
 _PARTS = {"compute_s": "compute", "bubble_s": "pipeline bubble", "fixed_s": "fixed"}
+_STYLE = {"compute": "work", "pipeline bubble": "quiet", "fixed": "quiet"}
+_LEAST_ROOM, _MOST_ROOM = 10, 50  # columns of a bar that is worth drawing
 
 
-def score_text(score: Mapping[str, Any], tiers: Sequence[str], scale_up: int) -> str:
+def score_text(
+    score: Mapping[str, Any], tiers: Sequence[str], scale_up: int, look: Look = PLAIN
+) -> str:
     """The score as a few small tables, without a final newline.
 
     Parameters
@@ -23,16 +28,18 @@ def score_text(score: Mapping[str, Any], tiers: Sequence[str], scale_up: int) ->
         Tier names, innermost first.
     scale_up : int
         How many of the tiers are NVLink tiers.
+    look : Look
+        How wide lines may be, and whether the parts of the step are drawn.
     """
     blocks = (
-        list(_step(score, tiers[scale_up - 1] if scale_up else "GPU")),
-        list(_crossings(score.get("crossings", {}), tiers)),
-        list(_links(score.get("hottest_links", ()))),
+        list(_step(score, tiers[scale_up - 1] if scale_up else "GPU", look)),
+        list(_crossings(score.get("crossings", {}), tiers, look.width)),
+        list(_links(score.get("hottest_links", ()), look.width)),
     )
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
 
 
-def _step(score: Mapping[str, Any], island: str) -> Iterator[str]:
+def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
     """Where the step's time goes; ``island`` is the largest NVLink domain."""
     step = score.get("step_time_s", 0.0)
     parts = [(label, score.get(key, 0.0)) for key, label in _PARTS.items()]
@@ -40,15 +47,40 @@ def _step(score: Mapping[str, Any], island: str) -> Iterator[str]:
         (f"exposed {axis}", seconds)
         for axis, seconds in score.get("exposed_s", {}).items()
     ]
+    parts = [(label, seconds) for label, seconds in parts if seconds] if step else []
     rows: list[tuple[str, ...]] = []
     if step:
         rows.append(("step time", format_seconds(step)))
-        rows += [_part(f"  {label}", value, step) for label, value in parts if value]
+        rows += [_part(f"  {label}", seconds, step) for label, seconds in parts]
         across = score.get("exposed_scale_out_s", 0.0)
         rows.append(_part(f"exposed cross-{island}", across, step))
     if "hop_cost" in score:
         rows.append(("hop cost", f"{score['hop_cost']:,.12g}"))
-    yield from columns(rows)
+    lines = list(columns(rows))
+    widest = max(map(seen, lines), default=0)
+    if widest > look.width:
+        for row in rows:
+            yield from wrapped(" ".join(row), "    ", look.width)
+        return
+    bars = _bars(parts, step, min(look.width - widest - 2, _MOST_ROOM), look)
+    for number, line in enumerate(lines):
+        bar = bars[number - 1] if 1 <= number <= len(bars) else ""
+        yield f"{line:<{widest}}  {bar}" if bar else line
+
+
+def _bars(
+    parts: Sequence[tuple[str, float]], step: float, room: int, look: Look
+) -> list[str]:
+    """Each part as a bar that begins where the one before ends; none without room."""
+    if not look.bars or room < _LEAST_ROOM:
+        return []
+    found, before = [], 0.0
+    for label, seconds in parts:
+        start = min(int(before / step * room), room - 1)
+        bar = look.bar(seconds / step, room)[: room - start]
+        found.append(" " * start + look.paint(bar, _STYLE.get(label, "bad")))
+        before += seconds
+    return [bar if bar.strip() else "" for bar in found]
 
 
 def _part(label: str, seconds: float, step: float) -> tuple[str, str, str]:
@@ -56,23 +88,19 @@ def _part(label: str, seconds: float, step: float) -> tuple[str, str, str]:
 
 
 def _crossings(
-    crossings: Mapping[str, Mapping[str, int]], tiers: Sequence[str]
+    crossings: Mapping[str, Mapping[str, int]], tiers: Sequence[str], width: int
 ) -> Iterator[str]:
     """Groups of each axis by the tier of their lowest common domain."""
     used = [tier for tier in tiers if any(tier in row for row in crossings.values())]
     if used:
-        yield from columns(
-            [
-                ("groups inside one", *used),
-                *(
-                    (f"  {axis}", *(f"{row[t]:,}" if t in row else "-" for t in used))
-                    for axis, row in crossings.items()
-                ),
-            ]
-        )
+        rows = [
+            (f"  {axis}", *(f"{row[t]:,}" if t in row else "-" for t in used))
+            for axis, row in crossings.items()
+        ]
+        yield from table(rows, ("groups inside one", *used), width)
 
 
-def _links(links: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _links(links: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     if not links:
         return
     rows = [
@@ -83,4 +111,4 @@ def _links(links: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
         for link in links[:_SHOWN_LINKS]
     ]
-    yield from columns([("busiest links", "a step", "busy"), *rows])
+    yield from table(rows, ("busiest links", "a step", "busy"), width)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from placer.report.advice_text import advice_lines
 from placer.report.columns import wrapped
+from placer.report.gains_text import gain_lines
+from placer.report.look import PLAIN, Look
 from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
 from placer.units import format_seconds
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")
-_UNITS = ((10.0, "s", 1.0), (1e-4, "ms", 1e3), (0.0, "us", 1e6))
 _NOUN = {"time": "step time", "hop-cost": "hop cost"}
 _WHY = {
     "proved": "proved optimal",
@@ -28,28 +29,36 @@ _WHY = {
 }
 
 
-def summarise(plan: Plan) -> str:
-    """The plan for people: plain text, at most 80 columns, no final newline.
+def summarise(plan: Plan, look: Look = PLAIN) -> str:
+    """The plan for people, without a final newline: plain text of 80 columns.
 
     What the plan does not say is left out.
+
+    Parameters
+    ----------
+    plan : Plan
+    look : Look
+        Another width, and colours and bars where a terminal can show them.
     """
     tiers = plan.topology.get("tiers", ())
     scale_up = plan.topology.get("scale_up", 0)
+    advice = advice_lines(plan, look.width)
     blocks = (
-        "\n".join(_placed(plan)),
-        score_text(plan.score, tiers, scale_up) if plan.score else "",
-        "\n".join((*_proved(plan.bound), *advice_lines(plan))),
-        "\n".join(_gains(plan)),
+        "\n".join(_placed(plan, look)),
+        score_text(plan.score, tiers, scale_up, look) if plan.score else "",
+        "\n".join((*_proved(plan.bound, look), *advice)),
+        "\n".join(gain_lines(plan, look)),
+        "\n".join(_worst(plan.score, tiers, scale_up, look.width)),
     )
     return "\n\n".join(block for block in blocks if block)
 
 
-def _placed(plan: Plan) -> Iterator[str]:
+def _placed(plan: Plan, look: Look) -> Iterator[str]:
     """What was placed on what, and how."""
     job, topology = plan.job, plan.topology
-    yield from wrapped(
-        f"{job['name']} on {topology['name']}: {plan.world_size:,} ranks", "  "
-    )
+    title = f"{job['name']} on {topology['name']}: {plan.world_size:,} ranks"
+    for line in wrapped(title, "  ", look.width):
+        yield look.paint(line, "title")
     sizes = job.get("parallelism", {})
     axes = " x ".join(f"{a} {sizes[a]}" for a in _AXES if sizes.get(a, 1) > 1)
     details = [
@@ -58,20 +67,22 @@ def _placed(plan: Plan) -> Iterator[str]:
         f"numbered {job['order']}",
         job.get("launcher", ""),
     ]
-    yield from wrapped(", ".join(filter(None, details)), "  ")
-    yield from wrapped(", ".join(_domains(plan)), "  ")
-    yield from rule_lines(plan.rules)
-    yield from _moved(plan.previous)
+    yield from wrapped(", ".join(filter(None, details)), "  ", look.width)
+    yield from wrapped(", ".join(_domains(plan)), "  ", look.width)
+    yield from rule_lines(plan.rules, look.width)
+    for text in _moved(plan.previous):
+        yield from wrapped(text, "  ", look.width)
     solver = plan.solver
     if "method" in solver:
         how = f"placed by {solver['method']} in {solver['wall_s']:.2f} s"
-        yield from wrapped(f"{how} ({_WHY.get(solver['stop_reason'], '')})", "  ")
+        why = _WHY.get(solver["stop_reason"], "")
+        yield from wrapped(f"{how} ({why})", "  ", look.width)
 
 
 def _moved(previous: Mapping[str, Any]) -> Iterator[str]:
     """How many ranks are where the previous plan has them."""
     if previous:
-        total = sum(previous.values())
+        total = sum(previous[key] for key in ("kept", "moved", "new"))
         new = f", {previous['new']:,} new" * (previous["new"] > 0)
         yield (
             f"{previous['kept']:,} of {total:,} ranks stay where the previous plan has "
@@ -95,11 +106,12 @@ def _count(tier: str, ranks: np.ndarray) -> str:
     return f"{len(ranks):,} {tier}{'s' * (len(ranks) != 1)} ({size}{each})"
 
 
-def _proved(bound: Mapping[str, Any]) -> Iterator[str]:
+def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
     """The bound, the gap and the argument."""
     if "lower_bound" not in bound:
         return
-    if bound["status"] == "optimal":
+    optimal = bound["status"] == "optimal"
+    if optimal:
         text = f"optimal {_NOUN[bound['objective']]}: equal to its lower bound"
     else:
         lower = _amount(bound["objective"], bound["lower_bound"])
@@ -107,51 +119,34 @@ def _proved(bound: Mapping[str, Any]) -> Iterator[str]:
         gap = math.ceil(bound["gap"] * 1e5) / 1e5
         text = f"lower bound {lower}, gap {gap:.3%}"
     argument = f" ({bound['argument']})" if bound.get("argument") else ""
-    yield from wrapped(text + argument, "  ")
+    first, *rest = wrapped(text + argument, "  ", look.width)
+    word = "optimal" if optimal else "lower bound"
+    yield first.replace(word, look.paint(word, "good" if optimal else "title"), 1)
+    yield from rest
 
 
 def _amount(objective: str, value: float) -> str:
     return format_seconds(value) if objective == "time" else f"{value:,.12g}"
 
 
-def _gains(plan: Plan) -> Iterator[str]:
-    """What each usual placement would cost more."""
-    objective = plan.bound.get("objective", "time")
-    gain_of = _saved_cost if objective == "hop-cost" else _saved_time
-    rows = [
-        (name, gain_of(plan.score, entry), len(entry.get("violates", ())))
-        for name, entry in plan.baselines.items()
-    ]
-    if not rows:
+def _worst(
+    score: Mapping[str, Any], tiers: Sequence[str], scale_up: int, width: int
+) -> Iterator[str]:
+    """The group for which the step waits longest, and where it lies."""
+    worst = score.get("worst_group")
+    if not worst:
         return
-    yield "saved against"
-    width = max(len(name) for name, _, _ in rows)
-    for name, gain, broken in rows:
-        rules = f"; it breaks {broken} hard rule{'s' * (broken != 1)}" * (broken > 0)
-        yield from wrapped(f"  {name:<{width}}  {gain}{rules}", " " * (width + 4))
-
-
-def _saved_time(score: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
-    """Seconds saved, and by which axis: ``+9.0 ms (pp +9.1, dp -0.1)``."""
-    total = usual["step_time_s"] - score["step_time_s"]
-    mine = score.get("exposed_s", {})
-    by_axis = {
-        axis: seconds - mine.get(axis, 0.0)
-        for axis, seconds in usual.get("exposed_s", {}).items()
-    }
-    largest = max(map(abs, (total, *by_axis.values())))
-    unit, factor = next(u for least, *u in _UNITS if largest >= least)
-    parts = [
-        f"{axis} {seconds * factor:+.1f}"
-        for axis, seconds in by_axis.items()
-        if abs(seconds) * factor >= 0.05
-    ]
-    detail = f" ({', '.join(parts)})" if parts else ""
-    return f"{total * factor:+.1f} {unit}{detail}" if parts or total else "nothing"
-
-
-def _saved_cost(score: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
-    """Hop cost saved, and its share of the usual placement's."""
-    total = usual["hop_cost"] - score["hop_cost"]
-    share = f" ({total / usual['hop_cost']:.2%})" if usual["hop_cost"] else ""
-    return f"{total:+,.12g}{share}" if total else "nothing"
+    island = tiers[scale_up - 1] if scale_up else "GPU"
+    domains = worst["domains"]
+    over = f"over {domains:,} {island}s, " if domains > 1 else ""
+    alike = worst["as_slow"] - 1
+    share = worst["exposed_s"] / score["step_time_s"]
+    text = (
+        f"worst group {worst['axis']}:{worst['group']} of {worst['groups']:,}: "
+        f"{worst['ranks']:,} ranks from rank {worst['rank']}, {over}inside one "
+        f"{worst['common_tier']}; {format_seconds(worst['seconds'])} for "
+        f"{worst['operation']}"
+        + f", as {alike:,} other{'s' * (alike > 1)}" * (alike > 0)
+        + f"; {worst['axis']} adds {format_seconds(worst['exposed_s'])} ({share:.1%})"
+    )
+    yield from wrapped(text, "  ", width)

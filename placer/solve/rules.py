@@ -5,6 +5,7 @@ The independent checker (`placement.check`) judges every result again with its o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,13 +22,20 @@ IntArray = npt.NDArray[np.int64]
 
 def obeys(topology: Topology, job: Job, gpu_of_rank: IntArray) -> bool:
     """Whether every required group lies in one domain and the launcher can start it."""
+    return next(violated(topology, job, gpu_of_rank), None) is None
+
+
+def violated(topology: Topology, job: Job, gpu_of_rank: IntArray) -> Iterator[str]:
+    """Requirements that a placement breaks, as ``tp=rack``, and ``node-contiguous``."""
     for axis, tier in job.require.items():
         domain = topology.domain_of_gpu[topology.tier_index(tier)][gpu_of_rank]
         for members in groups_of(job, axis):
             inside = domain[members]
             if (inside != inside[:, :1]).any():
-                return False
-    return job.launcher == "free" or _node_contiguous(topology, gpu_of_rank)
+                yield f"{axis}={tier}"
+                break
+    if job.launcher != "free" and not _node_contiguous(topology, gpu_of_rank):
+        yield job.launcher
 
 
 def avoided(topology: Topology, job: Job, gpu_of_rank: IntArray) -> int:

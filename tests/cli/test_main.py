@@ -89,6 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["score", "-t", MACHINE, "-j", "job.yaml", "--plan", None],
         ["check", None, "-t", MACHINE, "-j", "job.yaml"],
         ["diff", None, None],
+        ["draw", None],
         ["emit", None, "json"],
         ["topo", "validate", None],
         ["jobs", "show", None],

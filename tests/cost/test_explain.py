@@ -213,7 +213,8 @@ def test_named_groups_are_extremes(seed: int) -> None:
             seconds = step.stage_times[axis].group_seconds.tolist()
             check_extremes(case, axis, found[axis], seconds)
     if "dp" in found:
-        check_extremes(case, "dp_cp", found["dp"], step.sync.group_seconds.tolist())
+        seconds = step.sync.group_seconds["dp"].tolist()
+        check_extremes(case, "dp_cp", found["dp"], seconds)
 
 
 def check_extremes(case: Case, axis: str, named: dict, seconds: list[float]) -> None:

@@ -45,6 +45,7 @@ KEYS = {
     "traffic_bytes",
     "hottest_links",
     "critical_path",
+    "worst_group",
 }
 MODEL = Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
 AXES = Parallelism(tp=2, cp=2, pp=2, dp=4, vp=2)

@@ -144,6 +144,8 @@ def test_nodeid_is_told_by_slurms_numbers() -> None:
     assert found_habits(MIXED, with_nodeid) == ["slurm-nodeid"]
     own = [replace(p, launcher="env", node_rank=None) for p in with_nodeid]
     assert found_habits(MIXED, own) == ["slurm-nodeid"]
+    exported = [replace(p, launcher="env") for p in by_slurm(blocks(MIXED, order))]
+    assert found_habits(MIXED, exported) == ["slurm-block"]
     by_mpi = [replace(p, launcher="openmpi", node_rank=None) for p in with_nodeid]
     assert found_habits(MIXED, by_mpi) == ["name-order"]
     others = [replace(p, slurm_nodeid=0, slurm_procid=p.node_rank) for p in plain]

@@ -123,6 +123,14 @@ def test_only_listed_hosts_count(tmp_path):
     found, notes = machine(tmp_path, rail_fabric(), "SwitchName=s Nodes=h[0-2]\n")
     assert found.node_names == ("h0", "h1", "h2")
     assert any("no other source lists, left out: 1: h3" in note for note in notes)
+    assert not any("every host of the fabric" in note for note in notes)
+
+
+def test_hosts_that_nothing_lists_are_noted(tmp_path):
+    """Without a list of nodes storage hosts count as nodes, and a note says so."""
+    found, notes = machine(tmp_path, rail_fabric())
+    assert found.num_nodes == 4
+    assert any("every host of the fabric is taken for one, 4" in note for note in notes)
 
 
 def test_names_of_adapters(tmp_path):

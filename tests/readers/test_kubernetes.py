@@ -103,6 +103,18 @@ def test_missing_label_is_a_hole(tmp_path):
     assert any("unknown for 2 of 6 nodes, kept apart: n1, n3" in note for note in notes)
 
 
+def test_holes_of_nodes_out_of_use_are_no_news(tmp_path):
+    """Nodes without GPUs or out of use need no label: no note asks for it."""
+    items = [
+        cases.node("n0", {"nvidia.com/gpu.clique": "a"}),
+        cases.node("n1", {"nvidia.com/gpu.clique": "a"}),
+        cases.node("n2", {}, unschedulable=True),
+    ]
+    none = cases.node("n3", {}) | {"status": {"allocatable": {}}}
+    _, notes = machine_of(tmp_path, cases.nodes(*items, none))
+    assert not any("unknown for" in note for note in notes)
+
+
 def test_old_and_new_topograph():
     """Labels of two versions of topograph on one node are refused."""
     labels = {

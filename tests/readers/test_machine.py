@@ -102,10 +102,19 @@ def test_unknown_nvlink_is_noted(tmp_path):
     assert any("no source says which nodes share NVLink" in note for note in notes)
 
 
+def test_more_gpus_than_the_hardware_has_are_noted(tmp_path):
+    """Nodes with more GPUs than those of the hardware may be of another kind."""
+    _, notes = machine_of(tmp_path, cases.TREE, gpus_per_node=8)
+    assert any("a node has 8 GPUs, at most 4 on" in note for note in notes)
+    _, notes = machine_of(tmp_path, cases.TREE, gpus_per_node=2)
+    assert not any("at most" in note for note in notes)
+
+
 def test_complete_topology_takes_no_hardware():
     """A preset has its own figures: hardware beside it is an error."""
     problem = problem_of(placer.read_topology, "nvl72", hardware="nvl72")
-    assert (problem.key, problem.hint) == ("hardware", "leave this out")
+    assert problem.key == "hardware"
+    assert problem.hint.startswith("leave it out")
 
 
 def test_complete_topology_stands_alone(tmp_path):
@@ -159,7 +168,9 @@ def test_file_of_no_known_format(tmp_path):
 def test_host_list_without_prefix(tmp_path):
     """A file of host names, which could be many things, is told its prefix."""
     path = written(tmp_path, "n1\nn2\n", "hosts.txt")
-    assert f"hosts:{path}" in problem_of(placer.read_topology, path).hint
+    hint = problem_of(placer.read_topology, path).hint
+    assert f"hosts:{path}" in hint
+    assert f"names:{path}" in hint
 
 
 def test_problems_of_all_sources_at_once(tmp_path):

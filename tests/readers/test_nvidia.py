@@ -47,7 +47,7 @@ def test_labels_of_hosts(prefix):
         name: facts.gpus for name, facts in findings.nodes.items()
     } == dict.fromkeys(names, 2)
     assert findings.nvlink is True
-    assert any("tasks of srun -l" in n for n in findings.notes) == names[0].isdecimal()
+    assert findings.numbers == names[0].isdecimal()
 
 
 def test_task_numbers_become_hosts(tmp_path):
@@ -56,10 +56,28 @@ def test_task_numbers_become_hosts(tmp_path):
     names.write_text("1 n1\n2 n2\n")
     matrix = tmp_path / "matrix"
     matrix.write_text(labelled({"1": cases.MATRIX, "2": cases.MATRIX}))
+    notes: list[str] = []
     machine = read_topology(
-        [matrix, f"names:{names}"], hardware=cases.H100, note=lambda _: None
+        [matrix, f"names:{names}"], hardware=cases.H100, note=notes.append
     )
     assert machine.node_names == ("n1", "n2")
+    assert not any("tasks of srun -l" in note for note in notes)
+
+
+def test_task_numbers_without_names_are_noted(tmp_path):
+    """Hosts that are still the numbers of tasks are told, whatever the format."""
+    metadata = '{"customerLocalBlock": "lb"}'
+    for text in (
+        labelled({"1": cases.MATRIX, "2": cases.MATRIX}),
+        labelled({"1": fabric_query("4"), "2": fabric_query("4")}),
+        f"1: {metadata}\n2: {metadata}\n",
+    ):
+        path = tmp_path / "answers"
+        path.write_text(text)
+        notes: list[str] = []
+        hardware = cases.GB200 if "Fabric" in text else cases.H100
+        read_topology(path, hardware=hardware, note=notes.append)
+        assert any("tasks of srun -l" in note for note in notes)
 
 
 def test_pasted_matrix():

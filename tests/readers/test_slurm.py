@@ -261,7 +261,7 @@ def test_default_tree_counts():
     )
     findings = read("slurm-yaml", text, "topology.yaml")
     assert list(findings.nodes) == ["n3", "n4"]
-    assert [problem.line for problem in findings.ignored] == [1]
+    assert findings.notes == ["the topology a is not used: another tree"]
 
 
 def test_unknown_lines_of_scontrol_are_counted():

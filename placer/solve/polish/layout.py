@@ -112,7 +112,7 @@ def layout_of(
     if sizes is None:
         return None
     last = len(topology.tiers) - 1
-    tier = _nearest_tier(topology)
+    tier = nearest_tier(topology)
     label = _whole_axes(
         parts.label[tier], axes, topology.domain_of_gpu[tier][gpu_of_rank]
     )
@@ -131,7 +131,7 @@ def layout_of(
     return Layout(topology, tier, label, inner, size, takes, distance, fence)
 
 
-def _nearest_tier(topology: Topology) -> int:
+def nearest_tier(topology: Topology) -> int:
     """Largest tier, the last aside, inside which a hop costs the least."""
     distance = [tier.distance for tier in topology.tiers]
     tier = 0

@@ -1,0 +1,91 @@
+"""``placer explain``: where one rank, group or host of a plan is, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from placer.cli.options import format_option, quiet_option
+from placer.cli.plan_inputs import plan_input_options, plan_inputs
+
+
+def _ranks(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[int, ...]:
+    """Ranks that an option means, each as a number or a list such as ``0-3,12``."""
+    from placer.job.rules import parse_ranks
+
+    try:
+        found = [rank for text in texts for rank in parse_ranks(text)]
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return tuple(dict.fromkeys(found))
+
+
+@click.command(
+    epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07"
+)
+@click.argument("plan")
+@click.option(
+    "--rank",
+    "ranks",
+    multiple=True,
+    callback=_ranks,
+    metavar="N",
+    help="Rank, or ranks as 0-3,12. May be given again.",
+)
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="AXIS:N",
+    help="Group number N of an axis, counted from 0: pp:37. May be given again.",
+)
+@click.option("--host", "hosts", multiple=True, metavar="H", help="Host, or hosts.")
+@plan_input_options
+@format_option("text", "json")
+@quiet_option("No notes.")
+def explain(plan: str, **options: Any) -> None:
+    """Say where ranks, groups or hosts of PLAN are, and why there.
+
+    Domains, groups and partners, the links between them and what they cost; and which
+    exchange with another rank, node or replica would come closest to being better.
+    """
+    from placer.files import write_text
+    from placer.placement.plan_encode import json_text
+    from placer.placement.plan_file import read_plan
+    from placer.report.subject_text import subjects_text
+    from placer.solve.explain.subjects import explain as explained
+    from placer.topology.allocation import parse_hosts
+
+    ranks, groups = options["ranks"], options["groups"]
+    if not (ranks or groups or options["hosts"]):
+        raise click.UsageError("Give at least one of --rank, --group, --host.")
+    hosts = [host for text in options["hosts"] for host in parse_hosts(text)]
+    content = read_plan(plan)
+    machine, job = plan_inputs(content, options)
+    found = explained(
+        machine,
+        job,
+        content,
+        ranks=ranks,
+        groups=list(dict.fromkeys(groups)),
+        hosts=list(dict.fromkeys(hosts)),
+    )
+    if not options["quiet"]:
+        _note_violations(content, machine, job)
+    if options["format_name"] == "json":
+        write_text("-", json_text(found))
+    else:
+        tiers = [tier.name for tier in machine.tiers]
+        text = subjects_text(found, tiers, machine.scale_up_tier + 1)
+        write_text("-", text + "\n")
+
+
+def _note_violations(plan: Any, machine: Any, job: Any) -> None:
+    """Say what the plan breaks."""
+    from placer.placement.check import violations
+
+    for broken in violations(plan, machine, job):
+        click.echo(f"note: {broken}", err=True)

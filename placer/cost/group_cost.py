@@ -1,0 +1,324 @@
+"""What one group costs: where it lies, its links, its bytes, and who waits for it.
+
+Axes are called ``tp``, ``cp``, ``ep``, ``pp``, ``dp`` (the gradient group: data and
+context parallel ranks that share parameters; with HSDP the shard group) and ``edp``
+(the same of experts). ``dp_replicate`` and ``edp_replicate`` are HSDP's groups of equal
+shards; any other name is a group of the user's own. Groups of an axis are counted by
+their first rank, the user's own as the job lists them. Shapes: R ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.gradients import sync_groups
+from placer.cost.hop_cost import HOP_AXES
+from placer.cost.network import PlacedNetwork
+from placer.cost.one_group import OneGroup
+from placer.cost.rings import build_rings
+from placer.cost.traffic import total_load
+from placer.cost.worst_groups import OPERATIONS, SAME, PlacedGroups, child_name
+
+if TYPE_CHECKING:
+    from placer.cost.links import LinkLoad
+    from placer.cost.step import Step, StepModel
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+# How the members of a group of the user's own talk: as those of an axis.
+_LIKE = {"all_to_all": "ep", "send_recv": "pp", "relay": "pp"}
+_ONE = "one operation"
+_WHERE = (
+    "common_tier",
+    "domains",
+    "members",
+    "hops",
+    "nics",
+    "slowest_node",
+    "bandwidth_factor",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCosts:
+    """The groups of a job on their GPUs, and what each costs.
+
+    Attributes
+    ----------
+    step : Step
+        Of the whole job.
+    gpu_of_rank : ndarray, shape (R,)
+    """
+
+    step: Step
+    gpu_of_rank: IntArray
+
+    @property
+    def model(self) -> StepModel:
+        """The cost model of the job on the machine."""
+        return self.step.model
+
+    @cached_property
+    def axes(self) -> dict[str, IntArray | tuple[IntArray, ...]]:
+        """Groups by axis, the ranks of each; axes of single ranks are left out."""
+        job = self.model.job
+        members = {
+            axis: job.parallelism.ranks_of_group[axis]
+            for axis in HOP_AXES
+            if axis in (*self.step.stage_times, *job.weights)
+        }
+        members |= self._sync_groups
+        found: dict[str, IntArray | tuple[IntArray, ...]] = {
+            axis: groups for axis, groups in members.items() if groups.shape[1] > 1
+        }
+        for group in job.groups:
+            if max(map(len, group.ranks), default=0) > 1:
+                found[group.name] = tuple(np.array(ranks) for ranks in group.ranks)
+        return found
+
+    @cached_property
+    def _sync_groups(self) -> dict[str, IntArray]:
+        """Gradient groups by axis; those that are another axis' are its part."""
+        found: dict[str, IntArray] = {}
+        for axis, members in sync_groups(self.model.job, self.model.volumes).items():
+            if not any(np.array_equal(members, known) for known in found.values()):
+                found[axis] = members
+        return found
+
+    def group_of_rank(self, axis: str, rank: int) -> int | None:
+        """The group of an axis that a rank shares with others; None without one."""
+        groups = self.axes[axis]
+        if isinstance(groups, np.ndarray):
+            return int((groups == rank).any(axis=1).argmax())
+        return next(
+            (g for g, ranks in enumerate(groups) if len(ranks) > 1 and rank in ranks),
+            None,
+        )
+
+    def worst(self) -> dict[str, Any] | None:
+        """The slowest group of the axis that adds most to the step, as plain data.
+
+        ``axis``, ``group`` of ``groups``, its first ``rank`` and how many ``ranks``;
+        ``exposed_s`` of the axis, ``seconds`` of one ``operation``, ``common_tier``,
+        the scale-up ``domains`` that it touches and how many groups are ``as_slow``.
+        None where nothing is exposed.
+        """
+        exposed, noise = self._exposed, SAME * self.step.step_time_s
+        known = [axis for axis in self.axes if exposed.get(axis, 0.0) > noise]
+        axis = max(known, key=lambda name: exposed[name], default="")
+        seconds = self._seconds(axis)
+        if seconds is None:
+            return None
+        group = int(seconds.argmax())
+        ranks = self.axes[axis][group]
+        where = self._placed(axis, ranks).facts(0, float(seconds[group]))
+        return {
+            "axis": axis,
+            "group": group,
+            "groups": len(seconds),
+            "rank": int(ranks[0]),
+            "ranks": len(ranks),
+            "exposed_s": exposed[axis],
+            "seconds": where.seconds,
+            "operation": OPERATIONS.get(axis, _ONE),
+            "common_tier": where.common_tier,
+            "domains": len(where.members),
+            "as_slow": int((seconds >= where.seconds * (1 - SAME)).sum()),
+        }
+
+    def facts(self, axis: str, group: int, rank: int | None = None) -> dict[str, Any]:
+        """Where a group lies and what it costs, as plain data.
+
+        ``seconds`` is one operation, ``fastest_s`` and ``slowest_s`` those of the
+        groups of the axis, of which ``as_slow`` are as slow as this one or slower;
+        ``exposed_s`` is what all of ``exposed_axis`` adds to the step, ``alone_s`` what
+        the step would be shorter if this group took no time. ``bytes_by_tier`` is what
+        the group sends in a step, ``links`` the uplinks that it loads, busiest first.
+        Where the job has no model only ``hop_cost`` is known.
+
+        Given a ``rank`` of the group, ``neighbours`` are those it sends to and receives
+        from, and only the uplinks of its own domains are listed.
+        """
+        ranks = self.axes[axis][group]
+        placed = self._placed(axis, ranks)
+        timed = self._timed(axis, group, rank)
+        where = asdict(placed.facts(0, timed.get("seconds", 0.0)))
+        found = {
+            "axis": axis,
+            "group": group,
+            "groups": len(self.axes[axis]),
+            "ranks": ranks.tolist(),
+            **{key: where[key] for key in _WHERE},
+            "bandwidth": self._bandwidth(where),
+            **timed,
+        }
+        if self.model.job.weights:
+            found["hop_cost"] = self._hop_cost(ranks)
+        if rank is not None:
+            found["neighbours"] = self._neighbours(placed, ranks, rank)
+        return found
+
+    @cached_property
+    def _network(self) -> PlacedNetwork:
+        return PlacedNetwork(self.model.fabric, self.gpu_of_rank)
+
+    @cached_property
+    def _exposed(self) -> dict[str, float]:
+        return self.step.exposed_s()
+
+    @cached_property
+    def _load(self) -> LinkLoad | None:
+        return total_load(self.step.traffic().values())
+
+    def _placed(self, axis: str, ranks: IntArray) -> PlacedGroups:
+        """The one group, its members in the order in which they send."""
+        job = self.model.job
+        kind = {"edp": "dp", "dp_replicate": "dp", "edp_replicate": "dp"}.get(
+            axis, axis
+        )
+        for group in job.groups:
+            if group.name == axis:
+                kind = _LIKE.get(group.collective, "dp")
+        opened = kind == "pp" and (axis != "pp" or job.parallelism.vp == 1)
+        return PlacedGroups(
+            self.model.fabric,
+            kind,
+            self.gpu_of_rank,
+            ranks[None],
+            None,
+            len(ranks) - opened,
+        )
+
+    def _timed(self, axis: str, group: int, rank: int | None) -> dict[str, Any]:
+        """What the cost model knows of a group; nothing where it has no such axis."""
+        seconds = self._seconds(axis)
+        if seconds is None or len(self.axes[axis][group]) == 1:
+            return {}
+        is_member = np.zeros(len(self.gpu_of_rank), dtype=bool)
+        is_member[self.axes[axis][group]] = True
+        only = OneGroup(self._network, is_member, self._sync_groups.get(axis))
+        shadow = self.model.step_on(only)
+        # Gradients of all kinds are one sum.
+        of_axis = axis if axis in self.step.traffic() else "dp"
+        traffic = shadow.traffic()[of_axis]
+        own = float(seconds[group])
+        alone = self.step.step_time_s - self._without(axis, shadow).step_time_s
+        tiers = self.model.topology.tiers
+        return {
+            "operation": OPERATIONS.get(of_axis, _ONE),
+            "seconds": own,
+            "fastest_s": float(seconds.min()),
+            "slowest_s": float(seconds.max()),
+            "as_slow": int((seconds >= own * (1 - SAME)).sum()),
+            "exposed_axis": of_axis,
+            "exposed_s": self._exposed[of_axis],
+            "alone_s": max(alone, 0.0),
+            "bytes_by_tier": {
+                tier.name: float(sent)
+                for tier, sent in zip(tiers, traffic.bytes_by_tier, strict=True)
+                if sent
+            },
+            "links": sorted(
+                self._links(traffic.load, rank), key=lambda link: -link["busy_s"]
+            ),
+        }
+
+    def _seconds(self, axis: str) -> FloatArray | None:
+        """One operation of every group of an axis, s; None where it is not known."""
+        if axis in self.step.stage_times:
+            return self.step.stage_times[axis].group_seconds
+        if axis in self.step.custom:
+            return self.step.custom[axis].group_seconds
+        return self.step.sync.group_seconds.get(axis) if self.step.sync else None
+
+    def _without(self, axis: str, shadow: Step) -> Step:
+        """The step in which one axis takes what it does in ``shadow``."""
+        step = self.step
+        if axis in step.stage_times:
+            times = {**step.stage_times, axis: shadow.stage_times[axis]}
+            return replace(step, stage_times=times)
+        if axis in step.custom:
+            return replace(step, custom={**step.custom, axis: shadow.custom[axis]})
+        return replace(step, sync=shadow.sync)
+
+    def _links(self, own: LinkLoad, rank: int | None) -> Iterator[dict[str, Any]]:
+        """The uplinks with bytes of a group, of all domains or those of one rank."""
+        fabric = self.model.fabric
+        for t in fabric.scale_out_tiers if self._load else ():
+            for direction in ("up", "down"):
+                sent = getattr(own, direction)[t]
+                total = getattr(self._load, direction)[t]
+                loaded = sent > 0
+                if rank is not None:
+                    here = fabric.child_domain_of_gpu(t)[self.gpu_of_rank[rank]]
+                    loaded &= np.arange(len(sent)) == here
+                for child in np.flatnonzero(loaded).tolist():
+                    capacity = float(fabric.uplink_capacity[t][child])
+                    yield {
+                        "tier": fabric.topology.tiers[t].name,
+                        "domain": child_name(fabric, t, child),
+                        "direction": direction,
+                        "bandwidth": capacity,
+                        "bytes": float(sent[child]),
+                        "share": float(sent[child] / total[child]),
+                        "busy_s": float(total[child] / capacity),
+                    }
+
+    def _bandwidth(self, where: Mapping[str, Any]) -> dict[str, float]:
+        """What a GPU of the slowest node reaches at each tier up to the common one."""
+        fabric, factor = self.model.fabric, where["bandwidth_factor"]
+        common = fabric.topology.tier_index(where["common_tier"])
+        return {
+            tier.name: float(fabric.bandwidth[t] * factor)
+            for t, tier in enumerate(fabric.topology.tiers[: common + 1])
+        }
+
+    def _hop_cost(self, ranks: IntArray) -> float:
+        """Hop cost of the edges inside a group, of all axes."""
+        is_member = np.zeros(len(self.gpu_of_rank), dtype=bool)
+        is_member[ranks] = True
+        hops, total = self.model.hops, 0.0
+        for _, weight, edges in hops.axes:
+            inside = edges[is_member[edges].all(axis=1)]
+            tiers = self.model.fabric.tier_between(*self.gpu_of_rank[inside.T])
+            total += float(weight * hops.distance[tiers].sum())
+        return total
+
+    def _neighbours(
+        self, placed: PlacedGroups, ranks: IntArray, rank: int
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Whom a rank of a group sends to and receives from, and the tiers.
+
+        In a ring or chain the next and the previous one, in NCCL's order where the
+        collective is NCCL's; everybody where all talk to all.
+        """
+        if placed.axis == "ep":
+            return {"all": self._hops_to(rank, ranks[ranks != rank])}
+        order = ranks
+        if placed.axis in ("tp", "dp"):
+            gpus = self.gpu_of_rank[ranks]
+            ring = build_rings(placed.fabric, gpus[None]).gpus[0]
+            by_gpu = np.argsort(gpus)
+            order = ranks[by_gpu[np.searchsorted(gpus[by_gpu], ring)]]
+        at = int(np.flatnonzero(order == rank)[0])
+        found = {}
+        if at < placed.num_hops:
+            found["next"] = self._hops_to(rank, order[[(at + 1) % len(order)]])
+        if (at - 1) % len(order) < placed.num_hops:
+            found["previous"] = self._hops_to(rank, order[[at - 1]])
+        return found
+
+    def _hops_to(self, rank: int, others: IntArray) -> list[dict[str, Any]]:
+        at, tiers = self.gpu_of_rank, self.model.topology.tiers
+        hops = self.model.fabric.tier_between(at[rank], at[others])
+        return [
+            {"rank": other, "tier": tiers[hop].name}
+            for other, hop in zip(others.tolist(), hops.tolist(), strict=True)
+        ]

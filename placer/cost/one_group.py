@@ -1,0 +1,115 @@
+"""The network as it would be if one group took no time and were alone on the links.
+
+What the cost model makes of it is the step without the waiting for that group, and the
+group's own share of every count of bytes. Groups of one axis share no ranks, so a row
+of ranks belongs to the group when all of them do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.communicators import CollectiveCost
+from placer.cost.exchange import ExchangeCost
+
+if TYPE_CHECKING:
+    from placer.cost.network import PlacedNetwork
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Cost = TypeVar("Cost", CollectiveCost, ExchangeCost)
+
+
+@dataclass(frozen=True, eq=False)
+class OneGroup:
+    """A network of which one group's operations take no time.
+
+    Attributes
+    ----------
+    whole : PlacedNetwork
+        With all groups.
+    is_member : ndarray, shape (R,)
+        Which ranks are in the group.
+    axis : ndarray, shape (g, n), optional
+        Groups of an axis: collectives of others are not the group's, be it of the same
+        ranks.
+    """
+
+    whole: PlacedNetwork
+    is_member: BoolArray
+    axis: IntArray | None = None
+
+    def gather(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """One reduce-scatter or all-gather in every row of ``members``."""
+        cost = self.whole.gather(members, size_bytes, algorithm)
+        own = self._own(members)
+        if not own.any():
+            return _without_bytes(cost)
+        alone = self.whole.gather(members[own], size_bytes, cost.algorithm)
+        return _with_one(cost, alone, own)
+
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """One all-reduce in every row of ``members``."""
+        cost = self.whole.all_reduce(members, size_bytes, algorithm)
+        own = self._own(members)
+        if not own.any():
+            return _without_bytes(cost)
+        alone = self.whole.all_reduce(members[own], size_bytes, cost.algorithm)
+        return _with_one(cost, alone, own)
+
+    def all_to_all(
+        self, members: IntArray, size_bytes: float, copies: int = 0
+    ) -> ExchangeCost:
+        """One all-to-all in every row of ``members``."""
+        cost = self.whole.all_to_all(members, size_bytes, copies)
+        own = self._own(members)
+        if not own.any():
+            return _without_bytes(cost)
+        alone = self.whole.all_to_all(members[own], size_bytes, copies)
+        return _with_one(cost, alone, own)
+
+    def send(
+        self, senders: IntArray, receivers: IntArray, size_bytes: float
+    ) -> ExchangeCost:
+        """A message from each sender to its receiver."""
+        cost = self.whole.send(senders, receivers, size_bytes)
+        ends = np.stack((senders, receivers), axis=-1).reshape(len(senders), -1)
+        own = np.all(self.is_member[ends], axis=1)
+        if not own.any():
+            return _without_bytes(cost)
+        alone = self.whole.send(senders[own], receivers[own], size_bytes)
+        return _with_one(cost, alone, own)
+
+    def _own(self, members: IntArray) -> BoolArray:
+        """Which rows are the group; shape (g,)."""
+        size = np.count_nonzero(self.is_member)
+        is_other = self.axis is not None and not np.array_equal(self.axis, members)
+        if members.shape[1] != size or is_other:
+            return np.zeros(len(members), dtype=bool)
+        own: BoolArray = np.all(self.is_member[members], axis=1)
+        return own
+
+
+def _with_one(cost: Cost, alone: Cost, own: BoolArray) -> Cost:
+    """The seconds of all with the group's at 0, and the bytes of the group."""
+    seconds = cost.seconds.copy()
+    seconds[own] = 0.0
+    return replace(
+        cost, seconds=seconds, bytes_by_tier=alone.bytes_by_tier, load=alone.load
+    )
+
+
+def _without_bytes(cost: Cost) -> Cost:
+    return replace(
+        cost,
+        bytes_by_tier=np.zeros_like(cost.bytes_by_tier),
+        load=cost.load.scaled(0.0),
+    )

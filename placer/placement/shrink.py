@@ -1,0 +1,90 @@
+"""A plan without some of its data-parallel replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import InputError
+from placer.job.resize import resized
+
+if TYPE_CHECKING:
+    from placer.job.axes import Parallelism
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+
+IntArray = npt.NDArray[np.int64]
+
+
+def smaller_jobs(job: Job, most_ranks: int) -> Iterator[Job]:
+    """The job with ever fewer replicas, of at most ``most_ranks`` ranks each time.
+
+    Sizes that the job cannot have, since experts do not divide them, are left out.
+    """
+    axes = job.parallelism
+    replica = axes.world_size // axes.dp
+    for dp in range(min(axes.dp - 1, most_ranks // replica), 0, -1):
+        try:
+            smaller = resized(job, dp=dp)
+        except InputError:
+            continue
+        # Rules and requirements that were added by options are kept.
+        yield replace(
+            smaller,
+            require=job.require,
+            rules=job.rules,
+            parallelism=replace(smaller.parallelism, order=axes.order),
+        )
+
+
+def replicas_of_block(axes: Parallelism, smaller: Parallelism) -> int:
+    """Consecutive replicas that share no expert group with others; 1 without experts.
+
+    The smallest number that divides both data parallel sizes and that the expert axes
+    divide.
+    """
+    experts = axes.etp * axes.ep
+    return next(
+        count
+        for count in range(1, axes.dp + 1)
+        if axes.dp % count == 0
+        and smaller.dp % count == 0
+        and (axes.tp * axes.cp * count) % experts == 0
+    )
+
+
+def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
+    """The plan with only the replicas ``kept``, as a plan for the smaller ``job``.
+
+    Replica ``kept[i]`` becomes replica ``i``; ranks are numbered by the job's order.
+    Score and bound stay those of the whole plan.
+    """
+    old = plan.axes
+    if old is None:
+        raise InputError("the plan does not record its axes")
+    new = job.parallelism
+    dp = np.asarray(kept, dtype=np.int64)[new.coordinates["dp"]]
+    rank_of_work = np.empty(old.world_size, dtype=np.int64)
+    rank_of_work[_work(old, old.coordinates["dp"])] = np.arange(old.world_size)
+    ranks = rank_of_work[_work(new, dp)]
+    about = {
+        **plan.job,
+        "parallelism": {**plan.job["parallelism"], "dp": new.dp},
+    }
+    return replace(
+        plan,
+        job=about,
+        node_of_rank=plan.node_of_rank[ranks],
+        gpu_of_rank=plan.gpu_of_rank[ranks],
+    )
+
+
+def _work(axes: Parallelism, replica: IntArray) -> IntArray:
+    """Number of the work that ranks do, ``dp`` being ``replica``; shape (R,)."""
+    at = axes.coordinates
+    inner: IntArray = (at["pp"] * axes.cp + at["cp"]) * axes.tp + at["tp"]
+    return replica * (axes.tp * axes.cp * axes.pp) + inner

@@ -1,0 +1,384 @@
+"""Placing a job again after failures, with as few moves as the cost allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placer.api import Result, checked_plan
+from placer.errors import InfeasibleError, InputError, Problem
+from placer.hostlist import compress
+from placer.job.orders import as_planned
+from placer.job.rules import Pin, Rules
+from placer.placement.host_rules import with_rules
+from placer.placement.memory_need import check_memory
+from placer.placement.plan_rules import rules_of
+from placer.placement.previous import previous_seats
+from placer.placement.requirements import with_requirements
+from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
+from placer.report.diff import PlanDiff, diff
+from placer.report.diff_text import diff_text
+from placer.report.look import PLAIN, Look
+from placer.report.replace_text import replace_text
+from placer.solve.feasibility import feasible_parts, infeasible
+from placer.solve.objective import objective_of
+from placer.solve.replace.damage import most_damaged
+from placer.solve.replace.search import Replaced, Terms, ground_of, replaced
+from placer.topology.allocation import parse_hosts
+from placer.topology.suggest import Suggester
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.solve.solution import Progress
+    from placer.topology.model import Topology
+
+WITHIN = 0.001
+MOST_PROBLEMS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Replacement(Result):
+    """A checked plan after failures, and the one before.
+
+    Attributes
+    ----------
+    old : Plan
+        The plan before, without the replicas that were given up.
+    job : Job
+        The job of the plan; smaller than before where replicas were given up.
+    """
+
+    old: Plan
+    job: Job
+
+    @property
+    def curve(self) -> list[dict[str, Any]]:
+        """Placements of ever more moves at ever less cost: ``moves`` and ``value``."""
+        return list(self.plan.previous["curve"])
+
+    def diff(self) -> PlanDiff:
+        """What changed, with the work of the restart."""
+        return diff(self.old, self.plan, self.job)
+
+    def summary(self, look: Look = PLAIN) -> str:
+        """What moves, what it costs, what more moves would save, and the difference."""
+        about = replace_text(self.plan, look.width)
+        return f"{about}\n\n{diff_text(self.diff())}".rstrip("\n")
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A job on what is left of its machine, and what is asked."""
+
+    topology: Topology
+    machine: Topology
+    job: Job
+    plan: Plan
+    failed: tuple[str, ...]
+    within: float
+    max_moves: int | None
+
+
+def replace(
+    topology: Topology,
+    job: Job,
+    plan: Plan,
+    failed: Sequence[str] | str = (),
+    added: Sequence[str] | str | None = None,
+    max_moves: int | None = None,
+    within: float = WITHIN,
+    shrink: bool = False,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Replacement:
+    """The placement after failures that moves the fewest ranks at almost no cost.
+
+    Without a failure the plan is kept as it is. `place` explains what is not said here.
+
+    Parameters
+    ----------
+    topology : Topology
+    job : Job
+    plan : Plan
+        Where the ranks are. Requirements and rules it was made under hold again, but
+        spare nodes may be used: that is what they are for.
+    failed : sequence of str, or str
+        Hosts that cannot be used any more. Hosts of the plan that the topology lacks or
+        calls unavailable count too.
+    added : sequence of str, or str, optional
+        Hosts that may be used beside those of the plan; every usable one when None.
+    max_moves : int, optional
+        Ranks that may move at most.
+    within : float
+        Share by which the cost may lie above the least for fewer moves.
+    shrink : bool
+        Give up the fewest replicas when the job does not fit any more.
+    time_limit : float, s
+    seed : int
+    progress, stop : callable, optional
+
+    Raises
+    ------
+    InputError
+        If hosts are unknown or unavailable, or the plan is not of this job.
+    InfeasibleError
+        If the job does not fit any more, or not with so few moves.
+    StoppedError
+        If ``stop`` was true before there was any placement.
+    """
+    _check_options(max_moves, within, time_limit)
+    start = monotonic()
+    task = _task(topology, job, plan, failed, added, max_moves, within)
+
+    def search(one: _Task) -> Replaced:
+        return replaced(
+            one.machine,
+            _closed_order(one.job),
+            one.plan,
+            Terms(within, max_moves),
+            objective=plan.bound.get("objective"),
+            seed=seed,
+            time_limit=max(0.0, time_limit - (monotonic() - start)),
+            progress=progress,
+            stop=stop or _never,
+        )
+
+    task, found, given_up = _found(task, search, shrink)
+    return Replacement(_plan_of(task, found, given_up, seed), task.plan, task.job)
+
+
+def _found(
+    task: _Task, search: Callable[[_Task], Replaced], shrink: bool
+) -> tuple[_Task, Replaced, list[int]]:
+    """The task, smaller where it must be, its placement and the replicas given up."""
+    try:
+        if task.job.world_size > task.machine.num_gpus:
+            raise infeasible(task.machine, task.job)
+        check_memory(task.machine, task.job)
+        return task, search(task), []
+    except InfeasibleError as error:
+        if task.max_moves is not None and _fits(task):
+            raise  # the moves are in the way, not the machine
+        if not shrink:
+            raise _with_hint(error) from None
+        return _shrunk(task, search, error)
+
+
+def _shrunk(
+    task: _Task, search: Callable[[_Task], Replaced], error: InfeasibleError
+) -> tuple[_Task, Replaced, list[int]]:
+    """The task with the fewest replicas given up, its placement, and those replicas."""
+    machine = task.machine
+    uneven = len(np.unique(machine.gpus_of_node)) > 1
+    goal = objective_of(machine, task.job, task.plan.bound.get("objective"))
+    ground = ground_of(machine, _closed_order(task.job), task.plan, goal)
+    for job in smaller_jobs(task.job, machine.num_gpus):
+        if not uneven and not feasible_parts(machine, job):
+            continue
+        axes, smaller = task.job.parallelism, job.parallelism
+        block = replicas_of_block(axes, smaller)
+        gone = most_damaged(ground, block, axes.dp - smaller.dp)
+        kept = np.setdiff1d(np.arange(axes.dp), gone).tolist()
+        plan = without_replicas(task.plan, job, kept)
+        less = changed(task, job=job, plan=plan)
+        try:
+            return less, search(less), gone
+        except InfeasibleError:
+            continue
+    raise error
+
+
+def _fits(task: _Task) -> bool:
+    """Whether the job can be packed into what is left."""
+    return task.job.world_size <= task.machine.num_gpus and bool(
+        feasible_parts(task.machine, task.job)
+    )
+
+
+def _task(
+    topology: Topology,
+    job: Job,
+    plan: Plan,
+    failed: Sequence[str] | str,
+    added: Sequence[str] | str | None,
+    max_moves: int | None,
+    within: float,
+) -> _Task:
+    """The inputs, checked, on the machine that is left."""
+    job = as_planned(job, plan.job.get("order", ""))
+    _check_job(plan, job)
+    gone = _hosts(failed)
+    more = None if added is None else _hosts(added)
+    machine = _machine_left(topology, plan, gone, more)
+    require = plan.bound.get("require") or {}
+    ruled = with_requirements(job, machine, require) if require else job
+    rules = _rules_left(job.rules.and_also(rules_of(plan.rules)), machine)
+    ruled = with_rules(changed(ruled, rules=Rules()), machine, topology, rules)
+    there = set(machine.node_names)
+    lost = [name for name in plan.nodes if name not in there]
+    failed_hosts = tuple(dict.fromkeys([*gone, *lost]))
+    return _Task(topology, machine, ruled, plan, failed_hosts, within, max_moves)
+
+
+def _check_job(plan: Plan, job: Job) -> None:
+    """Refuse a plan of another job."""
+    axes, own = plan.axes, job.parallelism
+    order = "-".join(own.order)
+    unlike = []
+    if axes is not None:
+        unlike = [
+            f"{axis} {axes.size(axis)} against {own.size(axis)}"
+            for axis in ("tp", "cp", "ep", "pp", "dp", "etp")
+            if axes.size(axis) != own.size(axis)
+        ]
+        if plan.job["order"] != order:
+            unlike.append(f"ranks numbered by {plan.job['order']} against {order}")
+    elif plan.world_size != job.world_size:
+        unlike = [f"{plan.world_size:,} ranks against {job.world_size:,}"]
+    if unlike:
+        message = f"the plan is of another job: {', '.join(unlike)}"
+        raise InputError([Problem(message, hint="give the job that the plan places")])
+
+
+def _machine_left(
+    topology: Topology,
+    plan: Plan,
+    failed: Sequence[str],
+    added: Sequence[str] | None,
+) -> Topology:
+    """The machine without what failed, and with no other hosts than may be used."""
+    problems = list(_host_problems(topology, plan, failed, added or ()))
+    if len(problems) > MOST_PROBLEMS:
+        more = Problem(f"and {len(problems) - MOST_PROBLEMS} more problems")
+        problems = [*problems[:MOST_PROBLEMS], more]
+    if problems:
+        raise InputError(problems)
+    gone = set(failed)
+    wanted = None
+    if added is not None:
+        spare = plan.rules.get("spare_nodes", ())
+        wanted = {*plan.nodes, *spare, *added}
+    left = [
+        node
+        for node, name in enumerate(topology.node_names)
+        if name not in gone and (wanted is None or name in wanted)
+    ]
+    if not left:
+        raise InputError([Problem("every host has failed", key="failed")])
+    if len(left) == topology.num_nodes:
+        return topology
+    out = {name: "failed" for name in topology.node_names if name in gone}
+    return changed(
+        topology.select(np.array(left, dtype=np.int64)),
+        unavailable={**topology.unavailable, **out},
+    )
+
+
+def _host_problems(
+    topology: Topology, plan: Plan, failed: Sequence[str], added: Sequence[str]
+) -> Iterator[Problem]:
+    """Problems of hosts that are unknown, or not what they are said to be."""
+    known, suggester = set(topology.node_names), Suggester(topology.node_names)
+    elsewhere = {*topology.unavailable, *plan.nodes}
+    for key, hosts in (("failed", failed), ("added", added)):
+        for host in dict.fromkeys(hosts):
+            if host not in known and host not in elsewhere:
+                message = f'the topology has no host "{host}"'
+                yield Problem(message, key=key, hint=suggester.hint(host))
+    for host in dict.fromkeys(added):
+        if host in topology.unavailable:
+            why = topology.unavailable[host]
+            yield Problem(f'host "{host}" is unavailable: {why}', key="added")
+        elif host in failed:
+            message = f'host "{host}" is said to have failed and to be added'
+            yield Problem(message, key="added")
+
+
+def _rules_left(rules: Rules, machine: Topology) -> Rules:
+    """The rules that still bind: no spares, and only hosts that are left.
+
+    Raises
+    ------
+    InfeasibleError
+        If every host of a pin has failed.
+    """
+    there = set(machine.node_names)
+    pins = []
+    for pin in rules.pin:
+        hosts = tuple(host for host in pin.hosts if host in there)
+        if not hosts:
+            raise InfeasibleError(
+                f"{pin}: all of these hosts have failed"
+                "\n  hint: place the job again without this pin"
+            )
+        pins.append(Pin(pin.ranks, hosts))
+    avoid = tuple(host for host in rules.avoid if host in there)
+    return changed(rules, pin=tuple(pins), avoid=avoid, spares={})
+
+
+def _plan_of(task: _Task, found: Replaced, given_up: list[int], seed: int) -> Plan:
+    """The new plan, checked, with what it has to do with the old one."""
+    require = task.plan.bound.get("require") or {}
+    plan = checked_plan(task.machine, task.job, found.solution, seed, require, {})
+    seats = previous_seats(task.plan, task.machine, task.job)
+    section: dict[str, Any] = seats.summary(found.chosen.gpu_of_rank)
+    section |= {
+        "failed": [compress(task.failed)] if task.failed else [],
+        "lost": found.lost,
+        "fewest": found.fewest.moves,
+        "argument": found.fewest.argument,
+        "within": task.within,
+        "budget": found.budget,
+        "reference": found.reference,
+        "curve": [
+            {"moves": point.moves, "value": point.value, "method": point.method}
+            for point in found.points
+        ],
+    }
+    before = task.plan.bound.get("value")
+    if isinstance(before, int | float):
+        section["value_before"] = before
+    if given_up:
+        section["given_up"] = given_up
+    return changed(plan, previous=section)
+
+
+def _closed_order(job: Job) -> Job:
+    """The job with the order it has; no other is tried."""
+    return changed(job, parallelism=changed(job.parallelism, auto_order=False))
+
+
+def _with_hint(error: InfeasibleError) -> InfeasibleError:
+    return InfeasibleError(
+        f"{error}\n  hint: or let it shrink (--shrink, shrink=True): the fewest "
+        "replicas are given up"
+    )
+
+
+def _hosts(hosts: Sequence[str] | str) -> tuple[str, ...]:
+    return tuple(parse_hosts(hosts) if isinstance(hosts, str) else hosts)
+
+
+def _check_options(max_moves: int | None, within: float, time_limit: float) -> None:
+    if max_moves is not None and max_moves < 0:
+        problem = Problem(f"expected at least 0, got {max_moves}", key="max_moves")
+        raise InputError([problem])
+    if not 0 <= within <= 1:
+        problem = Problem(f"expected a share from 0 to 1, got {within}", key="within")
+        raise InputError([problem])
+    if not 0 <= time_limit < math.inf:
+        message = f"expected seconds, at least 0, got {time_limit}"
+        raise InputError([Problem(message, key="time_limit")])
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,93 @@
+"""What the usual placements would cost instead, and what that is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from placer.report.columns import columns, seen, table, wrapped
+from placer.units import format_seconds
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+    from placer.report.look import Look
+
+_MARK = " *"
+_HEAD = ("instead of", "a step", "saved", "share")
+_HOURS = "GPU h/day"
+_BY_AXIS = "by axis, ms"
+
+
+def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
+    """A line for every usual placement: its cost, what the plan saves, what breaks.
+
+    GPU hours are those that the work of a day of training would take more.
+    """
+    if not plan.baselines:
+        return
+    objective = plan.bound.get("objective", "time")
+    row = _row_of_cost if objective == "hop-cost" else _row_of_time
+    rows = [row(name, plan, entry, look) for name, entry in plan.baselines.items()]
+    head: Sequence[str] = _HEAD
+    if objective != "hop-cost":
+        head = (*_HEAD, _HOURS, _BY_AXIS)
+        # The parts by axis are the first to go where there is no room.
+        if max(map(seen, columns([head, *rows]))) > look.width:
+            head, rows = head[:-1], [row[:-1] for row in rows]
+    yield from table(rows, head, look.width)
+    broken = max(len(entry.get("violates", ())) for entry in plan.baselines.values())
+    if broken:
+        yield from wrapped("* breaks hard rules of the job", "  ", look.width)
+
+
+def _row_of_time(
+    name: str, plan: Plan, usual: Mapping[str, Any], look: Look
+) -> tuple[str, ...]:
+    own, other = plan.score["step_time_s"], usual["step_time_s"]
+    saved = other - own
+    if not saved:
+        return (_name(name, usual), format_seconds(other), "-", "-", "-", "-")
+    hours = plan.world_size * 24 * saved / own if own else 0.0
+    return (
+        _name(name, usual),
+        format_seconds(other),
+        _painted(_signed(saved), saved, look),
+        f"{saved / other:+.2%}",
+        f"{hours:+,.0f}" if abs(hours) >= 10 else f"{hours:+.2g}",
+        _by_axis(plan.score, usual),
+    )
+
+
+def _row_of_cost(
+    name: str, plan: Plan, usual: Mapping[str, Any], look: Look
+) -> tuple[str, ...]:
+    other = usual["hop_cost"]
+    saved = other - plan.score["hop_cost"]
+    if not saved:
+        return (_name(name, usual), f"{other:,.12g}", "-", "-")
+    share = f"{saved / other:+.2%}" if other else ""
+    shown = _painted(f"{saved:+,.12g}", saved, look)
+    return (_name(name, usual), f"{other:,.12g}", shown, share)
+
+
+def _name(name: str, usual: Mapping[str, Any]) -> str:
+    """The placement's name, marked when it breaks rules."""
+    return f"  {name}" + _MARK * bool(usual.get("violates"))
+
+
+def _signed(seconds: float) -> str:
+    return ("+" if seconds > 0 else "-") + format_seconds(abs(seconds))
+
+
+def _painted(text: str, saved: float, look: Look) -> str:
+    return look.paint(text, "good" if saved > 0 else "bad")
+
+
+def _by_axis(score: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    """Milliseconds that each axis would add: ``pp +9.1 dp -0.1``."""
+    mine = score.get("exposed_s", {})
+    more = {
+        axis: 1e3 * (seconds - mine.get(axis, 0.0))
+        for axis, seconds in usual.get("exposed_s", {}).items()
+    }
+    return " ".join(f"{axis} {ms:+.1f}" for axis, ms in more.items() if abs(ms) >= 0.05)

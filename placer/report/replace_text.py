@@ -1,0 +1,118 @@
+"""A placement after failures as plain text: moves, cost, and the trade between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from placer.report.columns import WIDTH, columns, wrapped
+from placer.units import format_seconds
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+_NOUN = {"time": "step time", "hop-cost": "hop cost"}
+_SHOWN_HOSTS = 200
+# Rows of the curve that are shown.
+MOST_ROWS = 12
+
+
+def replace_text(plan: Plan, width: int = WIDTH) -> str:
+    """What a failure moves and costs, no wider than ``width``, no final newline."""
+    about = plan.previous
+    blocks = (
+        "\n".join(_moves(plan, about, width)),
+        "\n".join(_cost(plan, about, width)),
+        "\n".join(_curve(plan, about)),
+    )
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _moves(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
+    # Commas inside brackets belong to a range of hosts.
+    failed = re.sub(r",(?![^\[]*\])", ", ", ",".join(about["failed"]))
+    if failed:
+        more = "..." if len(failed) > _SHOWN_HOSTS else ""
+        yield from wrapped(f"failed: {failed[:_SHOWN_HOSTS]}{more}", "  ", width)
+    if given_up := about.get("given_up"):
+        dp = plan.job["parallelism"]["dp"]
+        names = ", ".join(map(str, given_up[:20])) + ", ..." * (len(given_up) > 20)
+        yield from wrapped(
+            f"dp {dp + len(given_up)} -> {dp}: replica{'s' * (len(given_up) > 1)} "
+            f"{names} given up, those after take their numbers",
+            "  ",
+            width,
+        )
+    moved, fewest = about["moved"], about["fewest"]
+    if not moved:
+        yield f"nothing moves: all {plan.world_size:,} ranks stay"
+        return
+    proof = "proved the fewest" if moved == fewest else f"at least {fewest:,} must"
+    yield from wrapped(
+        f"{moved:,} of {plan.world_size:,} ranks move, {proof} ({about['argument']})",
+        "  ",
+        width,
+    )
+
+
+def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
+    objective = plan.bound["objective"]
+    after = plan.bound["value"]
+    text = f"{_NOUN[objective]} {_amount(objective, after)}"
+    if "value_before" in about:
+        before = about["value_before"]
+        text = (
+            f"{_NOUN[objective]} {_amount(objective, before)} -> "
+            f"{_amount(objective, after)}{_change(before, after)}"
+        )
+    than = {
+        "lower-bound": "the lower bound of any placement",
+        "best-known": "the cheapest placement known",
+    }[about["reference"]]
+    yield from wrapped(text, "  ", width)
+    if about["moved"]:
+        word = "within" if after <= about["budget"] * (1 + 1e-9) else "not within"
+        yield from wrapped(f"{word} {_share(about['within'])} of {than}", "  ", width)
+
+
+def _curve(plan: Plan, about: Mapping[str, Any]) -> Iterator[str]:
+    """The trade-off: what more moves would save."""
+    points = about["curve"]
+    if len(points) < 2:
+        return
+    objective = plan.bound["objective"]
+    reference = about.get("value_before", points[-1]["value"])
+    rows = [("moves", _NOUN[objective], "change", "")]
+    rows += [
+        (
+            f"{point['moves']:,}",
+            _amount(objective, point["value"]),
+            _change(reference, point["value"]).strip(" ()") or "0",
+            "this plan" if point["moves"] == about["moved"] else "",
+        )
+        for point in _shown(points, about["moved"])
+    ]
+    yield from columns(rows)
+
+
+def _shown(points: list[Any], moved: int) -> list[Any]:
+    """The chosen point, the ends and as many others as there is room for."""
+    if len(points) <= MOST_ROWS:
+        return points
+    at = next(i for i, point in enumerate(points) if point["moves"] == moved)
+    step = (len(points) - 1) / (MOST_ROWS - 2)
+    kept = {at, *(round(i * step) for i in range(MOST_ROWS - 1))}
+    return [points[i] for i in sorted(kept)]
+
+
+def _amount(objective: str, value: float) -> str:
+    return format_seconds(value) if objective == "time" else f"{value:,.12g}"
+
+
+def _change(before: float, after: float) -> str:
+    return f" ({(after - before) / before:+.3%})" if before and before != after else ""
+
+
+def _share(share: float) -> str:
+    return f"{share * 100:.6g} %"

@@ -1,0 +1,174 @@
+"""Why a unit is where it is: what its exchanges with others of its shape would cost.
+
+Exchanges are looked at in the order of what they do to the weighted distances of the
+job's edges, one of each different sum before the second of any; the legal ones are
+priced exactly. The work is limited, so a large job's are not all tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.hop_cost import hop_edges
+from placer.placement.placement import Placement
+from placer.placement.robust import crowded_domains, misplaced_pins
+from placer.placement.seats import seats_of_placement
+from placer.solve.explain.units import Units, units_with
+from placer.solve.explain.worth import exchange_changes
+from placer.solve.rules import violated
+from placer.solve.solution import EXACT
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.objective import Objective
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+# Ranks of all placements that are priced; one of 8,192 takes about 4 ms.
+MOST_RANKS = 3_000_000
+FEWEST_TRIED = 8  # of each kind, however large the job
+_LOOKED_AT = 4  # times as many as are priced, while rules are broken
+_PRICED_ILLEGAL = 0.25  # of the share: what a rule costs is worth a few prices
+
+
+def exchanges(
+    topology: Topology,
+    job: Job,
+    goal: Objective,
+    gpu_of_rank: IntArray,
+    ranks: IntArray,
+    share: float = 1.0,
+    more: Mapping[str, IntArray] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """The exchanges of every kind of unit that holds ``ranks``, as plain data.
+
+    Of each kind: ``unit`` and its ``ranks``; ``others`` it could change places with, of
+    which ``tried`` were looked at; ``same`` legal ones cost as much as now; ``best`` is
+    the cheapest legal one, ``next`` the cheapest legal one that costs more;
+    ``breaks`` counts the rules that illegal ones break, ``best_illegal`` is the
+    cheapest of those priced. An exchange has the ranks ``with`` which, the objective's
+    ``value`` and its ``change``. Rules that the placement breaks already do not count.
+
+    Parameters
+    ----------
+    topology, job : Topology, Job
+    goal : Objective
+    gpu_of_rank : ndarray, shape (R,)
+    ranks : ndarray, shape (any,)
+        Asked about; they stay together.
+    share : float
+        Of the work limit.
+    more : mapping of str to ndarray, shape (U, k)
+        Kinds of units beside the usual ones.
+    """
+    kinds = units_with(topology, job, gpu_of_rank, ranks, more)
+    tries = int(MOST_RANKS * share / job.world_size / max(len(kinds), 1))
+    tries = max(tries, FEWEST_TRIED)
+    trial = _Trial(topology, job, goal, gpu_of_rank)
+    return [trial.of_kind(units, tries) for units in kinds]
+
+
+def broken_rules(topology: Topology, job: Job, gpu_of_rank: IntArray) -> list[str]:
+    """Names of the job's rules that a placement breaks: ``tp=rack``, ``at most ...``.
+
+    Spares and hosts to avoid are left out: an exchange uses the same hosts.
+    """
+    broken = list(violated(topology, job, gpu_of_rank))
+    rules = job.rules
+    if rules.pin or rules.at_most:
+        seats, _ = seats_of_placement(Placement(gpu_of_rank), topology)
+        broken += [
+            f"pin {pin}"
+            for pin in rules.pin
+            if any(misplaced_pins(seats, topology, [pin]))
+        ]
+        broken += [
+            f"at most {most} replica{'s' * (most > 1)} a {tier}"
+            for tier, most in rules.at_most.items()
+            if any(crowded_domains(seats, topology, job, {tier: most}))
+        ]
+    return broken
+
+
+class _Trial:
+    """Prices the exchanges of one placement."""
+
+    def __init__(
+        self, topology: Topology, job: Job, goal: Objective, gpu_of_rank: IntArray
+    ) -> None:
+        self._topology, self._job, self._goal = topology, job, goal
+        self._gpu_of_rank = gpu_of_rank
+        self._now = goal.value(gpu_of_rank)
+        self._broken_now = broken_rules(topology, job, gpu_of_rank)
+        self._edges = hop_edges(replace(job, weights=dict(goal.weights)))
+
+    def of_kind(self, units: Units, tries: int) -> dict[str, Any]:
+        """What the exchanges of one kind of unit cost, ``tries`` legal ones priced."""
+        legal: list[dict[str, Any]] = []
+        illegal: list[dict[str, Any]] = []
+        breaks: Counter[str] = Counter()
+        tried = 0
+        for other in self._in_order(units).tolist()[: tries * _LOOKED_AT]:
+            if len(legal) == tries:
+                break
+            tried += 1
+            placed = units.exchanged(self._gpu_of_rank, other)
+            broken = self._newly_broken(placed)
+            breaks.update(broken)
+            if not broken:
+                legal.append(self._priced(units, other, placed))
+            elif len(illegal) < tries * _PRICED_ILLEGAL:
+                found = self._priced(units, other, placed)
+                illegal.append(found | {"breaks": broken})
+        slack = EXACT * abs(self._now)
+        worse = [found for found in legal if found["change"] > slack]
+        return {
+            "unit": units.name,
+            "ranks": units.ranks.tolist(),
+            "others": len(units.others),
+            "tried": tried,
+            "legal": len(legal),
+            "same": sum(abs(found["change"]) <= slack for found in legal),
+            "best": _cheapest(legal),
+            "next": _cheapest(worse),
+            "breaks": dict(breaks),
+            "best_illegal": _cheapest(illegal),
+        }
+
+    def _newly_broken(self, placed: IntArray) -> list[str]:
+        broken = broken_rules(self._topology, self._job, placed)
+        return [rule for rule in broken if rule not in self._broken_now]
+
+    def _in_order(self, units: Units) -> IntArray:
+        """The other units, one of each change of distances before the second of any."""
+        change = exchange_changes(
+            self._topology, self._edges, self._gpu_of_rank, units
+        )[units.others]
+        _, kind = np.unique(np.round(change, 6), return_inverse=True)
+        by_kind = np.argsort(kind, kind="stable")
+        starts = np.searchsorted(kind[by_kind], kind[by_kind])
+        turn = np.empty_like(by_kind)
+        turn[by_kind] = np.arange(len(by_kind)) - starts
+        order: IntArray = units.others[np.lexsort((kind, turn))]
+        return order
+
+    def _priced(self, units: Units, other: int, placed: IntArray) -> dict[str, Any]:
+        value = self._goal.value(placed)
+        return {
+            "with": units.members[other].tolist(),
+            "value": value,
+            "change": value - self._now,
+        }
+
+
+def _cheapest(found: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The first of the cheapest; None when there is none."""
+    return min(found, key=lambda entry: entry["value"], default=None)

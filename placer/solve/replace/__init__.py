@@ -1,0 +1,1 @@
+"""Placing again after failures: few moves, little cost, and a bound on the moves."""

@@ -1,0 +1,369 @@
+"""Placing again after failures: repairs, a fresh placement, and a choice between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.hop_cost import HopCost
+from placer.errors import InfeasibleError, StoppedError
+from placer.placement.placement import Placement
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.feasibility import forced_block
+from placer.solve.in_time import InTime, LeftBehind
+from placer.solve.launch.orders import solve_orders
+from placer.solve.objective import HopCostObjective, objective_of
+from placer.solve.replace.before import before_of
+from placer.solve.replace.curve import Curve, Point
+from placer.solve.replace.fewest import Fewest, fewest_moves
+from placer.solve.replace.ground import Ground
+from placer.solve.replace.relink import led_back
+from placer.solve.replace.repair import Repairs
+from placer.solve.replace.seating import Seating
+from placer.solve.solution import EXACT, Progress, Solution
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.solve.objective import Objective
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Ranks up to which a fresh placement is made only to learn how cheap one can be.
+PLACED_AT_MOST = 32_768
+# Repairs that are carried out to begin with.
+CHOICES = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What is asked of a new placement.
+
+    Attributes
+    ----------
+    within : float
+        Share by which it may cost more than the cheapest that is known, or than the
+        lower bound, for fewer moves.
+    max_moves : int or None
+        Ranks that may move at most.
+    """
+
+    within: float
+    max_moves: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Replaced:
+    """A placement after failures.
+
+    Attributes
+    ----------
+    solution : Solution
+    points : tuple of Point
+        Placements of ever more moves at ever less cost, the chosen one among them.
+    chosen : Point
+    lost : int
+        Ranks on lost nodes.
+    fewest : Fewest
+        How many ranks move at least in any placement that costs no more than allowed.
+    budget : float
+        The cost allowed.
+    reference : str
+        What ``budget`` is measured from: ``lower-bound`` or ``best-known``.
+    """
+
+    solution: Solution
+    points: tuple[Point, ...]
+    chosen: Point
+    lost: int
+    fewest: Fewest
+    budget: float
+    reference: str
+
+    @property
+    def is_fewest(self) -> bool:
+        """Whether no placement within the budget is proved to need fewer moves."""
+        return self.chosen.moves == self.fewest.moves
+
+
+def replaced(
+    topology: Topology,
+    job: Job,
+    plan: Plan,
+    terms: Terms,
+    *,
+    objective: str | None = None,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Replaced:
+    """The placement of few moves and little cost on what is left of a machine.
+
+    Parameters
+    ----------
+    topology : Topology
+        Without the nodes that failed.
+    job : Job
+        Its ranks numbered as in the plan.
+    plan : Plan
+        Where the ranks are.
+    terms : Terms
+    objective : str, optional
+        ``time`` or ``hop-cost``.
+    seed : int
+    time_limit : float, s
+        For the fresh placement, where one is needed.
+    progress : Progress, optional
+        Told every better fresh placement.
+    stop : callable
+        Asked now and then; True takes the best that is known.
+
+    Raises
+    ------
+    InfeasibleError
+        If no placement satisfies the hard requirements, or none is known that moves as
+        few ranks as asked.
+    StoppedError
+        If ``stop`` was true before there was any placement.
+    """
+    return _Search(topology, job, plan, terms, objective, stop).run(
+        seed, time_limit, progress
+    )
+
+
+def ground_of(topology: Topology, job: Job, plan: Plan, goal: Objective) -> Ground:
+    """The job of a plan on what is left of its machine."""
+    if isinstance(goal, HopCostObjective):
+        hops = goal.hops
+    else:
+        hops = HopCost(topology, replace(job, weights=goal.weights))
+    return Ground(topology, job, hops, before_of(plan, topology))
+
+
+class _Offered:
+    """Repairs of one sort, carried out as far as they are asked for."""
+
+    def __init__(
+        self, repairs: Repairs, curve: Curve, over: Callable[[], bool]
+    ) -> None:
+        self._repairs, self._curve, self._over = repairs, curve, over
+        self._choices = repairs.choices(over)
+        self._value: dict[int, float] = {}
+
+    def spread(self) -> None:
+        """Offer the first and the last choice, and some between."""
+        last = len(self._choices) - 1
+        for place in np.unique(np.linspace(0, last, CHOICES).astype(int)).tolist():
+            if place >= 0 and not self._over():
+                self._offer(place)
+
+    def close_in(self, budget: float) -> None:
+        """Offer choices around the first that costs no more than ``budget``."""
+        high = [place for place, value in self._value.items() if value > budget]
+        low = [place for place, value in self._value.items() if value <= budget]
+        if not (high and low):
+            return
+        first, last = max(high), min(low)
+        while first + 1 < last and not self._over():
+            middle = (first + last) // 2
+            if self._offer(middle) <= budget:
+                last = middle
+            else:
+                first = middle
+
+    def _offer(self, place: int) -> float:
+        if place not in self._value:
+            found = self._repairs.placement(self._choices[place])
+            self._value[place] = (
+                inf if found is None else self._curve.offer("repair", found)
+            )
+        return self._value[place]
+
+
+class _Search:
+    """The repairs and the fresh placement of one failure."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        job: Job,
+        plan: Plan,
+        terms: Terms,
+        objective: str | None,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._topology, self._job, self._plan, self._terms = topology, job, plan, terms
+        self._stop, self._start = stop, monotonic()
+        self._goal: Objective = objective_of(topology, job, objective)
+        self._before = self._ground.before
+        self._curve = Curve(topology, job, self._goal, self._before)
+        self._bound, self._argument = 0.0, "none"
+        self._fresh: Solution | None = None
+        self._repairs: _Offered | None = None
+        self._ended = "searched"
+
+    def run(self, seed: int, time_limit: float, progress: Progress | None) -> Replaced:
+        """Repairs first; a fresh placement where they are not as cheap as asked."""
+        if not self._before.is_lost.any():
+            self._curve.offer("nothing failed", self._before.gpu_of_rank)
+            if self._curve.points:
+                self._prove(self._curve.points[0].value)
+                return self._result()
+        else:
+            self._repair()
+        if not self._is_cheap() or self._may_do_with_less():
+            self._place(seed, time_limit, progress)
+        self._curve.fewest_avoided()
+        return self._result()
+
+    @cached_property
+    def _ground(self) -> Ground:
+        return ground_of(self._topology, self._job, self._plan, self._goal)
+
+    def _repair(self) -> None:
+        """Offer repairs, from the nodes that are best to use first."""
+        ground = self._ground
+        # First the group that is dearest to divide stays whole, then none need to.
+        for limit in (ground.dearest_cut() * (1 - EXACT), np.inf):
+            for usable in self._usable():
+                repairs = Repairs(ground, Seating(ground, usable), limit)
+                self._repairs = _Offered(repairs, self._curve, self._stop)
+                self._repairs.spread()
+                if self._curve.points:
+                    return
+
+    def _usable(self) -> Iterator[BoolArray]:
+        """Nodes for newcomers: at full speed and not to be avoided; then all others."""
+        topology = self._topology
+        avoid = set(self._job.rules.avoid)
+        wanted = np.array([name not in avoid for name in topology.node_names])
+        fast = topology.bandwidth_factor == topology.bandwidth_factor.max()
+        tried: list[BoolArray] = []
+        for usable in (wanted & fast, wanted, np.ones_like(wanted)):
+            if not any(np.array_equal(usable, one) for one in tried):
+                tried.append(usable)
+                yield usable
+
+    def _is_cheap(self) -> bool:
+        """Whether some repair costs as little as asked, whatever else there may be."""
+        if not self._curve.points:
+            return False
+        value = self._curve.points[-1].value
+        self._prove(value / (1 + self._terms.within))
+        return value <= self._bound * (1 + self._terms.within) * (1 + EXACT)
+
+    def _may_do_with_less(self) -> bool:
+        """Whether knowing the cheapest cost may allow fewer moves, and is worth it."""
+        if self._job.world_size > PLACED_AT_MOST or self._stop():
+            return False
+        return not self._result().is_fewest
+
+    def _prove(self, enough: float) -> None:
+        """Find a lower bound; one of ``enough`` is not improved further."""
+        block = forced_block(self._topology, self._job)
+        bound, argument = lower_bound(
+            self._topology, self._job, self._goal, block, enough
+        )
+        if bound > self._bound:
+            self._bound, self._argument = bound, argument
+
+    def _place(self, seed: int, time_limit: float, progress: Progress | None) -> None:
+        """Offer a fresh placement that keeps to the plan where it costs nothing."""
+
+        def search(tell: Progress, over: Callable[[], bool]) -> Solution:
+            return solve_orders(
+                self._topology,
+                self._job,
+                objective=self._goal.name,
+                previous=self._plan,
+                seed=seed,
+                time_limit=left,
+                progress=tell,
+                stop=over,
+            )[1]
+
+        left = max(0.0, time_limit - (monotonic() - self._start))
+        try:
+            found = InTime(search, left, self._stop, progress).run()
+        except (InfeasibleError, StoppedError):
+            if not self._curve.points:
+                raise
+            self._ended = "interrupted" if self._stop() else self._ended
+            return
+        fresh = found.solution if isinstance(found, LeftBehind) else found
+        self._fresh = fresh
+        if fresh.stop_reason in ("time-limit", "interrupted"):
+            self._ended = fresh.stop_reason
+        if fresh.lower_bound > self._bound:
+            self._bound, self._argument = fresh.lower_bound, fresh.argument
+        placed = fresh.placement.gpu_of_rank
+        self._curve.offer("placed afresh", placed)
+        for gpu_of_rank in led_back(self._ground, self._goal, placed, self._stop):
+            self._curve.offer("placed afresh, led back", gpu_of_rank)
+
+    def _result(self) -> Replaced:
+        best = min(point.value for point in self._curve.points)
+        reference, least = "lower-bound", self._bound
+        if self._fresh is not None or not self._bound:
+            reference, least = "best-known", best
+        budget = max(least * (1 + self._terms.within), best)
+        if self._repairs is not None:
+            self._repairs.close_in(budget)
+        points = self._curve.points
+        chosen = self._curve.chosen(budget, self._terms.max_moves)
+        if chosen is None:
+            raise self._too_many()
+        fewest = self._fewest(chosen, max(budget, chosen.value))
+        return Replaced(
+            self._solution(chosen),
+            tuple(points),
+            chosen,
+            int(self._before.is_lost.sum()),
+            fewest,
+            budget,
+            reference,
+        )
+
+    def _fewest(self, chosen: Point, budget: float) -> Fewest:
+        if not self._before.is_lost.any():
+            return Fewest(0, "nothing failed")
+        is_sum = isinstance(self._goal, HopCostObjective)
+        return fewest_moves(self._ground, chosen.moves, budget if is_sum else None)
+
+    def _too_many(self) -> InfeasibleError:
+        least = self._curve.points[0].moves
+        bound = fewest_moves(self._ground, least).moves
+        proved = (
+            "at least that many must"
+            if bound == least
+            else (f"at least {bound:,} must")
+        )
+        return InfeasibleError(
+            f"no placement is known that moves at most {self._terms.max_moves:,} "
+            f"ranks: the fewest found are {least:,}, and {proved}"
+            f"\n  hint: allow {least:,} moves"
+        )
+
+    def _solution(self, chosen: Point) -> Solution:
+        is_proved = chosen.value - self._bound <= EXACT * chosen.value
+        return Solution(
+            placement=Placement(chosen.gpu_of_rank),
+            objective=self._goal.name,
+            value=chosen.value,
+            lower_bound=chosen.value if is_proved else self._bound,
+            argument=self._argument,
+            method=chosen.method,
+            stop_reason="proved" if is_proved else self._ended,
+            wall_s=monotonic() - self._start,
+            deterministic=self._ended == "searched",
+        )

@@ -1,0 +1,119 @@
+"""Free seats of a machine, and GPUs for cells that move to a leaf."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.solve.replace.ground import Ground
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Seating:
+    """Seats for the cells that have none, or leave theirs.
+
+    A node-contiguous launch gives a cell a node of its own; a free one lets cells share
+    nodes.
+
+    Parameters
+    ----------
+    ground : Ground
+    usable : ndarray of bool, shape (N,)
+        Nodes on which newcomers may be put.
+
+    Attributes
+    ----------
+    room : ndarray, shape (leaves,)
+        Further cells that each leaf has seats for.
+    """
+
+    def __init__(self, ground: Ground, usable: BoolArray) -> None:
+        self._ground, self._usable = ground, usable
+        topology, before = ground.topology, ground.before
+        free = np.ones(topology.num_gpus, dtype=bool)
+        free[before.gpu_of_rank[~before.is_lost]] = False
+        self._is_whole = ground.job.launcher != "free"
+        node_free = np.bincount(topology.node_of_gpu, free, topology.num_nodes).astype(
+            np.int64
+        )
+        size = self._cell_size()
+        slots = node_free // size
+        if self._is_whole:
+            slots = (node_free == topology.gpus_of_node) & (node_free >= size)
+        leaf = topology.domain_of_node[ground.tier]
+        self.room: IntArray = np.bincount(leaf, slots * usable).astype(np.int64)
+
+    def _cell_size(self) -> int:
+        """Ranks of the largest cell that lost its seats."""
+        ground = self._ground
+        sizes = np.bincount(ground.cell[ground.before.is_lost])
+        return int(sizes.max(initial=1))
+
+    def seated(self, leaf_of_rank: IntArray) -> IntArray | None:
+        """GPU of every rank when each is in the given leaf, None if seats lack.
+
+        Who stays in its leaf and has a seat keeps it.
+        """
+        ground = self._ground
+        topology, before = ground.topology, ground.before
+        newcomer = before.is_lost | (leaf_of_rank != ground.home)
+        gpu_of_rank = np.where(newcomer, -1, before.gpu_of_rank)
+        free = np.repeat(self._usable, topology.gpus_of_node)
+        free[gpu_of_rank[~newcomer]] = False
+        # A node of a node-contiguous launch takes one cell.
+        taken = np.zeros(topology.num_nodes, dtype=bool)
+        taken[topology.node_of_gpu[gpu_of_rank[~newcomer]]] = self._is_whole
+        ranks = np.flatnonzero(newcomer)
+        row = topology.domain_of_node[ground.tier]
+        by_leaf = ranks[np.argsort(leaf_of_rank[ranks], kind="stable")]
+        leaf = leaf_of_rank[by_leaf]
+        for own in np.split(by_leaf, np.flatnonzero(np.diff(leaf)) + 1):
+            if not len(own):
+                continue
+            nodes = np.flatnonzero(row == leaf_of_rank[own[0]])
+            nodes = nodes[~taken[nodes]]
+            if not self._seat(own, nodes, free, gpu_of_rank):
+                return None
+        return gpu_of_rank
+
+    def _seat(
+        self, ranks: IntArray, nodes: IntArray, free: BoolArray, gpu_of_rank: IntArray
+    ) -> bool:
+        """Seat the newcomers of one leaf, those of one old node together if possible.
+
+        The fastest nodes come first, and of those the ones with the least left over.
+        """
+        ground, topology = self._ground, self._ground.topology
+        first = topology.first_gpu_of_node
+        seats = {
+            n: np.flatnonzero(free[first[n] : first[n + 1]]) for n in nodes.tolist()
+        }
+        queue = self._groups(ranks, ground.before.domain[0])
+        while queue:
+            group = queue.pop(0)
+            fitting = [n for n in seats if len(seats[n]) >= len(group)]
+            if not fitting:
+                cells = self._groups(group, ground.cell)
+                if len(cells) == 1:
+                    return False
+                queue = [*cells, *queue]
+                continue
+            factor = topology.bandwidth_factor
+            node = min(fitting, key=lambda n: (-factor[n], len(seats[n]), n))
+            gpu_of_rank[group] = first[node] + seats[node][: len(group)]
+            seats[node] = seats[node][len(group) :]
+            if self._is_whole:
+                del seats[node]
+        return True
+
+    @staticmethod
+    def _groups(ranks: IntArray, label: IntArray) -> list[IntArray]:
+        """Ranks of the same label together, the largest first."""
+        row = ranks[np.argsort(label[ranks], kind="stable")]
+        groups = np.split(row, np.flatnonzero(np.diff(label[row])) + 1)
+        return sorted(groups, key=lambda group: (-len(group), int(group[0])))

@@ -1,0 +1,179 @@
+"""``placer explain`` from end to end."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import placer
+from placer.cli.main import main
+
+MACHINE = "rack:2 node:2 gpu:2"
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
+model: {layers: 4, hidden: 256, ffn: 512, heads: 4, kv_heads: 4, vocab: 1000}
+sequence: 512
+micro_batches: 4
+compute: {micro_batch_time: 1ms}
+"""
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, list(map(str, args)))
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    return path
+
+
+@pytest.fixture
+def plan(tmp_path: Path, job: Path) -> Path:
+    path = tmp_path / "plan.json"
+    found = run("place", "-q", "-t", MACHINE, "-j", job, "-o", path)
+    assert found.exit_code == 0, found.stderr
+    return path
+
+
+def test_rank_group_and_host(plan: Path, job: Path) -> None:
+    """Each is named with its place, its groups and its exchanges, within 80 columns."""
+    args = ["explain", plan, "-j", job, "--rank", "0-1,5", "--rank", "1"]
+    found = run(*args, "--group", "pp:1", "--host", placer.read_plan(plan).nodes[0])
+    assert found.exit_code == 0, found.stderr
+    lines = found.stdout.splitlines()
+    heads = [line for line in lines if line.startswith(("rank ", "host "))]
+    assert [head.split(":")[0] for head in heads[:3]] == ["rank 0", "rank 1", "rank 5"]
+    assert heads[3].startswith("host ")
+    assert sum(line.startswith("group pp:1 of 4") for line in lines) >= 1
+    assert sum(line.startswith("exchanges refused: ") for line in lines) == 5
+    assert max(map(len, lines)) <= 80
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_json_is_what_the_library_says(plan: Path, job: Path) -> None:
+    """The command's JSON is the library's answer."""
+    args = ["--rank", 3, "--group", "dp:0", "--format", "json"]
+    found = run("explain", plan, "-t", MACHINE, "-j", job, *args)
+    assert found.exit_code == 0, found.stderr
+    expected = placer.explain(
+        placer.read_topology(MACHINE),
+        placer.read_job(job),
+        placer.read_plan(plan),
+        ranks=[3],
+        groups=["dp:0"],
+    )
+    assert json.loads(found.stdout) == json.loads(json.dumps(expected))
+    rank, group = expected["subjects"]
+    content = placer.read_plan(plan)
+    assert rank["host"] == content.host_of_rank[3]
+    assert rank["gpu"] == content.gpu_of_rank[3]
+    assert rank["domains"]["rack"] == content.domains["rack"][content.node_of_rank[3]]
+    assert expected["value"] == content.score["step_time_s"]
+    for facts in (*rank["groups"], group["facts"]):
+        assert facts["exposed_s"] == content.score["exposed_s"][facts["axis"]]
+    assert [seat["rank"] for seat in group["members"]] == group["facts"]["ranks"]
+
+
+def test_presets_need_no_inputs(tmp_path: Path) -> None:
+    """The plan of presets, under another order too, is explained by itself."""
+    path = tmp_path / "plan.json"
+    for order in ([], ["--order", "tp-cp-ep-pp-dp"], ["--order", "auto"]):
+        args = ["-q", "-t", "dgx-h100-32", "-j", "quickstart", *order, "-o", path]
+        assert run("place", *args, "--time-limit", 1).exit_code == 0
+        found = run("explain", path, "--rank", 9)
+        assert found.exit_code == 0, found.stderr
+        assert found.stderr == ""
+
+
+def test_a_job_file_must_be_given(plan: Path) -> None:
+    """Without -j a plan of no preset cannot be explained, and the error says so."""
+    found = run("explain", plan, "--rank", 0)
+    assert found.exit_code == 2
+    assert "made for job small" in found.stderr
+    assert "-j" in found.stderr
+
+
+def test_a_preset_that_has_changed_is_not_taken(plan: Path, job: Path) -> None:
+    """A topology of the preset's name but another content is not the preset."""
+    content = json.loads(plan.read_text())
+    content["topology"]["name"] = "dgx-h100-32"
+    plan.write_text(json.dumps(content))
+    found = run("explain", plan, "-j", job, "--rank", 0)
+    assert found.exit_code == 2
+    assert "made for topology dgx-h100-32" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "at least one of"),
+        (["--rank", "8"], "there is no rank 8"),
+        (["--rank", "x"], "not a list of ranks"),
+        (["--group", "pp"], "no group such as pp:37"),
+        (["--group", "pq:0"], 'no axis or group "pq"'),
+        (["--group", "pp:4"], "pp:0 to pp:3"),
+        (["--group", "pp:-1"], "pp:0 to pp:3"),
+        (["--group", "cp:0"], "every cp group is a single rank"),
+        (["--host", "nowhere"], 'no host "nowhere"'),
+    ],
+)
+def test_errors(plan: Path, job: Path, args: list[str], words: str) -> None:
+    """What is not in the plan is an input error that says what would be."""
+    found = run("explain", plan, "-j", job, *args)
+    assert found.exit_code == 2
+    assert words in found.stderr
+    assert found.stdout == ""
+
+
+def test_all_errors_at_once(plan: Path, job: Path) -> None:
+    """Ranks, groups and hosts that are not there are told together."""
+    found = run("explain", plan, "-j", job, "--rank", 99, "--group", "tp:9")
+    assert "no rank 99" in found.stderr
+    assert 'no group "tp:9"' in found.stderr
+
+
+def test_a_host_without_ranks(tmp_path: Path, job: Path) -> None:
+    """A host of the machine that the plan does not use says so."""
+    path = tmp_path / "plan.json"
+    machine = "rack:3 node:2 gpu:2"
+    assert run("place", "-q", "-t", machine, "-j", job, "-o", path).exit_code == 0
+    used = set(placer.read_plan(path).nodes)
+    spare = next(n for n in placer.read_topology(machine).node_names if n not in used)
+    found = run("explain", path, "-j", job, "--host", spare)
+    assert found.exit_code == 2
+    assert "holds no rank of this plan" in found.stderr
+
+
+def test_a_plan_of_another_job(plan: Path) -> None:
+    """A plan explained with another job than its own is refused, not misread."""
+    found = run("explain", plan, "-j", "quickstart", "--rank", 0)
+    assert found.exit_code == 2
+    assert "the plan" in found.stderr
+
+
+def test_the_summary_names_a_command_that_works(
+    tmp_path: Path, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `placer place` offers to run next can be run as it stands."""
+    monkeypatch.chdir(tmp_path)
+    args = ["-t", MACHINE, "-j", job.name, "-o", "my plan.json"]
+    for order in ([], ["--order", "auto"]):
+        placed = run("place", *args, *order)
+        assert placed.exit_code == 0, placed.stderr
+        typed = placed.stdout.partition("\nnext\n")[2].replace("\\\n", " ")
+        commands = [shlex.split(line) for line in typed.splitlines()]
+        assert [words[:2] for words in commands[:2]] == [
+            ["placer", "explain"],
+            ["placer", "emit"],
+        ]
+        for words in commands:
+            found = run(*words[1:])
+            assert found.exit_code == 0, found.stderr
+            assert found.stderr == ""

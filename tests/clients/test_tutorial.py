@@ -1,0 +1,67 @@
+"""The tutorial works on a cluster of the shape it describes, from top to bottom.
+
+Megatron-LM is not there: what runs in its place says where its rank is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.placement.plan_file import read_plan
+from tests.clients.slurm_cluster import TOPOLOGY, Slurm
+from tests.doc_blocks import ROOT, commands, fences, run, with_placer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+# One write a rank, so that lines of tasks do not mix.
+PRETRAIN = """\
+import os, sys
+seat = [os.environ[k] for k in ("RANK", "SLURMD_NODENAME", "LOCAL_RANK", "MASTER_ADDR")]
+assert "--tensor-model-parallel-size" in sys.argv
+os.write(1, (" ".join(["seat", *seat, os.environ["WORLD_SIZE"]]) + "\\n").encode())
+"""
+
+
+def check_training(log: Path, plan: Path) -> None:
+    """Every rank was on the node and the GPU that the plan has for it."""
+    lines = [line.split()[1:] for line in log.read_text().splitlines()]
+    found = {int(rank): seat for rank, *seat in lines}
+    made = read_plan(plan)
+    first, size = made.host_of_rank[0], str(made.world_size)
+    seats = zip(made.host_of_rank, made.gpu_of_rank.tolist(), strict=True)
+    assert found == {
+        rank: [host, str(gpu), first, size] for rank, (host, gpu) in enumerate(seats)
+    }
+    assert len(lines) == made.world_size
+
+
+def test_its_machine_is_the_cluster() -> None:
+    """The topology file it shows is that of the test cluster."""
+    shown = {fence.file: fence.body for fence in fences(TUTORIAL)}
+    assert shown["topology.conf"] == TOPOLOGY
+
+
+@pytest.mark.slow
+def test_tutorial(slurm: Slurm, tmp_path: Path) -> None:
+    """Every command ends and prints as shown, and training ran by the plans."""
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    (folder / "pretrain_gpt.py").write_text(PRETRAIN)
+    environ = with_placer(tmp_path, slurm.environ)
+    plans = iter(("plan.json", "new.json"))
+    try:
+        for fence in fences(TUTORIAL):
+            if fence.file:
+                (folder / fence.file).write_text(fence.body)
+            if fence.language == "console":
+                for command in commands(fence.body):
+                    run(command, folder, environ, fence.place)
+                    if "train.log" in command.text:
+                        check_training(folder / "train.log", folder / next(plans))
+    finally:
+        slurm.run("scontrol", "update", "nodename=n5", "state=resume")
+    assert next(plans, None) is None

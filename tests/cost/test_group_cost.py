@@ -1,0 +1,235 @@
+"""What one group costs: worked out by hand, and adding up to the score."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.cost.group_cost import GroupCosts
+from placer.cost.score import score_with
+from placer.cost.step import StepModel
+from placer.cost.worst_groups import worst_groups
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, DataParallel, Group, Job, Model
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
+from tests.cost.machines import machine, tier
+from tests.cost.random_cases import random_case
+
+MODEL = Model("toy", layers=4, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
+JOB = Job(
+    "toy",
+    Parallelism(tp=2, pp=2, dp=2, order=("tp", "cp", "ep", "pp", "dp")),
+    MODEL,
+    sequence=1024,
+    micro_batches=4,
+    compute=Compute(micro_batch_time=1e-3),
+    weights={"tp": 10.0, "pp": 3.0, "dp": 1.0},
+)
+SLAB = 1024 * 512 * 2  # bytes: tokens x width x bytes an element
+MESSAGE = SLAB / 2  # a rank's slice
+SEEDS = range(40)
+
+
+def hosts(factor: np.ndarray | None = None) -> Topology:
+    """Two racks of two nodes of two GPUs."""
+    tiers = [
+        tier("node", 400e9, 1e-6, scale_up=True),
+        replace(tier("rack", 50e9, 2e-6), distance=8.0),
+        replace(tier("cluster", 25e9, 4e-6, oversubscription=2), distance=20.0),
+    ]
+    return machine([2, 2, 2], tiers, factor)
+
+
+def costs(
+    job: Job = JOB, factor: np.ndarray | None = None, gpus: np.ndarray | None = None
+) -> GroupCosts:
+    at = np.arange(8) if gpus is None else gpus
+    return GroupCosts(StepModel(hosts(factor), job).step(at), at)
+
+
+def test_tensor_group() -> None:
+    """Two ranks of a node: half a slab each way over NVLink, ten passes a layer."""
+    found = costs().facts("tp", 1, 2)
+    assert found["ranks"] == [2, 3]
+    assert found["common_tier"] == "node"
+    assert found["bandwidth"] == {"node": 400e9}
+    # Ring of two: half the slab an edge, and one step of latency.
+    assert found["seconds"] == pytest.approx(SLAB / 2 / 400e9 + 1e-6)
+    assert found["as_slow"] == found["groups"] == 4
+    # Each of 2 ranks sends half a slab, 10 times a layer, in 2 layers, 4 micro-batches.
+    assert found["bytes_by_tier"] == {"node": pytest.approx(SLAB * 10 * 2 * 4)}
+    assert found["links"] == []
+    assert found["neighbours"]["next"] == [{"rank": 3, "tier": "node"}]
+    assert found["hop_cost"] == 10.0
+
+
+def test_pipeline_lane() -> None:
+    """A lane over two nodes of a rack: its message, and its share of both uplinks.
+
+    Both lanes of a replica leave node 0 for node 1: half of the link's bytes each.
+    """
+    found = costs().facts("pp", 1, 1)
+    assert found["ranks"] == [1, 3]
+    assert found["common_tier"] == "rack"
+    # Two messages share an uplink of 2 x 50 GB/s.
+    assert found["seconds"] == pytest.approx(MESSAGE / 50e9 + 2e-6)
+    # One message a micro-batch forward, and one back.
+    assert found["bytes_by_tier"] == {"rack": pytest.approx(2 * 4 * MESSAGE)}
+    (up, down) = sorted(found["links"], key=lambda link: link["direction"] == "down")
+    for link in (up, down):
+        assert (link["tier"], link["domain"]) == ("rack", "node0")
+        assert link["bandwidth"] == 2 * 50e9
+        assert link["bytes"] == pytest.approx(4 * MESSAGE)
+    # No virtual stages: the last stage sends nothing back to the first but gradients.
+    assert found["neighbours"] == {"next": [{"rank": 3, "tier": "rack"}]}
+    assert costs().facts("pp", 1, 3)["neighbours"] == {
+        "previous": [{"rank": 1, "tier": "rack"}]
+    }
+    assert found["hop_cost"] == 3.0 * 8.0
+
+
+def test_gradient_group() -> None:
+    """Two ranks of two racks: their share of the racks' uplinks is a quarter each."""
+    found = costs().facts("dp", 0)
+    assert found["ranks"] == [0, 4]
+    assert found["members"] == {"node0": 1, "node2": 1}
+    cluster = [link for link in found["links"] if link["tier"] == "cluster"]
+    assert {link["domain"] for link in cluster} == {"rack0", "rack1"}
+    for link in cluster:
+        assert link["bandwidth"] == 4 * 25e9 / 2
+        assert link["share"] == pytest.approx(1 / 4)
+    score = score_with(costs().model, Placement(np.arange(8)))
+    assert found["exposed_s"] == score["exposed_s"]["dp"]
+    sent = sum(costs().facts("dp", g)["bytes_by_tier"]["cluster"] for g in range(4))
+    assert sent == pytest.approx(score["traffic_bytes"]["dp"]["cluster"])
+
+
+def test_alone() -> None:
+    """A node at half its rate: without its group, a step waits for the fastest others.
+
+    Four tensor groups and no pipeline: the step has the slowest group's passes, 8 a
+    layer and micro-batch, so what the slow one takes longer than the others is its own.
+    """
+    axes = Parallelism(tp=2, dp=4, order=("tp", "cp", "ep", "pp", "dp"))
+    job = replace(JOB, parallelism=axes)
+    factor = np.array([1.0, 1.0, 0.5, 1.0])
+    slow, usual = (costs(job, factor).facts("tp", group) for group in (2, 0))
+    assert slow["seconds"] - usual["seconds"] == pytest.approx(SLAB / 2 / 400e9)
+    assert slow["alone_s"] == pytest.approx(4 * 4 * 8 * SLAB / 2 / 400e9)
+    assert (slow["as_slow"], usual["as_slow"], usual["alone_s"]) == (1, 4, 0.0)
+    assert (slow["slowest_node"], slow["bandwidth"]) == ("node2", {"node": 200e9})
+
+
+def test_group_of_the_users_own() -> None:
+    """A relay of one message over three ranks takes the sum of its hops."""
+    group = Group("relay", "relay", 1e6, 2.0, False, ((6, 1, 0), (2, 3)))
+    found = costs(replace(JOB, groups=(group,))).facts("relay", 0, 1)
+    assert found["ranks"] == [6, 1, 0]
+    hops = [1e6 / 25e9 + 4e-6, 1e6 / 400e9 + 1e-6]
+    assert found["seconds"] == pytest.approx(sum(hops))
+    assert found["alone_s"] == pytest.approx(2 * (sum(hops) - hops[1]))
+    assert found["bytes_by_tier"] == {"node": 2e6, "cluster": 2e6}
+    assert found["neighbours"]["previous"] == [{"rank": 6, "tier": "cluster"}]
+    assert found["neighbours"]["next"] == [{"rank": 0, "tier": "node"}]
+
+
+def test_shard_groups() -> None:
+    """HSDP's groups are shard groups and groups of equal shards."""
+    axes = Parallelism(dp=8, order=("tp", "cp", "ep", "pp", "dp"))
+    mode = DataParallel("hsdp", shard_size=4)
+    found = costs(replace(JOB, parallelism=axes, data_parallel=mode))
+    assert [ranks.tolist() for ranks in found.axes["dp"]] == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+    ]
+    assert found.axes["dp_replicate"][1].tolist() == [1, 5]
+    assert found.group_of_rank("dp_replicate", 5) == 1
+    assert found.facts("dp_replicate", 1)["seconds"] > 0
+
+
+def test_job_of_weights_alone() -> None:
+    """Without a model a group has its place and its hop cost, and no seconds."""
+    job = Job("toy", JOB.parallelism, weights=JOB.weights)
+    found = costs(job).facts("dp", 2, 2)
+    assert found["ranks"] == [2, 6]
+    assert found["hop_cost"] == 20.0
+    assert "seconds" not in found
+    assert set(costs(job).axes) == {"tp", "pp", "dp"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_add_up_to_the_score(seed: int) -> None:
+    """Bytes of all groups are the score's, and every link's shares sum to one."""
+    case = random_case(seed)
+    case = replace(case, job=_untied(case.job))
+    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
+    found = GroupCosts(step, case.gpu_of_rank)
+    score = score_with(found.model, Placement(case.gpu_of_rank))
+    sent: dict[str, Counter] = {}
+    shares: Counter = Counter()
+    for axis, groups in found.axes.items():
+        of_axis = axis if axis in score["traffic_bytes"] else "dp"
+        for group in range(len(groups)):
+            facts = found.facts(axis, group)
+            sent.setdefault(of_axis, Counter()).update(facts.get("bytes_by_tier", {}))
+            for link in facts.get("links", ()):
+                key = (link["tier"], link["domain"], link["direction"])
+                shares[key] += link["share"]
+            if "exposed_s" in facts:
+                assert facts["exposed_s"] == score["exposed_s"][of_axis]
+    for axis, by_tier in score["traffic_bytes"].items():
+        assert sent.get(axis, {}) == pytest.approx(by_tier)
+    assert dict(shares) == pytest.approx(dict.fromkeys(shares, 1.0))
+    for link in score["hottest_links"]:
+        assert (link["tier"], link["domain"], link["direction"]) in shares
+
+
+def _untied(job: Job) -> Job:
+    """The job without the all-reduce between first and last stage, of no group."""
+    model = job.model and replace(job.model, tied_embeddings=False)
+    return replace(job, model=model)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_worst_group_is_the_worst_here_too(seed: int) -> None:
+    """The worst group of the score's explanation has its seconds here, as slowest."""
+    case = random_case(seed, with_model=True)
+    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
+    found = GroupCosts(step, case.gpu_of_rank)
+    for axis, named in worst_groups(found.step, case.gpu_of_rank).items():
+        for key in ("worst", "best"):
+            facts = found.facts(axis, named[key]["group"])
+            assert tuple(facts["ranks"]) == named[key]["ranks"]
+            assert facts["seconds"] == named[key]["seconds"]
+        worst = found.facts(axis, named["worst"]["group"])
+        assert worst["slowest_s"] == worst["seconds"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_worst_group_of_a_score(seed: int) -> None:
+    """It is of the axis that is exposed longest, and none of that axis is slower."""
+    case = random_case(seed)
+    step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
+    found = GroupCosts(step, case.gpu_of_rank)
+    score = score_with(step.model, Placement(case.gpu_of_rank))
+    exposed = score["exposed_s"]
+    worst = score.get("worst_group")
+    if worst is None:
+        assert max(exposed.values(), default=0.0) <= 1e-9 * score["step_time_s"]
+        return
+    assert worst["exposed_s"] == max(exposed[a] for a in found.axes if a in exposed)
+    facts = [
+        found.facts(worst["axis"], group)
+        for group, ranks in enumerate(found.axes[worst["axis"]])
+        if len(ranks) > 1
+    ]
+    assert worst["seconds"] == max(entry["seconds"] for entry in facts)
+    (named,) = (entry for entry in facts if entry["group"] == worst["group"])
+    assert named["seconds"] == worst["seconds"]
+    assert named["ranks"][0] == worst["rank"]
+    assert len(named["ranks"]) == worst["ranks"]
+    assert len(named["members"]) == worst["domains"]
+    for key in ("common_tier", "operation", "groups", "as_slow", "exposed_s"):
+        assert named[key] == worst[key]

@@ -1,0 +1,113 @@
+"""Blocks of the documents, and transcripts: what is typed and what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FENCE = re.compile(
+    r"^(?:<!-- (?P<mark>not run|on the cluster|file: (?P<file>\S+)) -->\n+)?"
+    r"^```(?P<language>\w+)[^\n]*\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+# A command goes on after a backslash at the end of a line.
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+STATUS = "echo $?"
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A block of code; ``mark`` and ``file`` come from the comment before it."""
+
+    place: str
+    language: str
+    body: str
+    mark: str
+    file: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """What follows a ``$``, the lines it prints and the exit code it must have."""
+
+    text: str
+    output: list[str]
+    status: int
+
+
+def fences(document: Path) -> Iterator[Fence]:
+    """The blocks of a document, in order."""
+    text = document.read_text()
+    for match in FENCE.finditer(text):
+        line = text.count("\n", 0, match.start("body"))
+        yield Fence(
+            f"{document.relative_to(ROOT)}:{line}",
+            match["language"],
+            match["body"],
+            match["mark"] or "",
+            match["file"] or "",
+        )
+
+
+def commands(transcript: str) -> list[Command]:
+    """The commands of a console block.
+
+    ``$ echo $?`` is none of its own: what it prints is the status of the one before.
+    """
+    found: list[Command] = []
+    for text, output in COMMAND.findall(transcript):
+        if text == STATUS:
+            found[-1] = replace(found[-1], status=int(output))
+        else:
+            found.append(Command(text, output.splitlines(), 0))
+    return found
+
+
+def with_placer(folder: Path, environ: dict[str, str] | None = None) -> dict[str, str]:
+    """The environment in which ``placer`` is this checkout's, from a file in folder."""
+    script = folder / "placer"
+    line = shlex.join([sys.executable, str(ROOT / "cli.py")])
+    script.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+    script.chmod(0o755)
+    environ = dict(os.environ if environ is None else environ)
+    return environ | {"PATH": f"{folder}:{environ['PATH']}"}
+
+
+def run(command: Command, folder: Path, environ: dict[str, str], place: str) -> None:
+    """Run a command with bash; it must end and print as the document says."""
+    done = subprocess.run(
+        ["bash", "-c", command.text],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    shown = f"{place}: {command.text}\n{done.stdout}"
+    assert done.returncode == command.status, f"{shown}status {done.returncode}"
+    if command.output:
+        assert prints(command.output, done.stdout), shown
+
+
+def prints(shown: list[str], printed: str) -> bool:
+    """Whether a document shows what was printed.
+
+    A line ``...`` stands for any lines, and ``...`` in a line for any text. Blanks at
+    the ends of lines, and empty lines at the end, do not count.
+    """
+    parts = []
+    for line in "\n".join(shown).rstrip().split("\n"):
+        if line.strip() == "...":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(re.escape(line.rstrip()).replace(r"\.\.\.", ".*") + r" *\n")
+    return re.fullmatch("".join(parts), printed.rstrip() + "\n") is not None

@@ -1,0 +1,59 @@
+"""Moves and cost against every placement that is left after a failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.errors import InfeasibleError
+from placer.placement.check import violations
+from placer.solve.replace.search import Terms, replaced
+from tests.solve.replace.cases import random_failure
+
+ROUNDING = 1 + 1e-9
+
+
+def check(seed: int, objective: str) -> tuple[int, int]:
+    """(1 when the moves are the fewest, cases) after all promises are checked."""
+    case = random_failure(seed, objective)
+    if case is None:
+        return 0, 0
+    within = (0.0, 0.001, 0.05, 0.3)[seed % 4]
+    try:
+        found = replaced(
+            case.left, case.job, case.plan, Terms(within), objective=objective
+        )
+    except InfeasibleError:
+        assert case.legal == []
+        return 0, 0
+    front = case.front(objective)
+    assert violations(found.solution.placement, case.left, case.job) == []
+    for point in found.points:
+        least = min(cost for moves, cost in front.items() if moves <= point.moves)
+        assert point.value * ROUNDING >= least
+    cheapest = min(front.values())
+    assert found.chosen.value <= max(found.budget, cheapest) * ROUNDING
+    allowed = max(found.budget, found.chosen.value) * ROUNDING
+    fewest = min(moves for moves, cost in front.items() if cost <= allowed)
+    assert found.fewest.moves <= fewest <= found.chosen.moves
+    return int(found.chosen.moves == fewest), 1
+
+
+@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 70), ("time", 24)])
+def test_bound_and_curve(objective: str, seeds: int) -> None:
+    """The bound is at most the fewest moves, and no point lies below the true curve.
+
+    Mostly the moves are the fewest there are.
+    """
+    results = [check(seed, objective) for seed in range(seeds)]
+    equal, cases = map(sum, zip(*results, strict=True))
+    assert cases > 10
+    assert equal > 0.8 * cases
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 1500), ("time", 250)])
+def test_bound_and_curve_often(objective: str, seeds: int) -> None:
+    """The same for many failures."""
+    results = [check(seed, objective) for seed in range(24, seeds)]
+    equal, cases = map(sum, zip(*results, strict=True))
+    assert equal > 0.8 * cases

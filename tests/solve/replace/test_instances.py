@@ -1,0 +1,54 @@
+"""Failures on the fragmented instances of the placement benchmark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import placer
+from benchmarks.replace import failures, trays
+from placer.placement.check import violations
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+pytestmark = pytest.mark.slow
+
+Case = tuple["Topology", "Job", "Plan"]
+
+
+@pytest.fixture(scope="module")
+def fragmented() -> Case:
+    topology, job = trays("B")
+    return topology, job, placer.place(topology, job).plan
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_eight_failed_trays(fragmented: Case, seed: int) -> None:
+    """Within 0.1 % of the cheapest placement the moves are the fewest there are."""
+    topology, job, plan = fragmented
+    failed = failures(plan, "B", 8, seed)
+    found = placer.replace(topology, job, plan, failed=failed)
+    about = found.plan.previous
+    assert about["lost"] == 32
+    assert about["fewest"] <= about["moved"] <= about["fewest"] + 4
+    assert violations(found.plan, topology, job) == []
+    left = [name for name in topology.node_names if name not in set(failed)]
+    fresh = placer.place(topology, job, hosts=left)
+    assert found.bound["value"] <= 1.001 * fresh.bound["value"]
+
+
+def test_a_hundred_failed_trays() -> None:
+    """98,304 ranks: few more move than were lost, near the bound of the cost."""
+    topology, job = trays("G")
+    plan = placer.place(topology, job).plan
+    failed = failures(plan, "G", 100, 0)
+    found = placer.replace(topology, job, plan, failed=failed)
+    about = found.plan.previous
+    assert about["lost"] == 400
+    assert about["moved"] < 1000
+    assert found.bound["gap"] <= 0.001
+    assert violations(found.plan, topology, job) == []

@@ -1,0 +1,252 @@
+"""``placer.replace``: the library call after failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace as changed
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import placer
+from placer.job.rules import Pin, Rules
+from placer.placement.build import build_plan
+from placer.placement.placement import Placement
+from placer.placement.plan_encode import encode_plan
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+AZURE = ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6")
+SMALL = "rack:4 node:5 gpu:4"
+Case = tuple["Topology", "Job", "Plan"]
+
+
+@pytest.fixture(scope="module")
+def azure() -> Case:
+    topology, job = placer.read_topology(AZURE[0]), placer.read_job(AZURE[1])
+    return topology, job, placer.place(topology, job).plan
+
+
+@pytest.fixture
+def small(tmp_path: Any) -> Case:
+    """Four racks of five trays, each with a pipeline over four of them."""
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        "format: placer/job\nversion: 1\nname: small\n"
+        "parallelism: {tp: 4, pp: 4, dp: 4, order: tp-cp-ep-pp-dp}\n"
+        "weights: {tp: 100, pp: 10, dp: 1}\nrequire: {tp: node, pp: rack}\n"
+    )
+    topology, job = placer.read_topology(SMALL), placer.read_job(str(path))
+    return topology, job, placer.place(topology, job).plan
+
+
+def in_rack(plan: Plan, rack: int, count: int) -> list[str]:
+    """Nodes of the plan in its rack number ``rack``."""
+    racks = np.array(plan.domains["rack"])
+    name = list(dict.fromkeys(racks.tolist()))[rack]
+    return [plan.nodes[node] for node in np.flatnonzero(racks == name)[:count]]
+
+
+def seats(plan: Plan) -> list[tuple[str, int]]:
+    return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("racks", [1, 4, 16])
+def test_failed_trays_of_the_preset(azure: Case, racks: int) -> None:
+    """One tray in each of some racks: only its four ranks move, at no cost, proved."""
+    topology, job, plan = azure
+    failed = [in_rack(plan, rack, 8)[rack % 8] for rack in range(racks)]
+    found = placer.replace(topology, job, plan, failed=failed)
+    moved = [
+        rank
+        for rank, (old, new) in enumerate(
+            zip(seats(plan), seats(found.plan), strict=True)
+        )
+        if old != new
+    ]
+    lost = [r for r, host in enumerate(plan.host_of_rank) if host in set(failed)]
+    assert moved == lost
+    about = found.plan.previous
+    assert (about["moved"], about["fewest"]) == (4 * racks, 4 * racks)
+    assert found.bound["value"] == plan.bound["value"]
+    placer.check(found.plan, topology, job)
+
+
+def test_a_lost_rack_of_the_preset(azure: Case) -> None:
+    """No rack is free: infeasible, unless a replica may go; then nothing moves."""
+    topology, job, plan = azure
+    failed = in_rack(plan, 5, 18)
+    with pytest.raises(placer.InfeasibleError, match=r"127 fit(.|\n)*--shrink"):
+        placer.replace(topology, job, plan, failed=failed)
+    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    assert found.job.parallelism.dp == 127
+    assert found.plan.previous["given_up"] == [5]
+    assert found.plan.previous["moved"] == 0
+    placer.check(found.plan, topology, found.job)
+    assert "dp 128 -> 127: replica 5 given up" in found.summary()
+
+
+def test_a_lost_rack_with_a_free_one() -> None:
+    """Where a rack is free one replica moves there, and no other rank."""
+    topology = placer.read_topology("gb200-83k")
+    job = placer.read_job(AZURE[1])
+    plan = placer.place(topology, job).plan
+    found = placer.replace(topology, job, plan, failed=in_rack(plan, 3, 18))
+    about = found.plan.previous
+    assert (about["moved"], about["fewest"]) == (64, 64)
+    assert found.bound["value"] <= 1.001 * plan.bound["value"]
+
+
+def test_no_failure_changes_nothing(small: Case) -> None:
+    """Without a failure every rank stays, even those of a poor plan."""
+    topology, job, plan = small
+    poor = build_plan(topology, job, Placement(np.arange(topology.num_gpus)[-64:]))
+    for old in (plan, poor):
+        found = placer.replace(topology, changed(job, require={}), old)
+        assert seats(found.plan) == seats(old)
+        assert found.diff().moved == ()
+        assert found.plan.previous["moved"] == 0
+    assert placer.replace(topology, job, plan).diff().is_empty
+
+
+def test_two_runs_give_the_same_bytes(small: Case) -> None:
+    """Outside the solver's section a second run writes the same plan."""
+    topology, job, plan = small
+    failed = [*in_rack(plan, 0, 1), *in_rack(plan, 2, 1)]
+    texts = [
+        encode_plan(
+            changed(placer.replace(topology, job, plan, failed=failed).plan, solver={})
+        )
+        for _ in range(2)
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_never_much_worse_than_placed_afresh(small: Case) -> None:
+    """The cost is within the tolerance of a fresh placement of the same hosts."""
+    topology, job, plan = small
+    job = changed(job, require={"tp": "node"})
+    rng = np.random.default_rng(4)
+    for within in (0.0, 0.01):
+        for count in (1, 2, 3, 4):
+            failed = rng.choice(plan.nodes, count, replace=False).tolist()
+            left = [n for n in topology.node_names if n not in failed]
+            fresh = placer.place(topology, job, hosts=left)
+            found = placer.replace(topology, job, plan, failed=failed, within=within)
+            least = fresh.bound["value"]
+            assert found.bound["value"] <= least * (1 + within) * (1 + 1e-9)
+            assert found.plan.previous["fewest"] <= found.plan.previous["moved"]
+
+
+def test_failed_hosts_are_not_used(small: Case) -> None:
+    """Neither failed hosts nor, with ``added``, hosts that are not named hold ranks."""
+    topology, job, plan = small
+    failed = in_rack(plan, 1, 1)
+    spare = [name for name in topology.node_names if name not in plan.nodes]
+    with pytest.raises(placer.InfeasibleError):
+        placer.replace(topology, job, plan, failed=failed, added=[])
+    racks = dict(zip(plan.nodes, plan.domains["rack"], strict=True))
+    near = [name for name in spare if name.startswith(racks[failed[0]])]
+    found = placer.replace(topology, job, plan, failed=failed, added=near)
+    assert set(found.plan.nodes) == {*plan.nodes, *near} - set(failed)
+    assert found.plan.previous["moved"] == 4
+
+
+def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
+    """Hosts of the plan that the topology no longer offers have failed."""
+    topology, job, plan = small
+    host = plan.nodes[5]
+    index = topology.node_names.index(host)
+    left = changed(
+        topology.select(np.delete(np.arange(topology.num_nodes), index)),
+        unavailable={host: "xid 79"},
+    )
+    found = placer.replace(left, job, plan)
+    assert found.plan.previous["failed"] == [host]
+    assert found.plan.previous["moved"] == 4
+
+
+def test_max_moves(small: Case) -> None:
+    """A limit below the fewest moves is refused with the numbers."""
+    topology, job, plan = small
+    failed = in_rack(plan, 0, 1)
+    found = placer.replace(topology, job, plan, failed=failed, max_moves=4)
+    assert found.plan.previous["moved"] == 4
+    with pytest.raises(placer.InfeasibleError, match="moves at most 3 ranks"):
+        placer.replace(topology, job, plan, failed=failed, max_moves=3, shrink=True)
+
+
+def test_more_moves_for_less_cost(small: Case) -> None:
+    """Four moves cut a pipeline; the whole replica moves unless four is the limit."""
+    # Racks of four trays, which a replica fills; one rack is free.
+    wide = placer.read_topology("rack:5 node:4 gpu:4")
+    tiers = zip(wide.tiers, (1.0, 2.0, 20.0), strict=True)
+    wide = changed(wide, tiers=tuple(changed(t, distance=far) for t, far in tiers))
+    job = changed(small[1], require={"tp": "node"})
+    plan = placer.place(wide, job).plan
+    failed = in_rack(plan, 0, 1)
+    found = placer.replace(wide, job, plan, failed=failed)
+    assert found.plan.previous["moved"] == 16
+    assert found.bound["value"] == plan.bound["value"]
+    few = placer.replace(wide, job, plan, failed=failed, max_moves=4)
+    assert few.plan.previous["moved"] == 4
+    assert few.bound["value"] > found.bound["value"]
+    assert [point["moves"] for point in found.curve] == [4, 16]
+    loose = placer.replace(wide, job, plan, failed=failed, within=1.0)
+    assert loose.plan.previous["moved"] == 4
+
+
+def test_rules_hold_again(small: Case) -> None:
+    """Pins and hosts to avoid are kept, spares may be used."""
+    topology, job, plan = small
+    spare = [name for name in topology.node_names if name not in plan.nodes]
+    pin = Pin((0, 1, 2, 3), (plan.nodes[0], spare[0]))
+    ruled = placer.place(
+        topology,
+        job,
+        rules=Rules(pin=(pin,), avoid=(spare[1],), spares={"rack": 1}),
+    ).plan
+    assert ruled.rules["spare_nodes"]
+    host = ruled.host_of_rank[0]
+    found = placer.replace(topology, job, ruled, failed=[host])
+    assert set(found.plan.host_of_rank[:4]) == {*pin.hosts} - {host}
+    assert "spares" not in found.plan.rules
+    assert spare[1] not in found.plan.nodes
+    placer.check(found.plan, topology, job)
+    with pytest.raises(placer.InfeasibleError, match="all of these hosts have failed"):
+        placer.replace(topology, job, ruled, failed=list(pin.hosts))
+
+
+def test_shrinking_gives_up_the_most_damaged(small: Case) -> None:
+    """Of two replicas that cannot stay the machine loses no more than it must."""
+    topology, job, plan = small
+    failed = [*in_rack(plan, 1, 2), *in_rack(plan, 3, 1)]
+    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    assert found.plan.previous["given_up"] == [1]
+    assert found.plan.previous["moved"] == 4
+    assert found.plan.world_size == 48
+    assert found.old.world_size == 48
+    placer.check(found.plan, topology, found.job)
+
+
+def test_what_cannot_be(small: Case) -> None:
+    """Unknown hosts, hosts both failed and added, another job, no hosts: all named."""
+    topology, job, plan = small
+    host = plan.nodes[0]
+    with pytest.raises(placer.InputError) as error:
+        placer.replace(topology, job, plan, failed=["nowhere", host], added=[host])
+    texts = [str(problem) for problem in error.value.problems]
+    assert len(texts) == 2
+    assert 'no host "nowhere"' in texts[0]
+    assert "to have failed and to be added" in texts[1]
+    axes = changed(job.parallelism, dp=2)
+    with pytest.raises(placer.InputError, match="another job: dp 4 against 2"):
+        placer.replace(topology, changed(job, parallelism=axes), plan)
+    with pytest.raises(placer.InputError, match="every host has failed"):
+        placer.replace(topology, job, plan, failed=topology.node_names)
+    for options in ({"within": -1.0}, {"max_moves": -1}, {"time_limit": -1.0}):
+        with pytest.raises(placer.InputError):
+            placer.replace(topology, job, plan, **options)
