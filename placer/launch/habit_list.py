@@ -50,7 +50,7 @@ BY_LABEL = Habit(
     "label-order",
     "hosts are numbered by their domains' names sorted as text, tier by tier, as "
     "Kueue's topology-aware scheduling does",
-    "let the pod look its host up in the plan: placer emit PLAN kubernetes",
+    "let the pod look its host up in the plan: placer emit PLAN kubernetes-job",
 )
 BY_TOPOLOGY = Habit(
     "slurm-topology",

@@ -83,12 +83,13 @@ def _curve(plan: Plan, about: Mapping[str, Any]) -> Iterator[str]:
         return
     objective = plan.bound["objective"]
     reference = about.get("value_before", points[-1]["value"])
-    rows = [("moves", _NOUN[objective], "change", "")]
+    rows = [("moves", _NOUN[objective], "change", "", "")]
     rows += [
         (
             f"{point['moves']:,}",
             _amount(objective, point["value"]),
-            _change(reference, point["value"]).strip(" ()") or "0",
+            _more(objective, point["value"] - reference),
+            _change(reference, point["value"]).strip(" ()"),
             "this plan" if point["moves"] == about["moved"] else "",
         )
         for point in _shown(points, about["moved"])
@@ -108,6 +109,13 @@ def _shown(points: list[Any], moved: int) -> list[Any]:
 
 def _amount(objective: str, value: float) -> str:
     return format_seconds(value) if objective == "time" else f"{value:,.12g}"
+
+
+def _more(objective: str, change: float) -> str:
+    """A change with its sign: milliseconds, or hop cost."""
+    if not change:
+        return "none"
+    return f"{change * 1e3:+,.3f} ms" if objective == "time" else f"{change:+,.12g}"
 
 
 def _change(before: float, after: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import comb
+from math import comb, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +19,10 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Sets of atoms that are listed for a leaf, at most about.
-MOST_SETS = 20_000
+# Sets of atoms that are listed for a leaf, times atoms, at most about.
+MOST_LISTED = 300_000
+# Sets that grow atom by atom, and segments of one sort, at most.
+MOST_GROWN, MOST_SEGMENTS = 64, 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +72,17 @@ class Leaf:
 
     def pieces(self, chosen: BoolArray) -> list[IntArray]:
         """Atoms of a set, those that have edges with each other together."""
-        left = set(np.flatnonzero(chosen).tolist())
+        left = chosen.copy()
         found = []
-        while left:
-            piece, reached = [], [min(left)]
-            left.discard(reached[0])
+        while left.any():
+            piece, reached = [], [int(left.argmax())]
+            left[reached[0]] = False
             while reached:
                 atom = reached.pop()
                 piece.append(atom)
-                near = [other for other in left if self.inside[atom, other] > 0]
-                left.difference_update(near)
-                reached += near
+                near = np.flatnonzero((self.inside[atom] > 0) & left)
+                left[near] = False
+                reached += near.tolist()
             found.append(np.array(sorted(piece)))
         return found
 
@@ -93,13 +95,15 @@ class Leaf:
         free = int((self.lost == 0).sum())
         touched = len(self.atoms) - free
         sets, most = 2 ** min(touched, 40), -1
-        while sets <= MOST_SETS and most < free:
+        while sets * len(self.atoms) <= MOST_LISTED and most < free:
             most += 1
             sets = 2**touched * sum(comb(free, n) for n in range(most + 2))
         return most
 
     def few(self) -> BoolArray:
         """Every set with at most `most_others` atoms that lost nothing; (S, A)."""
+        if self.most_others < 0:
+            return np.zeros((0, len(self.atoms)), dtype=bool)
         free = np.flatnonzero(self.lost == 0)
         touched = np.flatnonzero(self.lost > 0)
         lost = (np.arange(2 ** len(touched))[:, None] >> np.arange(len(touched))) & 1
@@ -110,22 +114,27 @@ class Leaf:
                 block[:, touched] = lost
                 block[:, others] = True
                 rows.append(block)
-        return np.concatenate(rows) if rows else np.zeros((0, len(self.atoms)), bool)
+        return np.concatenate(rows)
 
-    def grown(self, rise: float) -> Iterator[BoolArray]:
+    def grown(self, rise: float, cells: int) -> Iterator[BoolArray]:
         """Sets that grow atom by atom, the one that costs least each time.
 
-        First from what is lost whole, then from nothing.
+        First from what is lost whole, then from nothing; from ``cells`` cells on.
         """
+        degree = self.inside.sum(axis=1)
         for start in (self.kept == 0, np.zeros(len(self.atoms), dtype=bool)):
-            chosen = start.copy()
-            yield chosen.copy()
-            while not chosen.all():
-                left = np.flatnonzero(~chosen)
-                tried = np.repeat(chosen[None], len(left), axis=0)
-                tried[np.arange(len(left)), left] = True
-                chosen = tried[int(self.losses(tried, rise).argmin())]
-                yield chosen.copy()
+            chosen, told = start.copy(), 0
+            joined = self.inside @ chosen
+            while told < MOST_GROWN:
+                if chosen @ self.cells >= cells:
+                    told += 1
+                    yield chosen.copy()
+                if chosen.all():
+                    break
+                added = rise * (degree - 2 * joined) - self.gain
+                atom = int(np.where(chosen, inf, added).argmin())
+                chosen[atom] = True
+                joined = joined + self.inside[atom]
 
     def closed(self) -> Iterator[BoolArray]:
         """Sets that no edge of some weight or more leaves: segments, replicas."""
@@ -134,7 +143,8 @@ class Leaf:
             for a, b in np.argwhere(self.inside >= weight):
                 label[label == label[b]] = label[a]
             kinds = np.unique(label)
-            yield from (label == kind for kind in kinds)
+            if len(kinds) <= MOST_SEGMENTS:
+                yield from (label == kind for kind in kinds)
             yield np.isin(label, label[self.lost > 0])
 
 

@@ -105,7 +105,7 @@ class Repairs:
     def _exits(self, leaf: Leaf, lacking: int) -> list[Exit]:
         """The cheapest exit for every number of moves."""
         rise = self._ground.rise
-        listed = np.array([*leaf.grown(rise), *leaf.closed()])
+        listed = np.array([*leaf.grown(rise, lacking), *leaf.closed()])
         sets = np.unique(np.concatenate((leaf.few(), listed)), axis=0)
         sets = sets[sets @ leaf.cells >= lacking]
         moves, losses = sets @ leaf.kept, leaf.losses(sets, rise)

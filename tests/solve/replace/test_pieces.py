@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -18,7 +19,7 @@ from placer.solve.replace.damage import most_damaged
 from placer.solve.replace.fewest import fewest_moves, least_cover
 from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Exit, Repairs, choices
-from placer.solve.replace.search import ground_of
+from placer.solve.replace.search import Terms, ground_of, replaced
 from placer.solve.replace.seating import Seating
 from tests.solve.previous.test_align import machine
 
@@ -137,3 +138,15 @@ def test_led_back_ends_at_home() -> None:
     ]
     assert moved == sorted(moved, reverse=True)
     assert moved[-1] == 1
+
+
+def test_a_leaf_of_many_atoms() -> None:
+    """A rack of hundreds of nodes, half of them lost, is mended in a moment."""
+    topology = machine([("b0", [1] * 300), ("b1", [1] * 300)])
+    near = tuple(replace(tier, distance=1.0) for tier in topology.tiers[:2])
+    topology = replace(topology, tiers=(*near, *topology.tiers[2:]))
+    job = Job("j", Parallelism(dp=300), weights={"dp": 1}, launcher="free")
+    plan = build_plan(topology, job, Placement(np.arange(300)))
+    left = topology.select(np.arange(150, 600))
+    found = replaced(left, job, plan, Terms(0.5))
+    assert found.chosen.moves == found.fewest.moves == 150
