@@ -117,7 +117,8 @@ export MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
 export MASTER_PORT="${{MASTER_PORT:-29500}}"
 export JAX_COORDINATOR_ADDRESS=$MASTER_ADDR:$MASTER_PORT
 unset SLURM_NTASKS_PER_NODE
-SLURM_HOSTFILE=$hosts srun --nodes={len(nodes)} --ntasks={len(host_of_task)} \\
+# Slurm 24.11 refuses --nodes beside a host file: the file says how many.
+SLURM_HOSTFILE=$hosts srun --ntasks={len(host_of_task)} \\
   --distribution=arbitrary bash -c "$task" placer "$@"
 """
 

@@ -11,11 +11,13 @@ import pytest
 
 from placer.hostlist import MAX_NAMES, compress, expand
 from tests.clients import needs
+from tests.clients.slurm_cluster import version
 
 # Lists that share a call stand apart by it; as order is kept, so do the answers.
 MARK = "mark-"
 TOGETHER = 25
 MOST_IN_ONE_RANGE = 65536
+NEWER_TAKES = ("n[1-3]x", "n[1-2]*2", "n[1[2]]")
 
 Show = Callable[[str, str], subprocess.CompletedProcess[str]]
 
@@ -82,6 +84,8 @@ def test_folds_1000_random_lists_as_scontrol_does(show: Show) -> None:
 )
 def test_refuses_what_scontrol_refuses(show: Show, text: str) -> None:
     """A list that is none to Slurm is none to us."""
+    if text in NEWER_TAKES and version() >= (24, 11):
+        pytest.skip("this Slurm takes text after a bracket, though it writes none")
     assert "Invalid hostlist" in show("hostnames", text).stderr
     with pytest.raises(ValueError, match=r"position|hosts in one list"):
         expand(text)
@@ -103,6 +107,8 @@ def test_refuses_what_scontrol_refuses(show: Show, text: str) -> None:
 )
 def test_refuses_what_scontrol_misreads(show: Show, text: str, shown: str) -> None:
     """No name comes from what is no host name, or loses part of the list."""
+    if text == "n[1-2" and version() >= (24, 11):
+        pytest.skip("this Slurm refuses it too")
     done = show("hostnames", text)
     assert (done.stdout.split(), done.stderr) == (shown.split(), "")
     with pytest.raises(ValueError, match="position"):

@@ -93,7 +93,7 @@ def test_host_file_of_unequal_nodes(slurm: Slurm, tmp_path: Path) -> None:
 def test_the_variable_alone_reorders(slurm: Slurm, tmp_path: Path) -> None:
     """SLURM_HOSTFILE wins over ``-m block``; lines beyond the tasks are dropped."""
     write_hosts(tmp_path, SCATTERED_SMALL)
-    script = f"SLURM_HOSTFILE=hosts.txt srun -n 9 -N 4 -m block {slurm.probe}"
+    script = f"SLURM_HOSTFILE=hosts.txt srun -n 9 -m block {slurm.probe}"
     output = slurm.allocate(script, *ON_SMALL, cwd=tmp_path)
     assert own_ranks(output) == SCATTERED_SMALL[:9]
 

@@ -17,20 +17,20 @@ import yaml
 
 from tests.emit.readback import Run, Seat, run_script, run_torchrun, write_script
 
-# Runs its command once a line of SLURM_HOSTFILE, as a step of arbitrary distribution.
+# Runs its command once a line of SLURM_HOSTFILE, as a step of arbitrary distribution;
+# like Slurm 24.11 it takes no --nodes beside that.
 SRUN = f"""\
 #!{sys.executable}
 import collections, os, subprocess, sys
-assert sys.argv[3] == "--distribution=arbitrary"
+assert sys.argv[2] == "--distribution=arbitrary"
 hosts = open(os.environ["SLURM_HOSTFILE"]).read().splitlines()
-assert sys.argv[1] == f"--nodes={{len(set(hosts))}}"
-assert sys.argv[2] == f"--ntasks={{len(hosts)}}"
+assert sys.argv[1] == f"--ntasks={{len(hosts)}}"
 seen = collections.Counter()
 for rank, host in enumerate(hosts):
     step = dict(SLURM_PROCID=str(rank), SLURM_LOCALID=str(seen[host]))
     step |= dict(SLURMD_NODENAME=host, SLURM_NTASKS=str(len(hosts)))
     seen[host] += 1
-    done = subprocess.run(sys.argv[4:], env=os.environ | step, capture_output=True)
+    done = subprocess.run(sys.argv[3:], env=os.environ | step, capture_output=True)
     sys.stderr.write(done.stderr.decode())
     if done.returncode:
         sys.exit(done.returncode)
