@@ -20,16 +20,19 @@ from placer.errors import (
 )
 
 if TYPE_CHECKING:
-    from placer.api import Result, place, score
+    from placer.api.explain import explain
+    from placer.api.place import place
+    from placer.api.predict import predict
+    from placer.api.replace import Replacement, replace
+    from placer.api.result import Result
+    from placer.api.score import score
     from placer.emit import emit
     from placer.job.read import read_job
     from placer.job.rules import Pin, Rules
     from placer.placement.check import check
     from placer.placement.plan_file import read_plan, write_plan
     from placer.readers.machine import read_topology
-    from placer.replacement import Replacement, replace
     from placer.report.diff import diff
-    from placer.solve.explain.subjects import explain
 
 __version__ = "0.1.0"
 
@@ -52,6 +55,7 @@ __all__ = [
     "emit",
     "explain",
     "place",
+    "predict",
     "read_job",
     "read_plan",
     "read_topology",
@@ -62,18 +66,19 @@ __all__ = [
 
 _HOME = {
     "Pin": "placer.job.rules",
-    "Replacement": "placer.replacement",
-    "Result": "placer.api",
+    "Replacement": "placer.api.replace",
+    "Result": "placer.api.result",
     "Rules": "placer.job.rules",
     "check": "placer.placement.check",
     "diff": "placer.report.diff",
-    "explain": "placer.solve.explain.subjects",
-    "place": "placer.api",
+    "explain": "placer.api.explain",
+    "place": "placer.api.place",
+    "predict": "placer.api.predict",
     "read_job": "placer.job.read",
     "read_plan": "placer.placement.plan_file",
     "read_topology": "placer.readers.machine",
-    "replace": "placer.replacement",
-    "score": "placer.api",
+    "replace": "placer.api.replace",
+    "score": "placer.api.score",
     "write_plan": "placer.placement.plan_file",
 }
 

@@ -6,8 +6,10 @@ carries all problems of a file at once, each with its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+MOST_PROBLEMS = 20
 
 
 class PlacerError(Exception):
@@ -79,3 +81,25 @@ class StoppedError(PlacerError):
 
 class OutputError(PlacerError):
     """An output file could not be written."""
+
+
+def capped(problems: Sequence[Problem]) -> list[Problem]:
+    """The first `MOST_PROBLEMS` problems, and how many more there are."""
+    more = len(problems) - MOST_PROBLEMS
+    if more <= 0:
+        return list(problems)
+    rest = Problem(f"and {more} more problems", problems[0].source)
+    return [*problems[:MOST_PROBLEMS], rest]
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Nothing, when there are no problems.
+
+    Raises
+    ------
+    InputError
+        With the problems; at most `MOST_PROBLEMS` are listed.
+    """
+    found = list(problems)
+    if found:
+        raise InputError(capped(found))

@@ -3,11 +3,13 @@
 import pytest
 
 import placer
-from placer import api
+from placer.api.baseline_costs import baseline_costs
+from placer.api.score import score
 from placer.cost.step import Step, StepModel
 from placer.job.model import Job
 from placer.job.read import read_job
 from placer.job.resize import resized
+from placer.placement.baselines import baseline
 
 
 def job_of(dp: int) -> Job:
@@ -43,10 +45,10 @@ def test_no_placement_is_priced_twice_for_the_baselines(priced: list[int]) -> No
     """Baselines that are one placement are priced once: its cost, and without links."""
     machine, job = placer.read_topology("block:2 rack:4 node:16 gpu:4"), job_of(8)
     model = StepModel(machine, job)
-    usual = api.baseline("given-order", machine, job)
-    found = api.score(machine, job, usual)
+    usual = baseline("given-order", machine, job)
+    found = score(machine, job, usual)
     priced.clear()
-    entries = api._baselines(model, 0, usual, found, "proved")
+    entries = baseline_costs(model, 0, usual, found, "proved")
     # Only megatron-default numbers the ranks of this job otherwise.
     assert len(priced) == 2
     assert entries["given-order"]["step_time_s"] == found["step_time_s"]
@@ -58,12 +60,12 @@ def test_an_interrupted_large_plan_does_not_wait_for_baselines(
     priced: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who asked to stop gets a checked plan with the baselines that cost nothing."""
-    monkeypatch.setattr(api, "PRICED_IN_HASTE", 0)
+    monkeypatch.setattr("placer.api.baseline_costs.PRICED_IN_HASTE", 0)
     machine, job = placer.read_topology("block:2 rack:4 node:16 gpu:4"), job_of(8)
     model = StepModel(machine, job)
-    usual = api.baseline("given-order", machine, job)
-    found = api.score(machine, job, usual)
+    usual = baseline("given-order", machine, job)
+    found = score(machine, job, usual)
     priced.clear()
-    entries = api._baselines(model, 0, usual, found, "interrupted")
+    entries = baseline_costs(model, 0, usual, found, "interrupted")
     assert priced == []
     assert list(entries) == ["given-order", "sorted-hosts", "replica-major"]

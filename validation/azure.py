@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.api import score
+from placer.api.score import score
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.job.models import layer_parameters

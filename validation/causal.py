@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from placer.api import score
+from placer.api.score import score
 from placer.calibrate.fit import calibrate
 from placer.job.model import Compute, Job
 from placer.job.models import flops_per_sample

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from placer.api import score
+from placer.api.score import score
 from placer.document import Value, open_document, parse_document
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline

@@ -13,7 +13,7 @@ from placer.job.model import Job
 from placer.job.models import flops_per_sample
 from placer.job.read import read_job
 from placer.job.resize import resized
-from placer.topology.allocation import allocate, parse_hosts
+from placer.topology.allocation import allocate
 from placer.topology.read import read_topology
 from placer.units import parse_time
 
@@ -207,7 +207,7 @@ def _hosts(section: Section, topology: Topology | None) -> Topology | None:
     if topology is None or not hosts:
         return None
     try:
-        return allocate(topology, parse_hosts(hosts))
+        return allocate(topology, hosts)
     except InputError as error:
         for problem in error.problems:
             section.problem(problem.message, "hosts", problem.hint)

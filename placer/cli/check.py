@@ -6,23 +6,23 @@ from typing import Any
 
 import click
 
-from placer.cli.options import order_option, read_ordered_job, topology_option
+from placer.cli.options import (
+    format_option,
+    job_option,
+    order_option,
+    quiet_option,
+    read_ordered_job,
+    topology_option,
+)
 
 
 @click.command()
 @click.argument("plan")
 @topology_option
-@click.option("-j", "--job", required=True, help="Preset or file.")
+@job_option
 @order_option
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing when all holds.")
+@format_option("text", "json")
+@quiet_option("Say nothing when all holds, and no notes.")
 @click.pass_context
 def check(
     context: click.Context,

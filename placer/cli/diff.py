@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli.options import hosts_option, seed_option
+from placer.cli.options import (
+    format_by_suffix_option,
+    hosts_option,
+    output_option,
+    seed_option,
+)
 from placer.cli.placements import KINDS_HELP
 from placer.cli.plan_inputs import plan_input_options
 
@@ -33,15 +38,8 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 @plan_input_options
 @hosts_option
 @seed_option
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(["text", "json", "html"]),
-    help="Form of the report; by default the suffix of PATH decides, or text.",
-)
-@click.option(
-    "-o", "--output", default="-", metavar="PATH", help="Write the report here."
-)
+@format_by_suffix_option("text", "json", "html")
+@output_option("Write the report here; - is stdout, as without it.")
 @click.pass_context
 def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     """Compare two placements."""
@@ -53,10 +51,10 @@ def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
 
     before, after, job = two_placements(old, new, options)
     found = plan_diff(before, after, job)
-    suffix = PurePath(options["output"]).suffix.lower()
+    output = options["output"] or "-"
+    suffix = PurePath(output).suffix.lower()
     form = options["format_name"] or _FORMAT_OF_SUFFIX.get(suffix, "text")
-    names = (old, new)
-    write_text(options["output"], _report(form, found, (before, after), names))
+    write_text(output, _report(form, found, (before, after), (old, new)))
     context.exit(0 if found.is_empty else 1)
 
 
@@ -71,6 +69,7 @@ def _report(
         from placer.page.diff_page import diff_page
 
         return diff_page(found, *plans, names)
+    from placer.cli.look import look_of_stdout
     from placer.report.diff_text import diff_text
 
-    return diff_text(found)
+    return diff_text(found, look_of_stdout().width)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli.options import output_option
+from placer.cli.options import format_by_suffix_option, output_option
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
 
 if TYPE_CHECKING:
@@ -47,14 +47,9 @@ _INPUTS = ("topology", "job", "hardware", "gpus_per_node", "order")
     show_default=True,
     help="Colours of text and background; auto follows the reader's (PNG: light).",
 )
-@click.option(
-    "--format",
-    "format_name",
-    type=click.Choice(_FORMATS),
-    help="Default: by the suffix of PATH, or svg.",
-)
+@format_by_suffix_option(*_FORMATS)
 @plan_input_options
-@output_option("Write the picture here, SVG or PNG by the suffix; - is stdout.")
+@output_option("Write the picture here; - is stdout, as without it.")
 def draw(file: str, picture: str, **options: Any) -> None:
     """Draw the plan FILE: its map, its traffic by tier, or the time line of a step.
 

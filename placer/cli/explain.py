@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli.options import format_option, quiet_option
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
 
 
 def _ranks(
@@ -52,11 +57,11 @@ def explain(plan: str, **options: Any) -> None:
     Domains, groups and partners, the links between them and what they cost; and which
     exchange with another rank, node or replica would come closest to being better.
     """
+    from placer.api.explain import explain as explained
     from placer.files import write_text
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import read_plan
     from placer.report.subject_text import subjects_text
-    from placer.solve.explain.subjects import explain as explained
     from placer.topology.allocation import parse_hosts
 
     ranks, groups = options["ranks"], options["groups"]
@@ -83,7 +88,7 @@ def explain(plan: str, **options: Any) -> None:
         write_text("-", text + "\n")
 
 
-def _note_violations(plan: Any, machine: Any, job: Any) -> None:
+def _note_violations(plan: Plan, machine: Topology, job: Job) -> None:
     """Say what the plan breaks."""
     from placer.placement.check import violations
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from placer.cli.options import (
+    JOB_HELP,
+    TOPOLOGY_HELP,
     hardware_options,
-    hosts_option,
     order_option,
     output_option,
     quiet_option,
@@ -24,18 +25,24 @@ from placer.cli.options import (
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
+_FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "order")
+
 
 @click.command(
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     epilog="Example, in an sbatch script: placer launch -t cluster.yaml -j job.yaml "
     "srun python train.py",
 )
-@click.option("-t", "--topology", multiple=True, metavar="T", help="As for place.")
+@click.option("-t", "--topology", multiple=True, metavar="T", help=TOPOLOGY_HELP)
 @hardware_options
-@click.option("-j", "--job", metavar="J", help="Preset or file.")
+@click.option("-j", "--job", metavar="J", help=JOB_HELP)
 @click.option("--plan", metavar="P", help="Run by this plan instead of making one.")
 @order_option
-@hosts_option
+@click.option(
+    "--hosts",
+    metavar="H",
+    help='Allocation in launch order: "n[01-16]" or @FILE. Default: that of Slurm.',
+)
 @seed_option
 @time_limit_option("the search")
 @output_option(
@@ -56,6 +63,8 @@ def launch(**options: Any) -> None:
     given = options["plan"]
     if (given is None) != bool(options["topology"] and options["job"]):
         raise click.UsageError("Give -t and -j, or --plan.")
+    if given and any(options[name] for name in _FOR_A_NEW_PLAN):
+        raise click.UsageError("--plan leaves nothing to -t, -j and their options.")
     job_id = os.environ.get("SLURM_JOB_ID", "plan")
     path = Path(given or options["output"] or f"placer-{job_id}.json")
     if "-" in (given, options["output"]):
@@ -65,12 +74,30 @@ def launch(**options: Any) -> None:
         write_plan(plan, path)
     else:
         plan = read_plan(path)
+        _check_hosts(plan, options["hosts"])
     hostfile = Path(options["output"] or path).with_suffix(".hosts")
     emit(plan, "slurm-hostfile", hostfile)
     if not options["quiet"]:
         text = f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts by {path}"
         click.echo(f"placer: {text}, in the order of {hostfile}", err=True)
     _run(options["command"], step_environment(plan, path, hostfile, os.environ))
+
+
+def _check_hosts(plan: Plan, given: str | None) -> None:
+    """Refuse a plan with hosts outside the allocation: srun would do so much later."""
+    from placer.errors import InputError, Problem
+    from placer.topology.allocation import parse_hosts
+
+    listed = given or os.environ.get("SLURM_JOB_NODELIST")
+    if not listed:
+        return
+    known = set(parse_hosts(listed))
+    lost = [host for host in dict.fromkeys(plan.host_of_rank) if host not in known]
+    if lost:
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        message = f"the job does not have the plan's {', '.join(lost[:3])}{more}"
+        hint = "give -t and -j for a plan of the hosts that it has"
+        raise InputError([Problem(message, key="plan", hint=hint)])
 
 
 def step_environment(
@@ -102,10 +129,9 @@ def step_environment(
 
 
 def _placed(options: dict[str, Any]) -> Plan:
-    from placer.api import place
+    from placer.api.place import place
     from placer.cli.machine import read_machine
     from placer.errors import InputError, Problem
-    from placer.topology.allocation import parse_hosts
 
     hosts = options["hosts"] or os.environ.get("SLURM_JOB_NODELIST")
     if not hosts:
@@ -115,7 +141,7 @@ def _placed(options: dict[str, Any]) -> Plan:
     result = place(
         read_machine(options),
         read_ordered_job(options["job"], options["order"]),
-        hosts=parse_hosts(hosts),
+        hosts=hosts,
         time_limit=options["time_limit"],
         seed=options["seed"],
     )

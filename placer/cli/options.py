@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+JOB_HELP = "Preset or file (- is stdin)."
+TOPOLOGY_HELP = "Preset, file, text or FORMAT:FILE, as for place."
+
 
 def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
@@ -91,7 +94,7 @@ def job_option(function: _Function) -> _Function:
         "--job",
         required=True,
         metavar="J",
-        help="Preset or file (- is stdin).",
+        help=JOB_HELP,
     )(function)
 
 
@@ -161,6 +164,16 @@ def format_option(*formats: str) -> Callable[[_Function], _Function]:
         default=formats[0],
         show_default=True,
         help="What to print.",
+    )
+
+
+def format_by_suffix_option(*formats: str) -> Callable[[_Function], _Function]:
+    """``--format`` of what ``-o`` writes; by the suffix of PATH unless given."""
+    return click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(formats),
+        help=f"What to write. Default: by the suffix of PATH, or {formats[0]}.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.plan_inputs import job_of_plan, machine_of_plan
+from placer.cli.plan_inputs import job_of_plan, plan_inputs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -84,11 +84,9 @@ def _inputs(plans: list[Plan], options: dict[str, Any]) -> tuple[Topology, Job]:
     from placer.cli.machine import read_machine
     from placer.cli.options import read_ordered_job
     from placer.errors import InputError, Problem
-    from placer.job.orders import as_planned
 
     if plans:
-        job = as_planned(job_of_plan(plans[0], options), plans[0].job["order"])
-        return machine_of_plan(plans[0], options), job
+        return plan_inputs(plans[0], options)
     missing = [f"-{key[0]}" for key in ("topology", "job") if not options[key]]
     if missing:
         message = "neither of the two is a plan that names its machine and job"
@@ -100,37 +98,26 @@ def _made(
     kind: str, value: str, machine: Topology, job: Job, options: dict[str, Any]
 ) -> Plan:
     """The plan of a placement that is not one yet."""
+    from placer.api.predict import predict, scored_plan
     from placer.files import read_text, shown_name
+    from placer.placement.baselines import baseline
     from placer.placement.hostfile import placement_of_hostfile
-    from placer.predict import predict, scored_plan
-    from placer.topology.allocation import allocate, parse_hosts
+    from placer.topology.allocation import allocate
 
-    hosts = None if options["hosts"] is None else parse_hosts(options["hosts"])
     if kind == "launcher":
-        return predict(machine, job, value, hosts)
-    allocated = allocate(machine, hosts)
+        return predict(machine, job, value, options["hosts"])
+    allocated = allocate(machine, options["hosts"])
     if kind == "hostfile":
         placement = placement_of_hostfile(
             read_text(value), allocated, job.world_size, shown_name(value)
         )
     else:
-        placement = _baseline(value, allocated, job, options["seed"])
+        placement = baseline(value, allocated, job, options["seed"])
     return scored_plan(allocated, job, placement, f"{kind}: {value}")
-
-
-def _baseline(name: str, machine: Topology, job: Job, seed: int) -> Any:
-    from placer.document import closest
-    from placer.errors import InputError, Problem
-    from placer.placement.baselines import BASELINES, baseline
-
-    if name not in BASELINES:
-        hint = closest(name, BASELINES) or f"known: {', '.join(BASELINES)}"
-        raise InputError([Problem(f'there is no baseline "{name}"', hint=hint)])
-    return baseline(name, machine, job, seed)
 
 
 def _scored(plan: Plan, machine: Topology, job: Job) -> Plan:
     """The plan, with a score if it has none."""
-    from placer.api import score
+    from placer.api.score import score
 
     return plan if plan.score else replace(plan, score=score(machine, job, plan))

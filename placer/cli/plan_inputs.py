@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from placer.cli.options import hardware_options, order_option, read_ordered_job
+from placer.cli.options import (
+    JOB_HELP,
+    TOPOLOGY_HELP,
+    hardware_options,
+    order_option,
+    read_ordered_job,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -28,14 +34,13 @@ def plan_input_options(function: _Function) -> _Function:
         "--topology",
         multiple=True,
         metavar="T",
-        help="Preset, file, text or FORMAT:FILE, as for place. Default: the preset or "
-        "text that the plan names.",
+        help=f"{TOPOLOGY_HELP} Default: the preset or text that the plan names.",
     )
     job = click.option(
         "-j",
         "--job",
         metavar="J",
-        help="Preset or file. Default: the preset that the plan names.",
+        help=f"{JOB_HELP} Default: the preset that the plan names.",
     )
     return topology(hardware_options(job(order_option(function))))
 
@@ -52,13 +57,14 @@ def plan_inputs(plan: Plan, options: dict[str, Any]) -> tuple[Topology, Job]:
     Raises
     ------
     InputError
-        If one cannot be read, or is not given and no preset with the plan's digest.
+        If one cannot be read, or is not given and no preset with the plan's digest, or
+        the job has other ranks than the plan.
     """
-    from placer.job.orders import as_planned
+    from placer.placement.planned import planned_job
 
     return (
         machine_of_plan(plan, options),
-        as_planned(job_of_plan(plan, options), plan.job["order"]),
+        planned_job(job_of_plan(plan, options), plan),
     )
 
 

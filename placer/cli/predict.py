@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli.options import (
-    format_option,
     hosts_option,
     job_option,
     order_option,
-    output_option,
-    quiet_option,
     read_ordered_job,
     topology_option,
 )
+from placer.cli.plan_output import plan_output_options, write_made
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
+    from placer.report.look import Look
 
 
 def _print_launchers(
@@ -52,31 +51,21 @@ def _print_launchers(
     callback=_print_launchers,
     help="List the launchers with their rules and exit.",
 )
-@output_option("Write the plan here; - is stdout, then without a summary.")
-@format_option("text", "json")
-@quiet_option("No notes.")
+@plan_output_options("No notes")
 def predict(**options: Any) -> None:
     """Show where a launcher would put the ranks of job J if it is told no order.
 
     The plan can be the first of `placer diff` and can be scored with `placer score`.
     """
+    from placer.api.predict import predict as predicted
     from placer.cli.machine import read_machine
-    from placer.files import write_text
-    from placer.placement.plan_encode import encode_plan
-    from placer.placement.plan_file import write_plan
-    from placer.predict import predict as predicted
 
     job = read_ordered_job(options["job"], options["order"])
-    plan = predicted(read_machine(options), job, options["launcher"], options["hosts"])
+    launcher = options["launcher"]
+    plan = predicted(read_machine(options), job, launcher, options["hosts"])
     if not options["quiet"]:
-        _warn(plan, options["launcher"])
-    output = options["output"]
-    if output not in (None, "-"):
-        write_plan(plan, output)
-    if output == "-" or options["format_name"] == "json":
-        write_text("-", encode_plan(plan))
-    elif output is None or not options["quiet"]:
-        write_text("-", _summary(plan, options["launcher"]) + "\n")
+        _warn(plan, launcher)
+    write_made(plan, options, lambda look: _summary(plan, launcher, look))
 
 
 def _warn(plan: Plan, name: str) -> None:
@@ -96,16 +85,15 @@ def _warn(plan: Plan, name: str) -> None:
         )
 
 
-def _summary(plan: Plan, name: str) -> str:
-    from placer.hostlist import compress
+def _summary(plan: Plan, name: str, look: Look) -> str:
     from placer.placement.launcher_orders import LAUNCHERS
+    from placer.report.host_text import hosts_text
     from placer.report.score_text import score_text
 
     launcher = LAUNCHERS[name]
-    hosts = compress(plan.nodes)
-    shown = hosts if len(hosts) <= 200 else hosts[:197] + "..."
     tiers, scale_up = plan.topology["tiers"], plan.topology["scale_up"]
+    score = score_text(plan.score, tiers, scale_up, look)
     return (
         f"{name}: {launcher.rule}\nsource: {launcher.source}\n"
-        f"hosts by rank: {shown}\n\n{score_text(plan.score, tiers, scale_up)}"
+        f"hosts by rank: {hosts_text(plan.nodes)}\n\n{score}"
     )

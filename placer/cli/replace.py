@@ -6,23 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli.options import (
-    format_option,
-    output_option,
-    quiet_option,
-    seed_option,
-    share,
-    time_limit_option,
-)
-from placer.cli.place import check_output, progress_of
-from placer.cli.plan_inputs import plan_input_options
+from placer.cli.options import share
+from placer.cli.plan_inputs import plan_input_options, plan_inputs
+from placer.cli.plan_output import write_made
+from placer.cli.searching import run_search, search_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placer.cli.interrupt import Interruptible
-    from placer.placement.plan import Plan
-    from placer.replacement import Replacement
+    from placer.api.replace import Replacement
+    from placer.cli.progress import ProgressLines
 
 
 @click.command(
@@ -60,12 +53,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Give up the fewest replicas if the job does not fit any more.",
 )
-@seed_option
-@time_limit_option("the search")
-@output_option("Write the new plan here; - is stdout, then without a summary.")
-@format_option("text", "json")
-@quiet_option("No progress and notes; with -o PATH no summary either.")
-@click.option("-v", "--verbose", is_flag=True, help="Progress from the start.")
+@search_options
 @click.pass_context
 def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     """Place the job of PLAN again after hosts have failed.
@@ -74,30 +62,22 @@ def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     moves, what it costs, what more moves would save and the difference from PLAN, or
     the new plan with --format json.
     """
-    from placer.cli.interrupt import Interruptible, end, leave
-    from placer.errors import StoppedError
+    from placer.cli.interrupt import end
 
-    with Interruptible["Replacement"]() as interruptible:
-        check_output(options["output"])
-        try:
-            result = _search(plan, options, interruptible)
-        except StoppedError:
-            click.echo(
-                "interrupted: there was no plan yet, nothing is written", err=True
-            )
-            leave(interruptible.exit_code)
-        _write(result, options)
-        if interruptible.exit_code:
-            click.echo("interrupted: this is the best plan so far", err=True)
-    end(context, interruptible.exit_code)
+    _, exit_code = run_search(
+        options,
+        lambda: _search(plan, options),
+        lambda result: write_made(result.plan, options, result.summary),
+    )
+    end(context, exit_code)
 
 
 def _search(
-    source: str, options: dict[str, Any], interruptible: Interruptible[Replacement]
-) -> Replacement:
-    from placer.cli.plan_inputs import plan_inputs
+    source: str, options: dict[str, Any]
+) -> Callable[[ProgressLines | None, Callable[[], bool]], Replacement]:
+    """The search that the options describe, its inputs read."""
+    from placer.api.replace import replace as replace_plan
     from placer.placement.plan_file import read_plan
-    from placer.replacement import replace as replace_plan
     from placer.topology.allocation import parse_hosts
 
     plan = read_plan(source)
@@ -106,48 +86,19 @@ def _search(
         None if options[key] is None else parse_hosts(options[key])
         for key in ("failed", "added")
     )
-    if not options["quiet"]:
-        _note_spares(plan)
-    with progress_of(options) as progress:
-
-        def work(stop: Callable[[], bool]) -> Replacement:
-            return replace_plan(
-                machine,
-                job,
-                plan,
-                failed=failed or (),
-                added=added,
-                max_moves=options["max_moves"],
-                within=options["within"],
-                shrink=options["shrink"],
-                time_limit=options["time_limit"],
-                seed=options["seed"],
-                progress=progress,
-                stop=stop,
-            )
-
-        return interruptible.run(work)
-
-
-def _note_spares(plan: Plan) -> None:
-    if plan.rules.get("spares"):
-        text = "note: the spare nodes of the plan may be used now"
-        click.echo(text, err=True)
-
-
-def _write(result: Replacement, options: dict[str, Any]) -> None:
-    """The plan to its file, and what the user asked to see to stdout."""
-    from placer.files import write_text
-    from placer.placement.plan_encode import encode_plan
-
-    output = options["output"]
-    to_file = output not in (None, "-")
-    text = encode_plan(result.plan)
-    if to_file:
-        write_text(output, text)
-    if output == "-" or options["format_name"] == "json":
-        write_text("-", text)
-    elif not (to_file and options["quiet"]):
-        from placer.cli.look import look_of_stdout
-
-        write_text("-", result.summary(look_of_stdout()) + "\n")
+    if plan.rules.get("spares") and not options["quiet"]:
+        click.echo("note: the spare nodes of the plan may be used now", err=True)
+    return lambda progress, stop: replace_plan(
+        machine,
+        job,
+        plan,
+        failed=failed or (),
+        added=added,
+        max_moves=options["max_moves"],
+        within=options["within"],
+        shrink=options["shrink"],
+        time_limit=options["time_limit"],
+        seed=options["seed"],
+        progress=progress,
+        stop=stop,
+    )

@@ -86,30 +86,26 @@ def _noise(
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
     """Score one placement of job J on machine T: a plan, host file or baseline."""
-    from placer.api import score as score_of
+    from placer.api.score import score as score_of
     from placer.cli.machine import read_machine
     from placer.files import write_text
-    from placer.job.orders import as_planned
     from placer.placement.check import violations
     from placer.placement.plan import Plan
     from placer.placement.plan_encode import json_text
+    from placer.placement.planned import planned_job
     from placer.report.explain_text import explain_text
     from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
-    from placer.topology.allocation import allocate, parse_hosts
+    from placer.topology.allocation import allocate
 
     given = [source for source in _SOURCES if options[source] is not None]
     if len(given) != 1:
         raise click.UsageError("Give exactly one of --plan, --hostfile, --baseline.")
-    hosts = options["hosts"]
-    machine = allocate(
-        read_machine(options),
-        None if hosts is None else parse_hosts(hosts),
-    )
+    machine = allocate(read_machine(options), options["hosts"])
     job = read_ordered_job(options["job"], options["order"])
     placement = _placement(machine, job, options)
     if isinstance(placement, Plan):
-        job = as_planned(job, placement.job["order"])
+        job = planned_job(job, placement)
     found = score_of(machine, job, placement)
     if options["explain"]:
         found["explain"] = _explained(machine, job, placement)
@@ -137,7 +133,7 @@ def _placement(
 ) -> Placement | Plan:
     """The placement that the one given source describes."""
     from placer.files import read_text, shown_name
-    from placer.placement.baselines import BASELINES, baseline
+    from placer.placement.baselines import baseline
     from placer.placement.hostfile import placement_of_hostfile
     from placer.placement.plan_file import read_plan
 
@@ -147,11 +143,7 @@ def _placement(
         source = options["hostfile"]
         text = read_text(source)
         return placement_of_hostfile(text, machine, job.world_size, shown_name(source))
-    name = options["baseline"]
-    if name not in BASELINES:
-        message = f"there is no baseline {name!r}; known: {', '.join(BASELINES)}"
-        raise click.BadParameter(message, param_hint="--baseline")
-    return baseline(name, machine, job, options["seed"])
+    return baseline(options["baseline"], machine, job, options["seed"])
 
 
 def _explained(

@@ -126,8 +126,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     from placer.sweep.grid import grid
     from placer.sweep.run import sweep as run
 
-    if options["plot"] and not options["plot"].lower().endswith((".svg", ".png")):
-        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
+    _check_plot(options["plot"])
     axes = _axes(options)
     points = grid(axes)
     task = _task(options, axes)
@@ -147,6 +146,18 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         click.echo("error: no point of the grid has a placement", err=True)
         statuses = {row["status"] for row in rows}
         context.exit(INFEASIBLE if "infeasible" in statuses else INVALID)
+
+
+def _check_plot(file: str | None) -> None:
+    """Refuse a plot that could not be written, before the work."""
+    if file is None:
+        return
+    if not file.lower().endswith((".svg", ".png")):
+        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
+    if file.lower().endswith(".png"):
+        from placer.draw.png import check_png
+
+        check_png()
 
 
 def _axes(options: dict[str, Any]) -> list[Axis]:

@@ -6,7 +6,12 @@ from typing import Any
 
 import click
 
-from placer.cli.options import hardware_options, output_option, quiet_option
+from placer.cli.options import (
+    format_option,
+    hardware_options,
+    output_option,
+    quiet_option,
+)
 
 _TOPOLOGIES = click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
 _TOPOLOGY_OPTION = click.option(
@@ -16,14 +21,6 @@ _TOPOLOGY_OPTION = click.option(
     multiple=True,
     metavar="T",
     help="The same as the argument.",
-)
-_FORMAT = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="What to print.",
 )
 
 
@@ -38,8 +35,8 @@ def topo() -> None:
 
 
 @topo.command("list")
-@_FORMAT
-def list_presets(output_format: str) -> None:
+@format_option("text", "json")
+def list_presets(format_name: str) -> None:
     """List the presets with their size."""
     import json
 
@@ -47,7 +44,7 @@ def list_presets(output_format: str) -> None:
     from placer.topology.read import read_topology
 
     machines = [(name, read_topology(name)) for name in preset_names("topologies")]
-    if output_format == "json":
+    if format_name == "json":
         rows = [
             {
                 "name": name,
@@ -66,14 +63,14 @@ def list_presets(output_format: str) -> None:
 
 
 @topo.command("formats")
-@_FORMAT
-def list_formats(output_format: str) -> None:
+@format_option("text", "json")
+def list_formats(format_name: str) -> None:
     """List the formats that a machine can be read from."""
     import json
 
     from placer.readers.registry import FORMATS
 
-    if output_format == "json":
+    if format_name == "json":
         rows = [
             {"name": row.name, "description": row.description}
             for row in FORMATS.values()
@@ -112,11 +109,11 @@ def convert(
 @_TOPOLOGY_OPTION
 @hardware_options
 @quiet_option("No notes.")
-@_FORMAT
+@format_option("text", "json")
 def show(
     topologies: tuple[str, ...],
     option: tuple[str, ...],
-    output_format: str,
+    format_name: str,
     **options: Any,
 ) -> None:
     """Draw TOPOLOGY: its tiers and its tree.
@@ -131,7 +128,7 @@ def show(
     from placer.topology.write import to_document
 
     machine = read_machine(options, _sources(topologies, option))
-    if output_format == "json":
+    if format_name == "json":
         click.echo(json.dumps(to_document(machine), indent=2))
     else:
         click.echo(draw(machine))
@@ -142,18 +139,18 @@ def show(
 @_TOPOLOGY_OPTION
 @hardware_options
 @quiet_option("No notes.")
-@_FORMAT
+@format_option("text", "json")
 def validate(
     topologies: tuple[str, ...],
     option: tuple[str, ...],
-    output_format: str,
+    format_name: str,
     **options: Any,
 ) -> None:
     """Say whether every TOPOLOGY can be used by itself, with all that is wrong."""
     import json
 
     from placer.cli.machine import read_machine
-    from placer.errors import InputError, Problem
+    from placer.errors import InputError, Problem, refuse
 
     problems: list[Problem] = []
     machines = []
@@ -162,9 +159,8 @@ def validate(
             machines.append((source, read_machine(options, [source])))
         except InputError as error:
             problems += error.problems
-    if problems:
-        raise InputError(problems)
-    if output_format == "json":
+    refuse(problems)
+    if format_name == "json":
         rows = [
             {
                 "source": source,

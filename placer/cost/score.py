@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from placer.cost.fabric import Fabric
     from placer.cost.links import LinkLoad
     from placer.job.model import Job
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 HOTTEST_LINKS = 10
 # The keys of a score that are costs.
@@ -130,7 +134,11 @@ def _by_tier(fabric: Fabric, values: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def hottest_links(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str, Any]]:
-    """The shared links that are busy longest in a step, longest first."""
+    """The shared links that are busy longest in a step, longest first.
+
+    Of links that are equally busy those come first whose names do, as numbers count:
+    the list does not depend on the order of the hosts.
+    """
     load = total_load(traffic.values())
     if load is None:
         return []
@@ -147,7 +155,7 @@ def _busiest(fabric: Fabric, load: LinkLoad, t: int) -> list[dict[str, Any]]:
     entries = []
     for direction, size_bytes in (("up", load.up[t]), ("down", load.down[t])):
         busy = size_bytes / fabric.uplink_capacity[t]
-        for child in np.argsort(-busy, kind="stable")[:HOTTEST_LINKS]:
+        for child in _longest_first(busy, topology.domain_names[t - 1] if t else ()):
             if size_bytes[child] > 0:
                 name = topology.domain_names[t - 1][child] if t else f"gpu {child}"
                 entries.append(
@@ -160,6 +168,21 @@ def _busiest(fabric: Fabric, load: LinkLoad, t: int) -> list[dict[str, Any]]:
                     }
                 )
     return entries
+
+
+def _longest_first(busy: FloatArray, names: Sequence[str]) -> list[int]:
+    """Domains of the hottest links; of equally busy ones short names come first."""
+    if len(busy) > HOTTEST_LINKS:
+        least = np.partition(busy, -HOTTEST_LINKS)[-HOTTEST_LINKS]
+        candidates = np.flatnonzero(busy >= least).tolist()
+    else:
+        candidates = list(range(len(busy)))
+
+    def order(child: int) -> tuple[float, int, str]:
+        name = names[child] if names else ""
+        return -float(busy[child]), len(name), name
+
+    return nsmallest(HOTTEST_LINKS, candidates, key=order)
 
 
 def critical_path(

@@ -19,9 +19,7 @@ from placer.document.scalars import (
     shown,
 )
 from placer.document.tree import Node, visible
-from placer.errors import InputError, Problem
-
-MAX_PROBLEMS = 20
+from placer.errors import Problem, refuse
 
 Parsed = TypeVar("Parsed")
 
@@ -81,14 +79,7 @@ class Document:
         InputError
             If there is any problem; at most 20 are listed.
         """
-        if not self.problems:
-            return
-        ordered = sorted(self.problems, key=lambda p: (p.line, p.column))
-        more = len(ordered) - MAX_PROBLEMS
-        if more > 0:
-            rest = Problem(f"and {more} more problems", self.source)
-            ordered = [*ordered[:MAX_PROBLEMS], rest]
-        raise InputError(ordered)
+        refuse(sorted(self.problems, key=lambda p: (p.line, p.column)))
 
     def finish(self) -> None:
         """Report the unknown keys of every section that was opened, then raise.

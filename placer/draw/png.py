@@ -64,6 +64,19 @@ def png(picture: str) -> bytes:
     return bytes(drawn)
 
 
+def check_png() -> None:
+    """Refuse to go on where `png` could not draw.
+
+    Raises
+    ------
+    InputError
+        If resvg is not installed.
+    OutputError
+        If there is no font.
+    """
+    _family(_resvg())
+
+
 def _resvg() -> ModuleType:
     try:
         import resvg_py

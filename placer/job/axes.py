@@ -22,6 +22,8 @@ EXPERT_AXES = ("etp", "edp")
 AUTO_ORDER = "auto"
 MEGATRON_DEFAULT_ORDER = ("tp", "cp", "ep", "dp", "pp")
 REPLICA_MAJOR_ORDER = ("tp", "cp", "ep", "pp", "dp")
+# Axes whose sizes two jobs share where ranks of the same coordinates do the same work.
+SAME_WORK = ("tp", "cp", "pp", "ep", "etp")
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,16 @@ class Parallelism:
             at["ep"] = of_expert["ep"]
         return at
 
+    def numbers_in(self, order: Sequence[str]) -> IntArray:
+        """Number of every rank if ranks were numbered by ``order``; shape (R,)."""
+        stride = 1
+        number = np.zeros(self.world_size, dtype=np.int64)
+        for axis in order:
+            if axis != "ep":  # the dense generator numbers ranks; experts re-use them
+                number += self.coordinates[axis] * stride
+                stride *= self.size(axis)
+        return number
+
     @cached_property
     def ranks_of_group(self) -> dict[str, IntArray]:
         """Members of every group: axis -> array of shape (groups, members).
@@ -104,6 +116,17 @@ class Parallelism:
             groups[axis] = _groups(at, [a for a in expert if a != axis])
         groups["dp_cp"] = _groups(at, ["tp", "pp"])
         return groups
+
+
+def unlike_sizes(
+    first: Parallelism, second: Parallelism, axes: Sequence[str] = SAME_WORK
+) -> list[str]:
+    """The axes whose sizes differ, in words: ``tp 4 against 8``."""
+    return [
+        f"{axis} {first.size(axis)} against {second.size(axis)}"
+        for axis in axes
+        if first.size(axis) != second.size(axis)
+    ]
 
 
 def mixed_radix(order: Sequence[str], sizes: Mapping[str, int]) -> dict[str, IntArray]:

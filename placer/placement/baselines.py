@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.errors import InfeasibleError
+from placer.document import closest
+from placer.errors import InfeasibleError, InputError, Problem
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
 
@@ -36,37 +37,27 @@ def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placemen
 
     Raises
     ------
+    InputError
+        If there is no such baseline.
     InfeasibleError
         If the machine has fewer GPUs than the job has ranks.
-    KeyError
-        If there is no such baseline.
     """
+    if name not in BASELINES:
+        hint = closest(name, BASELINES) or f"known: {', '.join(BASELINES)}"
+        raise InputError([Problem(f'there is no baseline "{name}"', hint=hint)])
     if job.world_size > topology.num_gpus:
         raise InfeasibleError(
             f"the job has {job.world_size:,} ranks, "
             f"the machine {topology.num_gpus:,} usable GPUs"
         )
-    if name not in BASELINES:
-        raise KeyError(name)
     slots = gpus_in_host_order(topology, _host_order(name, topology, seed))
     orders = {
         "megatron-default": MEGATRON_DEFAULT_ORDER,
         "replica-major": REPLICA_MAJOR_ORDER,
     }
-    position = rank_positions(job, orders.get(name, job.parallelism.order))
-    return Placement(slots[position])
-
-
-def rank_positions(job: Job, order: tuple[str, ...]) -> IntArray:
-    """Number each rank would have if ranks were numbered by ``order``; shape (R,)."""
     axes = job.parallelism
-    stride = 1
-    position = np.zeros(axes.world_size, dtype=np.int64)
-    for axis in order:
-        if axis != "ep":  # the dense generator numbers ranks; experts re-use them
-            position += axes.coordinates[axis] * stride
-            stride *= axes.size(axis)
-    return position
+    position = axes.numbers_in(orders.get(name, axes.order))
+    return Placement(slots[position])
 
 
 def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, refuse
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_section
@@ -72,14 +72,11 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
         If the topology lacks one of the plan's nodes, or a node lacks one of its GPUs.
     """
     index = {name: i for i, name in enumerate(topology.node_names)}
-    problems = [
+    refuse(
         Problem(_why_missing(name, topology), key=f"nodes[{i}]")
         for i, name in enumerate(plan.nodes)
         if name not in index
-    ]
-    if problems:
-        more = [Problem(f"and {len(problems) - 20} more nodes")] * (len(problems) > 20)
-        raise InputError([*problems[:20], *more])
+    )
     node = np.array([index[name] for name in plan.nodes], dtype=np.int64)
     node_of_rank = node[plan.node_of_rank]
     outside = np.flatnonzero(plan.gpu_of_rank >= topology.gpus_of_node[node_of_rank])

@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.document import closest
-from placer.errors import InputError, Problem
+from placer.errors import Problem, refuse
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.rules import Rules
     from placer.topology.model import Topology
-
-MOST_PROBLEMS = 20
 
 
 def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Job:
@@ -47,11 +45,7 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
         *_host_problems(rules, machine, whole),
         *_tier_problems(rules, machine),
     ]
-    more = len(problems) - MOST_PROBLEMS
-    if more > 0:
-        problems = [*problems[:MOST_PROBLEMS], Problem(f"and {more} more problems")]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return replace(job, rules=rules)
 
 

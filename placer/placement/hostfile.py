@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.document.tree import visible
-from placer.errors import InputError, Problem
+from placer.errors import Problem, refuse
 from placer.placement.placement import Placement
 from placer.placement.rank_maps import EXAMPLE, Entry, entries_of
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
-
-MAX_PROBLEMS = 20
 
 
 def placement_of_hostfile(
@@ -40,10 +38,7 @@ def placement_of_hostfile(
     node_of_rank = _nodes(entries, topology, source, problems)
     if not problems and len(node_of_rank) != world_size:
         problems.append(_wrong_count(len(node_of_rank), world_size, source))
-    if problems:
-        more = len(problems) - MAX_PROBLEMS
-        rest = [Problem(f"and {more} more problems", source)] * (more > 0)
-        raise InputError([*problems[:MAX_PROBLEMS], *rest])
+    refuse(problems)
     node = np.array(node_of_rank, dtype=np.int64)
     if entries and entries[0].gpu is not None:
         gpu = np.array([entry.gpu for entry in entries], dtype=np.int64)

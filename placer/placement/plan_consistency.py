@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.errors import InputError, Problem
-from placer.placement.plan_form import capped
+from placer.errors import InputError, Problem, capped
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -42,7 +41,7 @@ def require_consistent(plan: Plan, world_size: int, source: str) -> None:
         found += _ranks(plan)
     if found:
         problems = [Problem(message, source, key=key) for key, message in found]
-        raise ContradictionError(capped(problems, source))
+        raise ContradictionError(capped(problems))
 
 
 def _lengths(plan: Plan, world_size: int) -> Iterator[tuple[str, str]]:

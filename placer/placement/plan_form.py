@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.document.tree import CONTROL, MAX_DEPTH, visible
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, capped
 from placer.hostlist import name_problem
 
-MAX_PROBLEMS = 20
 MISSING = object()
 
 _MAX_INDEX = 2**31
@@ -53,7 +52,7 @@ class Form:
             If there is any problem; at most 20 are listed.
         """
         if self._problems:
-            raise InputError(capped(self._problems, self.source))
+            raise InputError(capped(self._problems))
 
     def get(self, key: str) -> Any:
         """A required value of the top level, or ``MISSING``."""
@@ -167,14 +166,6 @@ class Form:
                 if entry.get(name) is None:
                     self.add(f"{place}.{name}", "expected a number")
                 self.numbers(f"{place}.{name}", entry.get(name), 0)
-
-
-def capped(problems: list[Problem], source: str) -> list[Problem]:
-    """The first 20 problems, and how many more there are."""
-    more = len(problems) - MAX_PROBLEMS
-    if more <= 0:
-        return problems
-    return [*problems[:MAX_PROBLEMS], Problem(f"and {more} more problems", source)]
 
 
 def shown(value: object) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InputError, Problem
-from placer.job.axes import Parallelism
+from placer.job.axes import unlike_sizes
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -21,7 +20,6 @@ IntArray = npt.NDArray[np.int64]
 
 # Ranks correspond by these coordinates. dp comes last, so that its size may change.
 _CORRESPOND = ("tp", "cp", "pp", "dp")
-_MUST_AGREE = ("tp", "cp", "pp", "ep", "etp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,40 +96,18 @@ def previous_seats(plan: Plan, topology: Topology, job: Job) -> Previous:
 
 def _old_rank(plan: Plan, job: Job) -> IntArray:
     """Rank of the plan that does the work of each rank; -1 where there is none."""
-    old, new = _axes_of(plan), job.parallelism
+    old, new = plan.axes, job.parallelism
     if old is None:
         if plan.world_size != job.world_size:
             raise _of_another_job(
                 f"{plan.world_size:,} ranks against {job.world_size:,}"
             )
         return np.arange(job.world_size)
-    unlike = [
-        f"{axis} {old.size(axis)} against {new.size(axis)}"
-        for axis in _MUST_AGREE
-        if old.size(axis) != new.size(axis)
-    ]
-    if unlike:
+    if unlike := unlike_sizes(old, new):
         raise _of_another_job(", ".join(unlike))
     old_of_work = np.full(max(old.world_size, new.world_size), -1, dtype=np.int64)
-    old_of_work[_work(old)] = np.arange(old.world_size)
-    return old_of_work[_work(new)]
-
-
-def _work(axes: Parallelism) -> IntArray:
-    """Number of each rank when ranks are numbered by `_CORRESPOND`; shape (R,)."""
-    number = np.zeros(axes.world_size, dtype=np.int64)
-    for position, axis in enumerate(_CORRESPOND):
-        stride = prod(axes.size(inner) for inner in _CORRESPOND[:position])
-        number += axes.coordinates[axis] * stride
-    return number
-
-
-def _axes_of(plan: Plan) -> Parallelism | None:
-    sizes = plan.job.get("parallelism")
-    if not sizes:
-        return None
-    known = {axis: sizes[axis] for axis in (*_CORRESPOND, "ep", "etp") if axis in sizes}
-    return Parallelism(**known, order=tuple(plan.job["order"].split("-")))
+    old_of_work[old.numbers_in(_CORRESPOND)] = np.arange(old.world_size)
+    return old_of_work[new.numbers_in(_CORRESPOND)]
 
 
 def _domains(plan: Plan, topology: Topology, entry: int) -> tuple[int, ...]:

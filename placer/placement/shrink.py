@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.errors import InputError
 from placer.job.resize import resized
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
 
-IntArray = npt.NDArray[np.int64]
+# Replica after replica, so that each is a run of numbers.
+_BY_REPLICA = ("tp", "cp", "pp", "dp")
 
 
 def smaller_jobs(job: Job, most_ranks: int) -> Iterator[Job]:
@@ -62,15 +62,21 @@ def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
 
     Replica ``kept[i]`` becomes replica ``i``; ranks are numbered by the job's order.
     Score and bound stay those of the whole plan.
+
+    Raises
+    ------
+    InputError
+        If the plan does not record its axes.
     """
     old = plan.axes
     if old is None:
         raise InputError("the plan does not record its axes")
     new = job.parallelism
-    dp = np.asarray(kept, dtype=np.int64)[new.coordinates["dp"]]
     rank_of_work = np.empty(old.world_size, dtype=np.int64)
-    rank_of_work[_work(old, old.coordinates["dp"])] = np.arange(old.world_size)
-    ranks = rank_of_work[_work(new, dp)]
+    rank_of_work[old.numbers_in(_BY_REPLICA)] = np.arange(old.world_size)
+    replica = np.asarray(kept, dtype=np.int64)[new.coordinates["dp"]]
+    size = new.world_size // new.dp
+    ranks = rank_of_work[new.numbers_in(_BY_REPLICA) % size + replica * size]
     about = {
         **plan.job,
         "parallelism": {**plan.job["parallelism"], "dp": new.dp},
@@ -81,10 +87,3 @@ def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
         node_of_rank=plan.node_of_rank[ranks],
         gpu_of_rank=plan.gpu_of_rank[ranks],
     )
-
-
-def _work(axes: Parallelism, replica: IntArray) -> IntArray:
-    """Number of the work that ranks do, ``dp`` being ``replica``; shape (R,)."""
-    at = axes.coordinates
-    inner: IntArray = (at["pp"] * axes.cp + at["cp"]) * axes.tp + at["tp"]
-    return replica * (axes.tp * axes.cp * axes.pp) + inner

@@ -40,7 +40,10 @@ def read(text: str, source: str) -> Findings:
     nodes = [_network_nodes(item) for item in instances]
     depth = max(map(len, nodes), default=0)
     # Numbered from the top, as in AWS's node labels for Kubernetes.
-    levels = [Level(f"network-node-{d}") for d in range(depth, 0, -1)]
+    levels = [
+        Level(f"network-node-{d}", inside=f"network-node-{d - 1}")
+        for d in range(depth, 0, -1)
+    ]
     findings = Findings(source, (Level("ultraserver", True), *levels))
     for item, names in zip(instances, nodes, strict=True):
         closest_first = tuple([*names, *[""] * (depth - len(names))][::-1])

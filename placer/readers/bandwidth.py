@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.readers.clusters import MAX_ASYMMETRY, Clusters, clusters_of, median
-from placer.readers.findings import Findings, Level, NodeFacts, fail, some
+from placer.readers.findings import Findings, Level, NodeFacts, some
 from placer.units import parse_bandwidth
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def read(text: str, source: str) -> Findings:
     """
     matrix = _parse(text, source)
     problems = _asymmetries(matrix, source)
-    fail(problems)
+    refuse(problems)
     speeds, missing = _both_ways(matrix.cells)
     hosts, of_name, inside = _hosts(matrix.names)
     most = int(np.bincount(of_name).max())
     if len(hosts) * most > 2 * MAX_NAMES:
         message = f"a host has {most} GPUs, most of the {len(hosts)} have far fewer"
-        fail([Problem(message, source)])
+        refuse([Problem(message, source)])
     between, within = _by_host(speeds, of_name, len(hosts))
     found = clusters_of(between)
     if found.chained >= 0:
@@ -56,7 +56,7 @@ def read(text: str, source: str) -> Findings:
             f'most pairs of the group of "{hosts[found.chained]}" are slower than its '
             "links: a chain, no tier"
         )
-        fail([Problem(message, source)])
+        refuse([Problem(message, source)])
     findings = Findings(source)
     if inside:
         gpus = np.bincount(of_name).tolist()
@@ -85,7 +85,7 @@ def _parse(text: str, source: str) -> _Matrix:
     rows = csv.reader(lines, delimiter=delimiter)
     try:
         unit, *names = [cell.strip() for cell in next(rows, [""])]
-        fail(_check_names(names, source))
+        refuse(_check_names(names, source))
         column = {name: position for position, name in enumerate(names)}
         cells = np.full((len(names), len(names)), np.nan)
         seen: set[str] = set()
@@ -99,12 +99,12 @@ def _parse(text: str, source: str) -> _Matrix:
             if problem:
                 problems.append(Problem(f'row "{name[:80]}": {problem}', source))
     except csv.Error as error:
-        fail([Problem(f"not CSV: {error}", source)])
+        refuse([Problem(f"not CSV: {error}", source)])
         raise
     absent = [name for name in names if name not in seen]
     if absent and not problems:
         problems.append(Problem(f"no row for {some(absent)}: cut?", source))
-    fail(problems)
+    refuse(problems)
     np.fill_diagonal(cells, np.nan)
     return _Matrix(names, cells, unit, _factor(unit))
 
@@ -112,7 +112,7 @@ def _parse(text: str, source: str) -> _Matrix:
 def _check_names(names: list[str], source: str) -> list[Problem]:
     message = ""
     if len(names) < 2:
-        message = "the first line names no two hosts or GPUs"
+        message = "the first line names no two hosts or GPUs, behind commas or tabs"
     elif len(names) > MAX_NAMES:
         message = f"{len(names)} columns, the most is {MAX_NAMES}"
     elif len(set(names)) < len(names):
@@ -249,9 +249,10 @@ def _add_notes(
     matrix: _Matrix,
     missing: int,
 ) -> None:
-    unit = matrix.unit[:40] if matrix.unit.isprintable() else ""
+    unit = f" {matrix.unit[:40]}" if matrix.unit.isprintable() else ""
+    unit = unit.rstrip()
     if not np.isnan(within):
-        findings.notes.append(f"inside hosts: {within:.4g} {unit} (median)")
+        findings.notes.append(f"inside hosts: {within:.4g}{unit} (median)")
     divisions = [*found.groups, [0] * len(hosts)]
     for level, groups, speed in zip(
         findings.levels, divisions, found.speeds, strict=True
@@ -259,7 +260,7 @@ def _add_notes(
         count = len(set(groups))
         what = f"{count} groups of the" if count > 1 else "all"
         findings.notes.append(
-            f"tier {level.name}: {what} {len(hosts)} hosts, {speed:.4g} {unit} "
+            f"tier {level.name}: {what} {len(hosts)} hosts, {speed:.4g}{unit} "
             "(median of its pairs)"
         )
     if matrix.factor is None:

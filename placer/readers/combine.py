@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from placer.document.tree import CONTROL, visible
-from placer.errors import Problem
-from placer.readers.findings import Findings, NodeFacts, fail, some
+from placer.errors import Problem, refuse
+from placer.readers.findings import Findings, NodeFacts, some
 from placer.readers.joined import (
     check_nodes,
     counts,
@@ -79,6 +79,7 @@ def combine(findings: Sequence[Findings], multi_node_nvlink: bool) -> Tree:
         for layer in _layers(found, nodes, names)
     ]
     _check_domains(layers)
+    _check_nesting(layers)
     layers = _decided(layers, multi_node_nvlink)
     order = _ordered(_without_planned(layers, tree.notes), tree.notes)
     _complete(order, tree)
@@ -102,6 +103,7 @@ def _layers(
                 domain_of_node,
                 domains,
                 level.bandwidth,
+                level.inside,
             )
 
 
@@ -113,7 +115,26 @@ def _check_domains(layers: Sequence[Layer]) -> None:
             if CONTROL.search(name) or not name.strip() or len(name) > _LONGEST_NAME:
                 message = f'"{visible(name)}" cannot name a {layer.name}'
                 problems.append(Problem(message, layer.source))
-    fail(problems)
+    refuse(problems)
+
+
+def _check_nesting(layers: Sequence[Layer]) -> None:
+    """Refuse a source in which a domain lies in several of those that should hold it.
+
+    A leaf below two spines would otherwise come out as the wider of the two.
+    """
+    problems = []
+    for k, layer in enumerate(layers):
+        for outer in layers[k + 1 :]:
+            if (outer.source, outer.name) != (layer.source, layer.inside):
+                continue
+            torn = splits(layer, outer)
+            if len(torn):
+                message = split_words(layer, outer, int(torn[0]))
+                hint = f"a {layer.name} lies in one {outer.name}; like it: {len(torn)}"
+                problems.append(Problem(message, layer.source, hint=hint))
+            break
+    refuse(problems)
 
 
 def _decided(layers: Sequence[Layer], multi_node_nvlink: bool) -> list[Layer]:
@@ -163,7 +184,7 @@ def _ordered(layers: Sequence[Layer], notes: list[str]) -> list[Layer]:
                 break
         else:
             order.insert(at, layer)
-    fail(problems)
+    refuse(problems)
     return order
 
 
@@ -191,7 +212,7 @@ def _complete(order: Sequence[Layer], tree: Tree) -> None:
     for layer in order:
         found = filled(layer, inner, inner_names)
         if len(found.torn):
-            fail([_disagreement(layer, tree.levels[-1])])
+            refuse([_disagreement(layer, tree.levels[-1])])
         tree.notes.extend(_unknown(layer, found, tree.nodes, in_use))
         if len(set(found.domain_of_node.tolist())) == len(inner_names):
             below = tree.levels[-1].name if tree.levels else "node"

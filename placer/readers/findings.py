@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from placer.errors import InputError, Problem
+if TYPE_CHECKING:
+    from placer.errors import Problem
 
 MAX_NODES = 1 << 17
-
-MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,16 @@ class Level:
         describe switches.
     bandwidth : float or None, B/s
         Measured from one GPU to those of other domains of the level below, one way.
+    inside : str
+        Name of the source's level that has each of its domains whole, by definition;
+        empty where nothing of the kind is promised.
     """
 
     name: str
     scale_up: bool | None = False
     planned: bool = False
     bandwidth: float | None = None
+    inside: str = ""
 
 
 @dataclass(slots=True)
@@ -124,23 +128,6 @@ class Findings:
             rest = f"\n  and {more} more" if more > 0 else ""
             count = len(self.ignored)
             yield f"{self.source}: {count} not understood and left out:{shown}{rest}"
-
-
-def fail(problems: list[Problem]) -> None:
-    """Raise what is wrong, if anything is.
-
-    Raises
-    ------
-    InputError
-        If there are problems; at most 20 are listed.
-    """
-    if not problems:
-        return
-    more = len(problems) - MAX_PROBLEMS
-    if more > 0:
-        rest = Problem(f"and {more} more problems", problems[0].source)
-        problems = [*problems[:MAX_PROBLEMS], rest]
-    raise InputError(problems)
 
 
 def some(names: list[str], most: int = 3) -> str:

@@ -12,7 +12,13 @@ from __future__ import annotations
 from placer.readers.findings import Findings, Level
 from placer.readers.plain import Item, Plain, add_node
 
-_LEVELS = (Level("subblock", None), Level("block"), Level("cluster"))
+_LEVELS = (
+    Level("subblock", None, inside="block"),
+    Level("block", inside="cluster"),
+    Level("cluster"),
+)
+# States of an instance that runs nothing (Compute Engine, "VM instance lifecycle").
+_STOPPED = ("STOPPING", "TERMINATED", "SUSPENDING", "SUSPENDED")
 
 
 def read(text: str, source: str) -> Findings:
@@ -34,7 +40,9 @@ def read(text: str, source: str) -> Findings:
     findings = Findings(source, _LEVELS)
     for item in instances:
         name = item.text("name", required=True)
-        add_node(findings, item, name, _domains(item))
+        status = item.text("status")
+        facts = add_node(findings, item, name, _domains(item))
+        facts.unavailable = status.lower() if status in _STOPPED else ""
     file.finish()
     zones = {item.text("zone").rpartition("/")[2] for item in instances} - {""}
     if len(zones) > 1:

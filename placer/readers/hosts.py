@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.hostlist import expand
-from placer.readers.findings import MAX_NODES, Findings, NodeFacts, fail
+from placer.readers.findings import MAX_NODES, Findings, NodeFacts
 
 
 def read(text: str, source: str) -> Findings:
@@ -35,5 +35,5 @@ def read(text: str, source: str) -> Findings:
             break
     if not (findings.nodes or problems):
         problems.append(Problem("no node in it", source))
-    fail(problems)
+    refuse(problems)
     return findings

@@ -13,9 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.readers.adapters import hosts_of_adapters
-from placer.readers.findings import MAX_NODES, Findings, Known, NodeFacts, fail, some
+from placer.readers.findings import MAX_NODES, Findings, Known, NodeFacts, some
 from placer.readers.infiniband import Fabric, read_fabric
 from placer.readers.leaf_sets import Units, units_of_hosts
 from placer.readers.link_notes import link_notes
@@ -38,7 +38,8 @@ def read(text: str, source: str) -> Findings:
     fabric = read_fabric(text, source)
     switches = [name for name in fabric.descriptions if name.startswith("S-")]
     if not switches:
-        fail([Problem("no switch in it", source)])
+        hint = "it reads what ibnetdiscover prints without --ports and other lists"
+        refuse([Problem("no switch in it", source, hint=hint)])
     findings = Findings(source, ignored=fabric.ignored)
 
     def join(known: Known) -> Findings:
@@ -75,9 +76,9 @@ def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
     if not leaves:
         hint = "give host names of adapters with names:FILE, lines of GUID and host"
         message = "no listed host is on a switch"
-        fail([Problem(message, findings.source, hint=hint)])
+        refuse([Problem(message, findings.source, hint=hint)])
     if len(leaves) > MAX_NODES:
-        fail([Problem(f"more than {MAX_NODES} nodes", findings.source)])
+        refuse([Problem(f"more than {MAX_NODES} nodes", findings.source)])
     units = units_of_hosts(leaves)
     _add_levels(findings, fabric, units, leaves)
     _add_notes(findings, fabric, adapters, leaves)
@@ -150,7 +151,7 @@ def _check_one(findings: Findings, column: list[int], names: list[str]) -> None:
         f"{len(firsts)} fabrics that no switch joins: {some(list(firsts.values()))}"
     )
     hint = "give each its own file, or list the nodes of one of them"
-    fail([Problem(message, findings.source, hint=hint)])
+    refuse([Problem(message, findings.source, hint=hint)])
 
 
 def _add_notes(

@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from placer.errors import Problem
-from placer.readers.findings import MAX_PROBLEMS, fail
+from placer.errors import MOST_PROBLEMS, Problem, refuse
 
 _ID = r'"([SHR]-[0-9A-Fa-f]{1,16})"'
 _BLOCK = re.compile(rf'(?:Switch|Ca|Rt)\s+[0-9]+\s+{_ID}\s*(?:#\s*"([^"]*)".*)?')
@@ -99,7 +98,7 @@ def read_fabric(text: str, source: str) -> Fabric:
             fabric.descriptions[current] = match[2] or ""
         elif not _OTHER.fullmatch(line):
             fabric.ignored.append(Problem("not a line of it", source, number, 1))
-    fail(problems)
+    refuse(problems)
     _check_ends(fabric, source)
     return fabric
 
@@ -139,6 +138,6 @@ def _check_ends(fabric: Fabric, source: str) -> None:
         if link.other not in fabric.descriptions:
             message = f"{link.other} is linked to {link.node}, but has no block"
         problems.append(Problem(message, source, link.line, 1, hint=hint))
-        if len(problems) > 4 * MAX_PROBLEMS:
+        if len(problems) > 4 * MOST_PROBLEMS:
             break
-    fail(problems)
+    refuse(problems)

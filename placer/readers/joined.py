@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.hostlist import name_problem
-from placer.readers.findings import Findings, Known, Level, NodeFacts, fail, some
+from placer.readers.findings import Findings, Known, Level, NodeFacts, some
 
 
 def settled(findings: Sequence[Findings]) -> list[Findings]:
@@ -53,7 +53,7 @@ def _files_joined(findings: Sequence[Findings]) -> list[Findings]:
         first.nodes |= found.nodes
         first.ignored += found.ignored
         first.notes += found.notes
-    fail(problems)
+    refuse(problems)
     for levels, found in whole.items():
         if files[levels] > 1:
             found.source += f" and {files[levels] - 1} more"
@@ -88,7 +88,7 @@ def renamed(findings: Sequence[Findings]) -> list[dict[str, NodeFacts]]:
                 problems.append(Problem(message, found.source))
             nodes[name] = facts
         renamed.append(nodes)
-    fail(problems)
+    refuse(problems)
     return renamed
 
 
@@ -121,7 +121,7 @@ def check_nodes(
         problems.append(
             Problem("no source names a node", findings[0].source, hint=hint)
         )
-    fail(problems)
+    refuse(problems)
 
 
 def counts(

@@ -28,21 +28,27 @@ _ZONE = "topology.kubernetes.io/zone"
 # Label of each level, innermost first within a family.
 _LABELS: tuple[tuple[str, Level], ...] = (
     ("nvidia.com/gpu.clique", Level("clique", True)),
-    (_NEW + "sub-domain", Level("sub-domain", None)),
+    (_NEW + "sub-domain", Level("sub-domain", None, inside="domain")),
     (_NEW + "domain", Level("domain", None)),
     (_OLD + "accelerator", Level("domain", None)),
     (_AWS + "ultraserver-id", Level("ultraserver", True)),
     (_OCI + "host.gpu_memory_fabric_id", Level("memory-fabric", True)),
-    (_GCE + "subblock", Level("subblock", None)),
-    (_OLD + "leaf", Level("leaf")),
-    (_OLD + "spine", Level("spine")),
+    (_GCE + "subblock", Level("subblock", None, inside="block")),
+    (_OLD + "leaf", Level("leaf", inside="spine")),
+    (_OLD + "spine", Level("spine", inside="core")),
     (_OLD + "core", Level("core")),
     (_GCE + "block", Level("block")),
-    (_AWS + "network-node-layer-3", Level("network-node-3")),
-    (_AWS + "network-node-layer-2", Level("network-node-2")),
+    (
+        _AWS + "network-node-layer-3",
+        Level("network-node-3", inside="network-node-2"),
+    ),
+    (
+        _AWS + "network-node-layer-2",
+        Level("network-node-2", inside="network-node-1"),
+    ),
     (_AWS + "network-node-layer-1", Level("network-node-1")),
-    (_OCI + "rdma.local_block_id", Level("local-block")),
-    (_OCI + "rdma.network_block_id", Level("network-block")),
+    (_OCI + "rdma.local_block_id", Level("local-block", inside="network-block")),
+    (_OCI + "rdma.network_block_id", Level("network-block", inside="island")),
     (_OCI + "rdma.hpc_island_id", Level("island")),
 )
 _UNKNOWN = "no-imds-data"

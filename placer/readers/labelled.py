@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from placer.errors import Problem
-from placer.readers.findings import MAX_NODES, fail
+from placer.errors import Problem, refuse
+from placer.readers.findings import MAX_NODES
 
 LABEL = r"[ ]{0,7}[A-Za-z0-9][\w.-]{0,252}:(?:[ ]|$)"
 
@@ -50,7 +50,7 @@ def lines_of_hosts(
         elif line.strip():
             ignored.append(Problem("no host in front", source, number, 1))
     if len(hosts) > MAX_NODES:
-        fail([Problem(f"more than {MAX_NODES} nodes", source)])
+        refuse([Problem(f"more than {MAX_NODES} nodes", source)])
     return hosts, ignored
 
 

@@ -27,6 +27,7 @@ class Layer:
     scale_up : bool or None
     planned : bool
     bandwidth : float or None, B/s
+    inside : str
         As in `placer.readers.findings.Level`.
     domain_of_node : ndarray, shape (N,)
         Domain of each node, `UNKNOWN` where the source gives none.
@@ -41,6 +42,7 @@ class Layer:
     domain_of_node: IntArray
     names: tuple[str, ...]
     bandwidth: float | None = None
+    inside: str = ""
 
     @property
     def label(self) -> str:

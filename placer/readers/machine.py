@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from placer.document.tree import CONTROL, visible
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, refuse
 from placer.readers.combine import Tree, combine
-from placer.readers.findings import Findings, fail, some
+from placer.readers.findings import Findings, some
 from placer.readers.hardware import tiers
 from placer.readers.layers import Layer
 from placer.readers.sources import Source, Text, open_source, read_all
@@ -104,7 +104,7 @@ def _check_plain(
         message = f"the topology {name} is complete and cannot be joined with others"
         hint = f"give it alone; what can be joined are {_FOREIGN}"
         problems.append(Problem(message, key="topology", hint=hint))
-    fail(problems)
+    refuse(problems)
 
 
 def _hardware(hardware: Source | None) -> Topology:

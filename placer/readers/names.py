@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from placer.errors import Problem
-from placer.readers.findings import Findings, fail
+from placer.errors import Problem, refuse
+from placer.readers.findings import Findings
 
 
 def read(text: str, source: str) -> Findings:
@@ -28,5 +28,5 @@ def read(text: str, source: str) -> Findings:
             problems.append(Problem(message, source, number, 1))
     if not (findings.aliases or problems):
         problems.append(Problem("no id in it", source))
-    fail(problems)
+    refuse(problems)
     return findings

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from placer.errors import InputError, Problem
-from placer.readers.findings import Findings, fail
+from placer.errors import InputError, Problem, refuse
 from placer.readers.one_node import same_everywhere
 from placer.topology.build import MAX_GPUS_OF_NODE
+
+if TYPE_CHECKING:
+    from placer.readers.findings import Findings
 
 _GPU, _NIC = "0x03", "0x02"
 _LINKS = ("nvlink", "xgmi")
@@ -58,11 +61,11 @@ def read(text: str, source: str) -> Findings:
         message = "no GPU in it"
         if node.unknown:
             message = f"its {node.unknown} devices have no class: no GPU can be told"
-        fail([Problem(message, source, hint="NCCL_TOPO_DUMP_FILE writes a full one")])
+        refuse([Problem(message, source, hint="NCCL_TOPO_DUMP_FILE writes a full one")])
     hosts = Counter(gpu.host for gpu in node.gpus)
     if len(set(hosts.values())) > 1 or max(hosts.values()) > MAX_GPUS_OF_NODE:
         listed = ", ".join(str(count) for count in hosts.values())[:80]
-        fail([Problem(f"its hosts have different numbers of GPUs: {listed}", source)])
+        refuse([Problem(f"its hosts have different numbers of GPUs: {listed}", source)])
     gpus = next(iter(hosts.values()))
     nvlink = bool(node.links) if node.num_gpu_elements else None
     nvlink = None if node.own_links and not node.links else nvlink

@@ -12,9 +12,9 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.hostlist import name_problem
-from placer.readers.findings import Findings, Level, NodeFacts, fail
+from placer.readers.findings import Findings, Level, NodeFacts
 from placer.readers.labelled import Lines, are_numbers, lines_of_hosts
 
 _LEVEL = Level("clique", True)
@@ -82,7 +82,7 @@ def read(text: str, source: str) -> Findings:
         findings.nodes[host] = NodeFacts((_domain(gpus, host, findings),), len(gpus))
     if not (findings.nodes or problems):
         problems.append(Problem("no fabric of a GPU in it", source, hint=_HOW))
-    fail(problems)
+    refuse(problems)
     findings.numbers = "" not in hosts and are_numbers(hosts)
     if "" in hosts:
         findings.notes.append(f"without host names: taken for host {host}")

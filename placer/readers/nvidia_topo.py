@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from placer.errors import Problem
-from placer.readers.findings import Findings, NodeFacts, fail
+from placer.errors import Problem, refuse
+from placer.readers.findings import Findings, NodeFacts
 from placer.readers.labelled import Lines, are_numbers, lines_of_hosts
 from placer.readers.one_node import kinds_of_hosts, same_everywhere
 
@@ -44,20 +44,27 @@ def read(text: str, source: str) -> Findings:
         else:
             message = f'no matrix of "{host}"' if host else "no matrix in it"
             ignored.append(Problem(message, source, lines[0][0], 1))
-    fail(problems if matrices else ignored)
-    found = {host: matrix.nvlink for host, matrix in matrices.items()}
-    nvlink = next(iter(found.values())) if len(set(found.values())) == 1 else None
+    refuse(problems if matrices else ignored)
+    kinds = {matrix.nvlink for matrix in matrices.values()}
+    # A host without any, where others have it, is broken: no bandwidth fits both.
+    mixed = {True, False} <= kinds
+    nvlink = True if mixed else kinds.pop() if len(kinds) == 1 else None
     words = {host: matrix.words() for host, matrix in matrices.items()}
     if list(hosts) == [""]:
         return same_everywhere(source, len(matrices[""].gpus), nvlink, [words[""]])
     return Findings(
         source,
-        nodes={host: NodeFacts((), len(m.gpus)) for host, m in matrices.items()},
+        nodes={host: _facts(m, mixed) for host, m in matrices.items()},
         ignored=ignored,
         notes=kinds_of_hosts(words),
         nvlink=nvlink,
         numbers=are_numbers(hosts),
     )
+
+
+def _facts(matrix: _Matrix, mixed: bool) -> NodeFacts:
+    broken = "no NVLink" if mixed and matrix.nvlink is False else ""
+    return NodeFacts((), len(matrix.gpus), broken)
 
 
 @dataclass

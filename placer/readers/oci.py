@@ -18,8 +18,8 @@ from placer.readers.plain import Item, Plain, add_node
 
 _LEVELS = (
     Level("memory-fabric", True),
-    Level("local-block"),
-    Level("network-block"),
+    Level("local-block", inside="network-block"),
+    Level("network-block", inside="island"),
     Level("island"),
 )
 # Keys of each level in all shapes, without dashes and in lower case.
@@ -96,7 +96,9 @@ def _read_lines(
 
 
 def _domains(host: Item) -> tuple[str, ...]:
-    return tuple(_value(host, keys) for keys in _KEYS)
+    # The metadata of the whole host, /opc/v2/host/, holds it one level down.
+    data = host.get("rdmaTopologyData") or host
+    return tuple(_value(data, keys) for keys in _KEYS)
 
 
 def _value(host: Item, keys: tuple[str, ...]) -> str:

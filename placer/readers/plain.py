@@ -10,25 +10,22 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from placer.document.json_tree import json_tree
 from placer.document.tree import CONTROL, Node, TreeBuilder, visible
 from placer.document.tree import MAX_NODES as TREE_VALUES
 from placer.document.yaml_tree import yaml_tree
-from placer.errors import InputError, Problem
+from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.hostlist import expand
-from placer.readers.findings import (
-    MAX_NODES,
-    MAX_PROBLEMS,
-    Findings,
-    NodeFacts,
-    fail,
-)
+from placer.readers.findings import MAX_NODES, Findings, NodeFacts
 
 Path = tuple[str | int, ...]
 
 _MAX_VALUES = 2_000_000
+_OPENS_JSON = re.compile(r"\s*[\[{]")
+_ASK = "ask the tool for JSON: -o json, --format=json, --output json"
 _KINDS = {dict: "a mapping", list: "a list", str: "a text", bool: "a boolean"}
 
 
@@ -58,10 +55,10 @@ class Plain:
         self._problems: list[tuple[Path, str, str]] = []
         self._tree: Node | None = None
         self._too_large = False
-        if yaml and not re.match(r"\s*[\[{]", text):
+        if yaml and not _OPENS_JSON.match(text):
             builder = TreeBuilder(source)
             self._tree = yaml_tree(text, builder)
-            fail(builder.problems)
+            refuse(builder.problems)
             data = _plain(self._tree)
         else:
             data = self._json()
@@ -85,9 +82,11 @@ class Plain:
             If there is any problem.
         """
         found = self._problems
-        placed = [self.placed(*problem) for problem in found[:MAX_PROBLEMS]]
-        rest = [Problem(message, self.source) for _, message, _ in found[MAX_PROBLEMS:]]
-        fail(placed + rest)
+        placed = [self.placed(*problem) for problem in found[:MOST_PROBLEMS]]
+        rest = [
+            Problem(message, self.source) for _, message, _ in found[MOST_PROBLEMS:]
+        ]
+        refuse(placed + rest)
 
     def placed(self, path: Path, message: str, hint: str = "") -> Problem:
         """A problem at ``path``, for what is only reported."""
@@ -114,10 +113,19 @@ class Plain:
                 parse_int=_bounded,
             )
         except (ValueError, RecursionError):
-            builder = TreeBuilder(self.source)
+            raise self._no_json() from None
+
+    def _no_json(self) -> InputError:
+        """What is wrong with a text that is not JSON, and where."""
+        builder = TreeBuilder(self.source)
+        try:
             json_tree(self._text, builder)
-            fail(builder.problems)
-            raise InputError([Problem("not JSON", self.source)]) from None
+            found = builder.problems or [Problem("not JSON", self.source)]
+        except InputError as error:
+            found = list(error.problems)
+        if self._text.strip() and not _OPENS_JSON.match(self._text):
+            found[0] = replace(found[0], hint=_ASK)
+        return InputError(found[:MOST_PROBLEMS])
 
 
 class Item:

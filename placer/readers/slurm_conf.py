@@ -7,13 +7,16 @@ page), so no bandwidth is taken from it.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.readers.blocks import Block, sizes_problem
-from placer.readers.findings import Findings, fail
 from placer.readers.slurm_lines import HostLists, Line, read_lines
 from placer.readers.slurm_machine import slurm_findings
 from placer.readers.switches import Switch
+
+if TYPE_CHECKING:
+    from placer.readers.findings import Findings
 
 _KEYS = {
     "switchname": {"nodes", "switches", "linkspeed"},
@@ -38,9 +41,9 @@ def read(text: str, source: str) -> Findings:
     reader = _Reader(found.problems)
     for line in found.lines:
         reader.add(line)
-    fail(reader.problems)
+    refuse(reader.problems)
     if not (reader.switches or reader.blocks):
-        fail([Problem("no switch and no block in it", source, hint=_WHERE)])
+        refuse([Problem("no switch and no block in it", source, hint=_WHERE)])
     return slurm_findings(
         source, reader.switches, reader.blocks, reader.sizes, found.shown
     )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from placer import files
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, refuse
 from placer.hostlist import expand
-from placer.readers.findings import MAX_NODES, fail
+from placer.readers.findings import MAX_NODES
 
 _FIELD = re.compile(r'\s*([A-Za-z_][\w.]*)\s*=\s*("[^"]*"|[^\s"]+)')
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)
@@ -81,7 +81,7 @@ class HostLists:
         self._left -= len(found)
         if self._left < 0:
             message = f"more than {MAX_NODES} nodes"
-            fail([*self._problems, line.problem(message, key)])
+            refuse([*self._problems, line.problem(message, key)])
         return found
 
 

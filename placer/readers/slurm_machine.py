@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from placer.errors import refuse
 from placer.readers.blocks import Block, block_levels, sizes_note
-from placer.readers.findings import MAX_NODES, Findings, NodeFacts, fail, some
+from placer.readers.findings import MAX_NODES, Findings, NodeFacts, some
 from placer.readers.switches import (
     Switch,
     SwitchProblem,
@@ -51,7 +52,7 @@ def slurm_findings(
     blocks = [replace(block, name=shown_block[block.name]) for block in blocks]
     paths = switch_paths(switches, problem)
     _check_blocks(blocks, problem)
-    fail(problem.problems)
+    refuse(problem.problems)
     depth = len(next(iter(paths.values()), ()))
     levels, of_block = block_levels(blocks, sizes) if blocks else ((), [])
     findings = Findings(source, levels + switch_levels(depth))
@@ -110,7 +111,7 @@ def _check_nodes(
     place = (switches or blocks)[0].place
     message = f"{count} nodes, the most is {MAX_NODES}" if count else "no node in it"
     problem.problems.append(replace(place, message=message))
-    fail(problem.problems)
+    refuse(problem.problems)
 
 
 def _nodes_of_switches(

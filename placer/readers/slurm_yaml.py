@@ -6,13 +6,16 @@ Names and node sets are host-list texts (Slurm, ``topology.yaml`` manual page).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.readers.blocks import Block, sizes_problem
-from placer.readers.findings import Findings, fail
 from placer.readers.plain import Item, Plain
 from placer.readers.slurm_machine import slurm_findings
 from placer.readers.switches import Switch
+
+if TYPE_CHECKING:
+    from placer.readers.findings import Findings
 
 _OTHER = ("flat", "ring", "torus3d")
 
@@ -39,7 +42,7 @@ def read(text: str, source: str) -> Findings:
         file.root.problem("no tree and no block topology in it", hint)
     file.finish()
     if not (switches or blocks):
-        fail([Problem("no switch and no block in it", source)])
+        refuse([Problem("no switch and no block in it", source)])
     findings = slurm_findings(source, switches, blocks, sizes)
     rest = [(item, "another tree") for item in trees]
     rest += [(item, "other blocks") for item in more]

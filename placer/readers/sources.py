@@ -5,26 +5,27 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer import files
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, refuse
 from placer.presets import preset_names
-from placer.readers.findings import Findings, fail
 from placer.readers.joined import settled
 from placer.readers.registry import FORMATS, read, recognise
 from placer.topology import read as topology_files
 from placer.topology.synthetic import is_synthetic
 
 if TYPE_CHECKING:
+    from placer.readers.findings import Findings
     from placer.topology.model import Topology
 
 Source = str | os.PathLike[str]
 
 _OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/""")
+_OTHERS = "of another program? placer topo formats lists what is read"
 _PREFIXED = re.compile(r"([A-Za-z][A-Za-z0-9-]*):(.+)", re.DOTALL)
 
 
@@ -79,7 +80,18 @@ def open_source(source: Source) -> Topology | Text:
             "an id and its host; see placer topo formats"
         )
         raise InputError([Problem(message, shown, hint=hint)])
-    return topology_files.parse_topology(text, shown)
+    return _own(text, shown)
+
+
+def _own(text: str, shown: str) -> Topology:
+    """A text that shows no reader's format, as a topology file."""
+    try:
+        return topology_files.parse_topology(text, shown)
+    except InputError as error:
+        first, *others = error.problems
+        if '"format" is missing' not in first.message:
+            raise
+        raise InputError([replace(first, hint=_OTHERS), *others]) from None
 
 
 def _prefixed(name: str, path: str) -> Text:
@@ -122,5 +134,5 @@ def read_all(texts: Sequence[Text]) -> list[Findings]:
             findings.append(read(text.format, text.text, text.shown))
         except InputError as error:
             problems += error.problems
-    fail(problems)
+    refuse(problems)
     return settled(findings)

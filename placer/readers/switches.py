@@ -37,7 +37,8 @@ class Switch:
 def switch_levels(count: int, scale_up: bool | None = False) -> tuple[Level, ...]:
     """Levels of ``count`` layers of switches, closest first: leaf, spine, core, ..."""
     names = (*_NAMES, *(f"layer{i + 1}" for i in range(len(_NAMES), count)))
-    return tuple(Level(name, scale_up) for name in names[:count])
+    above = (*names[1:count], "")
+    return tuple(Level(names[k], scale_up, inside=above[k]) for k in range(count))
 
 
 def switch_paths(

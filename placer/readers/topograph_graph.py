@@ -31,7 +31,8 @@ def read(text: str, source: str) -> Findings:
         file.root.problem("no instance in it", hint)
     layers = [_layers(item) for item in instances]
     depth = max(map(len, layers), default=0)
-    levels = (Level("sub-domain", None), Level("domain", None), *switch_levels(depth))
+    accelerators = (Level("sub-domain", None, inside="domain"), Level("domain", None))
+    levels = (*accelerators, *switch_levels(depth))
     findings = Findings(source, levels)
     for item, names in zip(instances, layers, strict=True):
         padded = names + ("",) * (depth - len(names))

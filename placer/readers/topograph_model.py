@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.readers.findings import MAX_NODES, Findings, Level, NodeFacts, fail
+from placer.errors import refuse
+from placer.readers.findings import MAX_NODES, Findings, Level, NodeFacts
 from placer.readers.plain import Item, Plain
 from placer.readers.switches import Switch, SwitchProblem, switch_levels, switch_paths
 
 if TYPE_CHECKING:
     from placer.errors import Problem
 
-_LEVELS = (Level("sub-domain", None), Level("domain", None))
+_LEVELS = (Level("sub-domain", None, inside="domain"), Level("domain", None))
 _OLD_DOMAIN = "network.topology.nvidia.com/accelerator"
 
 
@@ -39,7 +40,7 @@ def read(text: str, source: str) -> Findings:
     file.finish()
     problem = SwitchProblem()
     paths = switch_paths(list(switches.values()), problem)
-    fail(problem.problems)
+    refuse(problem.problems)
     depth = len(next(iter(paths.values()), ()))
     findings = Findings(source, _LEVELS + switch_levels(depth))
     for item in blocks:

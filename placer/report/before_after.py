@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.placement.host_orders import natural_key
+
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
@@ -72,9 +74,9 @@ def _changes(
         for key in {**was, **now}
     ]
 
-    def order(change: EntryChange) -> tuple[float, list[str]]:
+    def order(change: EntryChange) -> tuple[float, list[Any]]:
         amounts = (value or 0.0 for value in change.amounts(size))
-        return -max(amounts), list(change.name.values())
+        return -max(amounts), [natural_key(name) for name in change.name.values()]
 
     return tuple(sorted(changes, key=order))
 

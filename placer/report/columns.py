@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 WIDTH = 80
 
@@ -54,6 +54,11 @@ def table(
         # Colours would count as text here.
         sentence = _COLOUR.sub("", f"{row[0]}: {', '.join(cells)}")
         yield from wrapped(sentence, _INDENT, width)
+
+
+def paragraphs(blocks: Iterable[Iterable[str]]) -> str:
+    """Blocks of lines with an empty line between; those without lines are left out."""
+    return "\n\n".join(text for lines in blocks if (text := "\n".join(lines)))
 
 
 def seen(text: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.placement.host_orders import in_natural_order
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.group_tiers import AxisChange, axis_changes
@@ -142,6 +143,5 @@ def _about(plan: Plan) -> dict[str, Any]:
 
 
 def _without(plan: Plan, other: Plan) -> tuple[str, ...]:
-    """Nodes of ``plan`` that ``other`` does not use, in the plan's order."""
-    used = set(other.nodes)
-    return tuple(node for node in plan.nodes if node not in used)
+    """Nodes of ``plan`` that ``other`` does not use, in natural order."""
+    return tuple(in_natural_order({*plan.nodes} - {*other.nodes}))

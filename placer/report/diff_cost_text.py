@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from placer.report.columns import columns
+from placer.report.columns import table
 from placer.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -24,17 +24,20 @@ _LABELS = {
 }
 
 
-def cost_lines(costs: Iterable[CostChange]) -> Iterator[str]:
-    """A table of what changed, and of the step time in any case."""
+def cost_lines(costs: Iterable[CostChange], width: int) -> Iterator[str]:
+    """A table of what changed, and of the step time or hop cost in any case."""
+    costs = list(costs)
+    is_timed = any(c.measure == "step_time_s" and (c.old or c.new) for c in costs)
+    always = "step_time_s" if is_timed else "hop_cost"
     rows = [
         (_label(cost), _amount(cost, cost.old), _amount(cost, cost.new), _change(cost))
         for cost in costs
-        if cost.old != cost.new or cost.measure == "step_time_s"
+        if cost.old != cost.new or cost.measure == always
     ]
-    return _table("cost", rows)
+    return _table("cost", rows, width)
 
 
-def path_lines(path: Iterable[EntryChange]) -> Iterator[str]:
+def path_lines(path: Iterable[EntryChange], width: int) -> Iterator[str]:
     """The critical paths as a table, when they differ."""
     changes = list(path)
     if all(entry.old == entry.new for entry in changes):
@@ -44,25 +47,29 @@ def path_lines(path: Iterable[EntryChange]) -> Iterator[str]:
         old, new = (amount or 0.0 for amount in entry.amounts("seconds"))
         times = (format_seconds(old), format_seconds(new))
         rows.append((entry.name["operation"], *times, _relative(old, new)))
-    return _table("critical path", rows)
+    return _table("critical path", rows, width)
 
 
-def link_lines(links: Iterable[EntryChange]) -> Iterator[str]:
-    """Busy times of the hottest links as a table, when they differ."""
+def link_lines(links: Iterable[EntryChange], width: int) -> Iterator[str]:
+    """Busy times of the hottest links as a table, when they differ.
+
+    A link that one side does not list is at most as busy there as the last it lists.
+    """
     changes = list(links)
     if all(entry.old == entry.new for entry in changes):
         return iter(())
+    busy = [entry.amounts("busy_s") for entry in changes]
+    most = [min((b for b in side if b is not None), default=0.0) for side in zip(*busy)]
     rows = []
-    for entry in changes[:_SHOWN_LINKS]:
-        old, new = entry.amounts("busy_s")
+    for entry, (old, new) in zip(changes[:_SHOWN_LINKS], busy, strict=False):
         name = "{domain} {direction}, {tier} tier".format(**entry.name)
         change = "" if old is None or new is None else _relative(old, new)
-        rows.append((name, _busy(old), _busy(new), change))
-    return _table("busiest links", rows)
+        rows.append((name, _busy(old, most[0]), _busy(new, most[1]), change))
+    return _table("busiest links", rows, width)
 
 
-def _busy(seconds: float | None) -> str:
-    return "less" if seconds is None else format_seconds(seconds)
+def _busy(seconds: float | None, most: float) -> str:
+    return f"<= {format_seconds(most)}" if seconds is None else format_seconds(seconds)
 
 
 def _label(cost: CostChange) -> str:
@@ -94,6 +101,6 @@ def _relative(old: float, new: float) -> str:
     return f"{(new - old) / old:+.2%}" if old not in (0, new) else ""
 
 
-def _table(title: str, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
     """Lines under a head; none without rows."""
-    return columns([(title, *_HEAD), *rows]) if rows else iter(())
+    return table(rows, (title, *_HEAD), width) if rows else iter(())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from placer.hostlist import compress
+from placer.report.columns import WIDTH, wrapped
 from placer.report.diff_cost_text import cost_lines, link_lines, path_lines
+from placer.report.host_text import hosts_text
 from placer.units import format_bytes
 
 if TYPE_CHECKING:
@@ -17,26 +18,38 @@ if TYPE_CHECKING:
 
 _SHOWN_FOLDS = 20
 _SHOWN_DOMAINS = 3
-_SHOWN_HOSTS = 200
 _WHO = {"dp": "DP replica", "pp": "PP stage"}
 
 
-def diff_text(found: PlanDiff) -> str:
-    """What changed, for people; cost first, then groups, nodes and ranks."""
+def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
+    """What changed, no wider than ``width``; cost, then groups, nodes and ranks."""
     if found.is_empty:
         return f"no difference: {found.ranks_compared:,} ranks on the same GPUs\n"
     parts = (
         _inputs(found),
-        cost_lines(found.costs),
-        path_lines(found.path),
-        link_lines(found.links),
+        cost_lines(found.costs, width),
+        path_lines(found.path, width),
+        link_lines(found.links, width),
         _groups(found.axes),
         _nodes(found),
         _ranks(found),
         _restart(found.restart),
     )
-    blocks = ("\n".join(lines) for lines in map(list, parts) if lines)
+    blocks = ("\n".join(_fitted(lines, width)) for lines in map(list, parts) if lines)
     return "\n\n".join(blocks) + "\n"
+
+
+def _fitted(lines: Iterable[str], width: int) -> Iterator[str]:
+    """The lines, those that are too wide continued under their own indent."""
+    for line in lines:
+        if len(line) <= width:
+            yield line
+            continue
+        text = line.lstrip()
+        indent = line[: len(line) - len(text)]
+        first, *rest = wrapped(text, "", max(1, width - len(indent) - 4))
+        yield indent + first
+        yield from (f"{indent}    {part}" for part in rest)
 
 
 def _inputs(found: PlanDiff) -> Iterator[str]:
@@ -60,15 +73,26 @@ def _input(about: dict[str, str]) -> str:
 def _groups(axes: Iterable[AxisChange]) -> Iterator[str]:
     changed = [axis for axis in axes if axis.changed_domain]
     if changed:
-        yield "groups in another lowest common domain"
+        yield "groups in another domain than before"
     for axis in changed:
-        which = f"{axis.entered:,} entered a domain, {axis.left:,} left one"
-        more = f" ({which})" if axis.entered or axis.left else ""
-        yield f"  {axis.axis}: {axis.changed_domain:,} of {axis.groups:,}{more}"
-        for (old, new), count in axis.tiers.items():
-            yield f"    {old} -> {new}: {count:,}"
-            pair = [c for c in axis.domains if (c.old_tier, c.new_tier) == (old, new)]
-            yield from _domains(pair)
+        count = f"  {axis.axis}: {axis.changed_domain:,} of {axis.groups:,}"
+        if not (axis.entered or axis.left) and len(axis.tiers) == 1:
+            ((tier, _),) = axis.tiers
+            yield f"{count}, in another {tier}"
+            continue
+        yield f"{count} ({axis.entered:,} entered a domain, {axis.left:,} left one)"
+        yield from _tiers(axis)
+
+
+def _tiers(axis: AxisChange) -> Iterator[str]:
+    """From which tier to which, and the domains where that is another one."""
+    for (old, new), count in axis.tiers.items():
+        if old == new:
+            yield f"    in another {new}: {count:,}"
+            continue
+        yield f"    {old} -> {new}: {count:,}"
+        pair = [c for c in axis.domains if (c.old_tier, c.new_tier) == (old, new)]
+        yield from _domains(pair)
 
 
 def _domains(changes: list[DomainChange]) -> Iterator[str]:
@@ -78,18 +102,13 @@ def _domains(changes: list[DomainChange]) -> Iterator[str]:
         yield f"      {change.old} -> {change.new}: {change.groups:,}"
     more = len(changes) - _SHOWN_DOMAINS
     if more > 0:
-        yield f"      and {more:,} more pairs of domains"
+        yield f"      and {more:,} more pair{'s' * (more != 1)} of domains"
 
 
 def _nodes(found: PlanDiff) -> Iterator[str]:
     for word, nodes in (("gained", found.nodes_gained), ("lost", found.nodes_lost)):
         if nodes:
-            yield f"nodes {word}: {len(nodes):,} ({_hosts(nodes)})"
-
-
-def _hosts(nodes: tuple[str, ...]) -> str:
-    hosts = compress(nodes)
-    return hosts[:_SHOWN_HOSTS] + "..." * (len(hosts) > _SHOWN_HOSTS)
+            yield f"nodes {word}: {len(nodes):,} ({hosts_text(nodes)})"
 
 
 def _ranks(found: PlanDiff) -> Iterator[str]:
@@ -112,14 +131,17 @@ def _fold(word: str, fold: Fold) -> str:
 
 def _restart(work: Restart) -> Iterator[str]:
     if work.nodes:
-        hosts = _hosts(work.nodes)
+        hosts = hosts_text(work.nodes)
         yield f"nodes whose ranks changed: {len(work.nodes):,} ({hosts})"
     for word, count in (("start", work.started), ("stop", work.stopped)):
         if count:
             yield f"ranks that {word}: {count:,}"
-    if work.to_new is not None:
+    if work.to_new is None:
+        if work.nodes:
+            yield "state to move: unknown without a job with a model"
+    else:
         parts = ", ".join(
             f"{format_bytes(n)} {kind}" for kind, n in work.to_new.items()
         )
         total = format_bytes(sum(work.to_new.values()))
-        yield f"state that nodes must receive: {total} ({parts})"
+        yield f"state to move: {total} ({parts})"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.report.columns import columns, table, wrapped
+from placer.report.columns import columns, paragraphs, table, wrapped
+from placer.report.words import hop_cost, largest_island
 from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 5
@@ -31,7 +32,7 @@ def explain_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
     scale_up : int
         How many of the tiers are NVLink tiers.
     """
-    island = tiers[scale_up - 1] if scale_up else "GPU"
+    island = largest_island(tiers, scale_up)
     blocks = (
         _critical_path(explained.get("critical_path", ())),
         _worst_groups(explained.get("worst_groups", {}), island),
@@ -40,7 +41,7 @@ def explain_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
         _free_scale_out(explained.get("free_scale_out"), island),
         _hop_cost(explained.get("hop_cost"), tiers),
     )
-    return "\n\n".join(text for lines in blocks if (text := "\n".join(lines)))
+    return paragraphs(blocks)
 
 
 def _critical_path(entries: Sequence[Facts]) -> Iterator[str]:
@@ -232,7 +233,7 @@ def _hop_cost(
     rows = [
         (
             f"  {axis}",
-            *(f"{row[tier]:,.12g}" if tier in row else "-" for tier in used),
+            *(hop_cost(row[tier]) if tier in row else "-" for tier in used),
             f"{sum(row.values()) / total:.1%}" if total else "-",
         )
         for axis, row in cost_by_axis.items()

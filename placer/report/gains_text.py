@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.report.columns import columns, seen, table, wrapped
+from placer.report.words import hop_cost
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ def _row_of_cost(
     other = usual["hop_cost"]
     saved = other - plan.score["hop_cost"]
     if not saved:
-        return (_name(name, usual), f"{other:,.12g}", "-", "-")
+        return (_name(name, usual), hop_cost(other), "-", "-")
     share = f"{saved / other:+.2%}" if other else ""
     shown = _painted(f"{saved:+,.12g}", saved, look)
-    return (_name(name, usual), f"{other:,.12g}", shown, share)
+    return (_name(name, usual), hop_cost(other), shown, share)
 
 
 def _name(name: str, usual: Mapping[str, Any]) -> str:

@@ -58,7 +58,8 @@ class AxisChange:
     entered, left : int
         Groups whose lowest common tier is now further in, or further out.
     tiers : mapping of (str, str) to int
-        How many groups went from one lowest common tier to another.
+        How many of them went from one lowest common tier to another, or to another
+        domain of the same tier.
     domains : tuple of DomainChange
         The same by domain, from the tier on that moves are folded by: a group inside
         one node counts as in the rack of that node.
@@ -126,7 +127,7 @@ def _axis_change(
     new_tier, new_domain = _lowest(domains[1], new.node_of_rank[new_groups])
     moved = (old_tier != new_tier) | (old_domain != new_domain)
     pairs = np.bincount(
-        old_tier * len(levels) + new_tier, minlength=len(levels) ** 2
+        (old_tier * len(levels) + new_tier)[moved], minlength=len(levels) ** 2
     ).reshape(len(levels), -1)
     return AxisChange(
         axis=axis,
@@ -137,7 +138,6 @@ def _axis_change(
         tiers={
             (levels[a], levels[b]): int(pairs[a, b])
             for a, b in np.argwhere(pairs).tolist()
-            if a != b
         },
         domains=_domain_changes(
             (old, new), (old_groups, new_groups), (old_tier, new_tier), levels, domains

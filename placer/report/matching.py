@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InputError
+from placer.job.axes import unlike_sizes
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
@@ -23,7 +24,6 @@ IntArray = npt.NDArray[np.int64]
 
 _DENSE = ("tp", "cp", "pp", "dp")
 _EXPERT = ("etp", "ep", "pp", "edp")
-_MUST_AGREE = ("tp", "cp", "pp", "ep", "etp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,11 @@ class Matching:
         """Old and new ranks of the groups of ``axis`` that both plans have.
 
         Two arrays of shape (V, members); row for row the groups do the same work.
+
+        Raises
+        ------
+        ValueError
+            If a plan does not record its axes.
         """
         if self.old is None or self.new is None:
             raise ValueError("the plans do not record their axes")
@@ -89,12 +94,7 @@ def match(old: Plan, new: Plan) -> Matching:
             )
         every = np.arange(old.world_size)
         return Matching(None, None, every, every)
-    unlike = [
-        f"{axis} {before.size(axis)} against {after.size(axis)}"
-        for axis in _MUST_AGREE
-        if before.size(axis) != after.size(axis)
-    ]
-    if unlike:
+    if unlike := unlike_sizes(before, after):
         raise InputError(f"the plans cannot be compared: {', '.join(unlike)}")
     _, old_rank, new_rank = _common(
         before, after, _DENSE, np.arange(old.world_size), np.arange(new.world_size)

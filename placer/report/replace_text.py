@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from placer.hostlist import expand
 from placer.report.columns import WIDTH, columns, wrapped
-from placer.units import format_seconds
+from placer.report.host_text import hosts_text
+from placer.report.words import NOUN, amount
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-_NOUN = {"time": "step time", "hop-cost": "hop cost"}
-_SHOWN_HOSTS = 200
 # Rows of the curve that are shown.
 MOST_ROWS = 12
 
@@ -30,11 +29,9 @@ def replace_text(plan: Plan, width: int = WIDTH) -> str:
 
 
 def _moves(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
-    # Commas inside brackets belong to a range of hosts.
-    failed = re.sub(r",(?![^\[]*\])", ", ", ",".join(about["failed"]))
+    failed = expand(",".join(about["failed"]))
     if failed:
-        more = "..." if len(failed) > _SHOWN_HOSTS else ""
-        yield from wrapped(f"failed: {failed[:_SHOWN_HOSTS]}{more}", "  ", width)
+        yield from wrapped(f"failed: {hosts_text(failed)}", "  ", width)
     if given_up := about.get("given_up"):
         dp = plan.job["parallelism"]["dp"]
         names = ", ".join(map(str, given_up[:20])) + ", ..." * (len(given_up) > 20)
@@ -59,12 +56,12 @@ def _moves(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
 def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
     objective = plan.bound["objective"]
     after = plan.bound["value"]
-    text = f"{_NOUN[objective]} {_amount(objective, after)}"
+    text = f"{NOUN[objective]} {amount(objective, after)}"
     if "value_before" in about:
         before = about["value_before"]
         text = (
-            f"{_NOUN[objective]} {_amount(objective, before)} -> "
-            f"{_amount(objective, after)}{_change(before, after)}"
+            f"{NOUN[objective]} {amount(objective, before)} -> "
+            f"{amount(objective, after)}{_change(before, after)}"
         )
     than = {
         "lower-bound": "the lower bound of any placement",
@@ -83,11 +80,11 @@ def _curve(plan: Plan, about: Mapping[str, Any]) -> Iterator[str]:
         return
     objective = plan.bound["objective"]
     reference = about.get("value_before", points[-1]["value"])
-    rows = [("moves", _NOUN[objective], "change", "", "")]
+    rows = [("moves", NOUN[objective], "change", "", "")]
     rows += [
         (
             f"{point['moves']:,}",
-            _amount(objective, point["value"]),
+            amount(objective, point["value"]),
             _more(objective, point["value"] - reference),
             _change(reference, point["value"]).strip(" ()"),
             "this plan" if point["moves"] == about["moved"] else "",
@@ -105,10 +102,6 @@ def _shown(points: list[Any], moved: int) -> list[Any]:
     step = (len(points) - 1) / (MOST_ROWS - 2)
     kept = {at, *(round(i * step) for i in range(MOST_ROWS - 1))}
     return [points[i] for i in sorted(kept)]
-
-
-def _amount(objective: str, value: float) -> str:
-    return format_seconds(value) if objective == "time" else f"{value:,.12g}"
 
 
 def _more(objective: str, change: float) -> str:

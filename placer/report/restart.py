@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.placement.host_orders import in_natural_order
 from placer.report.moves import moved_ranks
 from placer.report.state_bytes import bytes_to_receive
 
@@ -25,7 +26,8 @@ class Restart:
     Attributes
     ----------
     nodes : tuple of str
-        Nodes that held or hold a rank which moved, starts or stops, sorted.
+        Nodes that held or hold a rank which moved, starts or stops, in
+        natural order.
     started, stopped : int
         Ranks that only the new, only the old plan has.
     to_new, to_old : mapping of str to float, or None
@@ -71,7 +73,7 @@ def restart(old: Plan, new: Plan, matching: Matching, job: Job | None) -> Restar
         for node in np.unique(plan.node_of_rank[np.concatenate(ranks)]).tolist()
     }
     return Restart(
-        nodes=tuple(sorted(nodes)),
+        nodes=tuple(in_natural_order(nodes)),
         started=len(started),
         stopped=len(stopped),
         to_new=None if job is None else bytes_to_receive(old, new, job),

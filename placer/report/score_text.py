@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.report.columns import columns, seen, table, wrapped
+from placer.report.columns import columns, paragraphs, seen, table, wrapped
 from placer.report.look import PLAIN, Look
+from placer.report.words import hop_cost, largest_island
 from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 3
@@ -32,11 +33,11 @@ def score_text(
         How wide lines may be, and whether the parts of the step are drawn.
     """
     blocks = (
-        list(_step(score, tiers[scale_up - 1] if scale_up else "GPU", look)),
-        list(_crossings(score.get("crossings", {}), tiers, look.width)),
-        list(_links(score.get("hottest_links", ()), look.width)),
+        _step(score, largest_island(tiers, scale_up), look),
+        _crossings(score.get("crossings", {}), tiers, look.width),
+        _links(score.get("hottest_links", ()), look.width),
     )
-    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+    return paragraphs(blocks)
 
 
 def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
@@ -55,7 +56,7 @@ def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
         across = score.get("exposed_scale_out_s", 0.0)
         rows.append(_part(f"exposed cross-{island}", across, step))
     if "hop_cost" in score:
-        rows.append(("hop cost", f"{score['hop_cost']:,.12g}"))
+        rows.append(("hop cost", hop_cost(score["hop_cost"])))
     lines = list(columns(rows))
     widest = max(map(seen, lines), default=0)
     if widest > look.width:

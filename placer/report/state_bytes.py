@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from placer.cost.volumes import volumes
 from placer.errors import InputError
+from placer.job.axes import unlike_sizes
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
@@ -34,8 +35,6 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 OPTIMIZER_BYTES = 12.0
-
-_MUST_AGREE = ("tp", "cp", "pp", "ep", "etp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +95,7 @@ def bytes_to_receive(old: Plan, new: Plan, job: Job) -> dict[str, float] | None:
 
 
 def _require_alike(job: Job, axes: Parallelism) -> None:
-    unlike = [
-        f"{axis} {job.parallelism.size(axis)} against {axes.size(axis)}"
-        for axis in _MUST_AGREE
-        if job.parallelism.size(axis) != axes.size(axis)
-    ]
-    if unlike:
+    if unlike := unlike_sizes(job.parallelism, axes):
         raise InputError(f"the job is not that of the plans: {', '.join(unlike)}")
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.hostlist import compress
-from placer.report.columns import wrapped
+from placer.report.columns import paragraphs, wrapped
 from placer.report.explain_text import rank_text, where
+from placer.report.words import amount, hop_cost, largest_island
 from placer.units import format_bandwidth, format_bytes, format_seconds
 
 Facts = Mapping[str, Any]
@@ -24,22 +25,23 @@ def subjects_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
     Parameters
     ----------
     explained : mapping
-        As ``placer.solve.explain.subjects.explain`` gives it.
+        As ``placer.api.explain.explain`` gives it.
     tiers : sequence of str
         Tier names, innermost first.
     scale_up : int
         How many of the tiers are NVLink tiers.
     """
-    island = tiers[scale_up - 1] if scale_up else "GPU"
-    blocks = []
-    for subject in explained["subjects"]:
-        blocks += [
-            list(_head(subject)),
-            *(list(_group(facts, island)) for facts in _facts(subject)),
-            list(_members(subject.get("members", ()))),
-            list(_exchanges(subject["exchanges"], explained)),
-        ]
-    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+    island = largest_island(tiers, scale_up)
+    return paragraphs(
+        block
+        for subject in explained["subjects"]
+        for block in (
+            _head(subject),
+            *(_group(facts, island) for facts in _facts(subject)),
+            _members(subject.get("members", ())),
+            _exchanges(subject["exchanges"], explained),
+        )
+    )
 
 
 def _facts(subject: Facts) -> Sequence[Facts]:
@@ -94,7 +96,7 @@ def _group(facts: Facts, island: str) -> Iterator[str]:
             f"{facts['exposed_axis']} adds {added} to the step; {_alone(facts)}"
         )
     if "hop_cost" in facts:
-        yield from _detail(f"hop cost {facts['hop_cost']:,.12g}")
+        yield from _detail(f"hop cost {hop_cost(facts['hop_cost'])}")
 
 
 def _neighbours(found: Mapping[str, Sequence[Facts]]) -> str:
@@ -193,11 +195,9 @@ def _exchanges(kinds: Sequence[Facts], explained: Facts) -> Iterator[str]:
 
 def _kind(kind: Facts, objective: str, slack: float) -> str:
     """Exchanges of one kind of unit: the cheapest legal one, and what others break."""
-    who = (
-        f"{kind['unit']} {rank_text(kind['ranks'])}"
-        if len(kind["ranks"]) > 1
-        else (f"{kind['unit']}")
-    )
+    who = kind["unit"]
+    if len(kind["ranks"]) > 1:
+        who += f" {rank_text(kind['ranks'])}"
     parts = []
     best, after = kind["best"], kind["next"]
     if best is None:
@@ -219,12 +219,9 @@ def _kind(kind: Facts, objective: str, slack: float) -> str:
 
 def _change(exchange: Facts, objective: str) -> str:
     """``+1.2 ms with n04``."""
-    amount = exchange["change"]
-    sign = "+" if amount > 0 else "-"
-    shown = f"{abs(amount):,.12g}"
-    if objective == "time":
-        shown = format_seconds(abs(amount))
-    return f"{sign}{shown} with {_hosts(exchange)}"
+    change = exchange["change"]
+    sign = "+" if change > 0 else "-"
+    return f"{sign}{amount(objective, abs(change))} with {_hosts(exchange)}"
 
 
 def _hosts(exchange: Facts) -> str:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.report.advice_text import advice_lines
-from placer.report.columns import wrapped
+from placer.report.columns import paragraphs, wrapped
 from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN, Look
 from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
+from placer.report.words import NOUN, amount, largest_island
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")
-_NOUN = {"time": "step time", "hop-cost": "hop cost"}
 _WHY = {
     "proved": "proved optimal",
     "searched": "all methods tried",
@@ -43,14 +43,15 @@ def summarise(plan: Plan, look: Look = PLAIN) -> str:
     tiers = plan.topology.get("tiers", ())
     scale_up = plan.topology.get("scale_up", 0)
     advice = advice_lines(plan, look.width)
+    score = score_text(plan.score, tiers, scale_up, look) if plan.score else ""
     blocks = (
-        "\n".join(_placed(plan, look)),
-        score_text(plan.score, tiers, scale_up, look) if plan.score else "",
-        "\n".join((*_proved(plan.bound, look), *advice)),
-        "\n".join(gain_lines(plan, look)),
-        "\n".join(_worst(plan.score, tiers, scale_up, look.width)),
+        _placed(plan, look),
+        score.splitlines(),
+        (*_proved(plan.bound, look), *advice),
+        gain_lines(plan, look),
+        _worst(plan.score, tiers, scale_up, look.width),
     )
-    return "\n\n".join(block for block in blocks if block)
+    return paragraphs(blocks)
 
 
 def _placed(plan: Plan, look: Look) -> Iterator[str]:
@@ -112,9 +113,9 @@ def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
         return
     optimal = bound["status"] == "optimal"
     if optimal:
-        text = f"optimal {_NOUN[bound['objective']]}: equal to its lower bound"
+        text = f"optimal {NOUN[bound['objective']]}: equal to its lower bound"
     else:
-        lower = _amount(bound["objective"], bound["lower_bound"])
+        lower = amount(bound["objective"], bound["lower_bound"])
         # Rounded up, so as not to promise too much.
         gap = math.ceil(bound["gap"] * 1e5) / 1e5
         text = f"lower bound {lower}, gap {gap:.3%}"
@@ -125,10 +126,6 @@ def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
     yield from rest
 
 
-def _amount(objective: str, value: float) -> str:
-    return format_seconds(value) if objective == "time" else f"{value:,.12g}"
-
-
 def _worst(
     score: Mapping[str, Any], tiers: Sequence[str], scale_up: int, width: int
 ) -> Iterator[str]:
@@ -136,7 +133,7 @@ def _worst(
     worst = score.get("worst_group")
     if not worst:
         return
-    island = tiers[scale_up - 1] if scale_up else "GPU"
+    island = largest_island(tiers, scale_up)
     domains = worst["domains"]
     over = f"over {domains:,} {island}s, " if domains > 1 else ""
     alike = worst["as_slow"] - 1

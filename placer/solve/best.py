@@ -122,6 +122,11 @@ class Best:
         """Seconds until the clock ends the search, s; negative when it has."""
         return self._time_limit - (monotonic() - self._start)
 
+    @property
+    def bound(self) -> float:
+        """The best lower bound so far, 0 without one."""
+        return self._bound
+
     def solution(self, gpu_of_rank: IntArray) -> Solution:
         """The best placement as the result, with the reason why the search ended."""
         self.is_over()

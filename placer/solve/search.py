@@ -33,6 +33,7 @@ from placer.solve.objective import (
 )
 from placer.solve.parts import Parts, check_requirements, node_capacity, parts_of
 from placer.solve.polish.polish import polished
+from placer.solve.polish.time_search import exchanged
 from placer.solve.robust.conflict import broken_rules
 from placer.solve.robust.search import Tools, search_under_rules
 from placer.solve.stitching.chains import stitched_chains
@@ -278,8 +279,10 @@ class _Search:
             self.best.prove(found.bound, found.argument)
 
     def _polished(self, parts: Parts) -> None:
-        """Better placements near the best few, when hops are the cost."""
+        """Better placements near the best few."""
+        start = self.best.method
         if isinstance(self.goal, HopCostObjective):
+            name = "annealed"
             found = polished(
                 self.topology,
                 self.job,
@@ -289,8 +292,19 @@ class _Search:
                 self.seed,
                 self.best.is_over,
             )
-            start = self.best.method
-            for gpu_of_rank in found:
-                self.best.offer(f"annealed, from {start}", gpu_of_rank)
-                if self.best.is_over():
-                    return
+        elif isinstance(self.goal, TimeObjective):
+            name = "units exchanged"
+            found = exchanged(
+                self.goal.model,
+                parts,
+                self.best.known.placements(),
+                self.best.bound,
+                self.seed,
+                self.best.is_over,
+            )
+        else:
+            return
+        for gpu_of_rank in found:
+            self.best.offer(f"{name}, from {start}", gpu_of_rank)
+            if self.best.is_over():
+                return

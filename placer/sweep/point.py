@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.api import place
+from placer.api.place import place
 from placer.errors import InfeasibleError, InputError, PlacerError
 from placer.sweep.inputs import job_at, machine_at
 
@@ -32,7 +32,7 @@ class Task:
     hosts : tuple of str, optional
         The allocation in launch order; every usable node when None.
     objective : str, optional
-        ``time`` or ``hop-cost``, as in `placer.api.place`.
+        ``time`` or ``hop-cost``, as in `placer.place`.
     time_limit : float, s
         For each point.
     seed : int
@@ -47,7 +47,7 @@ class Task:
 
 
 def row_of(
-    task: Task, point: Point, stop: Callable[[], bool] | None = None
+    task: Task, point: Point, stop: Callable[[], bool] = lambda: False
 ) -> Row | None:
     """The row of one point; None when ``stop`` cut its search short.
 

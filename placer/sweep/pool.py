@@ -110,4 +110,6 @@ def _end_with_parent() -> None:
 
 
 def _row_of(task: Task, point: Point) -> Row | None:
-    return row_of(task, point, _interrupted.is_set if _interrupted else None)
+    if _interrupted is None:
+        return row_of(task, point)
+    return row_of(task, point, _interrupted.is_set)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from placer.document import open_document
+from placer.errors import InputError, Problem
 from placer.sweep.grid import MAX_POINTS, NIC_RATE, OVERSUBSCRIPTION, SIZES
 
 if TYPE_CHECKING:
@@ -26,13 +27,15 @@ def read_rows(source: str) -> tuple[list[dict[str, Any]], list[str]]:
         If it cannot be read, or holds no such rows.
     """
     document = open_document(source)
+    hint = "this wants what `placer sweep --format json` prints"
+    if not document.root.has("rows"):
+        raise InputError([Problem("no rows of a sweep", source, hint=hint)])
     values = document.root.items("rows", required=True)
     if len(values) > MAX_POINTS:
         document.root.problem(f"{len(values):,} rows; at most {MAX_POINTS:,}", "rows")
     sections = [value.section() for value in values[:MAX_POINTS]]
     swept = _swept(sections[0]) if sections else []
     if not swept and not document.problems:
-        hint = "this wants what `placer sweep --format json` prints"
         document.root.problem("no rows of a sweep", "rows", hint)
     rows = [_row(section, swept) for section in sections]
     document.finish()

@@ -12,10 +12,6 @@ Stop = Callable[[], bool]
 Engine = Callable[[Task, Sequence[Point], Stop], Iterator[tuple[int, Row]]]
 
 
-def _never() -> bool:
-    return False
-
-
 def _silent(_done: int, _total: int) -> None:
     pass
 
@@ -36,7 +32,7 @@ def sweep(
     points: Sequence[Point],
     engine: Engine = sequential,
     progress: Callable[[int, int], None] = _silent,
-    stop: Stop = _never,
+    stop: Stop = lambda: False,
 ) -> list[Row]:
     """The rows of the points, in their order and the same whatever the engine.
 

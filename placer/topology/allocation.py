@@ -9,36 +9,40 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer import files
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, refuse
 from placer.hostlist import expand
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
-_MAX_PROBLEMS = 20
 _SLOTS = re.compile(r"(?:\s+(?:max_)?slots=[0-9]+)+$")
 
 
 def allocate(
-    topology: Topology, hosts: Sequence[str] | None = None, exclude: Sequence[str] = ()
+    topology: Topology,
+    hosts: Sequence[str] | str | None = None,
+    exclude: Sequence[str] | str = (),
 ) -> Topology:
     """The machine with only ``hosts``, in that order, without those of ``exclude``.
 
     Parameters
     ----------
     topology : Topology
-    hosts : sequence of str, optional
-        The allocation in launch order; every usable node when None.
-    exclude : sequence of str
+    hosts : sequence of str, or str, optional
+        The allocation in launch order, as names or as `parse_hosts` reads them; every
+        usable node when None.
+    exclude : sequence of str, or str
         Hosts not to use, in any order; they need not be among ``hosts``.
 
     Raises
     ------
     InputError
-        If a host is unknown, unavailable or given twice, or no host is left; the error
-        lists every such host.
+        If a host is unknown, unavailable or given twice, or no host is left, with every
+        such host; or a host list is malformed.
     """
+    hosts = None if hosts is None else host_names(hosts)
+    exclude = host_names(exclude)
     if hosts is None and not exclude:
         return topology
     node_of_name = {name: node for node, name in enumerate(topology.node_names)}
@@ -56,8 +60,19 @@ def allocate(
     if not problems and not left:
         what = "every host is excluded" if chosen else "the allocation names no host"
         problems.append(Problem(what, key="exclude" if chosen else "hosts"))
-    _fail(problems)
+    refuse(problems)
     return topology.select(np.array([node_of_name[h] for h in left], dtype=np.int64))
+
+
+def host_names(hosts: Sequence[str] | str) -> Sequence[str]:
+    """Hosts that are given as names, or as a text that `parse_hosts` reads.
+
+    Raises
+    ------
+    InputError
+        If the text is malformed, or the file it names cannot be read.
+    """
+    return parse_hosts(hosts) if isinstance(hosts, str) else hosts
 
 
 def parse_hosts(text: str) -> list[str]:
@@ -89,18 +104,8 @@ def _read_file(source: str) -> list[str]:
         except ValueError as error:
             shown = files.shown_name(source)
             problems.append(Problem(str(error), shown, number, column))
-    _fail(problems)
+    refuse(problems)
     return list(hosts)
-
-
-def _fail(problems: Sequence[Problem]) -> None:
-    """Raise the problems, if any; a long list is cut."""
-    more = len(problems) - _MAX_PROBLEMS
-    if more > 0:
-        rest = Problem(f"and {more} more problems", problems[0].source)
-        problems = [*problems[:_MAX_PROBLEMS], rest]
-    if problems:
-        raise InputError(problems)
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:

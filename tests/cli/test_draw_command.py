@@ -102,7 +102,7 @@ def test_bad_rows(tmp_path: Path, text: str) -> None:
         (["map", "-j", "quickstart"], "Only the pipeline"),
         (["-o", "picture.gif"], "neither .svg nor .png"),
         (["-o", "picture"], "neither .svg nor .png"),
-        (["scaling"], "rows"),
+        (["scaling"], "this wants what `placer sweep --format json` prints"),
     ],
 )
 def test_bad_options(plan: Path, args: list[str], what: str) -> None:

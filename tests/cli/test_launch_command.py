@@ -85,6 +85,8 @@ def test_runs_by_a_plan(tmp_path: Path) -> None:
         (["-t", "node:9 gpu:2", "-j", "job.yaml", "srun"], "SLURM_JOB_NODELIST"),
         (["--plan", "p.json", "no-such-command"], "no-such-command: No such file"),
         (["--plan", "free.json", "srun"], "formats that can:"),
+        (["--plan", "p.json", "-j", "job.yaml", "srun"], "leaves nothing to -t"),
+        (["--plan", "p.json", "--hosts", "n[1-3]", "srun"], "does not have the plan's"),
     ],
 )
 def test_errors(tmp_path: Path, arguments: list[str], message: str) -> None:

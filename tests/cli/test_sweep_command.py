@@ -109,6 +109,15 @@ def test_bad_options(job: str, args: list[str], what: str) -> None:
     assert what in found.stderr
 
 
+def test_png_that_cannot_be_drawn(job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PNG plot without its package is refused before anything is placed."""
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    found = sweep(job, "--dp", "2", "--plot", "figure.png")
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert "placer[png]" in found.stderr
+
+
 def test_no_placement_at_all(job: str) -> None:
     """Without any placement the rows say why, and the exit code is 3, or 2."""
     found = sweep(job, "--dp", "64,65", "--format", "json")

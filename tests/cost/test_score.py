@@ -283,6 +283,21 @@ def test_hottest_links_by_counting(seed: int) -> None:
         assert link["bytes"] == pytest.approx(counted.on_link[key], rel=1e-9)
 
 
+def test_hottest_links_in_any_order_of_hosts() -> None:
+    """Equally busy links are listed alike however the hosts are ordered."""
+    case = random_case(3, with_model=True)
+    links = []
+    for order in (np.arange(12), np.arange(12)[::-1]):
+        topology = machine([("b0", [1])] * 12).select(order)
+        gpus = np.argsort(order)  # every rank on the host of its number
+        job = replace(case.job, groups=(), parallelism=Parallelism(dp=12))
+        links.append(score(topology, job, Placement(gpus))["hottest_links"])
+    assert links[0] == links[1]
+    assert len({link["busy_s"] for link in links[0]}) == 1
+    up = [link["domain"] for link in links[0] if link["direction"] == "up"]
+    assert up == [f"r{i}" for i in range(len(up))]
+
+
 class Counted:
     """Bytes by axis and tier, and on every uplink, flow by flow."""
 

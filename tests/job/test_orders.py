@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import permutations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ import pytest
 from placer.document import parse_document
 from placer.errors import InputError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
-from placer.job.model import Job
 from placer.job.orders import (
     as_planned,
     framework_orders,
@@ -24,7 +24,9 @@ from placer.job.read import decode_job
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.resize import reordered
 from placer.job.write import to_document
-from placer.placement.baselines import rank_positions
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
 
 TEXT = """\
 format: placer/job
@@ -78,7 +80,7 @@ def test_same_groups_are_the_same(axes: Parallelism) -> None:
         if not same_groups(axes, orders[0], order):
             continue
         alike += 1
-        number = rank_positions(Job("j", first), order)
+        number = first.numbers_in(order)
         second = replace(axes, order=order)
         for axis, members in first.ranks_of_group.items():
             mine = {tuple(row) for row in number[members].tolist()}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placer.api import score
+from placer.api.score import score
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.job.read import read_job
@@ -163,7 +163,7 @@ def test_every_number_is_that_of_the_json(
     }
     aside = re.compile(
         r"/critical_path/\d+/(old|new)/(replica|crossing_hops/.*)"  # not in the table
-        r"|/groups/\w+/tiers/.*"  # sums of groups/*/domains
+        r"|/groups/\w+/tiers/.*"  # groups/*/domains says more
         r"|/moved/\d+/new_rank"  # equal to rank here
         r"|/restart/ranks_(started|stopped)"  # nothing starts or stops here
     )
@@ -171,6 +171,38 @@ def test_every_number_is_that_of_the_json(
     assert wanted <= {number["path"] for number in shown}
     assert not data["same"]
     assert len(data["moved"]) > 20
+
+
+def folded(found: PlanDiff, ranks: set[int], axis: str, at: np.ndarray) -> set[tuple]:
+    """Rows of the folded moves that hold one of the ranks, by a plain loop."""
+    old, new, _ = two_plans()
+    moved = {move.rank for move in found.moved}
+    racks = [(old, old.domains["rack"]), (new, new.domains["rack"])]
+    keys = {
+        (int(at[rank]), *(names[plan.node_of_rank[rank]] for plan, names in racks))
+        for rank in ranks & moved
+    }
+    return {
+        (str(fold.index), str(fold.nodes), fold.old, fold.new, str(fold.ranks))
+        for fold in found.folds[axis]
+        if (fold.index, fold.old, fold.new) in keys
+    }
+
+
+def shown_folds(browser: Browser, axis: str) -> set[tuple]:
+    """Rows of the folded moves on the page."""
+    browser.run(
+        """const choice = document.getElementById("fold-axis");
+           choice.value = arguments[0];
+           choice.dispatchEvent(new Event("change"));""",
+        axis,
+    )
+    show_all(browser)
+    rows = browser.run(
+        """return [...document.querySelectorAll("#folds tbody tr")].map((row) =>
+             [...row.children].map((cell) => cell.textContent));"""
+    )
+    return {tuple(row) for row in rows}
 
 
 def shown_ranks(browser: Browser, field: str, text: str) -> tuple[set[int], str]:
@@ -223,6 +255,9 @@ def test_filters(browser: Browser, page: tuple[PlanDiff, Path]) -> None:
         shown, said = shown_ranks(browser, field, text)
         assert shown == ranks & moved, text
         assert said == f"{len(ranks)} ranks, {len(shown)} of them move"
+        for axis in ("dp", "pp"):
+            rows = folded(found, ranks, axis, at_axis[axis])
+            assert shown_folds(browser, axis) == rows, (text, axis)
     for field, text in (("by-rank", "x"), ("by-group", "dp"), ("by-group", "zz=1")):
         shown, said = shown_ranks(browser, field, text)
         assert (shown, said[:8]) == (set(), "0 ranks,")

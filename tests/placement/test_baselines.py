@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.errors import InfeasibleError
+from placer.errors import InfeasibleError, InputError
 from placer.job.axes import (
     MEGATRON_DEFAULT_ORDER,
     REPLICA_MAJOR_ORDER,
@@ -20,7 +20,6 @@ from placer.placement.baselines import (
     BASELINES,
     baseline,
     gpus_in_host_order,
-    rank_positions,
 )
 from tests.solve.oracle import coordinates
 from tests.solve.random_cases import machine_of, random_axes, random_tiers
@@ -91,7 +90,7 @@ def test_named_orders_number_ranks_by_that_order(
 def test_positions_in_the_jobs_own_order_are_the_ranks(seed: int) -> None:
     """Numbered by its own order every rank keeps its number."""
     axes = random_axes(random.Random(seed), 24)
-    positions = rank_positions(Job("j", axes), axes.order)
+    positions = axes.numbers_in(axes.order)
     assert positions.tolist() == list(range(24))
 
 
@@ -135,6 +134,6 @@ def test_too_few_gpus() -> None:
 
 
 def test_unknown_baseline() -> None:
-    """An unknown name is a KeyError."""
-    with pytest.raises(KeyError):
-        baseline("best", hosts(["a"], [4]), Job("j", Parallelism(dp=2)))
+    """An unknown name is refused, with the nearest one."""
+    with pytest.raises(InputError, match="did you mean"):
+        baseline("given-ordr", hosts(["a"], [4]), Job("j", Parallelism(dp=2)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from placer import api
+from placer.api.place import place
 from placer.errors import InputError
 from placer.job.read import read_job
 from placer.placement import memory_need as module
@@ -96,7 +96,7 @@ def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) ->
     machine, job = read_topology("dgx-h100-32"), read_job("quickstart")
     for call in (
         lambda: check_memory(machine, job),
-        lambda: api.place(machine, job),
+        lambda: place(machine, job),
     ):
         with pytest.raises(InputError, match=r"need about .* MB of memory.*50 MB"):
             call()

@@ -104,11 +104,20 @@ def test_aws_kinds_are_noted(tmp_path):
         ("oci", '{"customerLocalBlock": "x"}', "which host"),
         ("oci", 'a: {"customerLocalBlock": "x"}\na: {}', "listed twice"),
         ("oci", 'a: {"customerLocalBlock": }', "not JSON"),
+        ("aws", "Instances:\n- InstanceId: i-0\n", "not JSON"),
     ],
 )
 def test_bad_answers(format_name, text, message):
     """Incomplete, doubled and malformed answers are refused with the reason."""
     assert message in problems_of(format_name, text)[0].message
+
+
+def test_yaml_answers():
+    """Whoever saved YAML is told to ask for JSON; whoever cut JSON is not."""
+    (yaml,) = problems_of("gcp", "- name: vm-1\n")
+    (cut,) = problems_of("gcp", '[{"name": "vm-1"')
+    assert "ask the tool for JSON" in yaml.hint
+    assert not cut.hint
 
 
 def test_places_in_lines_of_hosts():
@@ -176,6 +185,43 @@ def test_oci_shapes(tmp_path):
     assert api.domain_names == lines.domain_names
     assert (api.domain_of_node == lines.domain_of_node).all()
     assert any("hosts without an instance, left out: 1" in note for note in notes)
+
+
+def test_oci_metadata_of_the_whole_host(tmp_path):
+    """What /opc/v2/host/ answers holds the same data one level down, and it counts."""
+    hosts = [json.loads(line.partition(" ")[2]) for line in cases.OCI.split("\n")]
+    text = "\n".join(
+        f"gpu-{i}: "
+        + json.dumps({"networkBlockId": "other", "rdmaTopologyData": hosts[i]})
+        for i in range(len(hosts))
+    )
+    whole, _ = machine_of(tmp_path, text, hardware=cases.H100)
+    plain, _ = machine_of(tmp_path, cases.OCI, hardware=cases.H100)
+    assert tier_names(whole) == tier_names(plain)
+    assert whole.domain_of_node.tolist() == plain.domain_of_node.tolist()
+
+
+def test_gcp_stopped_instances(tmp_path):
+    """Instances that do not run are left out with their state; others stay."""
+    instances = json.loads(cases.GCP)
+    for instance, status in zip(
+        instances, ("RUNNING", "TERMINATED", "STAGING", "SUSPENDED"), strict=False
+    ):
+        instance["status"] = status
+    machine, notes = machine_of(tmp_path, json.dumps(instances), hardware=cases.H100)
+    assert set(machine.node_names) == {f"vm-{i}" for i in (0, 2, 4, 5, 6, 7)}
+    assert machine.unavailable == {"vm-1": "terminated", "vm-3": "suspended"}
+    assert "nodes left out, terminated: 1 (vm-1)" in notes
+
+
+def test_subblock_in_two_blocks(tmp_path):
+    """Sub-blocks called alike in several blocks are no NVLink domain: refused."""
+    instances = json.loads(cases.GCP)
+    for instance in instances:
+        instance["resourceStatus"]["physicalHostTopology"]["subblock"] = "s1"
+    for hardware in (cases.GB200, cases.H100):
+        with pytest.raises(InputError, match='subblock "s1" has 4 nodes in "b0"'):
+            machine_of(tmp_path, json.dumps(instances), hardware=hardware)
 
 
 def test_oci_memory_fabric_is_nvlink(tmp_path):

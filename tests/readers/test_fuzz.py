@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -187,6 +191,27 @@ def test_long_lines(name):
     for prefix in ("", "n1: "):
         check(outcome(read_and_combine, name, prefix + LONG_LINES[name]))
         recognise(prefix + LONG_LINES[name])
+
+
+def test_memory_and_time():
+    """The largest mutants take less than 256 MB, and a second of processor each.
+
+    Read one after the other in a process of its own: its peak is above that of each.
+    """
+    texts = [*LONG_LINES.items()]
+    for name, text in cases.TEXTS.items():
+        chance = random.Random(name)
+        mutants = (mutated(text, chance) for _ in range(200))
+        texts += [(name, mutant) for mutant in sorted(mutants, key=len)[-3:]]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.readers.limited", str(len(texts))],
+        cwd=Path(__file__).parents[2],
+        input="".join(json.dumps(text) + "\n" for text in texts),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) < 256e6
 
 
 def test_long_unbroken_line():

@@ -165,6 +165,14 @@ def test_file_of_no_known_format(tmp_path):
     )
 
 
+def test_yaml_of_another_program(tmp_path):
+    """A mapping that is no topology file is pointed to the formats that are read."""
+    text = "apiVersion: v1\nkind: List\n"
+    problem = problem_of(placer.read_topology, written(tmp_path, text))
+    assert '"format" is missing' in problem.message
+    assert "placer topo formats" in problem.hint
+
+
 def test_host_list_without_prefix(tmp_path):
     """A file of host names, which could be many things, is told its prefix."""
     path = written(tmp_path, "n1\nn2\n", "hosts.txt")

@@ -111,6 +111,15 @@ def test_hosts_that_differ():
     assert notes[1].startswith("1 hosts (b): 1 GPUs, 0 NICs, no NVLink")
 
 
+def test_host_without_nvlink_among_others(tmp_path):
+    """A host that lost its NVLink is left out, with the reason; the others stay."""
+    lost = cases.MATRIX.replace("NV18", "PHB")
+    text = labelled({"n1": cases.MATRIX, "n2": lost, "n3": cases.MATRIX})
+    machine, notes = machine_of(tmp_path, text)
+    assert machine.node_names == ("n1", "n3")
+    assert "nodes left out, no NVLink: 1 (n2)" in notes
+
+
 def test_host_that_failed():
     """A host that printed something else is left out with its line."""
     text = "n0: bash: nvidia-smi: command not found\n" + cases.MATRICES

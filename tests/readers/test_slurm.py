@@ -271,6 +271,24 @@ def test_unknown_lines_of_scontrol_are_counted():
     assert len(findings.nodes) == 8
 
 
+@pytest.mark.parametrize(
+    ("text", "lost", "line"),
+    [
+        (cases.SCONTROL.replace("n[5-8]", "n[5-7]"), "n8", 1),
+        (
+            cases.SCONTROL_BLOCKS.replace("b2 BlockIndex=1 Nodes=n[3-4]", "b9"),
+            "n3, n4",
+            4,
+        ),
+    ],
+)
+def test_cut_answer_of_scontrol(text, lost, line):
+    """Nodes that only an upper switch or a larger block lists are missed, not lost."""
+    with pytest.raises(InputError, match=f"no leaf and no block has {lost}") as caught:
+        read("scontrol", text, "topology.txt")
+    assert caught.value.problems[0].line == line
+
+
 def test_slurm_job_nodelist(tmp_path):
     """What SLURM_JOB_NODELIST holds serves as --hosts."""
     machine, _ = machine_of(tmp_path, cases.TREE, hardware=cases.H100)

@@ -160,6 +160,19 @@ def test_graph_with_other_depths(tmp_path):
     assert any("leaf" in note and "kept apart: d" in note for note in notes)
 
 
+def test_leaf_below_two_spines(tmp_path):
+    """A leaf with nodes of two spines is refused, not taken for the wider of both."""
+    paths = [["l1", "s1"], ["l1", "s2"], ["l1", "s2"], ["l2", "s3"]]
+    instances = [
+        {"id": f"i-{i}", "network_layers": path} for i, path in enumerate(paths)
+    ]
+    text = json.dumps({"instances": instances})
+    with pytest.raises(InputError, match='leaf "l1" has 1 node in "s1"') as caught:
+        machine_of(tmp_path, text, hardware=cases.H100)
+    (problem,) = caught.value.problems
+    assert problem.hint == "a leaf lies in one spine; like it: 1"
+
+
 def test_graph_answer_ok():
     """The answer of a topograph that wrote a file is refused with the reason."""
     with pytest.raises(InputError):

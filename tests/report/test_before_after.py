@@ -101,8 +101,8 @@ def test_text() -> None:
         "pipeline messages (pp)   500 ms     0 s  -100.00%\n"
         "gradient reduction (dp)     0 s  250 ms\n"
         "\n"
-        "busiest links       old    new   change\n"
-        "r0 up, block tier   3 s  1.5 s  -50.00%\n"
-        "r2 up, block tier  less  2.5 s\n"
-        "r1 up, block tier   2 s   less\n"
+        "busiest links         old       new   change\n"
+        "r0 up, block tier     3 s     1.5 s  -50.00%\n"
+        "r2 up, block tier  <= 2 s     2.5 s\n"
+        "r1 up, block tier     2 s  <= 1.5 s\n"
     )

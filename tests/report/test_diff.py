@@ -166,7 +166,7 @@ def test_tier_changes(plans: tuple[Plan, Plan]) -> None:
         assert change.changed_domain == sum(a != b for a, b in pairs)
         assert change.entered == sum(b < a for a, b in steps)
         assert change.left == sum(b > a for a, b in steps)
-        assert change.tiers == Counter((a[0], b[0]) for a, b in pairs if a[0] != b[0])
+        assert change.tiers == Counter((a[0], b[0]) for a, b in pairs if a != b)
         outer = [
             (rack_or_above(old, ranks), rack_or_above(new, ranks)) for ranks in groups
         ]
@@ -296,7 +296,7 @@ def test_racks_of_one_name_in_two_blocks_are_two() -> None:
         old, node_of_rank=old.node_of_rank[at], gpu_of_rank=old.gpu_of_rank[at]
     )
     changes = {axis.axis: axis.tiers for axis in diff(old, new).axes}
-    assert changes["pp"] == {("rack", "cluster"): 2 * 2}
+    assert changes["pp"] == {("rack", "cluster"): 2 * 2, ("rack", "rack"): 2 * 2}
 
 
 def test_experts_have_groups() -> None:

@@ -1,8 +1,10 @@
 """The text of a difference."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
@@ -45,8 +47,8 @@ def test_whole_text() -> None:
         "pp traffic, rack            3 MB  1.5 MB  -50.00%\n"
         "pp traffic, cluster          0 B  1.5 MB\n"
         "\n"
-        "groups in another lowest common domain\n"
-        "  tp: 2 of 8\n"
+        "groups in another domain than before\n"
+        "  tp: 2 of 8, in another node\n"
         "  pp: 4 of 8 (0 entered a domain, 4 left one)\n"
         "    rack -> cluster: 4\n"
         "      r0 -> cluster: 2\n"
@@ -57,6 +59,7 @@ def test_whole_text() -> None:
         "  DP replica 3, 1 node: r3 -> r0 (2 ranks)\n"
         "\n"
         "nodes whose ranks changed: 2 (n[001,006])\n"
+        "state to move: unknown without a job with a model\n"
     )
 
 
@@ -89,8 +92,8 @@ def test_long_lists_are_cut() -> None:
     text = diff_text(diff(old, replace(new, nodes=names)))
     assert "  DP replica 19, 1 node: in r0 (1 rank)\n" in text
     assert "  and 5 more; --format json lists every rank\n" in text
-    assert "nodes gained: 25 (xxxxxxxxxa,xxxxxxxxxb," in text
-    assert "...)\n" in text
+    assert "nodes gained: 25 (xxxxxxxxxa, xxxxxxxxxb, " in text
+    assert "xxxxxxxxxr and 7 more)\n" in text  # 18 names take 197 characters
 
 
 def test_plans_without_domains() -> None:
@@ -99,3 +102,20 @@ def test_plans_without_domains() -> None:
     text = diff_text(diff(old, new))
     assert "  DP replica 0, 1 node: n001 -> n006 (2 ranks)\n" in text
     assert "    node -> cluster" not in text
+
+
+@pytest.mark.parametrize("width", [30, 48, 80])
+def test_narrow(width: int) -> None:
+    """No line is wider than asked, and every number is still there."""
+    whole = diff_text(diff(tiny_plan(score=OLD_SCORE), nodes_swapped()), 1_000)
+    text = diff_text(diff(tiny_plan(score=OLD_SCORE), nodes_swapped()), width)
+    assert max(map(len, text.splitlines())) <= width
+    numbers = re.compile(r"[0-9][0-9.,]*[0-9]|[0-9]")
+    assert sorted(numbers.findall(text)) == sorted(numbers.findall(whole))
+
+
+def test_hop_cost_alone() -> None:
+    """A job that has no times shows its hop cost, and no step of 0 s."""
+    score = {"step_time_s": 0.0, "hop_cost": 304.0}
+    text = diff_text(diff(tiny_plan(score=score), replace(nodes_swapped(), score=score)))
+    assert text.startswith("cost      old  new  change\nhop cost  304  304\n\n")

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 
 from placer.placement.build import build_plan
+from placer.placement.host_orders import in_natural_order
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.report.diff import diff
@@ -29,7 +30,7 @@ def test_nodes_whose_ranks_changed(plans: tuple[Plan, Plan]) -> None:
     before, after = map(on_node, plans)
     changed = [
         node
-        for node in sorted(before.keys() | after.keys())
+        for node in in_natural_order(before.keys() | after.keys())
         if before.get(node) != after.get(node)
     ]
     assert list(diff(*plans).restart.nodes) == changed
@@ -61,6 +62,6 @@ def test_fewer_replicas() -> None:
     text = diff_text(found)
     assert "nodes whose ranks changed: 2 (n[006-007])\nranks that stop: 4\n" in text
     state = (
-        "state that nodes must receive: 10.94 kB (0 B parameters, 10.94 kB optimizer)"
+        "state to move: 10.94 kB (0 B parameters, 10.94 kB optimizer)"
     )
     assert state in text

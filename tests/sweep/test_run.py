@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from placer.api import place
+from placer.api.place import place
 from placer.errors import PlacerError
 from placer.job.read import read_job
 from placer.sweep.cluster import Cluster

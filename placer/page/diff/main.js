@@ -11,6 +11,7 @@ function refresh() {
   const section = document.getElementById("moved");
   section.replaceChildren(section.firstElementChild);
   section.append(moved ? movedTable(chosen) : element("p", "None.", { class: "hint" }));
+  showFolds();
   redraw();
 }
 
@@ -98,6 +99,8 @@ function card(term, ...parts) {
 function fillCards() {
   for (const [key, label, format] of COSTS.slice(0, 3)) {
     if (!(key in data.diff.cost)) continue;
+    const { old: was, new: is } = data.diff.cost[key];
+    if (!was && !is) continue; // a job without times, or without weights
     const [before, after, difference] = pair(["cost", key], format);
     card(label, before, " \u2192 ", after, " ", difference);
   }
@@ -112,11 +115,15 @@ function fillFolds() {
   for (const axis of axes) choice.append(element("option", WORDS[axis] ?? axis, { value: axis }));
   const label = element("label", "By ");
   label.append(choice);
-  const place = element("div");
-  const show = () => place.replaceChildren(foldTable(choice.value));
-  choice.addEventListener("change", show);
-  show();
+  choice.addEventListener("change", showFolds);
+  const place = element("div", "", { id: "fold-table" });
   section("folds", data.diff.folded.length ? [label, place] : [], "No rank moved.");
+}
+
+// The folded moves of the axis that is chosen; whole rows, however few of their ranks are asked for.
+function showFolds() {
+  const place = document.getElementById("fold-table");
+  if (place) place.replaceChildren(foldTable(document.getElementById("fold-axis").value, chosen));
 }
 
 function start() {
@@ -129,9 +136,9 @@ function start() {
   fillHeader();
   fillCards();
   legend();
+  fillFolds();
   refresh();
   draw(chosen); // at once: a page that is not on a screen has no frames
-  fillFolds();
   section("cost", costTable(), "The two placements have no score in common.");
   section("path", pathTable(), "Not in both scores.");
   section("links", linkTable(), "Not in both scores.");

@@ -83,18 +83,29 @@ function movedTable(chosen) {
   }, true);
 }
 
-function foldTable(axis) {
+function homeName(node) {
+  return machine.homes[machine.home_of_node[node]].at(-1);
+}
+
+// Rows of the folded moves, those with a rank that is asked for.
+function foldTable(axis, chosen) {
   const path = axis === "dp" ? ["folded"] : ["folded_by_axis", axis];
   const index = axis === "dp" ? "replica" : "index";
-  const rows = at(path);
+  const all = at(path);
   const tier = data.diff.folded_by;
-  return table([WORDS[axis] ?? axis, "Nodes", "From " + tier, "To " + tier, "Ranks"], rows.length, (i) => [
-    rows[i][index] === null ? NONE : number([...path, i, index], "plain"),
-    number([...path, i, "nodes"], "count"),
-    rows[i].old,
-    rows[i].new,
-    number([...path, i, "ranks"], "count"),
-  ], true);
+  const asked = new Set(data.diff.moved.filter((move) => chosen[move.rank]).map(({ rank }) =>
+    [coordinates[axis]?.[rank] ?? null, homeName(work.old_node[rank]), homeName(work.new_node[rank])].join("\n")));
+  const rows = all.map((_, i) => i).filter((i) => asked.has([all[i][index], all[i].old, all[i].new].join("\n")));
+  return table([WORDS[axis] ?? axis, "Nodes", "From " + tier, "To " + tier, "Ranks"], rows.length, (row) => {
+    const i = rows[row];
+    return [
+      all[i][index] === null ? NONE : number([...path, i, index], "plain"),
+      number([...path, i, "nodes"], "count"),
+      all[i].old,
+      all[i].new,
+      number([...path, i, "ranks"], "count"),
+    ];
+  }, true);
 }
 
 const COSTS = [
@@ -136,7 +147,7 @@ function linkTable() {
       ...pair(["hottest_links", i], "bytes", "bytes").slice(0, 2),
       ...pair(["hottest_links", i], "seconds", "busy_s"),
     ]);
-  const hint = element("p", NONE + ": not among the busiest links of that placement.", { class: "hint" });
+  const hint = element("p", NONE + ": not among the busiest links that are listed for that placement.", { class: "hint" });
   return rows.length ? [made, hint] : [];
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
-from placer.placement.baselines import BASELINES, baseline, rank_positions
+from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
@@ -135,7 +135,7 @@ def _savings(
         value, gpu_of_rank = best
         if launch is not free:
             # A free launch can put the ranks where another order would have them.
-            position = rank_positions(job, launch.parallelism.order)
+            position = job.parallelism.numbers_in(launch.parallelism.order)
             as_free.append(gpu_of_rank[position])
         if avoided(topology, job, gpu_of_rank) > most_avoided:
             continue

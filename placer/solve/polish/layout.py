@@ -108,23 +108,54 @@ def layout_of(
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
-    sizes = parts.uniform_sizes()
-    if sizes is None:
+    if parts.uniform_sizes() is None:
         return None
-    last = len(topology.tiers) - 1
-    tier = nearest_tier(topology)
+    innermost = nearest_tier(topology)
     label = _whole_axes(
-        parts.label[tier], axes, topology.domain_of_gpu[tier][gpu_of_rank]
+        parts.label[innermost], axes, topology.domain_of_gpu[innermost][gpu_of_rank]
     )
-    size = len(label) // (int(label.max()) + 1)
-    units = [*sizes[:tier], *[size] * (last + 1 - tier)]
-    takes = whole_parts(topology, capacity_of_node, units)
-    innermost = tier
-    while tier < last and takes[tier].max() <= size:
-        tier += 1
-    fence_tier = _fence_tier(parts, label, innermost)
-    if tier >= min(last, fence_tier):
+    layout = layout_with(topology, parts, capacity_of_node, label, innermost)
+    if layout is None or layout.tier >= _fence_tier(parts, label, innermost):
         return None
+    return layout
+
+
+def layout_with(
+    topology: Topology,
+    parts: Parts,
+    capacity_of_node: IntArray,
+    label: IntArray,
+    innermost: int,
+    *,
+    outward: bool = True,
+) -> Layout | None:
+    """The layout of given units, None where one domain holds them all.
+
+    Parameters
+    ----------
+    topology, parts : Topology, Parts
+        Parts that are all alike.
+    capacity_of_node : ndarray, shape (N,)
+        Ranks each node may hold.
+    label : ndarray, shape (R,)
+        Unit of every rank, from 0 up; units are equally large.
+    innermost : int
+        Smallest tier of which a domain can hold a unit.
+    outward : bool
+        Whether domains of a larger tier are taken while no domain holds two units.
+    """
+    sizes = [int(parts.sizes(t)[0]) for t in range(innermost)]
+    last = len(topology.tiers) - 1
+    size = len(label) // (int(label.max()) + 1)
+    takes = whole_parts(
+        topology, capacity_of_node, [*sizes, *[size] * (last + 1 - innermost)]
+    )
+    tier = innermost
+    while outward and tier < last and takes[tier].max() <= size:
+        tier += 1
+    if tier >= last:
+        return None
+    fence_tier = max(tier, _fence_tier(parts, label, innermost))
     fence = _domains_at(topology, tier, fence_tier)
     distance = _distances(topology, tier)
     inner = parts.label[:innermost]

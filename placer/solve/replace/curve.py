@@ -53,12 +53,8 @@ class Curve:
     def __init__(
         self, topology: Topology, job: Job, goal: Objective, before: Before
     ) -> None:
-        self._topology, self._job, self._goal, self._before = (
-            topology,
-            job,
-            goal,
-            before,
-        )
+        self._topology, self._job = topology, job
+        self._goal, self._before = goal, before
         self.points: list[Point] = []
 
     def offer(self, method: str, gpu_of_rank: IntArray) -> float:

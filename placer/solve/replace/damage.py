@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.replace.struck import struck_domains
+
 if TYPE_CHECKING:
     from placer.solve.replace.ground import Ground
 
@@ -29,19 +31,14 @@ def most_damaged(ground: Ground, block: int, count: int) -> list[int]:
 
 def _has_to_move(ground: Ground) -> npt.NDArray[np.bool_]:
     """Ranks that cannot stay; shape (R,)."""
-    is_lost = ground.before.is_lost
-    found = is_lost.copy()
+    found = ground.before.is_lost.copy()
     for tier in range(max(1, len(ground.topology.tiers) - 1)):
-        home, part = ground.before.domain[tier], ground.parts[tier]
-        held = ground.room_of_domains(tier)
-        for domain in np.unique(home[is_lost]).tolist():
-            own = np.flatnonzero(home == domain)
-            room = int(held[domain]) if domain < len(held) else 0
-            names, which = np.unique(part[own], return_inverse=True)
-            size, kept = np.bincount(which), np.bincount(which, ~is_lost[own])
-            order = np.argsort(kept, kind="stable")
-            left = len(own) - np.cumsum(size[order])
-            leaving = order[: int(np.count_nonzero(left > room)) + 1]
-            if len(own) > room:
-                found[own[np.isin(part[own], names[leaving])]] = True
+        for domain in struck_domains(ground, tier):
+            if domain.excess <= 0:
+                continue
+            # The parts that move the fewest ranks go first, until the others fit.
+            order = np.argsort(domain.kept, kind="stable")
+            gone = np.cumsum(domain.size[order])
+            leaving = order[: int(np.searchsorted(gone, domain.excess)) + 1]
+            found[domain.ranks[np.isin(domain.part, leaving)]] = True
     return found

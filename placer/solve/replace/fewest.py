@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.replace.fewest_by_cost import forced_by_cost
+from placer.solve.replace.struck import struck_domains
 
 if TYPE_CHECKING:
     from placer.solve.replace.ground import Ground
@@ -65,23 +66,13 @@ def fewest_moves(ground: Ground, most: int, budget: float | None = None) -> Fewe
 
 def _forced_by_room(ground: Ground) -> int:
     """Ranks with a seat that must leave it since their domain has no room."""
-    found = [0]
-    for tier in range(max(1, len(ground.topology.tiers) - 1)):
-        home, part = ground.before.domain[tier], ground.parts[tier]
-        struck = np.unique(home[ground.before.is_lost])
-        room = np.zeros(int(home.max()) + 1, dtype=np.int64)
-        held = ground.room_of_domains(tier)
-        room[: len(held)] = held[: len(room)]
-        ranks = np.flatnonzero(np.isin(home, struck))
-        total = 0
-        for domain in struck.tolist():
-            own = ranks[home[ranks] == domain]
-            _, which = np.unique(part[own], return_inverse=True)
-            size = np.bincount(which)
-            kept = np.bincount(which, ~ground.before.is_lost[own]).astype(np.int64)
-            total += least_cover(size, kept, len(own) - int(room[domain]))
-        found.append(total)
-    return max(found)
+    return max(
+        sum(
+            least_cover(domain.size, domain.kept, domain.excess)
+            for domain in struck_domains(ground, tier)
+        )
+        for tier in range(max(1, len(ground.topology.tiers) - 1))
+    )
 
 
 def least_cover(size: IntArray, price: IntArray, need: int) -> int:

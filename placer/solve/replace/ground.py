@@ -7,19 +7,23 @@ made of *cells*: ranks that share a node.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.hop_cost import HopCost
+from placer.solve.objective import HopCostObjective
 from placer.solve.parts import join, parts_of, whole_parts
 from placer.solve.polish.layout import nearest_tier
+from placer.solve.replace.before import before_of
 
 if TYPE_CHECKING:
-    from placer.cost.hop_cost import HopCost
     from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.solve.objective import Objective
     from placer.solve.replace.before import Before
     from placer.topology.model import Topology
 
@@ -190,6 +194,15 @@ class Ground:
         group[members] = np.arange(len(members))[:, None]
         is_whole = (inside == inside[:, :1]).all(axis=1)
         return np.array(edges[is_whole[group[edges[:, 0]]]])
+
+
+def ground_of(topology: Topology, job: Job, plan: Plan, goal: Objective) -> Ground:
+    """The job of a plan on what is left of its machine."""
+    if isinstance(goal, HopCostObjective):
+        hops = goal.hops
+    else:
+        hops = HopCost(topology, replace(job, weights=goal.weights))
+    return Ground(topology, job, hops, before_of(plan, topology))
 
 
 def _joined_in_row(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.hop_cost import HopCost
 from placer.errors import InfeasibleError, StoppedError
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
@@ -20,10 +18,10 @@ from placer.solve.feasibility import forced_block
 from placer.solve.in_time import InTime, LeftBehind
 from placer.solve.launch.orders import solve_orders
 from placer.solve.objective import HopCostObjective, objective_of
-from placer.solve.replace.before import before_of
 from placer.solve.replace.curve import Curve, Point
 from placer.solve.replace.fewest import Fewest, fewest_moves
-from placer.solve.replace.ground import Ground
+from placer.solve.replace.ground import ground_of
+from placer.solve.replace.offers import OfferedRepairs
 from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Repairs
 from placer.solve.replace.seating import Seating
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.solve.objective import Objective
+    from placer.solve.replace.ground import Ground
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -40,8 +39,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 # Ranks up to which a fresh placement is made only to learn how cheap one can be.
 PLACED_AT_MOST = 32_768
-# Repairs that are carried out to begin with.
-CHOICES = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,55 +138,6 @@ def replaced(
     )
 
 
-def ground_of(topology: Topology, job: Job, plan: Plan, goal: Objective) -> Ground:
-    """The job of a plan on what is left of its machine."""
-    if isinstance(goal, HopCostObjective):
-        hops = goal.hops
-    else:
-        hops = HopCost(topology, replace(job, weights=goal.weights))
-    return Ground(topology, job, hops, before_of(plan, topology))
-
-
-class _Offered:
-    """Repairs of one sort, carried out as far as they are asked for."""
-
-    def __init__(
-        self, repairs: Repairs, curve: Curve, over: Callable[[], bool]
-    ) -> None:
-        self._repairs, self._curve, self._over = repairs, curve, over
-        self._choices = repairs.choices(over)
-        self._value: dict[int, float] = {}
-
-    def spread(self) -> None:
-        """Offer the first and the last choice, and some between."""
-        last = len(self._choices) - 1
-        for place in np.unique(np.linspace(0, last, CHOICES).astype(int)).tolist():
-            if place >= 0 and not self._over():
-                self._offer(place)
-
-    def close_in(self, budget: float) -> None:
-        """Offer choices around the first that costs no more than ``budget``."""
-        high = [place for place, value in self._value.items() if value > budget]
-        low = [place for place, value in self._value.items() if value <= budget]
-        if not (high and low):
-            return
-        first, last = max(high), min(low)
-        while first + 1 < last and not self._over():
-            middle = (first + last) // 2
-            if self._offer(middle) <= budget:
-                last = middle
-            else:
-                first = middle
-
-    def _offer(self, place: int) -> float:
-        if place not in self._value:
-            found = self._repairs.placement(self._choices[place])
-            self._value[place] = (
-                inf if found is None else self._curve.offer("repair", found)
-            )
-        return self._value[place]
-
-
 class _Search:
     """The repairs and the fresh placement of one failure."""
 
@@ -209,7 +157,7 @@ class _Search:
         self._curve = Curve(topology, job, self._goal, self._before)
         self._bound, self._argument = 0.0, "none"
         self._fresh: Solution | None = None
-        self._repairs: _Offered | None = None
+        self._repairs: OfferedRepairs | None = None
         self._ended = "searched"
 
     def run(self, seed: int, time_limit: float, progress: Progress | None) -> Replaced:
@@ -237,7 +185,7 @@ class _Search:
         for limit in (ground.dearest_cut() * (1 - EXACT), np.inf):
             for usable in self._usable():
                 repairs = Repairs(ground, Seating(ground, usable), limit)
-                self._repairs = _Offered(repairs, self._curve, self._stop)
+                self._repairs = OfferedRepairs(repairs, self._curve, self._stop)
                 self._repairs.spread()
                 if self._curve.points:
                     return
@@ -343,14 +291,10 @@ class _Search:
     def _too_many(self) -> InfeasibleError:
         least = self._curve.points[0].moves
         bound = fewest_moves(self._ground, least).moves
-        proved = (
-            "at least that many must"
-            if bound == least
-            else (f"at least {bound:,} must")
-        )
+        must = "that many" if bound == least else f"{bound:,}"
         return InfeasibleError(
             f"no placement is known that moves at most {self._terms.max_moves:,} "
-            f"ranks: the fewest found are {least:,}, and {proved}"
+            f"ranks: the fewest found are {least:,}, and at least {must} must"
             f"\n  hint: allow {least:,} moves"
         )
 

@@ -17,9 +17,10 @@ from placer.solve.objective import objective_of
 from placer.solve.replace.before import before_of
 from placer.solve.replace.damage import most_damaged
 from placer.solve.replace.fewest import fewest_moves, least_cover
+from placer.solve.replace.ground import ground_of
 from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Exit, Repairs, choices
-from placer.solve.replace.search import Terms, ground_of, replaced
+from placer.solve.replace.search import Terms, replaced
 from placer.solve.replace.seating import Seating
 from tests.solve.previous.test_align import machine
 

@@ -250,3 +250,22 @@ def test_what_cannot_be(small: Case) -> None:
     for options in ({"within": -1.0}, {"max_moves": -1}, {"time_limit": -1.0}):
         with pytest.raises(placer.InputError):
             placer.replace(topology, job, plan, **options)
+
+
+def test_no_failure_with_hosts_in_another_order(small: Case) -> None:
+    """Nothing differs when the plan was made of hosts in another order."""
+    topology, job, _ = small
+    backwards = topology.node_names[::-1]
+    plan = placer.place(topology, job, hosts=backwards).plan
+    assert placer.replace(topology, job, plan).diff().is_empty
+
+
+def test_hosts_that_do_not_count_are_named(small: Case) -> None:
+    """What does not fit says how many hosts failed and how many may not be used."""
+    topology, job, plan = small
+    lost = in_rack(plan, 0, 2)
+    with pytest.raises(
+        placer.InfeasibleError,
+        match=r"left out: 2 x failed, \d+ x neither in the plan nor added",
+    ):
+        placer.replace(topology, job, plan, failed=lost, added=())

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import placer
+from placer.api.predict import predict
 from placer.cli.main import main
 from placer.errors import InfeasibleError, InputError
 from placer.placement.host_orders import (
@@ -18,7 +19,6 @@ from placer.placement.host_orders import (
     text_order_surprise,
 )
 from placer.placement.launcher_orders import LAUNCHERS
-from placer.predict import predict
 from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 

@@ -18,7 +18,7 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.topology.model import Topology
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 USUAL = {"given-order", "sorted-hosts", "megatron-default", "replica-major"}
 
 

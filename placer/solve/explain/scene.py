@@ -1,12 +1,9 @@
-"""Ranks, groups and hosts of a plan: where they are, with whom they talk, what for.
-
-``explain`` is the library call behind ``placer explain``.
-"""
+"""Ranks, groups and hosts of a placement: where, with whom they talk, what for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,103 +12,26 @@ import numpy.typing as npt
 
 from placer.cost.group_cost import GroupCosts
 from placer.cost.step import StepModel
-from placer.document import closest
-from placer.errors import InputError, Problem
-from placer.job.orders import as_planned
-from placer.placement.build import placement_of_plan
-from placer.placement.memory_need import check_memory
-from placer.placement.plan_rules import rules_of
-from placer.placement.requirements import with_requirements
 from placer.solve.explain.exchanges import exchanges
-from placer.solve.objective import objective_of
-from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.placement.plan import Plan
     from placer.solve.objective import Objective
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
-MOST_SUBJECTS = 64
-
-
-def explain(
-    topology: Topology,
-    job: Job,
-    plan: Plan,
-    *,
-    ranks: Sequence[int] = (),
-    groups: Sequence[str] = (),
-    hosts: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Where ranks, groups and hosts of a plan are and why, as plain data.
-
-    ``topology``, ``job``, ``objective`` and its ``value`` and, in the order asked for,
-    ``subjects`` (docs/explain.md). Times are seconds.
-
-    Parameters
-    ----------
-    topology, job : Topology, Job
-        Those the plan was made for.
-    plan : Plan
-    ranks : sequence of int
-    groups : sequence of str
-        As ``pp:37``, an axis or a group of the job's own, counted from 0.
-    hosts : sequence of str
-
-    Raises
-    ------
-    InputError
-        If the plan is not one of this job on this machine, or there is no such rank,
-        group or host in it; with all of these.
-    """
-    asked = len(ranks) + len(groups) + len(hosts)
-    if asked > MOST_SUBJECTS:
-        raise InputError(
-            f"{asked} ranks, groups and hosts, the most is {MOST_SUBJECTS}"
-        )
-    scene = _scene(topology, job, plan)
-    _check_subjects(scene, ranks, groups, hosts)
-    share = 1 / max(asked, 1)
-    return {
-        "topology": topology.name,
-        "job": job.name,
-        "objective": scene.goal.name,
-        "value": scene.goal.value(scene.gpu_of_rank),
-        "proved": plan.bound.get("status") == "optimal",
-        "subjects": [
-            *(scene.rank(rank, share) for rank in ranks),
-            *(scene.group(name, share) for name in groups),
-            *(scene.host(name, share) for name in hosts),
-        ],
-    }
-
-
-def _scene(topology: Topology, job: Job, plan: Plan) -> _Scene:
-    """The plan's placement under all the rules it was made under."""
-    job = as_planned(job, plan.job.get("order", ""))
-    own = "-".join(job.parallelism.order)
-    if plan.job.get("order", own) != own:
-        raise InputError(
-            f"the plan numbers ranks by {plan.job['order']}, the job by {own}"
-        )
-    if plan.world_size != job.world_size:
-        raise InputError(
-            f"the plan has {plan.world_size:,} ranks, the job {job.world_size:,}"
-        )
-    placement = placement_of_plan(plan, topology)
-    job = with_requirements(job, topology, plan.bound.get("require", {}))
-    job = replace(job, rules=job.rules.and_also(rules_of(plan.rules)))
-    check_memory(topology, job)
-    goal = objective_of(topology, job, plan.bound.get("objective"))
-    return _Scene(topology, job, goal, placement.gpu_of_rank)
-
 
 @dataclass(frozen=True, eq=False)
-class _Scene:
-    """A placement and all that is asked about it."""
+class Scene:
+    """A placement and all that can be asked about it.
+
+    Attributes
+    ----------
+    topology, job : Topology, Job
+    goal : Objective
+    gpu_of_rank : ndarray, shape (R,)
+    """
 
     topology: Topology
     job: Job
@@ -148,7 +68,7 @@ class _Scene:
 
     def group(self, name: str, share: float) -> dict[str, Any]:
         """One group: where its members are, what it costs, its exchanges."""
-        axis, index = _parsed(name)
+        axis, index = name_parts(name)
         facts = self.costs.facts(axis, index)
         return {
             "group": f"{axis}:{index}",
@@ -250,53 +170,8 @@ class _Scene:
         }
 
 
-def _parsed(name: str) -> tuple[str, int]:
+def name_parts(name: str) -> tuple[str, int]:
     """Axis and index of ``pp:37``; -1 where that is no number."""
     axis, _, index = name.rpartition(":")
     plain = index.isascii() and index.isdecimal() and len(index) < 10
     return axis, int(index) if plain else -1
-
-
-def _check_subjects(
-    scene: _Scene, ranks: Sequence[int], groups: Sequence[str], hosts: Sequence[str]
-) -> None:
-    """Raise what is not in the plan, all of it."""
-    last = scene.job.world_size - 1
-    problems = [
-        Problem(f"there is no rank {rank}", hint=f"the job has ranks 0 to {last}")
-        for rank in ranks
-        if not 0 <= rank <= last
-    ]
-    problems += [problem for name in groups for problem in _bad_group(scene, name)]
-    problems += [problem for name in hosts for problem in _bad_host(scene, name)]
-    if problems:
-        raise InputError(problems)
-
-
-def _bad_group(scene: _Scene, name: str) -> Iterator[Problem]:
-    axis, index = _parsed(name)
-    known = scene.costs.axes
-    if axis not in known:
-        shown = f'there is no axis or group "{axis}"'
-        if axis in ("tp", "cp", "ep", "pp", "dp", "edp"):
-            shown = f"every {axis} group is a single rank"
-        if not axis:
-            shown = f'"{name}" is no group such as pp:37'
-        hint = closest(axis, known) or f"known: {', '.join(known)}"
-        yield Problem(shown, hint=hint)
-    elif not 0 <= index < len(known[axis]):
-        count = len(known[axis])
-        hint = f"{axis} groups are {axis}:0 to {axis}:{count - 1}"
-        yield Problem(f'there is no group "{name}"', hint=hint)
-
-
-def _bad_host(scene: _Scene, name: str) -> Iterator[Problem]:
-    topology = scene.topology
-    if name not in topology.node_names:
-        message = f'the topology has no host "{name}"'
-        if name in topology.unavailable:
-            message = f'host "{name}" is unavailable: {topology.unavailable[name]}'
-        hint = Suggester(topology.node_names).hint(name)
-        yield Problem(message, hint=hint)
-    elif topology.node_names.index(name) not in scene.node_of_rank:
-        yield Problem(f'host "{name}" holds no rank of this plan')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -11,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.api import Result, checked_plan
-from placer.errors import InfeasibleError, InputError, Problem
+from placer.api.checked_plan import checked_plan
+from placer.api.options import limit_problems
+from placer.api.result import Result
+from placer.errors import InfeasibleError, InputError, Problem, refuse
 from placer.hostlist import compress
-from placer.job.orders import as_planned
-from placer.job.rules import Pin, Rules
+from placer.job.axes import SAME_WORK, unlike_sizes
+from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
+from placer.placement.machine_left import machine_left, rules_left
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_rules import rules_of
+from placer.placement.planned import planned_job
 from placer.placement.previous import previous_seats
 from placer.placement.requirements import with_requirements
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
@@ -29,9 +32,9 @@ from placer.report.replace_text import replace_text
 from placer.solve.feasibility import feasible_parts, infeasible
 from placer.solve.objective import objective_of
 from placer.solve.replace.damage import most_damaged
-from placer.solve.replace.search import Replaced, Terms, ground_of, replaced
-from placer.topology.allocation import parse_hosts
-from placer.topology.suggest import Suggester
+from placer.solve.replace.ground import ground_of
+from placer.solve.replace.search import Replaced, Terms, replaced
+from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 WITHIN = 0.001
-MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +72,13 @@ class Replacement(Result):
     def summary(self, look: Look = PLAIN) -> str:
         """What moves, what it costs, what more moves would save, and the difference."""
         about = replace_text(self.plan, look.width)
-        return f"{about}\n\n{diff_text(self.diff())}".rstrip("\n")
+        return f"{about}\n\n{diff_text(self.diff(), look.width)}".rstrip("\n")
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
     """A job on what is left of its machine, and what is asked."""
 
-    topology: Topology
     machine: Topology
     job: Job
     plan: Plan
@@ -98,7 +99,7 @@ def replace(
     time_limit: float = 60.0,
     seed: int = 0,
     progress: Progress | None = None,
-    stop: Callable[[], bool] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Replacement:
     """The placement after failures that moves the fewest ranks at almost no cost.
 
@@ -124,7 +125,8 @@ def replace(
         Give up the fewest replicas when the job does not fit any more.
     time_limit : float, s
     seed : int
-    progress, stop : callable, optional
+    progress : callable, optional
+    stop : callable
 
     Raises
     ------
@@ -135,7 +137,7 @@ def replace(
     StoppedError
         If ``stop`` was true before there was any placement.
     """
-    _check_options(max_moves, within, time_limit)
+    refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
     start = monotonic()
     task = _task(topology, job, plan, failed, added, max_moves, within)
 
@@ -149,7 +151,7 @@ def replace(
             seed=seed,
             time_limit=max(0.0, time_limit - (monotonic() - start)),
             progress=progress,
-            stop=stop or _never,
+            stop=stop,
         )
 
     task, found, given_up = _found(task, search, shrink)
@@ -214,115 +216,28 @@ def _task(
     within: float,
 ) -> _Task:
     """The inputs, checked, on the machine that is left."""
-    job = as_planned(job, plan.job.get("order", ""))
-    _check_job(plan, job)
-    gone = _hosts(failed)
-    more = None if added is None else _hosts(added)
-    machine = _machine_left(topology, plan, gone, more)
+    _refuse_unlike(plan, job)
+    job = planned_job(job, plan)
+    gone = host_names(failed)
+    more = None if added is None else host_names(added)
+    machine = machine_left(topology, plan, gone, more)
     require = plan.bound.get("require") or {}
     ruled = with_requirements(job, machine, require) if require else job
-    rules = _rules_left(job.rules.and_also(rules_of(plan.rules)), machine)
+    rules = rules_left(job.rules.and_also(rules_of(plan.rules)), machine)
     ruled = with_rules(changed(ruled, rules=Rules()), machine, topology, rules)
     there = set(machine.node_names)
     lost = [name for name in plan.nodes if name not in there]
     failed_hosts = tuple(dict.fromkeys([*gone, *lost]))
-    return _Task(topology, machine, ruled, plan, failed_hosts, within, max_moves)
+    return _Task(machine, ruled, plan, failed_hosts, within, max_moves)
 
 
-def _check_job(plan: Plan, job: Job) -> None:
-    """Refuse a plan of another job."""
-    axes, own = plan.axes, job.parallelism
-    order = "-".join(own.order)
-    unlike = []
-    if axes is not None:
-        unlike = [
-            f"{axis} {axes.size(axis)} against {own.size(axis)}"
-            for axis in ("tp", "cp", "ep", "pp", "dp", "etp")
-            if axes.size(axis) != own.size(axis)
-        ]
-        if plan.job["order"] != order:
-            unlike.append(f"ranks numbered by {plan.job['order']} against {order}")
-    elif plan.world_size != job.world_size:
-        unlike = [f"{plan.world_size:,} ranks against {job.world_size:,}"]
-    if unlike:
+def _refuse_unlike(plan: Plan, job: Job) -> None:
+    """Refuse a plan whose axes have other sizes than the job's."""
+    if plan.axes is None:
+        return
+    if unlike := unlike_sizes(plan.axes, job.parallelism, (*SAME_WORK, "dp")):
         message = f"the plan is of another job: {', '.join(unlike)}"
         raise InputError([Problem(message, hint="give the job that the plan places")])
-
-
-def _machine_left(
-    topology: Topology,
-    plan: Plan,
-    failed: Sequence[str],
-    added: Sequence[str] | None,
-) -> Topology:
-    """The machine without what failed, and with no other hosts than may be used."""
-    problems = list(_host_problems(topology, plan, failed, added or ()))
-    if len(problems) > MOST_PROBLEMS:
-        more = Problem(f"and {len(problems) - MOST_PROBLEMS} more problems")
-        problems = [*problems[:MOST_PROBLEMS], more]
-    if problems:
-        raise InputError(problems)
-    gone = set(failed)
-    wanted = None
-    if added is not None:
-        spare = plan.rules.get("spare_nodes", ())
-        wanted = {*plan.nodes, *spare, *added}
-    left = [
-        node
-        for node, name in enumerate(topology.node_names)
-        if name not in gone and (wanted is None or name in wanted)
-    ]
-    if not left:
-        raise InputError([Problem("every host has failed", key="failed")])
-    if len(left) == topology.num_nodes:
-        return topology
-    out = {name: "failed" for name in topology.node_names if name in gone}
-    return changed(
-        topology.select(np.array(left, dtype=np.int64)),
-        unavailable={**topology.unavailable, **out},
-    )
-
-
-def _host_problems(
-    topology: Topology, plan: Plan, failed: Sequence[str], added: Sequence[str]
-) -> Iterator[Problem]:
-    """Problems of hosts that are unknown, or not what they are said to be."""
-    known, suggester = set(topology.node_names), Suggester(topology.node_names)
-    elsewhere = {*topology.unavailable, *plan.nodes}
-    for key, hosts in (("failed", failed), ("added", added)):
-        for host in dict.fromkeys(hosts):
-            if host not in known and host not in elsewhere:
-                message = f'the topology has no host "{host}"'
-                yield Problem(message, key=key, hint=suggester.hint(host))
-    for host in dict.fromkeys(added):
-        if host in topology.unavailable:
-            why = topology.unavailable[host]
-            yield Problem(f'host "{host}" is unavailable: {why}', key="added")
-        elif host in failed:
-            message = f'host "{host}" is said to have failed and to be added'
-            yield Problem(message, key="added")
-
-
-def _rules_left(rules: Rules, machine: Topology) -> Rules:
-    """The rules that still bind: no spares, and only hosts that are left.
-
-    Raises
-    ------
-    InfeasibleError
-        If every host of a pin has failed.
-    """
-    there = set(machine.node_names)
-    pins = []
-    for pin in rules.pin:
-        hosts = tuple(host for host in pin.hosts if host in there)
-        if not hosts:
-            raise InfeasibleError(
-                f"{pin}: all of these hosts have failed"
-                "\n  hint: place the job again without this pin"
-            )
-        pins.append(Pin(pin.ranks, hosts))
-    avoid = tuple(host for host in rules.avoid if host in there)
-    return changed(rules, pin=tuple(pins), avoid=avoid, spares={})
 
 
 def _plan_of(task: _Task, found: Replaced, given_up: list[int], seed: int) -> Plan:
@@ -364,21 +279,8 @@ def _with_hint(error: InfeasibleError) -> InfeasibleError:
     )
 
 
-def _hosts(hosts: Sequence[str] | str) -> tuple[str, ...]:
-    return tuple(parse_hosts(hosts) if isinstance(hosts, str) else hosts)
-
-
-def _check_options(max_moves: int | None, within: float, time_limit: float) -> None:
+def _option_problems(max_moves: int | None, within: float) -> Iterator[Problem]:
     if max_moves is not None and max_moves < 0:
-        problem = Problem(f"expected at least 0, got {max_moves}", key="max_moves")
-        raise InputError([problem])
+        yield Problem(f"expected at least 0, got {max_moves}", key="max_moves")
     if not 0 <= within <= 1:
-        problem = Problem(f"expected a share from 0 to 1, got {within}", key="within")
-        raise InputError([problem])
-    if not 0 <= time_limit < math.inf:
-        message = f"expected seconds, at least 0, got {time_limit}"
-        raise InputError([Problem(message, key="time_limit")])
-
-
-def _never() -> bool:
-    return False
+        yield Problem(f"expected a share from 0 to 1, got {within}", key="within")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from placer import __version__
-from placer.api import score
+from placer.api.score import score
 from placer.errors import InfeasibleError
 from placer.placement.baselines import gpus_in_host_order
 from placer.placement.build import build_plan
 from placer.placement.launcher_orders import launch_order, launcher_called
 from placer.placement.placement import Placement
-from placer.topology.allocation import allocate, parse_hosts
+from placer.topology.allocation import allocate
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -48,9 +48,7 @@ def predict(
         If the hosts have fewer GPUs than the job has ranks.
     """
     found = launcher_called(launcher)
-    machine = allocate(
-        topology, parse_hosts(hosts) if isinstance(hosts, str) else hosts
-    )
+    machine = allocate(topology, hosts)
     if job.world_size > machine.num_gpus:
         raise InfeasibleError(
             f"the job has {job.world_size:,} ranks, "

@@ -1,0 +1,1 @@
+"""The library calls that bring inputs, search, cost and checker together."""

@@ -1,0 +1,51 @@
+"""What the usual placements of a job cost, beside the one that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from placer.api.score import plain
+from placer.cost.score import COSTS, costs_with
+from placer.placement.baselines import BASELINES, baseline
+from placer.placement.check import violations
+
+if TYPE_CHECKING:
+    from placer.cost.step import StepModel
+    from placer.placement.placement import Placement
+
+# Ranks up to which the baselines are priced although the user wants to leave.
+PRICED_IN_HASTE = 131_072
+
+
+def baseline_costs(
+    model: StepModel,
+    seed: int,
+    chosen: Placement,
+    found: Mapping[str, Any],
+    stop_reason: str,
+) -> dict[str, Any]:
+    """What every usual placement would cost, and which hard rules it breaks.
+
+    On hosts in order several are the same placement, often the one that was ``chosen``
+    and has the score ``found``; none is priced twice. After a request to stop those
+    that would keep the user waiting are left out.
+    """
+    in_haste = stop_reason == "interrupted" and model.job.world_size > PRICED_IN_HASTE
+    entries: dict[str, Any] = {}
+    own = {key: found[key] for key in COSTS if key in found}
+    priced: list[tuple[Placement, dict[str, Any]]] = [(chosen, own)]
+    for name in BASELINES:
+        if name == "random":
+            continue
+        usual = baseline(name, model.topology, model.job, seed)
+        entry = next((known for one, known in priced if one.same_as(usual)), None)
+        if entry is None and in_haste:
+            continue
+        if entry is None:
+            entry = plain(costs_with(model, usual))
+            if broken := violations(usual, model.topology, model.job):
+                entry["violates"] = broken
+            priced.append((usual, entry))
+        entries[name] = entry
+    return entries

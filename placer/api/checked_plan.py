@@ -1,0 +1,106 @@
+"""The plan of what a search found: scored again, compared, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from placer import __version__
+from placer.api.baseline_costs import baseline_costs
+from placer.api.score import plain, scored
+from placer.cost.step import StepModel
+from placer.placement.build import build_plan
+from placer.placement.check import violations
+from placer.solve.solution import EXACT
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.solve.solution import Solution
+    from placer.topology.model import Topology
+
+# Key of each objective in a score.
+OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
+
+
+class BrokenPromiseError(RuntimeError):
+    """The search returned what it must not: a fault of placer, not of the input."""
+
+
+def checked_plan(
+    machine: Topology,
+    job: Job,
+    solution: Solution,
+    seed: int,
+    added: Mapping[str, str],
+    advice: Mapping[str, Any] | None,
+) -> Plan:
+    """The plan of ``solution``, scored again and checked independently.
+
+    Parameters
+    ----------
+    machine : Topology
+    job : Job
+    solution : Solution
+    seed : int
+    added : mapping of str to str
+        Requirements beside those of the job.
+    advice : mapping, optional
+        What another launch would save; None when no time was left to look.
+
+    Raises
+    ------
+    BrokenPromiseError
+        If it does not cost what the search says, or breaks a rule.
+    """
+    model = StepModel(machine, job)
+    found = scored(model, solution.placement)
+    plan = build_plan(
+        machine,
+        job,
+        solution.placement,
+        score=found,
+        baselines=baseline_costs(
+            model, seed, solution.placement, found, solution.stop_reason
+        ),
+        bound=_bound(solution, found) | ({"require": dict(added)} if added else {}),
+        advice=plain(advice or {}),
+        solver=plain(
+            {
+                "version": __version__,
+                "seed": seed,
+                "wall_s": solution.wall_s,
+                "stop_reason": solution.stop_reason,
+                # Without a limit there would have been advice.
+                "deterministic": solution.deterministic and advice is not None,
+                "method": solution.method,
+            }
+        ),
+    )
+    if broken := violations(plan, machine, job):
+        raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")
+    return plan
+
+
+def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is proved, about the value as scored again."""
+    value = found[OBJECTIVES[solution.objective]]
+    slack = EXACT * max(abs(value), abs(solution.value))
+    if abs(value - solution.value) > slack:
+        raise BrokenPromiseError(
+            f"the search gives {solution.value!r} where the score is {value!r}"
+        )
+    if solution.lower_bound > value + slack:
+        raise BrokenPromiseError(
+            f"the lower bound {solution.lower_bound!r} is above the value {value!r}"
+        )
+    lower_bound = min(float(solution.lower_bound), value)
+    gap = (value - lower_bound) / value if value > 0 else 0.0
+    return {
+        "objective": solution.objective,
+        "value": value,
+        "lower_bound": lower_bound,
+        "gap": gap,
+        "argument": solution.argument,
+        "status": "optimal" if gap <= EXACT else "feasible",
+    }

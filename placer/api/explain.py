@@ -1,0 +1,132 @@
+"""Where ranks, groups and hosts of a plan are, and why there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from placer.document import closest
+from placer.errors import InputError, Problem, refuse
+from placer.placement.build import placement_of_plan
+from placer.placement.memory_need import check_memory
+from placer.placement.plan_rules import rules_of
+from placer.placement.planned import planned_job
+from placer.placement.requirements import with_requirements
+from placer.solve.explain.scene import Scene, name_parts
+from placer.solve.objective import objective_of
+from placer.topology.suggest import Suggester
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+MOST_SUBJECTS = 64
+
+
+def explain(
+    topology: Topology,
+    job: Job,
+    plan: Plan,
+    *,
+    ranks: Sequence[int] = (),
+    groups: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Where ranks, groups and hosts of a plan are and why, as plain data.
+
+    ``topology``, ``job``, ``objective`` and its ``value`` and, in the order asked for,
+    ``subjects`` (docs/explain.md). Times are seconds.
+
+    Parameters
+    ----------
+    topology, job : Topology, Job
+        Those the plan was made for.
+    plan : Plan
+    ranks : sequence of int
+    groups : sequence of str
+        As ``pp:37``, an axis or a group of the job's own, counted from 0.
+    hosts : sequence of str
+
+    Raises
+    ------
+    InputError
+        If the plan is not one of this job on this machine, or there is no such rank,
+        group or host in it; with all of these.
+    """
+    asked = len(ranks) + len(groups) + len(hosts)
+    if asked > MOST_SUBJECTS:
+        raise InputError(
+            f"{asked} ranks, groups and hosts, the most is {MOST_SUBJECTS}"
+        )
+    scene = _scene_of(topology, job, plan)
+    _check_subjects(scene, ranks, groups, hosts)
+    share = 1 / max(asked, 1)
+    return {
+        "topology": topology.name,
+        "job": job.name,
+        "objective": scene.goal.name,
+        "value": scene.goal.value(scene.gpu_of_rank),
+        "proved": plan.bound.get("status") == "optimal",
+        "subjects": [
+            *(scene.rank(rank, share) for rank in ranks),
+            *(scene.group(name, share) for name in groups),
+            *(scene.host(name, share) for name in hosts),
+        ],
+    }
+
+
+def _scene_of(topology: Topology, job: Job, plan: Plan) -> Scene:
+    """The plan's placement under all the rules it was made under."""
+    job = planned_job(job, plan)
+    placement = placement_of_plan(plan, topology)
+    job = with_requirements(job, topology, plan.bound.get("require", {}))
+    job = replace(job, rules=job.rules.and_also(rules_of(plan.rules)))
+    check_memory(topology, job)
+    goal = objective_of(topology, job, plan.bound.get("objective"))
+    return Scene(topology, job, goal, placement.gpu_of_rank)
+
+
+def _check_subjects(
+    scene: Scene, ranks: Sequence[int], groups: Sequence[str], hosts: Sequence[str]
+) -> None:
+    """Raise what is not in the plan, all of it."""
+    last = scene.job.world_size - 1
+    problems = [
+        Problem(f"there is no rank {rank}", hint=f"the job has ranks 0 to {last}")
+        for rank in ranks
+        if not 0 <= rank <= last
+    ]
+    problems += [problem for name in groups for problem in _bad_group(scene, name)]
+    problems += [problem for name in hosts for problem in _bad_host(scene, name)]
+    refuse(problems)
+
+
+def _bad_group(scene: Scene, name: str) -> Iterator[Problem]:
+    axis, index = name_parts(name)
+    known = scene.costs.axes
+    if axis not in known:
+        shown = f'there is no axis or group "{axis}"'
+        if axis in ("tp", "cp", "ep", "pp", "dp", "edp"):
+            shown = f"every {axis} group is a single rank"
+        if not axis:
+            shown = f'"{name}" is no group such as pp:37'
+        hint = closest(axis, known) or f"known: {', '.join(known)}"
+        yield Problem(shown, hint=hint)
+    elif not 0 <= index < len(known[axis]):
+        count = len(known[axis])
+        hint = f"{axis} groups are {axis}:0 to {axis}:{count - 1}"
+        yield Problem(f'there is no group "{name}"', hint=hint)
+
+
+def _bad_host(scene: Scene, name: str) -> Iterator[Problem]:
+    topology = scene.topology
+    if name not in topology.node_names:
+        message = f'the topology has no host "{name}"'
+        if name in topology.unavailable:
+            message = f'host "{name}" is unavailable: {topology.unavailable[name]}'
+        hint = Suggester(topology.node_names).hint(name)
+        yield Problem(message, hint=hint)
+    elif topology.node_names.index(name) not in scene.node_of_rank:
+        yield Problem(f'host "{name}" holds no rank of this plan')

@@ -1,0 +1,17 @@
+"""What is wrong with the options that several library calls have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from placer.errors import Problem
+
+
+def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:
+    """Problems of a time limit, in seconds, and of a seed."""
+    if not 0 <= time_limit < inf:
+        message = f"expected seconds, at least 0, got {time_limit}"
+        yield Problem(message, key="time_limit")
+    if not 0 <= seed < 2**31:
+        yield Problem(f"expected 0 to 2^31 - 1, got {seed}", key="seed")

@@ -1,0 +1,169 @@
+"""The best placement of a job on a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from placer.api.checked_plan import OBJECTIVES, checked_plan
+from placer.api.options import limit_problems
+from placer.api.result import Result
+from placer.errors import InputError, Problem, refuse
+from placer.job.orders import in_order
+from placer.job.rules import Rules
+from placer.placement.host_rules import with_rules
+from placer.placement.memory_need import check_memory
+from placer.placement.previous import previous_seats
+from placer.placement.requirements import with_requirements
+from placer.solve.solution import Progress, Solution, incumbent_of
+from placer.topology.allocation import allocate
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+
+def place(
+    topology: Topology,
+    job: Job,
+    hosts: Sequence[str] | str | None = None,
+    exclude: Sequence[str] | str = (),
+    objective: str | None = None,
+    require: Mapping[str, str] | None = None,
+    rules: Rules | None = None,
+    previous: Plan | None = None,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Result:
+    """The best placement found, checked, with its score and lower bound.
+
+    Parameters
+    ----------
+    topology : Topology
+    job : Job
+    hosts : sequence of str, or str, optional
+        The allocation in launch order, as names or as a host list such as ``n[01-16]``;
+        every usable node when None.
+    exclude : sequence of str, or str
+        Hosts not to use.
+    objective : str, optional
+        ``time`` (seconds a step) or ``hop-cost``; by default time, and hop cost for a
+        job that has only weights.
+    require : mapping of str to str, optional
+        Hard rules beside those of the job: axis or group -> tier.
+    rules : Rules, optional
+        Pins, hosts to avoid, replicas a domain and spares beside those of the job.
+    previous : Plan, optional
+        Of equally good placements, the one that leaves the most ranks where this has
+        them.
+    time_limit : float, s
+    seed : int
+    workers : int, optional
+        Threads at most. The search now uses one, and its plan never depends on this.
+    progress : callable, optional
+        Called with an ``Incumbent`` at every better placement.
+    stop : callable
+        Asked now and then; once it is true the best placement so far is returned. A
+        step that does not end soon is left behind in a daemon thread.
+
+    Raises
+    ------
+    InputError
+        If hosts, rules or objective do not fit the machine or the job, or they need
+        more memory than there is.
+    InfeasibleError
+        If no placement satisfies the hard rules.
+    StoppedError
+        If ``stop`` was true before there was any placement.
+    """
+    refuse([*_option_problems(objective, workers), *limit_problems(time_limit, seed)])
+    machine = allocate(topology, hosts, exclude)
+    ruled_job = _ruled(job, machine, topology, require or {}, rules or Rules())
+    check_memory(machine, ruled_job)
+    chosen_job, solution, advice = _search(
+        machine, ruled_job, objective, previous, seed, time_limit, progress, stop
+    )
+    plan = checked_plan(machine, chosen_job, solution, seed, require or {}, advice)
+    if previous is not None:
+        seats = previous_seats(previous, machine, chosen_job)
+        plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
+    return Result(plan)
+
+
+def _ruled(
+    job: Job,
+    machine: Topology,
+    topology: Topology,
+    require: Mapping[str, str],
+    rules: Rules,
+) -> Job:
+    """The job under its own rules and those asked for besides."""
+    ruled = with_requirements(job, machine, require) if require else job
+    ruled = with_rules(ruled, machine, topology, rules)
+    if ruled.parallelism.auto_order and ruled.names_ranks:
+        message = "the order cannot be chosen: pins or groups name ranks by number"
+        hint = "give the order these numbers are of"
+        raise InputError([Problem(message, key="order", hint=hint)])
+    return ruled
+
+
+def _search(
+    machine: Topology,
+    job: Job,
+    objective: str | None,
+    previous: Plan | None,
+    seed: int,
+    time_limit: float,
+    progress: Progress | None,
+    stop: Callable[[], bool],
+) -> tuple[Job, Solution, Mapping[str, Any] | None]:
+    """The job in its rank order, the best placement found in time, and advice."""
+    # The solver takes half a second to load, which scoring and reading must not pay.
+    from placer.solve.in_time import InTime, LeftBehind
+    from placer.solve.launch.advice import advise
+    from placer.solve.launch.orders import solve_orders
+
+    end = monotonic() + time_limit
+
+    def search(
+        tell: Progress, over: Callable[[], bool]
+    ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
+        chosen, solution = solve_orders(
+            machine,
+            job,
+            objective=objective,
+            previous=previous,
+            seed=seed,
+            time_limit=time_limit,
+            progress=tell,
+            stop=over,
+        )
+        tell(incumbent_of(solution, chosen.parallelism.order))
+        advice = advise(
+            machine,
+            chosen,
+            solution,
+            seed=seed,
+            over=lambda: over() or monotonic() > end,
+        )
+        return chosen, solution, advice
+
+    found = InTime(search, time_limit, stop, progress).run()
+    if isinstance(found, LeftBehind):
+        return in_order(job, found.order), found.solution, None
+    return found
+
+
+def _option_problems(objective: str | None, workers: int | None) -> Iterator[Problem]:
+    if objective not in (None, *OBJECTIVES):
+        known = f"known: {', '.join(OBJECTIVES)}"
+        message = f'there is no objective "{objective}"'
+        yield Problem(message, key="objective", hint=known)
+    if workers is not None and workers < 1:
+        yield Problem(f"expected at least 1, got {workers}", key="workers")

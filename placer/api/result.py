@@ -1,0 +1,49 @@
+"""What a search for a placement gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from placer.report.look import PLAIN, Look
+from placer.report.summary import summarise
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A checked plan and what is proved about it.
+
+    Attributes
+    ----------
+    plan : Plan
+    """
+
+    plan: Plan
+
+    @property
+    def score(self) -> Mapping[str, Any]:
+        """Score of the plan (docs/formats.md, "Score")."""
+        return self.plan.score
+
+    @property
+    def bound(self) -> Mapping[str, Any]:
+        """Objective, value, lower bound, gap, status and the argument of the proof."""
+        return self.plan.bound
+
+    @property
+    def status(self) -> str:
+        """``optimal`` or ``feasible``."""
+        return str(self.plan.bound["status"])
+
+    @property
+    def stop_reason(self) -> str:
+        """``proved``, ``searched`` (all was tried), ``time-limit``, ``interrupted``."""
+        return str(self.plan.solver["stop_reason"])
+
+    def summary(self, look: Look = PLAIN) -> str:
+        """The result as text for people, plain and at most 80 columns wide."""
+        return summarise(self.plan, look)

@@ -1,0 +1,33 @@
+"""Words and numbers that several reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placer.units import format_seconds
+
+# What each objective is called.
+NOUN = {"time": "step time", "hop-cost": "hop cost"}
+
+
+def amount(objective: str, value: float) -> str:
+    """A value of an objective: a time with its unit, or a hop cost."""
+    return format_seconds(value) if objective == "time" else hop_cost(value)
+
+
+def hop_cost(value: float) -> str:
+    """A hop cost in full, as far as it is exact."""
+    return f"{value:,.12g}"
+
+
+def largest_island(tiers: Sequence[str], scale_up: int) -> str:
+    """What the largest NVLink domain is called.
+
+    Parameters
+    ----------
+    tiers : sequence of str
+        Tier names, innermost first.
+    scale_up : int
+        How many of the tiers are NVLink tiers.
+    """
+    return tiers[scale_up - 1] if scale_up else "GPU"

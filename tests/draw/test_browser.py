@@ -1,0 +1,108 @@
+"""Pictures in headless Chromium: drawn as they say, quiet, in both themes."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from placer.api.place import place
+from placer.cost.step import StepModel
+from placer.draw.heat_map import traffic_map
+from placer.draw.pipeline import pipeline_chart
+from placer.draw.placement_map import placement_map
+from placer.draw.time_line import time_line
+from placer.job.read import read_job
+from placer.placement.build import placement_of_plan
+from placer.topology.read import read_topology
+from tests.page.browser import Browser, chromium
+
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 4, pp: 2, dp: 9, order: tp-cp-ep-pp-dp}
+model: {layers: 8, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 32000}
+sequence: 4096
+micro_batches: 8
+compute: {micro_batch_time: 20ms}
+"""
+# Texts that do not lie inside the picture, or lie on another one.
+MISPLACED = """
+const all = document.documentElement.getBoundingClientRect();
+const texts = [...document.querySelectorAll("text")].filter((one) => one.textContent.trim());
+const boxes = texts.map((one) => one.getBoundingClientRect());
+const out = texts.filter((_, i) => boxes[i].left < all.left || boxes[i].right > all.right + 0.5
+  || boxes[i].top < all.top || boxes[i].bottom > all.bottom + 0.5);
+const crossed = texts.filter((_, i) => boxes.some((box, j) => j < i
+  && box.left + 1 < boxes[i].right && boxes[i].left + 1 < box.right
+  && box.top + 3 < boxes[i].bottom && boxes[i].top + 3 < box.bottom));
+return [...out, ...crossed].map((one) => one.textContent);
+"""
+BEHIND = """
+const back = document.querySelector("rect");
+return getComputedStyle(back).fill;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "job.yaml").write_text(JOB)
+    topology = read_topology("block:2 rack:3 node:3 gpu:4")
+    job = read_job(str(folder / "job.yaml"))
+    plan = place(topology, job).plan
+    step = StepModel(topology, job).step(placement_of_plan(plan, topology).gpu_of_rank)
+    drawn = {
+        "map": placement_map(plan),
+        "stages": placement_map(plan, colour="pp"),
+        "rack": placement_map(plan, zoom="b1-r2"),
+        "traffic": traffic_map(plan),
+        "timeline": time_line(plan),
+        "pipeline": pipeline_chart(step),
+    }
+    for name, text in drawn.items():
+        (folder / f"{name}.svg").write_text(text)
+    return {name: folder / f"{name}.svg" for name in drawn}
+
+
+@pytest.mark.parametrize(
+    "name", ["map", "stages", "rack", "traffic", "timeline", "pipeline"]
+)
+def test_picture(browser: Browser, pictures: dict[str, Path], name: str) -> None:
+    """No word on the console, no request, texts apart, and a dark ground in the dark."""
+    path = pictures[name]
+    brightness = {}
+    for scheme in ("light", "dark"):
+        browser.prefer(scheme)
+        browser.open(path)
+        assert browser.requests() == [path.as_uri()]
+        assert browser.log("browser") == []
+        assert browser.run(MISPLACED) == []
+        rgb = [int(part) for part in re.findall(r"\d+", browser.run(BEHIND))[:3]]
+        brightness[scheme] = sum(rgb) / 3
+    assert brightness["light"] > 200
+    assert brightness["dark"] < 60
+
+
+def test_cells(browser: Browser, pictures: dict[str, Path]) -> None:
+    """The map shows 72 cells, each under the pointer, with what it holds on hover."""
+    browser.prefer("light")
+    browser.open(pictures["map"])
+    hovers = browser.run(
+        """const cells = [...document.querySelectorAll(".cell")];
+           return cells.map((cell) => {
+             const box = cell.getBoundingClientRect();
+             const x = box.left + box.width / 2, y = box.top + 2;
+             const hit = document.elementFromPoint(x, y);
+             return cell.contains(hit) ? cell.querySelector("title").textContent : "";
+           });"""
+    )
+    ranks = [re.findall(r"rank (\d+)", text) for text in hovers]
+    assert sorted(ranks, key=str) == sorted(([str(r)] for r in range(72)), key=str)

@@ -1,0 +1,199 @@
+"""Local search on the step time of small jobs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job, Model
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.solve.feasibility import feasible_parts
+from placer.solve.polish import time_search
+from placer.solve.polish.time_layout import coordinates, laid_along, time_layout
+from placer.solve.polish.time_search import exchanged
+from placer.solve.search import solve
+from placer.topology.model import Tier, Topology
+from tests.solve.machines import fragmented, matching_job
+from tests.solve.oracle import step_time
+from tests.solve.random_cases import machine_of
+
+TIERS = [
+    Tier("node", 450e9, 1e-6, True, 1.0, 1.0, 1.0),
+    Tier("leaf", 50e9, 4e-6, False, 1.0, 1.0, 9.0),
+    Tier("spine", 50e9, 8e-6, False, 4.0, 1.0, 10.0),
+]
+FRAGMENTED = (0, 2, 3, 4, 10, 12, 21, 24, 27)
+
+
+def _leaves(leaf: list[int]) -> Topology:
+    """Nodes of four GPUs in leaves with few uplinks."""
+    return machine_of([4] * len(leaf), [leaf, [0] * len(leaf)], TIERS)
+
+
+def _job(pp: int, dp: int, launcher: str = "node-contiguous") -> Job:
+    return Job(
+        name="chunks",
+        parallelism=Parallelism(tp=4, pp=pp, dp=dp, etp=4),
+        model=Model("m", 48, 8192, 22016, 64, 8, 32000),
+        sequence=8192,
+        micro_batches=8,
+        compute=Compute(micro_batch_time=0.6),
+        require={"tp": "node"},
+        launcher=launcher,
+    )
+
+
+def _improved(topology: Topology, job: Job, start: np.ndarray) -> list[np.ndarray]:
+    model, parts = StepModel(topology, job), feasible_parts(topology, job)[0]
+    return list(exchanged(model, parts, [start], 0.0, 0))
+
+
+def _in_order(topology: Topology, job: Job) -> np.ndarray:
+    return np.arange(job.world_size)
+
+
+@pytest.mark.parametrize("leaf", [[0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 0]])
+@pytest.mark.parametrize(("pp", "dp"), [(2, 3), (3, 2), (1, 6)])
+def test_as_good_as_every_permutation(leaf: list[int], pp: int, dp: int) -> None:
+    """Six units on seven nodes: nothing beats the search, by the plain-loop scorer."""
+    topology, job = _leaves(leaf), _job(pp, dp)
+    worst = _in_order(topology, job)
+    found = [worst, *_improved(topology, job, worst)][-1]
+    kinds = {}
+    for nodes in permutations(range(7), 6):
+        first: dict[int, int] = {}
+        look = [first.setdefault(leaf[node], len(first)) for node in nodes]
+        held = [leaf.count(leaf[node]) for node in nodes]
+        kinds.setdefault((tuple(look), tuple(held)), nodes)
+    least = min(
+        step_time(topology, job, tuple(np.repeat(nodes, 4))) for nodes in kinds.values()
+    )
+    value = StepModel(topology, job).step(found).step_time_s
+    assert value == pytest.approx(least, rel=1e-9)
+
+
+def _spread(order: list[int]) -> Topology:
+    """Sixteen hosts in four leaves, host h in leaf h mod 4, in the order given."""
+    leaf = [host % 4 for host in order]
+    first: dict[int, int] = {}
+    return _leaves([first.setdefault(one, len(first)) for one in leaf])
+
+
+@pytest.mark.parametrize("hosts", [15, 16])
+def test_order_of_hosts_does_not_matter(hosts: int) -> None:
+    """Seven replicas of two stages: each stage has two leaves of its own, as known.
+
+    A stage in a leaf of four and one of three keeps its ring inside two leaves; pipelines
+    cross. Laid out by hand, that is faster than replicas that stay in leaves.
+    """
+    job = replace(_job(2, 7), compute=Compute(micro_batch_time=0.5))
+    by_hand = _spread(list(range(16)))
+    stages = [[0, 4, 8, 12, 1, 5, 9], [2, 6, 10, 14, 3, 7, 11]]
+    node = np.repeat(np.array(stages).T if _pp_first(job) else np.array(stages), 4)
+    gpus = Placement.on_nodes(by_hand, node.ravel()).gpu_of_rank
+    least = StepModel(by_hand, job).step(gpus).step_time_s
+    for seed in range(3):
+        order = list(range(16))
+        random.Random(seed).shuffle(order)
+        value = solve(_spread(order[:hosts]), job).value
+        assert value <= least * (1 + 1e-9)
+
+
+def _pp_first(job: Job) -> bool:
+    """Whether neighbouring blocks of ranks are stages of one replica."""
+    return bool(job.parallelism.coordinates["pp"][job.parallelism.tp])
+
+
+@pytest.mark.parametrize("seed", FRAGMENTED)
+def test_each_placement_is_legal_and_faster(seed: int) -> None:
+    """What is offered keeps every rule, and each is faster than the one before."""
+    rng = random.Random(f"general {seed}")
+    topology = fragmented(rng)
+    job = matching_job(rng, topology, "time")
+    choices = feasible_parts(topology, job)
+    if not choices:
+        pytest.skip("nothing fits in equal blocks")
+    model = StepModel(topology, job)
+    start = solve(topology, job, time_limit=0.0).placement.gpu_of_rank
+    values = [model.step(start).step_time_s]
+    for gpu_of_rank in exchanged(model, choices[0], [start], 0.0, 0):
+        assert violations(Placement(gpu_of_rank), topology, job) == []
+        values.append(model.step(gpu_of_rank).step_time_s)
+    assert values == sorted(set(values), reverse=True)
+
+
+def test_each_start_is_a_placement() -> None:
+    """Placements to begin with hold every unit, and no domain holds too many."""
+    topology, job = _leaves([0, 0, 0, 1, 1, 2, 2, 2, 2]), _job(2, 4)
+    parts = feasible_parts(topology, job)[0]
+    layout = time_layout(topology, job, parts, _in_order(topology, job))
+    assert layout is not None
+    starts = list(laid_along(layout, coordinates(job, layout)))
+    assert len(starts) >= 4
+    for home in starts:
+        assert (np.bincount(home, minlength=3) <= [3, 2, 4]).all()
+        assert layout.homes(layout.gpu_of_rank(home)) is not None
+
+
+def test_stages_have_leaves_of_their_own() -> None:
+    """Among the first placements is one where no leaf holds two stages, if that fits."""
+    topology, job = _spread(list(range(16))), _job(2, 7)
+    parts = feasible_parts(topology, job)[0]
+    layout = time_layout(topology, job, parts, _in_order(topology, job))
+    assert layout is not None
+    stage = job.parallelism.coordinates["pp"]
+    apart = []
+    for home in laid_along(layout, coordinates(job, layout)):
+        leaf = home[layout.label]
+        apart.append(not set(leaf[stage == 0]) & set(leaf[stage == 1]))
+    assert any(apart)
+
+
+def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more placements are priced than the limit says."""
+    monkeypatch.setattr(time_search, "MOST_SCORES", 50)
+    topology, job = _spread(list(range(16))), _job(2, 7)
+    model, parts = StepModel(topology, job), feasible_parts(topology, job)[0]
+    start = _in_order(topology, job)
+    priced = []
+    step = model.step
+    monkeypatch.setattr(model, "step", lambda gpus: priced.append(1) or step(gpus))
+    list(exchanged(model, parts, [start], 0.0, 0))
+    assert 10 <= len(priced) <= 50 + 1  # and the placement to beat
+
+
+def test_stops_when_asked() -> None:
+    """A request to stop ends the work before another placement is priced."""
+    topology, job = _spread(list(range(16))), _job(2, 7)
+    model, parts = StepModel(topology, job), feasible_parts(topology, job)[0]
+    start = _in_order(topology, job)
+    asked = []
+
+    def stop() -> bool:
+        asked.append(1)
+        return len(asked) > 20
+
+    assert len(list(exchanged(model, parts, [start], 0.0, 0, stop))) <= 20
+    assert len(asked) <= 22
+
+
+def test_large_jobs_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that takes long to price is not searched."""
+    monkeypatch.setattr(time_search, "LARGEST_JOB", 8)
+    topology, job = _spread(list(range(16))), _job(2, 7)
+    assert _improved(topology, job, _in_order(topology, job)) == []
+
+
+def test_same_seed_same_placements() -> None:
+    """The same seed finds the same placements."""
+    topology, job = _spread([0, 3, 1, 6, 2, 9, 5, 4, 7, 8, 10, 15]), _job(2, 5)
+    start = _in_order(topology, job)
+    once, again = (_improved(topology, job, start) for _ in range(2))
+    assert [one.tolist() for one in once] == [one.tolist() for one in again]
