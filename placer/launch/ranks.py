@@ -78,8 +78,10 @@ def device_of_rank(
     Raises
     ------
     InputError
-        If the process does not see that GPU.
+        If the plan has no such rank, or the process does not see its GPU.
     """
+    if not 0 <= rank < plan.world_size:
+        raise _error(f"rank {rank} is not one of the plan's {plan.world_size}", "")
     visible = this_process(environ).visible
     gpu = int(plan.gpu_of_rank[rank])
     if visible is None:

@@ -129,6 +129,9 @@ def test_device_of_rank() -> None:
     assert [device_of_rank(plan, 5, env) for env in envs] == [1, 1, 0, 1, 0, 0, 1]
     with pytest.raises(InputError, match="GPU 3 is not in"):
         device_of_rank(plan_of([("a", 3)]), 0, {"CUDA_VISIBLE_DEVICES": "0,1"})
+    for rank in (-1, 1):
+        with pytest.raises(InputError, match="not one of the plan's 1"):
+            device_of_rank(plan_of([("a", 3)]), rank, {})
 
 
 def test_torch_arguments() -> None:
