@@ -52,7 +52,7 @@ class Replacement(Result):
     Attributes
     ----------
     old : Plan
-        The plan before, without the replicas that were given up.
+        The plan before.
     job : Job
         The job of the plan; smaller than before where replicas were given up.
     """
@@ -155,7 +155,7 @@ def replace(
         )
 
     task, found, given_up = _found(task, search, shrink)
-    return Replacement(_plan_of(task, found, given_up, seed), task.plan, task.job)
+    return Replacement(_plan_of(task, found, given_up, seed), plan, task.job)
 
 
 def _found(

@@ -58,6 +58,7 @@ def explain(plan: str, **options: Any) -> None:
     exchange with another rank, node or replica would come closest to being better.
     """
     from placer.api.explain import explain as explained
+    from placer.cli.look import look_of_stdout
     from placer.files import write_text
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import read_plan
@@ -84,7 +85,8 @@ def explain(plan: str, **options: Any) -> None:
         write_text("-", json_text(found))
     else:
         tiers = [tier.name for tier in machine.tiers]
-        text = subjects_text(found, tiers, machine.scale_up_tier + 1)
+        scale_up = machine.scale_up_tier + 1
+        text = subjects_text(found, tiers, scale_up, look_of_stdout().width)
         write_text("-", text + "\n")
 
 

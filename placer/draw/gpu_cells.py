@@ -91,16 +91,6 @@ class Cells:
     grid: _Grid
     flow: Flow
 
-    @property
-    def width(self) -> float:
-        """Pixels it takes."""
-        return self.flow.width
-
-    @property
-    def height(self) -> float:
-        """Pixels it takes."""
-        return self.flow.height
-
     def draw(self, root: Xml.Element) -> None:
         """Add it to a picture."""
         first = {column.panel: column for column in reversed(self.columns)}

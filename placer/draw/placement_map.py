@@ -63,10 +63,10 @@ def placement_map(
     content = Content(view, groups, leaving(view, groups), nodes, shown, level)
     draw = gpu_cells.layout if content.level < 0 else tiles.layout
     body = draw(content, (MARGIN, _TOP), WIDTH - 2 * MARGIN)
-    width = max(body.width + 2 * MARGIN, LEAST_WIDTH)
+    width = max(body.flow.width + 2 * MARGIN, LEAST_WIDTH)
     title = f"{plan.job['name']} on {plan.topology['name']}"
     subtitle = _subtitle(content, place)
-    root = svg.new_picture(width, body.height + _TOP + MARGIN, theme, title)
+    root = svg.new_picture(width, body.flow.height + _TOP + MARGIN, theme, title)
     room = width - 2 * MARGIN
     _heading(root, title, subtitle, room)
     draw_legend(root, groups, _outlined(content), (MARGIN, _LEGEND))

@@ -105,16 +105,6 @@ class Tiles:
     style: _Style
     tile_width: float
 
-    @property
-    def width(self) -> float:
-        """Pixels it takes."""
-        return self.flow.width
-
-    @property
-    def height(self) -> float:
-        """Pixels it takes."""
-        return self.flow.height
-
     def draw(self, root: Xml.Element) -> None:
         """Add it to a picture."""
         view, level = self.content.view, self.content.level

@@ -31,7 +31,7 @@ PART_COLOURS = {
     "pp": "#e69f00",
     "dp": "#d55e00",
 }
-_CUSTOM = ("#f0e442", "#882255", "#44aa99")  # the last two: P. Tol (2021), "muted"
+_CUSTOM = ("#882255", "#44aa99", "#f0e442")  # the first two: P. Tol (2021), "muted"
 _WITHIN = {"compute_s": "compute", "bubble_s": "bubble", "fixed_s": "fixed"}
 
 

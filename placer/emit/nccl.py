@@ -188,8 +188,7 @@ def _kinds(plan: Plan) -> Iterator[_Kind]:
     if not plan.job.get("parallelism"):
         return
     axes = axes_of(plan, "nccl")
-    has_experts = axes.ep > 1 or axes.etp != axes.tp
-    of_experts = ("ep", "etp", "edp") if has_experts else ()
+    of_experts = ("ep", "etp", "edp") if axes.divides_experts else ()
     for axis in ("tp", "cp", "dp", "dp_cp", *of_experts, "pp"):
         groups = tuple(map(tuple, axes.ranks_of_group[axis].tolist()))
         if len(groups[0]) > 1:

@@ -64,6 +64,11 @@ class Parallelism:
         """Expert data parallel size."""
         return self.tp * self.cp * self.dp // (self.ep * self.etp)
 
+    @property
+    def divides_experts(self) -> bool:
+        """Whether experts share out the ranks otherwise than the dense layers do."""
+        return self.ep > 1 or self.etp != self.tp
+
     def size(self, axis: str) -> int:
         """Members in a group of ``axis``."""
         return int(getattr(self, axis))
@@ -78,7 +83,7 @@ class Parallelism:
         dense = {"tp": self.tp, "cp": self.cp, "ep": 1, "pp": self.pp, "dp": self.dp}
         expert = {"tp": self.etp, "cp": 1, "ep": self.ep, "pp": self.pp, "dp": self.edp}
         at = mixed_radix(order, dense)
-        if self.ep == 1 and self.etp == self.tp:
+        if not self.divides_experts:
             # No experts of their own: every layer uses the dense numbering, which has
             # a cp that the expert generator lacks.
             at["etp"], at["edp"] = at["tp"], at["dp"] * self.cp + at["cp"]

@@ -53,8 +53,8 @@ def same_groups(parallelism: Parallelism, first: Order, second: Order) -> bool:
         "ep": parallelism.ep,
         "dp": max(parallelism.dp, parallelism.edp),
     }
-    usual = parallelism.ep == 1 and parallelism.etp == parallelism.tp
-    matter = ("cp", "dp") if usual else ("tp", "cp", "ep", "dp")
+    split = parallelism.divides_experts
+    matter = {"tp", "cp", "ep", "dp"} if split else {"cp", "dp"}
     kept = [
         [axis for axis in order if axis in matter and sizes[axis] > 1]
         for order in (first, second)

@@ -126,7 +126,7 @@ def pipeline_groups_agree(parallelism: Parallelism) -> bool:
     They have when as many ranks follow each other inside ``pp`` in both.
     """
     axes = parallelism
-    if axes.pp == 1 or (axes.ep == 1 and axes.etp == axes.tp):
+    if axes.pp == 1 or not axes.divides_experts:
         return True
     dense = {"tp": axes.tp, "cp": axes.cp, "dp": axes.dp}
     expert = {"tp": axes.etp, "ep": axes.ep, "dp": axes.edp}

@@ -18,6 +18,7 @@ from placer.report.moves import home_tier
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
+    from placer.report.matching import Matching
 
 IntArray = npt.NDArray[np.int64]
 
@@ -33,7 +34,8 @@ def picture_data(old: Plan, new: Plan) -> dict[str, Any]:
     ``coordinates``: of every piece of work, by axis. ``colours``: of every coordinate.
     """
     machine = _machine(old, new)
-    ranks = _ranks(old, new)
+    matching = match(old, new)
+    ranks = _ranks(matching, old.world_size, new.world_size)
     index = {name: i for i, name in enumerate(machine["nodes"])}
     work: dict[str, list[int]] = {}
     for side, plan, rank in zip(("old", "new"), (old, new), ranks, strict=True):
@@ -41,7 +43,7 @@ def picture_data(old: Plan, new: Plan) -> dict[str, Any]:
         work[f"{side}_rank"] = rank.tolist()
         work[f"{side}_node"] = _taken(node, rank)
         work[f"{side}_gpu"] = _taken(plan.gpu_of_rank, rank)
-    coordinates = _coordinates(old, new, ranks)
+    coordinates = _coordinates(matching, ranks)
     colours = {axis: _colours(max(values) + 1) for axis, values in coordinates.items()}
     return {
         "machine": machine,
@@ -80,14 +82,15 @@ def _outer_tiers(old: Plan, new: Plan) -> list[str]:
     return [t for t in reversed(list(tiers)) if t in old.domains and t in new.domains]
 
 
-def _ranks(old: Plan, new: Plan) -> tuple[IntArray, IntArray]:
+def _ranks(
+    matching: Matching, old_size: int, new_size: int
+) -> tuple[IntArray, IntArray]:
     """Old and new rank of every piece of work; each shape (W,)."""
-    matching = match(old, new)
-    new_rank = np.full(old.world_size, NOWHERE)
+    new_rank = np.full(old_size, NOWHERE)
     new_rank[matching.old_rank] = matching.new_rank
-    started = np.setdiff1d(np.arange(new.world_size), matching.new_rank)
+    started = np.setdiff1d(np.arange(new_size), matching.new_rank)
     return (
-        np.concatenate([np.arange(old.world_size), np.full(len(started), NOWHERE)]),
+        np.concatenate([np.arange(old_size), np.full(len(started), NOWHERE)]),
         np.concatenate([new_rank, started]),
     )
 
@@ -99,23 +102,21 @@ def _taken(values: IntArray, rank: IntArray) -> list[int]:
 
 
 def _coordinates(
-    old: Plan, new: Plan, ranks: tuple[IntArray, IntArray]
+    matching: Matching, ranks: tuple[IntArray, IntArray]
 ) -> dict[str, list[int]]:
     """Coordinates of every piece of work, by axis; none when a plan has no axes."""
-    if old.axes is None or new.axes is None:
+    old, new = matching.old, matching.new
+    if old is None or new is None:
         return {}
     kept = ranks[0][: old.world_size]
     started = ranks[1][old.world_size :]
     found = {}
     for axis in _AXES:
         of_experts = axis in ("ep", "etp", "edp")
-        if of_experts and old.axes.ep == 1:
+        if of_experts and old.ep == 1:
             continue
-        if axis == "dp" or max(old.axes.size(axis), new.axes.size(axis)) > 1:
-            parts = (
-                old.axes.coordinates[axis][kept],
-                new.axes.coordinates[axis][started],
-            )
+        if axis == "dp" or max(old.size(axis), new.size(axis)) > 1:
+            parts = matching.work[0][axis][kept], matching.work[1][axis][started]
             found[axis] = np.concatenate(parts).tolist()
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.errors import InputError
 from placer.job.resize import resized
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.placement.plan import Plan
+
+IntArray = npt.NDArray[np.int64]
 
 # Replica after replica, so that each is a run of numbers.
 _BY_REPLICA = ("tp", "cp", "pp", "dp")
@@ -57,6 +60,21 @@ def replicas_of_block(axes: Parallelism, smaller: Parallelism) -> int:
     )
 
 
+def ranks_of_replicas(
+    old: Parallelism, new: Parallelism, kept: Sequence[int]
+) -> IntArray:
+    """The old rank whose work each new one does, shape (new ranks,).
+
+    Replica ``kept[i]`` becomes replica ``i``.
+    """
+    rank_of_work = np.empty(old.world_size, dtype=np.int64)
+    rank_of_work[old.numbers_in(_BY_REPLICA)] = np.arange(old.world_size)
+    replica = np.asarray(kept, dtype=np.int64)[new.coordinates["dp"]]
+    size = new.world_size // new.dp
+    ranks: IntArray = rank_of_work[new.numbers_in(_BY_REPLICA) % size + replica * size]
+    return ranks
+
+
 def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
     """The plan with only the replicas ``kept``, as a plan for the smaller ``job``.
 
@@ -72,11 +90,7 @@ def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
     if old is None:
         raise InputError("the plan does not record its axes")
     new = job.parallelism
-    rank_of_work = np.empty(old.world_size, dtype=np.int64)
-    rank_of_work[old.numbers_in(_BY_REPLICA)] = np.arange(old.world_size)
-    replica = np.asarray(kept, dtype=np.int64)[new.coordinates["dp"]]
-    size = new.world_size // new.dp
-    ranks = rank_of_work[new.numbers_in(_BY_REPLICA) % size + replica * size]
+    ranks = ranks_of_replicas(old, new, kept)
     about = {
         **plan.job,
         "parallelism": {**plan.job["parallelism"], "dp": new.dp},

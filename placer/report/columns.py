@@ -69,3 +69,13 @@ def seen(text: str) -> int:
 def wrapped(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
     """Lines of ``text`` within the width; all but the first start with ``indent``."""
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
+    """The lines, those that are too wide continued four columns further in."""
+    for line in lines:
+        text = line.lstrip()
+        indent = line[: len(line) - len(text)]
+        first, *rest = wrapped(text, "    ", max(5, width - len(indent))) or [""]
+        yield indent + first
+        yield from (indent + part for part in rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ def cost_lines(costs: Iterable[CostChange], width: int) -> Iterator[str]:
     rows = [
         (_label(cost), _amount(cost, cost.old), _amount(cost, cost.new), _change(cost))
         for cost in costs
-        if cost.old != cost.new or cost.measure == always
+        if not _is_same(cost.old, cost.new) or cost.measure == always
     ]
     return _table("cost", rows, width)
 
@@ -59,7 +60,10 @@ def link_lines(links: Iterable[EntryChange], width: int) -> Iterator[str]:
     if all(entry.old == entry.new for entry in changes):
         return iter(())
     busy = [entry.amounts("busy_s") for entry in changes]
-    most = [min((b for b in side if b is not None), default=0.0) for side in zip(*busy)]
+    most = [
+        min((seconds for seconds in side if seconds is not None), default=0.0)
+        for side in zip(*busy, strict=True)
+    ]
     rows = []
     for entry, (old, new) in zip(changes[:_SHOWN_LINKS], busy, strict=False):
         name = "{domain} {direction}, {tier} tier".format(**entry.name)
@@ -97,8 +101,13 @@ def _change(cost: CostChange) -> str:
     return _relative(cost.old, cost.new)
 
 
+def _is_same(old: float, new: float) -> bool:
+    """Whether two amounts differ by no more than sums taken in another order do."""
+    return math.isclose(old, new, rel_tol=1e-9)
+
+
 def _relative(old: float, new: float) -> str:
-    return f"{(new - old) / old:+.2%}" if old not in (0, new) else ""
+    return f"{(new - old) / old:+.2%}" if old and not _is_same(old, new) else ""
 
 
 def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from placer.report.columns import WIDTH, wrapped
+from placer.report.columns import WIDTH, fitted, paragraphs
 from placer.report.diff_cost_text import cost_lines, link_lines, path_lines
 from placer.report.host_text import hosts_text
 from placer.units import format_bytes
@@ -35,21 +35,7 @@ def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
         _ranks(found),
         _restart(found.restart),
     )
-    blocks = ("\n".join(_fitted(lines, width)) for lines in map(list, parts) if lines)
-    return "\n\n".join(blocks) + "\n"
-
-
-def _fitted(lines: Iterable[str], width: int) -> Iterator[str]:
-    """The lines, those that are too wide continued under their own indent."""
-    for line in lines:
-        if len(line) <= width:
-            yield line
-            continue
-        text = line.lstrip()
-        indent = line[: len(line) - len(text)]
-        first, *rest = wrapped(text, "", max(1, width - len(indent) - 4))
-        yield indent + first
-        yield from (f"{indent}    {part}" for part in rest)
+    return paragraphs(fitted(lines, width) for lines in parts) + "\n"
 
 
 def _inputs(found: PlanDiff) -> Iterator[str]:

@@ -5,7 +5,7 @@ Shapes: R ranks compared, V groups compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from placer.errors import InputError
 from placer.job.axes import unlike_sizes
+from placer.placement.shrink import ranks_of_replicas
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.placement.plan import Plan
 
 IntArray = npt.NDArray[np.int64]
+Coordinates = Mapping[str, IntArray]
 
 _DENSE = ("tp", "cp", "pp", "dp")
 _EXPERT = ("etp", "ep", "pp", "edp")
@@ -34,12 +36,16 @@ class Matching:
     ----------
     old, new : Parallelism or None
         Axes of the two plans; None when a plan does not record them.
+    work : pair of mapping of str to ndarray
+        Coordinates of every old and every new rank, by axis, in one numbering of the
+        replicas; empty without axes.
     old_rank, new_rank : ndarray, shape (R,)
         Ranks that do the same work, ascending by old rank.
     """
 
     old: Parallelism | None
     new: Parallelism | None
+    work: tuple[Coordinates, Coordinates]
     old_rank: IntArray
     new_rank: IntArray
 
@@ -70,7 +76,7 @@ class Matching:
         fixed = [a for a in (_DENSE if axis in _DENSE else _EXPERT) if a != axis]
         rows = [p.ranks_of_group[axis] for p in (self.old, self.new)]
         firsts = [members[:, 0] for members in rows]
-        _, at_old, at_new = _common(self.old, self.new, fixed, *firsts)
+        _, at_old, at_new = _common(self.work, fixed, *firsts)
         return rows[0][at_old], rows[1][at_new]
 
 
@@ -78,7 +84,9 @@ def match(old: Plan, new: Plan) -> Matching:
     """How the ranks of two plans correspond.
 
     Ranks correspond by their coordinates, so the plans may differ in data parallel size
-    and in the order of their axes; plans without axes correspond rank by rank.
+    and in the order of their axes; plans without axes correspond rank by rank. Where
+    one plan was made by giving up replicas of the other's size, its replicas are those
+    that were kept.
 
     Raises
     ------
@@ -93,31 +101,43 @@ def match(old: Plan, new: Plan) -> Matching:
                 f"{new.world_size}, and a plan does not record its axes"
             )
         every = np.arange(old.world_size)
-        return Matching(None, None, every, every)
+        return Matching(None, None, ({}, {}), every, every)
     if unlike := unlike_sizes(before, after):
         raise InputError(f"the plans cannot be compared: {', '.join(unlike)}")
+    work = _work(old, before, after), _work(new, after, before)
     _, old_rank, new_rank = _common(
-        before, after, _DENSE, np.arange(old.world_size), np.arange(new.world_size)
+        work, _DENSE, np.arange(old.world_size), np.arange(new.world_size)
     )
     by_rank = np.argsort(old_rank)
-    return Matching(before, after, old_rank[by_rank], new_rank[by_rank])
+    return Matching(before, after, work, old_rank[by_rank], new_rank[by_rank])
+
+
+def _work(plan: Plan, own: Parallelism, other: Parallelism) -> Coordinates:
+    """Coordinates of the plan's ranks: the other's, if it kept replicas of that."""
+    given_up = plan.previous.get("given_up")
+    if not isinstance(given_up, list | tuple):
+        return own.coordinates
+    kept = [replica for replica in range(other.dp) if replica not in given_up]
+    if len(kept) != own.dp:
+        return own.coordinates
+    ranks = ranks_of_replicas(other, own, kept)
+    return {axis: values[ranks] for axis, values in other.coordinates.items()}
 
 
 def _common(
-    old: Parallelism,
-    new: Parallelism,
+    work: tuple[Coordinates, Coordinates],
     axes: Sequence[str],
     old_rank: IntArray,
     new_rank: IntArray,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Coordinates (as one key) that both lists of ranks have, and where they stand."""
-    radix = [max(old.size(axis), new.size(axis)) for axis in axes]
+    radix = [1 + max(int(side[axis].max()) for side in work) for axis in axes]
     keys = [
         reduce(
-            lambda key, digit: key * digit[1] + p.coordinates[digit[0]][ranks],
+            lambda key, digit: key * digit[1] + side[digit[0]][ranks],
             zip(axes, radix, strict=True),
             np.zeros(len(ranks), dtype=np.int64),
         )
-        for p, ranks in ((old, old_rank), (new, new_rank))
+        for side, ranks in zip(work, (old_rank, new_rank), strict=True)
     ]
     return np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)

@@ -88,7 +88,7 @@ def folds(old: Plan, new: Plan, matching: Matching) -> Mapping[str, tuple[Fold, 
     for axis in ("dp", *others):
         index: list[int | None] = [None] * len(old_rank)
         if matching.old is not None:
-            index = matching.old.coordinates[axis][old_rank].tolist()
+            index = matching.work[0][axis][old_rank].tolist()
         found[axis] = _folds(index, old_home, new_home, old_node.tolist())
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.hostlist import compress
-from placer.report.columns import paragraphs, wrapped
+from placer.report.columns import WIDTH, fitted, paragraphs
 from placer.report.explain_text import rank_text, where
 from placer.report.words import amount, hop_cost, largest_island
 from placer.units import format_bandwidth, format_bytes, format_seconds
@@ -19,7 +19,9 @@ _SHOWN_HOSTS = 60  # characters
 _SAME = 1e-9  # relative difference that is none
 
 
-def subjects_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
+def subjects_text(
+    explained: Facts, tiers: Sequence[str], scale_up: int, width: int = WIDTH
+) -> str:
     """What `placer.explain` found, at most 80 columns wide, without a final newline.
 
     Parameters
@@ -30,10 +32,12 @@ def subjects_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
         Tier names, innermost first.
     scale_up : int
         How many of the tiers are NVLink tiers.
+    width : int
+        Columns at most.
     """
     island = largest_island(tiers, scale_up)
     return paragraphs(
-        block
+        fitted(block, width)
         for subject in explained["subjects"]
         for block in (
             _head(subject),
@@ -80,7 +84,7 @@ def _group(facts: Facts, island: str) -> Iterator[str]:
     name = f"{facts['axis']}:{facts['group']}"
     ranks = rank_text(facts["ranks"])
     count = f"of {facts['groups']:,}"
-    yield from wrapped(f"group {name} {count}: ranks {ranks}", "  ")
+    yield f"group {name} {count}: ranks {ranks}"
     if "through" in facts:
         yield from _detail(f"the slowest of {facts['through']} through this host")
     yield from _detail(where(facts, island))
@@ -190,7 +194,7 @@ def _exchanges(kinds: Sequence[Facts], explained: Facts) -> Iterator[str]:
     others = sum(kind["others"] for kind in kinds)
     yield f"exchanges refused: {tried:,} of {others:,} tried, {verdict}"
     for kind in kinds:
-        yield from wrapped(f"  {_kind(kind, objective, slack)}", "      ")
+        yield f"  {_kind(kind, objective, slack)}"
 
 
 def _kind(kind: Facts, objective: str, slack: float) -> str:
@@ -236,4 +240,4 @@ def _hosts(exchange: Facts) -> str:
 
 
 def _detail(text: str) -> list[str]:
-    return wrapped(f"  {text}", "      ") if text else []
+    return [f"  {text}"] if text else []

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import placer
+from placer.job.axes import Parallelism
 from placer.job.rules import Pin, Rules
+from placer.page.seats import picture_data
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan_encode import encode_plan
@@ -228,7 +230,9 @@ def test_shrinking_gives_up_the_most_damaged(small: Case) -> None:
     assert found.plan.previous["given_up"] == [1]
     assert found.plan.previous["moved"] == 4
     assert found.plan.world_size == 48
-    assert found.old.world_size == 48
+    assert found.old is plan
+    assert found.diff().to_dict()["ranks_moved"] == 4
+    assert found.diff().restart.stopped == 16
     placer.check(found.plan, topology, found.job)
 
 
@@ -247,9 +251,15 @@ def test_what_cannot_be(small: Case) -> None:
         placer.replace(topology, changed(job, parallelism=axes), plan)
     with pytest.raises(placer.InputError, match="every host has failed"):
         placer.replace(topology, job, plan, failed=topology.node_names)
-    for options in ({"within": -1.0}, {"max_moves": -1}, {"time_limit": -1.0}):
-        with pytest.raises(placer.InputError):
-            placer.replace(topology, job, plan, **options)
+    wrong: dict[str, Any] = {
+        "max_moves": -1,
+        "within": -1.0,
+        "time_limit": -1.0,
+        "seed": -1,
+    }
+    with pytest.raises(placer.InputError) as error:
+        placer.replace(topology, job, plan, **wrong)
+    assert [problem.key for problem in error.value.problems] == list(wrong)
 
 
 def test_no_failure_with_hosts_in_another_order(small: Case) -> None:
@@ -269,3 +279,29 @@ def test_hosts_that_do_not_count_are_named(small: Case) -> None:
         match=r"left out: 2 x failed, \d+ x neither in the plan nor added",
     ):
         placer.replace(topology, job, plan, failed=lost, added=())
+
+
+@pytest.mark.parametrize("gone", [0, 1, 3])
+def test_difference_after_shrinking(small: Case, gone: int) -> None:
+    """Replicas are compared with themselves, whatever numbers they have now."""
+    topology, job, plan = small
+    failed = in_rack(plan, gone, 5)
+    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    there, back = placer.diff(plan, found.plan), placer.diff(found.plan, plan)
+    assert found.plan.previous["given_up"] == [gone]
+    assert found.plan.previous["moved"] == len(there.moved) == len(back.moved) == 0
+    assert (there.restart.stopped, back.restart.started) == (16, 16)
+    data = picture_data(plan, found.plan)
+    stopped = [w for w, rank in enumerate(data["work"]["new_rank"]) if rank < 0]
+    assert {data["coordinates"]["dp"][w] for w in stopped} == {gone}
+    data = picture_data(found.plan, plan)
+    assert data["coordinates"]["dp"][48:] == [gone] * 16
+
+
+def test_one_rank() -> None:
+    """A job of one rank moves to the other node when its own fails."""
+    topology = placer.read_topology("rack:2 node:1 gpu:1")
+    job = changed(placer.read_job("quickstart"), parallelism=Parallelism(), require={})
+    plan = placer.place(topology, job).plan
+    found = placer.replace(topology, job, plan, failed=plan.nodes)
+    assert len(found.diff().moved) == 1

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from placer.cli.main import main
 from placer.placement.plan_encode import encode_plan
+from tests.cli.small_job import JOB
 from tests.clients import needs
 from tests.draw.pictures import SCORE
 from tests.plan_cases import tiny_plan
@@ -150,3 +151,17 @@ def test_png(plan: Path) -> None:
 def test_unwritable(plan: Path) -> None:
     """A picture that cannot be written ends with 4."""
     assert draw(plan, "-o", plan.parent / "no" / "map.svg").exit_code == 4
+
+
+def test_pipeline_of_another_job_is_refused(tmp_path: Path) -> None:
+    """A job of another size than the plan's gives no picture, and exit code 2."""
+    path, job = tmp_path / "plan.json", tmp_path / "job.yaml"
+    run = CliRunner().invoke
+    made = run(
+        main, ["place", "-q", "-t", "node:4 gpu:4", "-j", "quickstart", "-o", str(path)]
+    )
+    assert made.exit_code == 0, made.stderr
+    job.write_text(JOB)
+    found = draw(path, "pipeline", "-j", job)
+    assert found.exit_code == 2
+    assert "the plan has 16 ranks, the job 8" in found.stderr

@@ -9,18 +9,7 @@ from click.testing import CliRunner, Result
 
 import placer
 from placer.cli.main import main
-
-MACHINE = "rack:2 node:2 gpu:2"
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
-model: {layers: 4, hidden: 256, ffn: 512, heads: 4, kv_heads: 4, vocab: 1000}
-sequence: 512
-micro_batches: 4
-compute: {micro_batch_time: 1ms}
-"""
+from tests.cli.small_job import JOB, MACHINE
 
 
 def run(*args: object) -> Result:

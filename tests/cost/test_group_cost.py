@@ -11,42 +11,21 @@ from placer.cost.score import score_with
 from placer.cost.step import StepModel
 from placer.cost.worst_groups import worst_groups
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, DataParallel, Group, Job, Model
+from placer.job.model import DataParallel, Group, Job
 from placer.placement.placement import Placement
-from placer.topology.model import Topology
-from tests.cost.machines import machine, tier
 from tests.cost.random_cases import random_case
+from tests.cost.two_racks import JOB, two_racks
 
-MODEL = Model("toy", layers=4, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
-JOB = Job(
-    "toy",
-    Parallelism(tp=2, pp=2, dp=2, order=("tp", "cp", "ep", "pp", "dp")),
-    MODEL,
-    sequence=1024,
-    micro_batches=4,
-    compute=Compute(micro_batch_time=1e-3),
-    weights={"tp": 10.0, "pp": 3.0, "dp": 1.0},
-)
 SLAB = 1024 * 512 * 2  # bytes: tokens x width x bytes an element
 MESSAGE = SLAB / 2  # a rank's slice
 SEEDS = range(40)
-
-
-def hosts(factor: np.ndarray | None = None) -> Topology:
-    """Two racks of two nodes of two GPUs."""
-    tiers = [
-        tier("node", 400e9, 1e-6, scale_up=True),
-        replace(tier("rack", 50e9, 2e-6), distance=8.0),
-        replace(tier("cluster", 25e9, 4e-6, oversubscription=2), distance=20.0),
-    ]
-    return machine([2, 2, 2], tiers, factor)
 
 
 def costs(
     job: Job = JOB, factor: np.ndarray | None = None, gpus: np.ndarray | None = None
 ) -> GroupCosts:
     at = np.arange(8) if gpus is None else gpus
-    return GroupCosts(StepModel(hosts(factor), job).step(at), at)
+    return GroupCosts(StepModel(two_racks(factor), job).step(at), at)
 
 
 def test_tensor_group() -> None:

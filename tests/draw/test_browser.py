@@ -30,9 +30,11 @@ compute: {micro_batch_time: 20ms}
 # Texts that do not lie inside the picture, or lie on another one.
 MISPLACED = """
 const all = document.documentElement.getBoundingClientRect();
-const texts = [...document.querySelectorAll("text")].filter((one) => one.textContent.trim());
+const texts = [...document.querySelectorAll("text")]
+  .filter((one) => one.textContent.trim());
 const boxes = texts.map((one) => one.getBoundingClientRect());
-const out = texts.filter((_, i) => boxes[i].left < all.left || boxes[i].right > all.right + 0.5
+const out = texts.filter((_, i) => boxes[i].left < all.left
+  || boxes[i].right > all.right + 0.5
   || boxes[i].top < all.top || boxes[i].bottom > all.bottom + 0.5);
 const crossed = texts.filter((_, i) => boxes.some((box, j) => j < i
   && box.left + 1 < boxes[i].right && boxes[i].left + 1 < box.right
@@ -76,7 +78,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     "name", ["map", "stages", "rack", "traffic", "timeline", "pipeline"]
 )
 def test_picture(browser: Browser, pictures: dict[str, Path], name: str) -> None:
-    """No word on the console, no request, texts apart, and a dark ground in the dark."""
+    """Nothing on the console, no request, texts apart, dark ground in the dark."""
     path = pictures[name]
     brightness = {}
     for scheme in ("light", "dark"):

@@ -117,5 +117,7 @@ def test_narrow(width: int) -> None:
 def test_hop_cost_alone() -> None:
     """A job that has no times shows its hop cost, and no step of 0 s."""
     score = {"step_time_s": 0.0, "hop_cost": 304.0}
-    text = diff_text(diff(tiny_plan(score=score), replace(nodes_swapped(), score=score)))
+    text = diff_text(
+        diff(tiny_plan(score=score), replace(nodes_swapped(), score=score))
+    )
     assert text.startswith("cost      old  new  change\nhop cost  304  304\n\n")

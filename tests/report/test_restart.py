@@ -61,7 +61,5 @@ def test_fewer_replicas() -> None:
     }
     text = diff_text(found)
     assert "nodes whose ranks changed: 2 (n[006-007])\nranks that stop: 4\n" in text
-    state = (
-        "state to move: 10.94 kB (0 B parameters, 10.94 kB optimizer)"
-    )
+    state = "state to move: 10.94 kB (0 B parameters, 10.94 kB optimizer)"
     assert state in text

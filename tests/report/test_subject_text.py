@@ -52,6 +52,9 @@ def test_everything_is_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert heads == named
     words = " ".join(text.split())
+    narrow = subjects_text(found, tiers, case.topology.scale_up_tier + 1, 50)
+    assert max(map(len, narrow.splitlines())) <= 50
+    assert " ".join(narrow.split()) == words
     if worst:
         facts = found["subjects"][1]["facts"]
         assert facts["seconds"] == worst["seconds"] == facts["slowest_s"]

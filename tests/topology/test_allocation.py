@@ -141,3 +141,13 @@ def test_bad_lines_of_a_file_are_all_named(tmp_path):
     ]
     (missing,) = problems_of(parse_hosts, f"@{path}.missing")
     assert "cannot be read" in missing.message
+
+
+def test_hosts_as_a_text(tmp_path):
+    """Hosts and exclusions may be host lists, or files of them."""
+    path = tmp_path / "hosts"
+    path.write_text("r2-n[1-3] # the second rack\n")
+    found = allocate(MACHINE, f"@{path}", "r2-n2")
+    assert found.node_names == ("r2-n1", "r2-n3")
+    (problem,) = problems_of(allocate, MACHINE, "r2-n[1")
+    assert problem.key == "hosts"

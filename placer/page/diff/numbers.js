@@ -69,7 +69,8 @@ function number(path, format) {
 
 // The change of a number; empty when there is none or nothing to compare with.
 function change(oldValue, newValue, absolute = false) {
-  if (oldValue === newValue) return "";
+  // Sums taken in another order differ by less.
+  if (Math.abs(newValue - oldValue) <= 1e-9 * Math.max(Math.abs(oldValue), Math.abs(newValue))) return "";
   const sign = newValue > oldValue ? "+" : "\u2212";
   const size = Math.abs(newValue - oldValue);
   if (absolute) return sign + FORMATS.count(size);

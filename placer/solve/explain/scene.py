@@ -161,8 +161,8 @@ class Scene:
     def _coordinates(self, rank: int) -> dict[str, int]:
         """Coordinates on the axes that have several ranks; of experts, where apart."""
         axes = self.job.parallelism
-        apart = axes.ep > 1 or axes.etp != axes.tp
-        shown = ("tp", "cp", "pp", "dp", *(("etp", "ep", "edp") if apart else ()))
+        experts = ("etp", "ep", "edp") if axes.divides_experts else ()
+        shown = ("tp", "cp", "pp", "dp", *experts)
         return {
             axis: int(axes.coordinates[axis][rank])
             for axis in shown

@@ -45,7 +45,7 @@ class Digit:
 def digits_of(axes: Parallelism) -> tuple[Digit, ...] | None:
     """Digits of the rank number, fastest first; None when the axes share no grid."""
     dense = _spans(axes.order, {a: axes.size(a) for a in ("tp", "cp", "pp", "dp")})
-    if axes.ep == 1 and axes.etp == axes.tp:
+    if not axes.divides_experts:
         # Without experts of its own a job reduces these over all dp and cp ranks.
         family = {"tp": "etp", "cp": "edp", "pp": "pp", "dp": "edp"}
         return tuple(

@@ -68,7 +68,7 @@ def nestings(
         Cost of an edge of each axis, for the estimate.
     """
     digits = digits_of(job.parallelism)
-    if digits is None:
+    if not digits:  # the axes are no boxes, or the job has one rank
         return
     base = _base_boxes(parts, digits)
     if base is None:

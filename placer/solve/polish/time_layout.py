@@ -98,7 +98,7 @@ def _places(
 def _in_proportion(room: IntArray, units: int) -> IntArray:
     """Units each domain gets when all are equally full, up to rounding."""
     exact = room * units / room.sum()
-    share = np.floor(exact).astype(np.int64)
+    share: IntArray = np.floor(exact).astype(np.int64)
     missing = units - int(share.sum())
     share[np.argsort(share - exact, kind="stable")[:missing]] += 1
     return share

@@ -61,7 +61,9 @@ def fewest_moves(ground: Ground, most: int, budget: float | None = None) -> Fewe
             f"{lost:,} ranks were on lost nodes, and {room - lost:,} more belong to "
             "required groups for which their domain has no room",
         )
-    return Fewest(min(lost, most), f"the {lost:,} ranks on lost nodes")
+    return Fewest(
+        min(lost, most), f"the {lost:,} rank{'s' * (lost != 1)} on lost nodes"
+    )
 
 
 def _forced_by_room(ground: Ground) -> int:

@@ -8,8 +8,6 @@ import pytest
 
 import placer
 from placer.cost.hop_cost import HopCost
-from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.placement.placement import Placement
@@ -18,37 +16,17 @@ from placer.solve.explain.exchanges import broken_rules, exchanges
 from placer.solve.explain.units import units_with
 from placer.solve.explain.worth import exchange_changes
 from placer.solve.objective import objective_of
-from placer.topology.model import Topology
-from tests.cost.machines import machine, tier
 from tests.cost.random_cases import random_case
+from tests.cost.two_racks import JOB as BASE
+from tests.cost.two_racks import two_racks
 
-MODEL = Model("toy", layers=4, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
-JOB = Job(
-    "toy",
-    Parallelism(tp=2, pp=2, dp=2, order=("tp", "cp", "ep", "pp", "dp")),
-    MODEL,
-    sequence=1024,
-    micro_batches=4,
-    compute=Compute(micro_batch_time=1e-3),
-    weights={"tp": 10.0, "pp": 3.0, "dp": 1.0},
-    launcher="free",
-)
+JOB = replace(BASE, launcher="free")
 RULES = [
     {"require": {"tp": "node"}},
     {"require": {"pp": "rack"}, "launcher": "node-contiguous"},
     {"rules": Rules(pin=(Pin((0, 1), ("node0", "node1")),))},
     {"rules": Rules(at_most={"rack": 1})},
 ]
-
-
-def hosts() -> Topology:
-    """Two racks of two nodes of two GPUs."""
-    tiers = [
-        tier("node", 400e9, 1e-6, scale_up=True),
-        replace(tier("rack", 50e9, 2e-6), distance=8.0),
-        replace(tier("cluster", 25e9, 4e-6, oversubscription=2), distance=20.0),
-    ]
-    return machine([2, 2, 2], tiers)
 
 
 def swapped(gpus: np.ndarray, first: list[int], second: list[int]) -> np.ndarray:
@@ -81,7 +59,7 @@ def test_the_best_exchange_is_the_best_of_all(
     objective: str, rules: dict, seed: int
 ) -> None:
     """Best, cheapest worse and refused exchanges are those of a loop over all pairs."""
-    topology, job = hosts(), replace(JOB, **rules)
+    topology, job = two_racks(), replace(JOB, **rules)
     draw = np.random.default_rng(seed)
     gpus = np.arange(8)
     if seed:
@@ -129,7 +107,7 @@ def test_the_best_exchange_is_the_best_of_all(
 
 def test_refused_rules_are_named() -> None:
     """An exchange that breaks a rule is counted under the rule's name."""
-    topology = hosts()
+    topology = two_racks()
     job = replace(
         JOB,
         require={"tp": "node"},
@@ -149,7 +127,7 @@ def test_refused_rules_are_named() -> None:
 
 def test_rules_that_are_broken_already_refuse_nothing() -> None:
     """Where the placement itself breaks a rule, exchanges may break it too."""
-    topology, job = hosts(), replace(JOB, require={"tp": "node"})
+    topology, job = two_racks(), replace(JOB, require={"tp": "node"})
     gpus = swapped(np.arange(8), [0], [2])
     goal = objective_of(topology, job, "time")
     kinds = exchanges(topology, job, goal, gpus, np.array([0]))
@@ -163,7 +141,7 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a small limit a few exchanges are tried, and it says of how many."""
     monkeypatch.setattr(module, "MOST_RANKS", 0)
     monkeypatch.setattr(module, "FEWEST_TRIED", 2)
-    topology = hosts()
+    topology = two_racks()
     goal = objective_of(topology, JOB, "time")
     kinds = exchanges(topology, JOB, goal, np.arange(8), np.array([0]))
     (kind,) = (kind for kind in kinds if kind["unit"] == "rank")

@@ -1,0 +1,28 @@
+"""Problems of an input, raised together."""
+
+import pytest
+
+from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
+
+
+def test_no_problem_is_no_error() -> None:
+    """Without problems nothing is raised, whatever holds them."""
+    refuse([])
+    refuse(iter(()))
+
+
+@pytest.mark.parametrize("count", [1, MOST_PROBLEMS])
+def test_few_problems_are_all_told(count: int) -> None:
+    """Up to the limit every problem is listed, in the order given."""
+    problems = [Problem(f"wrong {i}", "a.yaml") for i in range(count)]
+    with pytest.raises(InputError) as caught:
+        refuse(iter(problems))
+    assert list(caught.value.problems) == problems
+
+
+def test_the_rest_of_many_is_counted() -> None:
+    """Beyond the limit the others are a number, in the same file."""
+    with pytest.raises(InputError) as caught:
+        refuse(Problem(f"wrong {i}", "a.yaml") for i in range(MOST_PROBLEMS + 5))
+    assert len(caught.value.problems) == MOST_PROBLEMS + 1
+    assert str(caught.value.problems[-1]) == "a.yaml: and 5 more problems"
