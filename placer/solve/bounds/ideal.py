@@ -97,7 +97,7 @@ class IdealNetwork:
         """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
         found = [self._ring_pass(members, size_bytes)]
         num_members = members.shape[1]
-        if algorithm != "ring" and self._apart(members) and num_members > 1:
+        if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
             route = self._routes(members)
             shared = np.maximum(route.outer_pace, self._limit_of(members).shared_pace)
             seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
@@ -272,7 +272,7 @@ class IdealNetwork:
         """Fewest domains that hold a row of ``members``."""
         return self._facts(members)[1]
 
-    def _apart(self, members: IntArray) -> bool:
+    def may_be_apart(self, members: IntArray) -> bool:
         """Whether each member of a row may have a scale-up domain of its own."""
         return self._facts(members)[2]
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,7 @@ import numpy.typing as npt
 
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
+from placer.solve.bounds.first_bucket import kink_seconds, with_best_bucket
 from placer.solve.bounds.ideal import Limit
 
 if TYPE_CHECKING:
@@ -194,14 +196,26 @@ class _Exposure:
     def free(self) -> list[float]:
         """Seconds when nothing is held back, an entry a stage."""
         stages = self.step.model.job.parallelism.pp
-        return [self.step.exposed_data_parallel_s] * stages
+        best = with_best_bucket(self.step, self._kink_s)
+        return [best.exposed_data_parallel_s] * stages
+
+    @cached_property
+    def _kink_s(self) -> float:
+        return kink_seconds(self.step.model, self.network)
 
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         model = self.step.model
         network = self.network.with_limit(Limit(self.groups, nics, shared_pace))
         slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
-        return [_with_stage(self.step, slow, s) for s in range(len(self.free))]
+        kinks = [self._kink_s] * len(self.free)
+        kinks[0] = kink_seconds(model, network)
+        return [
+            with_best_bucket(
+                _with_stage(self.step, slow, s), kink
+            ).exposed_data_parallel_s
+            for s, kink in enumerate(kinks)
+        ]
 
 
 def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level]:
@@ -265,14 +279,14 @@ def _by_pace(
     return paces, np.array(exposed)
 
 
-def _with_stage(step: Step, slow: SyncTime, stage: int) -> float:
-    """Exposed data-parallel time when one stage is as slow as in ``slow``."""
+def _with_stage(step: Step, slow: SyncTime, stage: int) -> Step:
+    """The step when the data-parallel times of one stage are those of ``slow``."""
     if step.sync is None:
-        return step.exposed_data_parallel_s
+        return step
     mixed = {}
     for name in ("reduce", "gather", "again_reduce", "again_gather"):
         mixed[name] = getattr(step.sync, name).copy()
         mixed[name][stage] = getattr(slow, name)[stage]
     bucket = (slow if stage == 0 else step.sync).first_bucket
     sync = replace(step.sync, **mixed, first_bucket=bucket)
-    return replace(step, sync=sync).exposed_data_parallel_s
+    return replace(step, sync=sync)

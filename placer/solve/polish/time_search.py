@@ -204,9 +204,7 @@ class _Exchanges:
             step = model.step(gpu_of_rank)
             price = _Price(step.step_time_s, step.traffic_s)
         self.priced[key] = price
-        # Below the bound only the bound can be wrong; no plan may state such a pair.
-        is_possible = price.step_s >= self.bound * (1 - EXACT)
-        if is_possible and price.step_s < self.least * (1 - EXACT):
+        if price.step_s < self.least * (1 - EXACT):
             self.least, self.best = price.step_s, home
         return price
 
