@@ -91,6 +91,7 @@ def distributed(
     return local.output(local.run_all(folder / "run", job))
 
 
+@pytest.mark.slow
 def test_four_processes(tmp_path: Path) -> None:
     """Processes get the plan's ids, and the mesh has all their devices in its order."""
     plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}

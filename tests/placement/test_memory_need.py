@@ -45,10 +45,11 @@ compute: {{tflops_per_gpu: 500}}
 @pytest.mark.parametrize(
     ("machine", "axes", "model"),
     [
-        (
+        pytest.param(
             "block:16 rack:64 node:16 gpu:4",
             "{tp: 8, cp: 2, pp: 16, dp: 256}",
             "llama3.1-405b",
+            marks=pytest.mark.slow,
         ),
         ("block:8 rack:16 node:16 gpu:8", "{ep: 32, pp: 4, dp: 4096}", "deepseek-v3"),
     ],

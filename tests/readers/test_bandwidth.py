@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placer.errors import InputError
@@ -147,6 +147,7 @@ def test_missing_pairs():
     assert "pairs without a measurement: 1" in notes
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(2, 4), st.integers(2, 4), st.randoms())
 def test_trees_come_back(racks, hosts, pods, chance):
     """Bandwidths of a tree, with noise, give back its levels in any order of hosts."""
