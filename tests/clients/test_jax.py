@@ -102,6 +102,7 @@ def test_four_processes(tmp_path: Path) -> None:
     assert (status, found["unit"], found["reported"]) == (0, "node", 4)
 
 
+@pytest.mark.slow
 def test_process_ids_by_name(tmp_path: Path) -> None:
     """verify finds ids that follow the names of hosts, though the mesh can be made."""
     plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
