@@ -46,7 +46,7 @@ class CriticalPaths:
     schedule : Schedule
     counts : ndarray, shape (K, 3 p + 4)
     constant : ndarray, shape (K,), s
-        Zero but for rounding, and for long runs whose pace is a mean.
+        Zero but for rounding.
     """
 
     schedule: Schedule
