@@ -114,12 +114,15 @@ def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
     optimal = bound["status"] == "optimal"
     if optimal:
         text = f"optimal {NOUN[bound['objective']]}: equal to its lower bound"
+    elif bound["lower_bound"] == 0:
+        text = "no lower bound"
     else:
         lower = amount(bound["objective"], bound["lower_bound"])
         # Rounded up, so as not to promise too much.
         gap = math.ceil(bound["gap"] * 1e5) / 1e5
         text = f"lower bound {lower}, gap {gap:.3%}"
-    argument = f" ({bound['argument']})" if bound.get("argument") else ""
+    why = bound.get("argument", "none")
+    argument = f" ({why})" if why not in ("", "none") else ""
     first, *rest = wrapped(text + argument, "  ", look.width)
     word = "optimal" if optimal else "lower bound"
     yield first.replace(word, look.paint(word, "good" if optimal else "title"), 1)

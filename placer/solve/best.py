@@ -13,7 +13,14 @@ import numpy.typing as npt
 from placer.placement.placement import Placement
 from placer.solve.polish.polish import Known
 from placer.solve.rules import obeys
-from placer.solve.solution import EXACT, Progress, Solution, incumbent_of
+from placer.solve.solution import (
+    EXACT,
+    Progress,
+    Solution,
+    held_bound,
+    incumbent_of,
+    is_reached,
+)
 from placer.solve.ties import TieBreak
 
 if TYPE_CHECKING:
@@ -110,7 +117,7 @@ class Best:
 
     def is_over(self) -> bool:
         """Whether the search is to end even without a placement, and why: kept."""
-        if self.value - self._bound <= EXACT * self.value < inf:
+        if self.value < inf and is_reached(self.value, self._bound):
             self._stop_reason = "proved"
         elif self.is_stopped():
             self._stop_reason = "interrupted"
@@ -133,11 +140,6 @@ class Best:
         ended = self._stop_reason or ("time-limit" if self.cut_short else "searched")
         return self._state(gpu_of_rank, ended)
 
-    def _lower_bound(self) -> float:
-        """The bound; the value itself where they differ by rounding only."""
-        is_equal = abs(self.value - self._bound) <= EXACT * self.value
-        return float(self.value if is_equal else self._bound)
-
     def _legal(self, gpu_of_rank: IntArray) -> IntArray | None:
         """The placement as it may be kept, None when it breaks a rule."""
         if self._terms is not None:
@@ -151,12 +153,14 @@ class Best:
             self._progress(incumbent_of(solution, self._job.parallelism.order))
 
     def _state(self, gpu_of_rank: IntArray, ended: str) -> Solution:
+        value = float(self.value)
+        bound, argument = held_bound(value, float(self._bound), self._argument)
         return Solution(
             placement=Placement(gpu_of_rank),
             objective=self._goal.name,
-            value=float(self.value),
-            lower_bound=self._lower_bound(),
-            argument=self._argument,
+            value=value,
+            lower_bound=bound,
+            argument=argument,
             method=self.method,
             stop_reason=ended,
             wall_s=monotonic() - self._start,

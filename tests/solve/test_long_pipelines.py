@@ -1,0 +1,157 @@
+"""Certificates of pipelines with thousands of micro-batches.
+
+Placements of a pure pipeline differ only in which hops leave a rack, so all of them can
+be timed: each set of hops that fits the racks, walked to the end by the slow scorer.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.cost.pipeline_walk import PipelineWalk
+from placer.cost.reference.pipeline import Replica, longest_path
+from placer.cost.schedule import pipeline_time
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job, Model, Overlap
+from placer.solve.search import solve
+from placer.topology.model import Tier, Topology
+from tests.solve.random_cases import machine_of
+
+if TYPE_CHECKING:
+    from placer.cost.pipeline_order import Block
+
+EXACT = 1e-9
+
+
+def racks_of(sizes: list[int], across: float) -> Topology:
+    """Racks of one-GPU nodes; a hop that leaves its rack takes ``across`` s more."""
+    tiers = [
+        Tier("node", 50e9, 1e-6, False, 1.0, 1.0, 1.0),
+        Tier("rack", 50e9, 1e-6, False, 1.0, 1.0, 1.0),
+        Tier("cluster", 50e9, 1e-6 + across, False, 1.0, 1.0, 2.0),
+    ]
+    rack = [r for r, size in enumerate(sizes) for _ in range(size)]
+    return machine_of([1] * len(rack), [rack, [0] * len(rack)], tiers)
+
+
+def long_job(pp: int, vp: int, micro_batches: int, seconds: float) -> Job:
+    """A pipeline whose messages hold their sender up."""
+    model = Model(
+        name="long",
+        layers=2 * pp * vp,
+        hidden=8192,
+        ffn=28672,
+        heads=64,
+        kv_heads=8,
+        vocab=128256,
+    )
+    axes = Parallelism(1, 1, 1, pp, 1, vp, 1, ("tp", "cp", "ep", "dp", "pp"))
+    return Job(
+        name="long",
+        parallelism=axes,
+        model=model,
+        sequence=8192,
+        micro_batch=1,
+        micro_batches=micro_batches,
+        overlap=Overlap(tp=False, cp=True, pp=False, ep=False),
+        compute=Compute(micro_batch_time=seconds, fixed_time=0.0),
+        launcher="free",
+    )
+
+
+def least_time(topology: Topology, job: Job) -> float:
+    """Seconds of the fastest of all placements, each walked to its end."""
+    axes, racks = job.parallelism, topology.domain_of_node[1]
+    model, best = StepModel(topology, job), float("inf")
+    tried = set()
+    for of_stage in product(range(int(racks.max()) + 1), repeat=axes.pp):
+        free = [list(np.flatnonzero(racks == rack)) for rack in range(racks.max() + 1)]
+        if any(of_stage.count(rack) > len(nodes) for rack, nodes in enumerate(free)):
+            continue
+        nodes = np.array([free[rack].pop() for rack in of_stage])
+        row = model.step(nodes).patterns(("pp",))[0]
+        if row.tobytes() in tried:
+            continue
+        tried.add(row.tobytes())
+        parts = np.split(row, [axes.pp, 2 * axes.pp, 3 * axes.pp])
+        replica = Replica(*(part.tolist() for part in parts))
+        seconds = longest_path(
+            replica, job.micro_batches, axes.vp, overlap=job.overlap.pp
+        )
+        best = min(best, seconds)
+    return best
+
+
+def test_one_rack_may_not_be_the_best() -> None:
+    """1,000 micro-batches over five stages, two racks that hold them all."""
+    topology, job = racks_of([5, 5], 0.5e-6), long_job(5, 2, 1000, 0.2)
+    found = solve(topology, job)
+    model = StepModel(topology, job)
+    assert found.status == "optimal"
+    for stage in range(5):
+        nodes = np.arange(5)
+        nodes[stage] = 5
+        assert model.step(nodes).step_time_s >= found.value * (1 - EXACT)
+
+
+def check(seed: int) -> None:
+    """What is called optimal is the least of all; no bound lies above it."""
+    rng = random.Random(seed)
+    pp, vp = rng.choice([(2, 1), (3, 2), (4, 2), (4, 1)])
+    sizes = [rng.randint(1, pp) for _ in range(2)] + [pp // 2]
+    topology = racks_of(sizes, rng.choice([0.5e-6, 2e-6, 1e-3]))
+    job = long_job(pp, vp, pp * rng.randint(50, 120), rng.uniform(0.02, 0.3))
+    found, best = solve(topology, job), least_time(topology, job)
+    assert found.lower_bound <= best * (1 + EXACT)
+    assert found.value <= best * (1 + EXACT) or found.status == "feasible"
+
+
+@pytest.mark.parametrize("seed", [*range(5), 35])
+def test_certificates(seed: int) -> None:
+    """Long pipelines over uneven racks: no false certificate."""
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(6, 126, 10))
+def test_many_certificates(first: int) -> None:
+    """The same for more of them."""
+    for seed in range(first, first + 10):
+        check(seed)
+
+
+def test_scoring_takes_no_longer_with_more_micro_batches() -> None:
+    """The work of a score is the same for a thousand and a billion micro-batches.
+
+    Operations walked are counted, not seconds.
+    """
+    topology = racks_of([3, 2], 2e-6)
+    walked = {}
+    for micro_batches in (1_000, 1_000_000_000):
+        job = replace(long_job(5, 2, 1000, 0.2), micro_batches=micro_batches)
+        walked[micro_batches] = _operations(StepModel(topology, job))
+    assert walked[1_000_000_000] == walked[1_000]
+
+
+def _operations(model: StepModel) -> int:
+    """Operations that scoring one placement walks."""
+    counted = 0
+    do = PipelineWalk.do
+
+    def counting(walk: PipelineWalk[float], block: Block) -> None:
+        nonlocal counted
+        counted += len(block)
+        do(walk, block)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PipelineWalk, "do", counting)
+        pipeline_time.cache_clear()
+        assert model.step(np.arange(5)).step_time_s > 0
+    return counted
