@@ -1,0 +1,72 @@
+"""Slower work or slower links never make a step shorter, whatever the placement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.cost.step import StepModel
+from tests.cost.random_cases import Case, random_case
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+ROUNDING = 1e-10
+
+
+def long_case(seed: int) -> Case:
+    """A random case with up to 60 groups of micro-batches.
+
+    Without the overlapped gather: a slower first bucket can hide more of it.
+    """
+    draw = np.random.default_rng(seed)
+    case = random_case(seed, with_model=True)
+    job = case.job
+    long = replace(
+        job,
+        micro_batches=job.parallelism.pp * int(draw.integers(1, 60)),
+        data_parallel=replace(job.data_parallel, overlap_gather=False),
+    )
+    return replace(case, job=long)
+
+
+def slower(case: Case, draw: np.random.Generator) -> Iterator[tuple[Topology, Job]]:
+    """The case with one thing slower: the work, a tier, or a node."""
+    topology, job = case.topology, case.job
+    more = 1 + float(draw.choice([1e-6, 1e-3, 0.3]))
+    if job.compute.micro_batch_time:
+        compute = replace(
+            job.compute, micro_batch_time=job.compute.micro_batch_time * more
+        )
+        yield topology, replace(job, compute=compute)
+    for t, tier in enumerate(topology.tiers):
+        for changed in (
+            replace(tier, latency=tier.latency * more + 1e-9),
+            replace(tier, bandwidth=tier.bandwidth / more),
+            replace(tier, oversubscription=tier.oversubscription * more),
+        ):
+            tiers = (*topology.tiers[:t], changed, *topology.tiers[t + 1 :])
+            yield replace(topology, tiers=tiers), job
+    factor = topology.bandwidth_factor.copy()
+    factor[draw.integers(len(factor))] /= more
+    yield replace(topology, bandwidth_factor=factor), job
+
+
+def check(seed: int) -> None:
+    case = long_case(seed)
+    before = StepModel(case.topology, case.job).step(case.gpu_of_rank).step_time_s
+    for topology, job in slower(case, np.random.default_rng(seed)):
+        after = StepModel(topology, job).step(case.gpu_of_rank).step_time_s
+        assert after >= before * (1 - ROUNDING), seed
+
+
+@pytest.mark.parametrize("first", range(0, 100, 20))
+def test_slower_is_never_shorter(first: int) -> None:
+    """Slow down the work, each tier in each way and a node: no step gets shorter."""
+    for seed in range(first, first + 20):
+        check(seed)
