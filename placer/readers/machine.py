@@ -83,6 +83,41 @@ def read_topology(
     return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
 
 
+def read_alone(
+    source: Source, note: Callable[[str], None] | None = None
+) -> Topology | tuple[int, int | None] | None:
+    """What one source says by itself, without hardware.
+
+    Returns
+    -------
+    Topology, tuple or None
+        A complete topology as it is. Of another format the nodes it lists, and their
+        GPUs where it counts those of all; None when it lists no node.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read or contradicts itself.
+    """
+    opened = open_source(source)
+    if isinstance(opened, Topology):
+        return opened
+    findings = read_all([opened])
+    tree = None
+    if any(found.nodes for found in findings):
+        tree = combine(findings, multi_node_nvlink=False)
+    tell = note or _warn
+    for found in findings:
+        for remark in found.remarks():
+            tell(remark)
+    for remark in tree.notes if tree else ():
+        tell(remark)
+    if tree is None:
+        return None
+    counts = [gpus for gpus in tree.gpus if gpus is not None]
+    return len(tree.nodes), sum(counts) if len(counts) == len(tree.nodes) else None
+
+
 def _check_plain(
     plain: Sequence[Topology],
     count: int,
