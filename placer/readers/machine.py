@@ -73,26 +73,21 @@ def read_topology(
     findings = read_all(texts)
     kind = _hardware(hardware)
     tell = note or _warn
-    for found in findings:
-        for remark in found.remarks():
-            tell(remark)
-    tree = combine(findings, multi_node_nvlink=kind.scale_up_tier >= 1)
-    for remark in tree.notes:
-        tell(remark)
+    tree = _combined(findings, kind.scale_up_tier >= 1, tell)
     own = _stem(texts[0]) if name is None else _named(name)
     return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
 
 
 def read_alone(
     source: Source, note: Callable[[str], None] | None = None
-) -> Topology | tuple[int, int | None] | None:
+) -> Topology | Tree:
     """What one source says by itself, without hardware.
 
     Returns
     -------
-    Topology, tuple or None
-        A complete topology as it is. Of another format the nodes it lists, and their
-        GPUs where it counts those of all; None when it lists no node.
+    Topology or Tree
+        A complete topology as it is; of another format the nodes that it lists, none
+        where it describes those of other sources.
 
     Raises
     ------
@@ -103,19 +98,29 @@ def read_alone(
     if isinstance(opened, Topology):
         return opened
     findings = read_all([opened])
-    tree = None
     if any(found.nodes for found in findings):
-        tree = combine(findings, multi_node_nvlink=False)
-    tell = note or _warn
+        return _combined(findings, False, note or _warn)
+    _tell(findings, note or _warn)
+    return Tree((), [], [], {})
+
+
+def _combined(
+    findings: Sequence[Findings],
+    multi_node_nvlink: bool,
+    tell: Callable[[str], None],
+) -> Tree:
+    """The findings as one tree, all remarks told."""
+    _tell(findings, tell)
+    tree = combine(findings, multi_node_nvlink)
+    for remark in tree.notes:
+        tell(remark)
+    return tree
+
+
+def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
     for found in findings:
         for remark in found.remarks():
             tell(remark)
-    for remark in tree.notes if tree else ():
-        tell(remark)
-    if tree is None:
-        return None
-    counts = [gpus for gpus in tree.gpus if gpus is not None]
-    return len(tree.nodes), sum(counts) if len(counts) == len(tree.nodes) else None
 
 
 def _check_plain(
