@@ -67,20 +67,12 @@ def _nics(parsed: Parsed, hosts: list[str]) -> str:
 
 def _near(parsed: Parsed) -> str:
     """How many NICs are nearest to a GPU: below the closest element above it."""
-    found: Counter[int] = Counter()
-    for gpu in parsed.gpus:
-        shared = [
-            _common(gpu.path, nic.path) for nic in parsed.nics if nic.host == gpu.host
-        ]
-        found[shared.count(max(shared, default=0))] += 1
     if not parsed.nics:
         return ""
+    below = Counter((nic.host, element) for nic in parsed.nics for element in nic.path)
+    found: Counter[int] = Counter()
+    for gpu in parsed.gpus:
+        around = (below[gpu.host, element] for element in reversed(gpu.path))
+        found[next(filter(None, around), 0)] += 1
     listed = ", ".join(f"{count} on {n} GPUs" for count, n in sorted(found.items()))
     return f"; NICs nearest to a GPU: {listed}"
-
-
-def _common(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    shared = 0
-    while shared < min(len(a), len(b)) and a[shared] == b[shared]:
-        shared += 1
-    return shared

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,15 @@ def test_memory_and_time():
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) < 256e6
+
+
+def test_many_deep_devices():
+    """A thousand devices below fifty bridges are placed in time that adds up."""
+    devices = "<pci class='0x0302'/><pci class='0x0207'/>" * 512
+    text = f"<system>{'<pci>' * 50}{devices}{'</pci>' * 50}</system>"
+    start = time.process_time()
+    assert "nearest to a GPU: 512 on 512 GPUs" in read("nccl", text, "s").notes[0]
+    assert time.process_time() - start < 1
 
 
 def test_long_unbroken_line():
