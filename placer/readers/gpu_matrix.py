@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from placer.errors import Problem, refuse
+from placer.errors import MOST_PROBLEMS, Problem, refuse
 from placer.readers.findings import Findings, NodeFacts
 from placer.readers.islands import island_words, islands, several_islands
 from placer.readers.labelled import Lines, are_numbers
@@ -187,6 +187,8 @@ def matrix_of(
         return matrix
     for number, line in rows:
         _row(line, matrix, Problem("", source, number, 1), problems)
+        if len(problems) > MOST_PROBLEMS:
+            break
     if len(problems) == before:
         problems += _missing(matrix, of, source)
     return matrix

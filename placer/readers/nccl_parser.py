@@ -15,7 +15,7 @@ _LINKS = {"nvlink": "NVLink", "xgmi": "XGMI"}
 _NUMBER = re.compile(r"[0-9]{1,4}")
 _MAX_DEPTH = 64
 _MAX_DEVICES = 512
-_MAX_LINKS = 1 << 16
+_MAX_LENGTH = 1 << 22
 
 
 @dataclass
@@ -68,8 +68,11 @@ def parse(text: str, source: str) -> Parsed:
     Raises
     ------
     InputError
-        If it is no topology of NCCL.
+        If it is no topology of NCCL, or larger than that of any node.
     """
+    if len(text) > _MAX_LENGTH:
+        message = f"{len(text)} characters, a node has at most {_MAX_LENGTH}"
+        raise InputError([Problem(message, source)])
     return _Parser(source).parse(text)
 
 
@@ -171,8 +174,6 @@ class _Parser:
             return
         target, kind = values.get("target", ""), values.get("tclass", "")
         self._parsed.links.append(Link(gpu, target, kind, _LINKS[tag]))
-        if len(self._parsed.links) > _MAX_LINKS:
-            raise self._error(f"more than {_MAX_LINKS} links")
 
     def _below_nic(self) -> bool:
         """Whether this is the port of a NIC that is counted by its PCI class."""

@@ -81,6 +81,7 @@ def test_hosts_in_one_file():
         ("<system><pci busid='1'/></system>", "1 devices have no class"),
         ("<system>" + "<pci>" * 100, "deeper than 64"),
         ("<system>" + "<pci class='0x0302'/>" * 600, "more than 512 devices"),
+        ("<system>" + " " * (1 << 22), "characters, a node has at most"),
     ],
 )
 def test_bad_files(text, message):
