@@ -85,7 +85,6 @@ class _Element:
     busid: str
     gpu: int = -1
     is_nic: bool = False
-    is_unknown: bool = False
 
 
 class _Parser:
@@ -156,13 +155,11 @@ class _Parser:
             element.is_nic = True
         elif not kind:
             self._parsed.unknown += 1
-            element.is_unknown = True
 
     def _gpu(self, pci: _Element, dev: str) -> None:
         """The device is a GPU, whatever its class."""
         if pci.gpu < 0:
             pci.gpu = self._add(self._parsed.gpus, pci)
-            self._parsed.unknown -= pci.is_unknown
         device = self._parsed.gpus[pci.gpu]
         device.described = True
         if _NUMBER.fullmatch(dev):

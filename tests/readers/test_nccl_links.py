@@ -117,9 +117,8 @@ def test_links_without_lanes():
 
 def test_busids_in_other_words():
     """Busids are compared as numbers, as NCCL does."""
-    text = node_xml({0: ["00000000:11:00.0"], 1: ["0000:10:00.0"]})
-    text = text.replace("0000:11:00.0", "0000:1A:00.0", 1)
-    text = text.replace('busid="0000:11:00.0"', 'busid="0000:1a:00.0"')
+    text = node_xml({0: ["00000000:1A:00.0"], 1: []})
+    text = text.replace("0000:11:00.0", "0000:1a:00.0")
     assert read("nccl", text, "source").nvlink is True
 
 
