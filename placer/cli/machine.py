@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from placer.readers.combine import Tree
     from placer.topology.model import Topology
 
 
@@ -20,14 +21,29 @@ def read_machine(
     """
     from placer.readers.machine import read_topology
 
-    def tell(remark: str) -> None:
-        if not options.get("quiet"):
-            click.echo(f"note: {remark}", err=True)
-
     return read_topology(
         sources or options["topology"],
         hardware=options["hardware"],
         gpus_per_node=options["gpus_per_node"],
         name=name,
-        note=tell,
+        note=_teller(options),
     )
+
+
+def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
+    """What ``source`` says by itself, with the hardware where that is given."""
+    from placer.readers import machine
+
+    if options["hardware"] is None and options["gpus_per_node"] is None:
+        return machine.read_alone(source, _teller(options))
+    return read_machine(options, [source])
+
+
+def _teller(options: dict[str, Any]) -> Callable[[str], None]:
+    """Prints what a reader has to say, unless the command is quiet."""
+
+    def tell(remark: str) -> None:
+        if not options.get("quiet"):
+            click.echo(f"note: {remark}", err=True)
+
+    return tell

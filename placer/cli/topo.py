@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,10 @@ from placer.cli.options import (
     output_option,
     quiet_option,
 )
+
+if TYPE_CHECKING:
+    from placer.readers.combine import Tree
+    from placer.topology.model import Topology
 
 _TOPOLOGIES = click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
 _TOPOLOGY_OPTION = click.option(
@@ -146,36 +150,53 @@ def validate(
     format_name: str,
     **options: Any,
 ) -> None:
-    """Say whether every TOPOLOGY can be used by itself, with all that is wrong."""
+    """Say whether every TOPOLOGY can be read by itself, with all that is wrong.
+
+    FORMAT:FILE needs no --hardware here; with it, the machine that both give is built.
+    """
     import json
 
-    from placer.cli.machine import read_machine
+    from placer.cli.machine import read_alone
     from placer.errors import InputError, Problem, refuse
 
     problems: list[Problem] = []
-    machines = []
+    rows = []
     for source in _sources(topologies, option):
         try:
-            machines.append((source, read_machine(options, [source])))
+            rows.append(_row(source, read_alone(options, source)))
         except InputError as error:
             problems += error.problems
     refuse(problems)
     if format_name == "json":
-        rows = [
-            {
-                "source": source,
-                "name": machine.name,
-                "nodes": machine.num_nodes,
-                "gpus": machine.num_gpus,
-                "sha256": machine.sha256,
-            }
-            for source, machine in machines
-        ]
         click.echo(json.dumps(rows, indent=2))
         return
-    for source, machine in machines:
-        size = f"{machine.num_nodes} nodes, {machine.num_gpus} GPUs"
-        click.echo(f"{source}: valid, {size}")
+    for row in rows:
+        nodes = f"{row['nodes']} nodes" if row["nodes"] else "it names no nodes"
+        gpus = "" if row["gpus"] is None else f", {row['gpus']} GPUs"
+        click.echo(f"{row['source']}: valid, {nodes}{gpus}")
+
+
+def _row(source: str, machine: Topology | Tree) -> dict[str, Any]:
+    """What ``validate`` says of a machine; null for what only the hardware tells."""
+    from placer.topology.model import Topology
+
+    if isinstance(machine, Topology):
+        return {
+            "source": source,
+            "name": machine.name,
+            "nodes": machine.num_nodes,
+            "gpus": machine.num_gpus,
+            "sha256": machine.sha256,
+        }
+    counts = [count for count in machine.gpus if count is not None]
+    counted = counts and len(counts) == len(machine.nodes)
+    return {
+        "source": source,
+        "name": None,
+        "nodes": len(machine.nodes),
+        "gpus": sum(counts) if counted else None,
+        "sha256": None,
+    }
 
 
 def _sources(arguments: tuple[str, ...], option: tuple[str, ...]) -> tuple[str, ...]:

@@ -49,6 +49,15 @@ def read(text: str, source: str) -> Findings:
     if len(hosts) * most > 2 * MAX_NAMES:
         message = f"a host has {most} GPUs, most of the {len(hosts)} have far fewer"
         refuse([Problem(message, source)])
+    apart = _hosts_of_groups(speeds, of_name)
+    if 2 * len(apart) > len(hosts):
+        host, sizes = next(iter(apart.items()))
+        message = (
+            f'the GPUs of "{hosts[host]}" are {len(sizes)} groups by bandwidth, of '
+            f"{', '.join(map(str, sizes))} GPUs; hosts like it: {len(apart)}"
+        )
+        hint = "give rows of hosts, and the slowest of a node in the --hardware file"
+        refuse([Problem(message, source, hint=hint)])
     between, within = _by_host(speeds, of_name, len(hosts))
     found = clusters_of(between)
     if found.chained >= 0:
@@ -63,6 +72,9 @@ def read(text: str, source: str) -> Findings:
         findings.node_bandwidth = _times(within, matrix.factor)
     else:
         gpus = [None] * len(hosts)
+    if apart:
+        slow = f"{len(apart)}: {some([hosts[host] for host in apart])}"
+        findings.notes.append(f"hosts with groups of slower GPUs, a bad link?: {slow}")
     _add_levels(findings, hosts, gpus, found, matrix.factor)
     _add_notes(findings, hosts, found, within, matrix, missing)
     return findings
@@ -186,6 +198,17 @@ def _hosts(names: list[str]) -> tuple[list[str], IntArray, bool]:
     hosts = list(dict.fromkeys(own))
     number = {host: position for position, host in enumerate(hosts)}
     return hosts, np.array([number[host] for host in own], dtype=np.int64), gpus
+
+
+def _hosts_of_groups(speeds: FloatArray, of_name: IntArray) -> dict[int, list[int]]:
+    """Hosts whose GPUs form groups by bandwidth, and the sizes of the widest groups."""
+    found = {}
+    for host in np.flatnonzero(np.bincount(of_name) > 2).tolist():
+        own = np.flatnonzero(of_name == host)
+        groups = clusters_of(speeds[np.ix_(own, own)]).groups
+        if groups:
+            found[host] = np.bincount(groups[-1]).tolist()
+    return found
 
 
 def _by_host(

@@ -92,9 +92,9 @@ def _check_node(findings: Sequence[Findings], nvlink: bool, name: str) -> None:
     for found in findings:
         if found.nvlink in (None, nvlink):
             continue
-        message = f"the GPUs of a node are joined by NVLink, on {name} they are not"
+        message = f"NVLink or XGMI joins the GPUs of a node, on {name} none does"
         if nvlink:
-            message = f"the GPUs of a node have no NVLink, on {name} they have"
+            message = f"the GPUs of a node have no NVLink or XGMI, on {name} they have"
         hint = "give hardware of the same kind of nodes"
         raise InputError([Problem(message, found.source, key="hardware", hint=hint)])
 

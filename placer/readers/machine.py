@@ -73,14 +73,54 @@ def read_topology(
     findings = read_all(texts)
     kind = _hardware(hardware)
     tell = note or _warn
+    tree = _combined(findings, kind.scale_up_tier >= 1, tell)
+    own = _stem(texts[0]) if name is None else _named(name)
+    return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
+
+
+def read_alone(
+    source: Source, note: Callable[[str], None] | None = None
+) -> Topology | Tree:
+    """What one source says by itself, without hardware.
+
+    Returns
+    -------
+    Topology or Tree
+        A complete topology as it is; of another format the nodes that it lists, none
+        where it describes those of other sources.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read or contradicts itself.
+    """
+    opened = open_source(source)
+    if isinstance(opened, Topology):
+        return opened
+    findings = read_all([opened])
+    if any(found.nodes for found in findings):
+        return _combined(findings, False, note or _warn)
+    _tell(findings, note or _warn)
+    return Tree((), [], [], {})
+
+
+def _combined(
+    findings: Sequence[Findings],
+    multi_node_nvlink: bool,
+    tell: Callable[[str], None],
+) -> Tree:
+    """The findings as one tree, all remarks told."""
+    _tell(findings, tell)
+    tree = combine(findings, multi_node_nvlink)
+    for remark in tree.notes:
+        tell(remark)
+    return tree
+
+
+def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
     for found in findings:
         for remark in found.remarks():
             tell(remark)
-    tree = combine(findings, multi_node_nvlink=kind.scale_up_tier >= 1)
-    for remark in tree.notes:
-        tell(remark)
-    own = _stem(texts[0]) if name is None else _named(name)
-    return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
 
 
 def _check_plain(

@@ -128,8 +128,17 @@ FORMATS: dict[str, Format] = {
             pattern=rf"^(?:{LABEL})?[ \t]*GPU0[ \t]+X(?:[ \t]|$)",
         ),
         Format(
+            name="rocm-smi",
+            description="rocm-smi --showtopo or amd-smi topology, of one node or many",
+            module="amd_topo",
+            pattern=rf"^(?:{LABEL})?(?:=+ Link Type between two GPUs =+|"
+            r"LINK TYPE TABLE:)[ \t]*$"
+            r'|"\(Topology\) Link type between DRM devices '
+            r'|"link_type"[ ]*:[ ]*"(?:SELF|XGMI|PCIE)"',
+        ),
+        Format(
             name="nccl",
-            description="NCCL's topology XML, of one node",
+            description="NCCL's or RCCL's topology XML, of one node",
             module="nccl_xml",
             pattern=r"^[ \t]*<(?:system|graphs)(?:[ \t>]|$)",
         ),

@@ -13,6 +13,7 @@ from placer.cli.topo import topo
 from placer.errors import InputError
 from placer.presets import preset_names
 from placer.topology.read import parse_topology, read_topology
+from tests.readers.cases import FABRIC, MATRIX
 
 
 def run(*arguments):
@@ -85,6 +86,27 @@ def test_validate_reports_each_machine():
     ]
     rows = json.loads(run("validate", "-t", "nvl72", "--format", "json").stdout)
     assert rows[0]["sha256"] == read_topology("nvl72").sha256
+
+
+def test_validate_of_other_formats_needs_no_hardware(tmp_path):
+    """What other programs write is read by itself; the hardware may be given."""
+    hosts, matrix = tmp_path / "hosts", tmp_path / "topo.txt"
+    hosts.write_text("n[1-4]\n")
+    matrix.write_text(MATRIX)
+    fabric = tmp_path / "fabric.txt"
+    fabric.write_text(FABRIC)
+    sources = (f"hosts:{hosts}", f"topo-m:{matrix}", str(fabric))
+    result = run("validate", *sources)
+    assert result.stdout.splitlines() == [
+        f"hosts:{hosts}: valid, 4 nodes",
+        f"topo-m:{matrix}: valid, it names no nodes",
+        f"{fabric}: valid, 4 nodes, 16 GPUs",
+    ]
+    assert "NV18 between all GPUs" in result.stderr
+    rows = json.loads(run("validate", *sources, "-q", "--format", "json").stdout)
+    assert [row["gpus"] for row in rows] == [None, None, 16]
+    full = run("validate", sources[0], "--hardware", "dgx-h100-32").stdout
+    assert full == f"hosts:{hosts}: valid, 4 nodes, 32 GPUs\n"
 
 
 def test_validate_lists_the_problems_of_all_files(tmp_path):

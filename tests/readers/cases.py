@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from placer.readers.machine import read_topology
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from placer.topology.model import Topology
@@ -223,6 +224,65 @@ NIC Legend:
   NIC1: mlx5_1
 """
 MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
+
+
+def link_types(count: int, joined: Callable[[int, int], bool]) -> str:
+    """What rocm-smi --showtopo prints where XGMI joins the pairs that ``joined`` says.
+
+    The hops come before the types of the links.
+    """
+    names = [f"GPU{gpu}" for gpu in range(count)]
+
+    def table(title: str, cell: Callable[[int, int], str]) -> list[str]:
+        rows = [
+            [name, *(cell(a, b) if a != b else "0" for b in range(count))]
+            for a, name in enumerate(names)
+        ]
+        lines = [
+            "".join(f"{word:<12} " for word in row) for row in [["", *names], *rows]
+        ]
+        return [f"===== {title} =====", *lines, ""]
+
+    kinds = {True: "XGMI", False: "PCIE"}
+    hops = table("Hops between two GPUs", lambda a, b: "1" if joined(a, b) else "3")
+    types = table("Link Type between two GPUs", lambda a, b: kinds[joined(a, b)])
+    head, end = "===== ROCm System Management Interface =====", "===== Numa Nodes ====="
+    numa = "GPU[0]\t\t: (Topology) Numa Node: 0"
+    return "\n".join([head, *hops, *types, end, numa, "===== End of Log =====", ""])
+
+
+def all_joined(*_: int) -> bool:
+    """Every pair has a link."""
+    return True
+
+
+def halves(a: int, b: int) -> bool:
+    """Pairs within the first four GPUs and within the others have a link."""
+    return (a < 4) == (b < 4)
+
+
+LINK_TYPES = labelled({f"n{i}": link_types(4, all_joined) for i in (1, 2)})
+LINK_TYPES_JSON = json.dumps(
+    {
+        **{f"card{i}": {"(Topology) Numa Node": "0"} for i in range(3)},
+        "system": {
+            f"(Topology) {what} between DRM devices {pair}": value
+            for what, value in (("Hops", "1"), ("Link type", "XGMI"))
+            for pair in ("0 and 1", "0 and 2", "1 and 2")
+        },
+    },
+    indent=1,
+)
+LINK_TYPES_OF_AMD_SMI = """\
+LINK TYPE TABLE:
+             0000:05:00.0 0000:26:00.0
+0000:05:00.0 SELF         XGMI
+0000:26:00.0 XGMI         SELF
+NUMA BW TABLE:
+             0000:05:00.0 0000:26:00.0
+0000:05:00.0 N/A          50000-50000
+0000:26:00.0 50000-50000  N/A
+"""
 XML = """\
 <!-- a node -->
 <system version="1">
@@ -246,6 +306,38 @@ XML = """\
   </cpu>
 </system>
 """
+
+
+def node_xml(
+    links: Mapping[int, Sequence[int | str]],
+    *,
+    link: str = "xgmi",
+    pci: str = "0x120000",
+    target_class: str | None = "0x120000",
+    **host: str,
+) -> str:
+    """A topology of NCCL: GPUs by number, and the GPUs or busids that links lead to."""
+    busids = {gpu: f"0000:{gpu + 16:02x}:00.0" for gpu in links}
+    tclass = f' tclass="{target_class}"' if target_class else ""
+    own = "".join(f' {key}="{value}"' for key, value in host.items())
+    gpus = "".join(
+        f'<pci busid="{busids[gpu]}" class="{pci}"><gpu dev="{gpu}">'
+        + "".join(
+            f'<{link} target="{busids.get(to, to)}" count="1"{tclass}/>'
+            for to in targets
+        )
+        + "</gpu></pci>"
+        for gpu, targets in links.items()
+    )
+    return f'<system version="2"><cpu numaid="0"{own}>{gpus}</cpu></system>\n'
+
+
+def ring(*gpus: int) -> dict[int, Sequence[int]]:
+    """Links of each GPU to the one before and the one after it."""
+    return {gpu: (gpus[i - 1], gpus[(i + 1) % len(gpus)]) for i, gpu in enumerate(gpus)}
+
+
+XGMI = node_xml(ring(0, 1, 2, 3))
 BANDWIDTH = """\
 GB/s per GPU,a,b,c,d
 a,,400,50,50
@@ -317,6 +409,7 @@ def rail_fabric(
 TEXTS = {
     "fabric": FABRIC,
     "topo-m": MATRICES,
+    "rocm-smi": LINK_TYPES,
     "nccl": XML,
     "ibnetdiscover": rail_fabric().text(),
     "bandwidth": BANDWIDTH,
@@ -332,9 +425,18 @@ TEXTS = {
     "oci": OCI,
     "names": NAMES,
 }
+# Other files of some of the formats.
+MORE_TEXTS = (
+    ("nccl", XGMI),
+    ("rocm-smi", LINK_TYPES_JSON),
+    ("rocm-smi", LINK_TYPES_OF_AMD_SMI),
+    ("topo-m", MATRIX),
+)
 # Formats that do not show themselves, and those that list no nodes.
 HIDDEN = ("names", "hosts")
 NO_NODES = ("names", "nccl")
+# Those that list nodes only where each line has its host in front.
+ONE_NODE = ("topo-m", "rocm-smi")
 HARDWARE = {
     "ibnetdiscover": H100,
     "kubernetes": GB200,

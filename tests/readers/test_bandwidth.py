@@ -168,3 +168,30 @@ def test_trees_come_back(racks, hosts, pods, chance):
         pairs = set(zip(groups, names, strict=True))
         assert len(pairs) == len(set(groups)) == len(set(names))
     assert (found.slow, found.chained) == ([], -1)
+
+
+def gpus_of_hosts(count, speed):
+    """A matrix of hosts of four GPUs; ``speed(host, a, b)`` inside, 25 between."""
+    names = [f"h{i // 4}:{i % 4}" for i in range(4 * count)]
+
+    def cell(i, j):
+        return speed(i // 4, i % 4, j % 4) if i // 4 == j // 4 else 25
+
+    return matrix("GB/s per GPU", names, cell)
+
+
+def test_islands_are_refused():
+    """Hosts of two pairs of fast GPUs have no single bandwidth."""
+    text = gpus_of_hosts(3, lambda _, a, b: 200 if a // 2 == b // 2 else 30)
+    message = problem_of(text).message
+    assert message == (
+        'the GPUs of "h0" are 2 groups by bandwidth, of 2, 2 GPUs; hosts like it: 3'
+    )
+
+
+def test_slow_gpu_of_one_host():
+    """One host with a slow GPU among others is noted, and the medians stand."""
+    text = gpus_of_hosts(3, lambda h, a, b: 40 if h == 1 and 3 in (a, b) else 200)
+    findings = read("bandwidth", text, "source")
+    assert findings.node_bandwidth == 200e9
+    assert "hosts with groups of slower GPUs, a bad link?: 1: h1" in findings.notes

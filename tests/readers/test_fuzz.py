@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,10 @@ TOKENS = (
     "NV18\t",
     "GPU0\tGPU1\t",
     "<pci class='0x0302'>",
+    "<gpu>",
+    "<xgmi target='0000:10:00.0'/>",
+    "XGMI",
+    "===== Link Type between two GPUs =====\n",
     "<!DOCTYPE a>",
     "&lt;",
     "    Fabric\n",
@@ -97,7 +102,7 @@ def outcome(call, *arguments, **options):
 
 def read_and_combine(name: str, text: str) -> None:
     found = [read(name, text, "source")]
-    if name in cases.NO_NODES:
+    if name in cases.NO_NODES or (name in cases.ONE_NODE and found[0].join):
         found.append(read("hosts", cases.HOSTS, "hosts"))
     found = settled(found)
     for findings in found:
@@ -117,6 +122,14 @@ def test_mutated_texts(name):
     chance = random.Random(name)
     for _ in range(2000):
         check(outcome(read_and_combine, name, mutated(cases.TEXTS[name], chance)))
+
+
+@pytest.mark.parametrize(("name", "text"), cases.MORE_TEXTS)
+def test_mutants_of_other_files(name, text):
+    """A thousand mutants of the other files that some formats have."""
+    chance = random.Random(text)
+    for _ in range(1000):
+        check(outcome(read_and_combine, name, mutated(text, chance)))
 
 
 @pytest.mark.slow
@@ -177,6 +190,7 @@ LONG = 300_000
 LONG_LINES = {
     "fabric": f"    Fabric\n        State {' ' * LONG}: x{' ' * LONG}y\n",
     "topo-m": "\tGPU0\tGPU1\nGPU0\tX" + "\tNV18" * LONG + "\n",
+    "rocm-smi": "=" * LONG + " Link Type between two GPUs " + "=" * LONG + " x\n",
     "nccl": "<system>" + "<cpu " + "a" * LONG + "='1'>" + "<!--" + "-" * LONG,
     "ibnetdiscover": 'Switch 1 "S-1" # "' + "a" * LONG + "\n[1]" + " " * LONG + "x\n",
     "bandwidth": "GB/s," + "a:" * LONG + "x,b\n",
@@ -212,6 +226,15 @@ def test_memory_and_time():
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) < 256e6
+
+
+def test_many_deep_devices():
+    """A thousand devices below fifty bridges are placed in time that adds up."""
+    devices = "<pci class='0x0302'/><pci class='0x0207'/>" * 512
+    text = f"<system>{'<pci>' * 50}{devices}{'</pci>' * 50}</system>"
+    start = time.process_time()
+    assert "nearest to a GPU: 512 on 512 GPUs" in read("nccl", text, "s").notes[0]
+    assert time.process_time() - start < 1
 
 
 def test_long_unbroken_line():

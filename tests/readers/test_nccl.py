@@ -48,18 +48,15 @@ def test_nvlink_is_unknown_without_gpu_elements():
     assert "NVLink not told" in findings.notes[0]
 
 
-def test_full_file_without_nvlink():
-    """GPUs that NCCL itself described and that have no link have no NVLink."""
-    text = '<system><cpu><pci busid="1" class="0x030200"><gpu dev="0"/></pci></cpu>'
-    assert read("nccl", text + "</system>", "source").nvlink is False
-
-
 def test_links_to_itself_are_not_counted():
     """An NVLink that ends where it starts is reported, and tells nothing."""
     text = cases.XML.replace("ffff:ff:ff.f", "0000:01:00.0", 1)
     findings = read("nccl", text, "source")
-    assert findings.nvlink is True
-    assert findings.notes[1] == "1 NVLinks from a GPU to itself, not counted"
+    assert findings.nvlink is None
+    assert findings.notes[1:] == [
+        "GPUs whose links it does not tell: 1",
+        "links from a GPU to itself, not counted: 1",
+    ]
 
 
 def test_hosts_in_one_file():
@@ -84,6 +81,7 @@ def test_hosts_in_one_file():
         ("<system><pci busid='1'/></system>", "1 devices have no class"),
         ("<system>" + "<pci>" * 100, "deeper than 64"),
         ("<system>" + "<pci class='0x0302'/>" * 600, "more than 512 devices"),
+        ("<system>" + " " * (1 << 22), "characters, a node has at most"),
     ],
 )
 def test_bad_files(text, message):

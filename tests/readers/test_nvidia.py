@@ -91,15 +91,51 @@ def test_pasted_matrix():
     assert read("topo-m", wrapped, "source").notes == expected
 
 
-def test_gpu_out_of_nvlink():
-    """A GPU without NVLink beside others that have it is named, not averaged."""
-    text = (
-        "\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV18\tSYS\nGPU1\tNV18\tX\tSYS\n"
-        "GPU2\tSYS\tSYS\tX\n"
-    )
-    findings = read("topo-m", text, "source")
-    assert findings.nvlink is None
-    assert "between some pairs of GPUs only, none at GPU2" in findings.notes[0]
+def matrix(*rows):
+    """A matrix of GPUs with these cells."""
+    names = [f"GPU{i}" for i in range(len(rows))]
+    lines = [
+        "\t".join([name, *row.split()]) for name, row in zip(names, rows, strict=True)
+    ]
+    return "\n".join(["\t" + "\t".join([*names, "CPU Affinity"]), *lines]) + "\n"
+
+
+PAIRS = matrix("X NV4 SYS SYS", "NV4 X SYS SYS", "SYS SYS X NV4", "SYS SYS NV4 X")
+OUT = matrix("X NV18 SYS", "NV18 X SYS", "SYS SYS X")
+MESH = matrix("X NV2 NV1 SYS", "NV2 X SYS NV1", "NV1 SYS X NV2", "SYS NV1 NV2 X")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (PAIRS, "the 4 GPUs are 2 NVLink islands, not one: GPU[0-1]; GPU[2-3]"),
+        (OUT, "the 3 GPUs are 2 NVLink islands, not one: GPU[0-1]; GPU2"),
+        (
+            labelled({"n1": PAIRS, "n2": PAIRS}),
+            'the 4 GPUs of "n1" are 2 NVLink islands',
+        ),
+    ],
+)
+def test_islands_are_refused(text, words):
+    """Bridged pairs, or a GPU without NVLink beside others, are no single node."""
+    assert words in problem_of(read, "topo-m", text, "source").message
+
+
+def test_mesh_is_one_island():
+    """NVLink that leads from each GPU to each, over others for some, joins all."""
+    findings = read("topo-m", MESH, "source")
+    assert findings.nvlink is True
+    assert "NV1/NV2 between them" in findings.notes[0]
+    assert "although 2 pairs have no NVLink of their own" in findings.notes[0]
+
+
+def test_host_of_islands_among_others(tmp_path):
+    """A host where a GPU has fallen out of NVLink is left out, with the reason."""
+    lost = matrix("X NV18 PHB", "NV18 X PHB", "PHB PHB X")
+    good = matrix("X NV18 NV18", "NV18 X NV18", "NV18 NV18 X")
+    machine, notes = machine_of(tmp_path, labelled({"n1": good, "n2": lost}))
+    assert machine.node_names == ("n1",)
+    assert "nodes left out, 2 NVLink islands: 1 (n2)" in notes
 
 
 def test_hosts_that_differ():

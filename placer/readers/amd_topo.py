@@ -1,0 +1,139 @@
+"""``rocm-smi --showtopo`` and ``amd-smi topology``: which GPUs of a node XGMI joins.
+
+Both print a matrix of link types among others: ``XGMI``, ``PCIE``, and ``XXXX`` or
+``N/A`` where it could not be read (ROCm/rocm_smi_lib, ``python_smi_tools/rocm_smi.py``;
+AMD SMI documentation, ``amd-smi topology``). The hops beside it do not count links:
+they are 1 for every pair that XGMI joins. ``rocm-smi --json`` gives the upper half of
+the matrix.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from placer.errors import Problem, refuse
+from placer.readers.gpu_matrix import (
+    MAX_DEVICES,
+    Matrix,
+    Style,
+    findings_of,
+    matrix_of,
+)
+from placer.readers.labelled import Lines, lines_of_hosts
+from placer.readers.plain import Plain
+
+if TYPE_CHECKING:
+    from placer.readers.findings import Findings
+
+_BUSID = r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]"
+_STYLE = Style(
+    link="XGMI",
+    header=re.compile(
+        rf"\s*(?:GPU[0-9]{{1,3}}|{_BUSID})(?:\s+(?:GPU[0-9]|{_BUSID})|\s*$)"
+    ),
+    cell=re.compile(r"(?:^|\s+)(XGMI|PCIE|XXXX|N/A|SELF|0)(?!\S)"),
+    gpu=re.compile(rf"GPU[0-9]{{1,3}}|{_BUSID}"),
+    own=("0", "SELF"),
+    linked="XGMI",
+)
+_TITLE = re.compile(r"=+ Link Type between two GPUs =+\s*$|LINK TYPE TABLE:\s*$")
+_ANY_TITLE = re.compile(r"\s*=+|[A-Z -]+TABLE:")
+_PAIR = re.compile(
+    r"\(Topology\) Link type between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})"
+)
+_CARD = re.compile(r"card([0-9]{1,3})")
+_HOW = "rocm-smi --showtopo, or amd-smi topology, prints it"
+
+
+def read(text: str, source: str) -> Findings:
+    """GPUs, and whether XGMI joins them.
+
+    Without host names in front of the lines it holds for every node that other sources
+    list.
+
+    Raises
+    ------
+    InputError
+        If the matrix of link types is missing, cut or not symmetric, or XGMI joins the
+        GPUs to several islands.
+    """
+    ignored: list[Problem] = []
+    problems: list[Problem] = []
+    matrices: dict[str, Matrix] = {}
+    if text.lstrip().startswith(("{", "[")):
+        matrices[""] = _of_json(text, source)
+    else:
+        hosts, ignored = lines_of_hosts(text, source, _TITLE)
+        for host, lines in hosts.items():
+            if table := _table(lines, host, source, problems):
+                matrices[host] = matrix_of(table, host, source, _STYLE, problems)
+            else:
+                of = f' of "{host}"' if host else ""
+                message = f"no link types between GPUs{of} in it"
+                ignored.append(Problem(message, source, lines[0][0], 1, hint=_HOW))
+        refuse(problems if matrices or problems else ignored)
+    for host, matrix in matrices.items():
+        problems += _unread(matrix, host, source)
+    refuse(problems)
+    words = {host: matrix.words() for host, matrix in matrices.items()}
+    return findings_of(source, matrices, words, ignored)
+
+
+def _table(lines: Lines, host: str, source: str, problems: list[Problem]) -> Lines:
+    """The lines below the title of the link types, up to the next title."""
+    starts = [i for i, (_, line) in enumerate(lines) if _TITLE.match(line)]
+    if len(starts) > 1:
+        of = f' of "{host}"' if host else ""
+        message = f"several matrices{of}: whose they are cannot be told"
+        problems.append(Problem(message, source, lines[starts[1]][0], 1))
+    if len(starts) != 1:
+        return []
+    below = lines[starts[0] + 1 :]
+    ends = (i for i, (_, line) in enumerate(below) if _ANY_TITLE.match(line))
+    table = below[: next(ends, len(below))]
+    if any(_STYLE.header.match(line) for _, line in table):
+        return table
+    problems.append(Problem("the matrix is cut", source, lines[starts[0]][0], 1))
+    return []
+
+
+def _of_json(text: str, source: str) -> Matrix:
+    """The matrix of ``rocm-smi --showtopo --json``."""
+    file = Plain(text, source)
+    if isinstance(file.root.value, list):
+        file.root.problem("amd-smi's JSON is not read", _HOW)
+        file.finish()
+    cards = (_CARD.fullmatch(key) for key, _ in file.root.entries())
+    found = {int(card[1]) for card in cards if card}
+    types: dict[tuple[int, int], str] = {}
+    system = file.root.get("system")
+    for key, item in system.entries() if system else ():
+        if pair := _PAIR.fullmatch(key):
+            a, b = sorted((int(pair[1]), int(pair[2])))
+            types[a, b] = item.as_text()
+            found |= {a, b}
+    if not types and len(found) != 1:
+        file.root.problem("no link types between GPUs in it", _HOW)
+    file.finish()
+    gpus = sorted(found)
+    if len(gpus) > MAX_DEVICES:
+        message = f"{len(gpus)} devices, the most is {MAX_DEVICES}"
+        refuse([Problem(message, source)])
+    absent = [(a, b) for a, b in combinations(gpus, 2) if (a, b) not in types]
+    refuse(
+        [Problem(f"no link type of GPU{a} and GPU{b}: cut?", source) for a, b in absent]
+    )
+    cells = {(f"GPU{a}", f"GPU{b}"): kind for (a, b), kind in types.items()}
+    return Matrix(_STYLE, [f"GPU{gpu}" for gpu in gpus], cells)
+
+
+def _unread(matrix: Matrix, host: str, source: str) -> list[Problem]:
+    """Pairs of GPUs whose link the tool could not read."""
+    of = f' of "{host}"' if host else ""
+    return [
+        Problem(f"the link of {a} and {b}{of} was not read: {cell}", source)
+        for a, b in combinations(matrix.gpus, 2)
+        if (cell := matrix.cells[a, b]) not in ("XGMI", "PCIE")
+    ]

@@ -1,0 +1,244 @@
+"""A printed matrix of devices: what joins each two, as SMI tools show it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from placer.errors import MOST_PROBLEMS, Problem, refuse
+from placer.readers.findings import Findings, NodeFacts
+from placer.readers.islands import island_words, islands, several_islands
+from placer.readers.labelled import Lines, are_numbers
+from placer.readers.one_node import kinds_of_hosts, same_everywhere
+
+MAX_DEVICES = 256
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a tool prints its matrix.
+
+    Attributes
+    ----------
+    link : str
+        What joins GPUs: ``NVLink`` or ``XGMI``.
+    header : pattern
+        Matches a line that names the columns.
+    cell : pattern
+        Matches a cell and the blanks before it; its group is the cell.
+    gpu : pattern
+        Matches the whole name of a GPU.
+    own : tuple of str
+        What a cell of a device to itself may be.
+    linked : str
+        How cells of pairs joined by a link begin.
+    ends : tuple of str
+        Words of the header behind the devices.
+    """
+
+    link: str
+    header: re.Pattern[str]
+    cell: re.Pattern[str]
+    gpu: re.Pattern[str]
+    own: tuple[str, ...]
+    linked: str
+    ends: tuple[str, ...] = ()
+
+
+@dataclass
+class Matrix:
+    """Devices by column, and the cell of each pair."""
+
+    style: Style
+    devices: list[str] = field(default_factory=list)
+    cells: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @cached_property
+    def gpus(self) -> list[str]:
+        """The GPUs among the devices."""
+        return [name for name in self.devices if self.style.gpu.fullmatch(name)]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of GPUs, by position, that a link joins."""
+        return [
+            (a, b)
+            for b, second in enumerate(self.gpus)
+            for a, first in enumerate(self.gpus[:b])
+            if self.cells[first, second].startswith(self.style.linked)
+        ]
+
+    @cached_property
+    def islands(self) -> list[list[int]]:
+        """The GPUs that links join, by position in ``gpus``; a lone one is alone."""
+        return islands(len(self.gpus), self.pairs)
+
+    @property
+    def split(self) -> bool:
+        """Whether links join some GPUs, but not all to one island."""
+        return bool(self.pairs) and len(self.islands) > 1
+
+    @property
+    def joined(self) -> bool | None:
+        """Whether links join all GPUs to one island; None when there is one GPU."""
+        return len(self.islands) == 1 if len(self.gpus) > 1 else None
+
+    def words(self) -> str:
+        """The GPUs and their links in one line."""
+        link = self.style.link
+        kinds = {self.cells[self.gpus[a], self.gpus[b]] for a, b in self.pairs}
+        found = "/".join(sorted(kinds))
+        over = math.comb(len(self.gpus), 2) - len(self.pairs)
+        words = f"{len(self.gpus)} GPUs"
+        if not self.pairs:
+            return f"{words}, no {link}"
+        if self.split:
+            listed = island_words(self.gpus, self.islands)
+            return f"{words}, {len(self.islands)} {link} islands: {listed}"
+        if over:
+            return (
+                f"{words}, {found} between them, taken for one island although "
+                f"{over} pairs have no {link} of their own"
+            )
+        return f"{words}, {found} between all GPUs"
+
+
+def findings_of(
+    source: str,
+    matrices: Mapping[str, Matrix],
+    words: Mapping[str, str],
+    ignored: list[Problem],
+) -> Findings:
+    """What the matrices of hosts say; that of the host ``""`` is of every node.
+
+    A host of several islands or without links, where others are one island, has lost
+    links: it is unavailable.
+
+    Raises
+    ------
+    InputError
+        If no host is one island, and some are several.
+    """
+    whole = any(matrix.joined for matrix in matrices.values())
+    if not whole:
+        refuse(
+            [
+                several_islands(source, _of(host), m.gpus, m.islands, m.style.link)
+                for host, m in matrices.items()
+                if m.split
+            ]
+        )
+    kinds = {matrix.joined for matrix in matrices.values()}
+    nvlink = True if whole else False if False in kinds else None
+    if list(matrices) == [""]:
+        gpus = len(matrices[""].gpus)
+        return same_everywhere(source, gpus, nvlink, [words[""]])
+    return Findings(
+        source,
+        nodes={host: _facts(m, whole) for host, m in matrices.items()},
+        ignored=ignored,
+        notes=kinds_of_hosts(words),
+        nvlink=nvlink,
+        numbers=are_numbers(matrices),
+    )
+
+
+def _of(host: str) -> str:
+    return f' of "{host}"' if host else ""
+
+
+def _facts(matrix: Matrix, whole: bool) -> NodeFacts:
+    lost = ""
+    if whole and matrix.joined is False:
+        link = matrix.style.link
+        lost = f"{len(matrix.islands)} {link} islands" if matrix.split else f"no {link}"
+    return NodeFacts((), len(matrix.gpus), lost)
+
+
+def matrix_of(
+    lines: Lines, host: str, source: str, style: Style, problems: list[Problem]
+) -> Matrix:
+    """The matrix after the header of a host; what is wrong goes to ``problems``."""
+    matrix = Matrix(style)
+    row = re.compile(rf"\s*(\S+){style.cell.pattern}")
+    of = _of(host)
+    before = len(problems)
+    first = next(i for i, (_, line) in enumerate(lines) if style.header.match(line))
+    body = lines[first:]
+    # A wide header of a pasted matrix may go on in the next line.
+    height = next((i for i, (_, line) in enumerate(body) if row.match(line)), 0)
+    headers = body[:height]
+    rows = [(number, line) for number, line in body[height:] if line.strip()]
+    if not rows or not headers:
+        problems.append(Problem(f"the matrix{of} has no rows: cut?", source))
+        return matrix
+    if again := [number for number, line in rows if style.header.match(line)]:
+        hint = "let pdsh, clush or srun -l put the host in front of every line"
+        message = f"several matrices{of}: whose they are cannot be told"
+        problems.append(Problem(message, source, again[0], 1, hint=hint))
+        return matrix
+    _columns(" ".join(line for _, line in headers), matrix)
+    if not 1 <= len(matrix.devices) <= MAX_DEVICES:
+        message = f"{len(matrix.devices)} devices, the most is {MAX_DEVICES}"
+        problems.append(Problem(message, source, headers[0][0], 1))
+        return matrix
+    for number, line in rows:
+        _row(line, matrix, Problem("", source, number, 1), problems)
+        if len(problems) > MOST_PROBLEMS:
+            break
+    if len(problems) == before:
+        problems += _missing(matrix, of, source)
+    return matrix
+
+
+def _columns(header: str, matrix: Matrix) -> None:
+    for name in header.split():
+        if name in matrix.style.ends:
+            break
+        matrix.devices.append(name)
+
+
+def _row(line: str, matrix: Matrix, at: Problem, problems: list[Problem]) -> None:
+    """The cells of a row; a row of no device, such as one of the legend, is none."""
+    name, rest = (*line.split(None, 1), "")[:2]
+    if name not in matrix.devices:
+        return
+    position = 0
+    cells: list[str] = []
+    while len(cells) < len(matrix.devices) and (
+        match := matrix.style.cell.match(rest, position)
+    ):
+        cells.append(match[1])
+        position = match.end()
+    if len(cells) < len(matrix.devices) or (name, name) in matrix.cells:
+        message = f"{name} has {len(cells)} cells for {len(matrix.devices)} devices"
+        if (name, name) in matrix.cells:
+            message = f"{name} comes twice"
+        hint = "paste whole lines: copies lose cells at the end"
+        problems.append(Problem(message, at.source, at.line, at.column, hint=hint))
+        return
+    for other, cell in zip(matrix.devices, cells, strict=True):
+        matrix.cells[name, other] = cell
+
+
+def _missing(matrix: Matrix, of: str, source: str) -> list[Problem]:
+    """Rows that are cut off, and cells that cannot be."""
+    cells, devices, own = matrix.cells, matrix.devices, matrix.style.own
+    if len(set(devices)) < len(devices):
+        return [Problem(f"a device comes twice in the header{of}", source)]
+    absent = [device for device in devices if (device, device) not in cells]
+    if absent:
+        return [Problem(f"the matrix{of} has no row {absent[0]}: cut?", source)]
+    problems = []
+    for i, a in enumerate(devices):
+        for b in devices[: i + 1]:
+            if cells[a, b] != cells[b, a] or (cells[a, b] in own) != (a == b):
+                message = (
+                    f"the matrix{of} cannot be: {a} to {b} is {cells[a, b]}, "
+                    f"{b} to {a} is {cells[b, a]}"
+                )
+                problems.append(Problem(message, source))
+    return problems

@@ -1,0 +1,122 @@
+"""``rocm-smi --showtopo`` and ``amd-smi topology``: which GPUs XGMI joins."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from placer.errors import InputError
+from placer.readers.registry import read, recognise
+from tests.readers import cases
+from tests.readers.cases import (
+    all_joined,
+    halves,
+    labelled,
+    link_types,
+    machine_of,
+)
+
+
+def problem_of(call, *arguments, **options):
+    with pytest.raises(InputError) as caught:
+        call(*arguments, **options)
+    return caught.value.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus"),
+    [
+        (link_types(8, all_joined), 8),
+        (cases.LINK_TYPES_JSON, 3),
+        (cases.LINK_TYPES_OF_AMD_SMI, 2),
+    ],
+)
+def test_all_gpus_joined(tmp_path, text, gpus):
+    """Each form shows itself, and holds for every node that is listed."""
+    assert recognise(text) == ["rocm-smi"]
+    machine, notes = machine_of(tmp_path, cases.HOSTS, text, hardware=cases.H100)
+    assert machine.gpus_of_node.tolist() == [gpus] * 4
+    assert any(f"{gpus} GPUs, XGMI between all GPUs" in note for note in notes)
+
+
+def test_islands_are_refused():
+    """Two groups of four GPUs are named with their GPUs."""
+    problem = problem_of(read, "rocm-smi", link_types(8, halves), "source")
+    assert problem.message == (
+        "the 8 GPUs are 2 XGMI islands, not one: GPU[0-3]; GPU[4-7]"
+    )
+
+
+def test_ring_is_one_island():
+    """Pairs without XGMI of their own are noted, as what is assumed of them."""
+    text = link_types(6, lambda a, b: (a - b) % 6 in (1, 5))
+    findings = read("rocm-smi", text, "source")
+    assert findings.nvlink is True
+    assert "one island although 9 pairs have no XGMI of their own" in findings.notes[0]
+
+
+def test_gpus_without_xgmi(tmp_path):
+    """PCIe between all GPUs takes no figures from hardware that has NVLink."""
+    text = link_types(4, lambda *_: False)
+    assert read("rocm-smi", text, "source").nvlink is False
+    problem = problem_of(machine_of, tmp_path, cases.HOSTS, text)
+    assert problem.message.startswith("the GPUs of a node have no NVLink or XGMI")
+
+
+def test_single_gpu():
+    """One GPU has no pair, which tells nothing of links."""
+    for text in (link_types(1, all_joined), '{"card0": {"(Topology) Numa Node": "0"}}'):
+        findings = read("rocm-smi", text, "source")
+        assert findings.nvlink is None
+        assert "1 GPUs" in findings.notes[0]
+
+
+def test_host_that_lost_its_links(tmp_path):
+    """A host of two islands among whole ones is left out, with the reason."""
+    text = labelled(
+        {
+            "n1": link_types(8, all_joined),
+            "n2": link_types(8, halves),
+            "n3": link_types(8, all_joined),
+            "n4": "bash: rocm-smi: command not found",
+        }
+    )
+    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
+    assert machine.node_names == ("n1", "n3")
+    assert "nodes left out, 2 XGMI islands: 1 (n2)" in notes
+    assert any('no link types between GPUs of "n4"' in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (link_types(3, all_joined) * 2, "several matrices"),
+        (link_types(3, all_joined).partition("===== Link")[0], "no link types"),
+        (link_types(3, all_joined).partition("GPUs =====\n")[0] + "x", "no link types"),
+        (link_types(3, all_joined).partition("GPU0         0            X")[0], "cut"),
+        (link_types(3, all_joined).replace("XGMI", "XXXX"), "GPU0 and GPU1 was not"),
+        (link_types(3, all_joined).replace("XGMI", "PCIE", 1), "GPU0 to GPU1 is PCIE"),
+        (link_types(3, all_joined).replace("XGMI", "0   "), "GPU1 to GPU0 is 0"),
+        (cases.LINK_TYPES_JSON.replace('"XGMI"', "2"), "expected a text"),
+        (cases.LINK_TYPES_JSON.replace("1 and 2", "2 and 1"), ""),
+        (cases.LINK_TYPES_JSON.replace("devices 1 and 2", ""), "GPU1 and GPU2: cut?"),
+        ('{"card0": {}, "card1": {}}', "no link types"),
+        ('[{"gpu": 0, "links": [{"link_type": "SELF"}]}]', "amd-smi's JSON"),
+    ],
+)
+def test_bad_matrices(text, message):
+    """What is cut, unread or of another kind is refused with the reason."""
+    if message:
+        assert message in problem_of(read, "rocm-smi", text, "source").message
+    else:
+        assert read("rocm-smi", text, "source").nvlink is True
+
+
+def test_too_many_devices():
+    """A matrix of more GPUs than a node can have is refused, in JSON too."""
+    text = json.dumps({f"card{i}": {} for i in range(300)} | {"system": {}})
+    pair = '"system": {"(Topology) Link type between DRM devices 0 and 1": "XGMI"}'
+    text = text.replace('"system": {}', pair)
+    message = problem_of(read, "rocm-smi", text, "source").message
+    assert message == "300 devices, the most is 256"

@@ -1,0 +1,154 @@
+"""What the links of NCCL's topology XML join: islands, a switch, or nothing told."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.errors import InputError
+from placer.readers.registry import read
+from tests.readers.cases import H100, HOSTS, machine_of, node_xml, ring
+
+SWITCH = "fffffff:ffff:ff"
+
+
+def problem_of(text):
+    with pytest.raises(InputError) as caught:
+        read("nccl", text, "source")
+    return caught.value.problems[0]
+
+
+def test_islands_are_refused():
+    """Two rings of four GPUs are no node on which all eight share XGMI."""
+    problem = problem_of(node_xml({**ring(0, 1, 3, 6), **ring(2, 4, 5, 7)}))
+    assert problem.message == (
+        "the 8 GPUs are 2 XGMI islands, not one: GPU[0-1,3,6]; GPU[2,4-5,7]"
+    )
+    assert "--gpus-per-node 8" in problem.hint
+
+
+def test_what_the_hint_of_islands_says(tmp_path):
+    """Without the file, and with hardware whose node is slow, placing works."""
+    hardware = tmp_path / "slow.yaml"
+    hardware.write_text(
+        "{format: placer/topology, version: 1, name: slow, layout: 'cluster:1 node:2',"
+        " tiers: [{name: node, size: 4, bandwidth: 20GB/s, latency: 2us},"
+        " {name: cluster, bandwidth: 10GB/s, latency: 5us}]}"
+    )
+    machine, _ = machine_of(tmp_path, HOSTS, hardware=str(hardware), gpus_per_node=8)
+    assert machine.scale_up_tier == -1
+    assert machine.num_gpus == 32
+
+
+@pytest.mark.parametrize("link", ["xgmi", "nvlink"])
+def test_ring_is_one_island(link):
+    """Opposite GPUs of a ring have no link of their own; the links go round: noted."""
+    findings = read("nccl", node_xml(ring(*range(6)), link=link), "source")
+    assert findings.nvlink is True
+    assert {"xgmi": "XGMI", "nvlink": "NVLink"}[link] in findings.notes[0]
+    assert "of their own: 9, taken for one island" in findings.notes[1]
+
+
+def test_links_told_by_one_end_only():
+    """A chain whose links only their first GPU lists joins them as well."""
+    findings = read("nccl", node_xml({0: [1], 1: [2], 2: []}), "source")
+    assert findings.nvlink is True
+
+
+@pytest.mark.parametrize("pci", ["0x120000", "0x038000", "0x030200", "0x088000", ""])
+def test_gpus_of_any_class(pci):
+    """AMD's accelerators are GPUs, and so is all that has a gpu element."""
+    findings = read("nccl", node_xml(ring(0, 1, 2), pci=pci), "source")
+    assert "GPUs: 3, XGMI" in findings.notes[0]
+
+
+@pytest.mark.parametrize("pci", ["0x120000", "0x030200"])
+def test_no_links_do_not_tell(tmp_path, pci):
+    """NCCL writes nothing where it could not ask: the hardware decides, with a note."""
+    text = node_xml({0: [], 1: []}, pci=pci)
+    findings = read("nccl", text, "source")
+    assert findings.nvlink is None
+    assert "NVLink not told" in findings.notes[0]
+    assert "those of the hardware" in findings.notes[1]
+    machine, _ = machine_of(tmp_path, HOSTS, text, hardware=H100)
+    assert machine.num_gpus == 8
+
+
+@pytest.mark.parametrize(
+    ("target", "target_class"),
+    [("0000:c4:00.0", "0x068000"), (SWITCH, None), ("0000:c4:00.0", None)],
+)
+def test_switch_joins_all(target, target_class):
+    """Links that end at no GPU end at the NVSwitch, which all GPUs share."""
+    links = {gpu: [target] for gpu in range(4)}
+    text = node_xml(links, link="nvlink", target_class=target_class)
+    findings = read("nccl", text, "source")
+    assert findings.nvlink is True
+    assert len(findings.notes) == 1
+
+
+def test_gpu_that_lost_its_links():
+    """Of four GPUs one has no link to the switch of the others: no single node."""
+    links = {0: [SWITCH], 1: [SWITCH], 2: [], 3: [SWITCH]}
+    problem = problem_of(node_xml(links, link="nvlink", target_class=None))
+    assert "2 NVLink islands, not one: GPU[0-1,3]; GPU2" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("target", "target_class", "where"),
+    [
+        ("0000:ff:00.0", "0x030200", "links to GPUs that are not in the file"),
+        ("0000:00:00.0", "0x068001", "links to a CPU"),
+    ],
+)
+def test_links_that_join_no_gpus(target, target_class, where):
+    """Links to a CPU, or to GPUs that the file leaves out, join nothing in it."""
+    links = {0: [target], 1: [target]}
+    text = node_xml(links, link="nvlink", target_class=target_class)
+    findings = read("nccl", text, "source")
+    assert findings.nvlink is None
+    assert f"{where}, not counted: 2" in findings.notes
+
+
+def test_links_without_lanes():
+    """A link of which no lane is up joins nothing."""
+    text = node_xml(ring(0, 1, 2)).replace('count="1"', 'count="0"')
+    assert read("nccl", text, "source").nvlink is None
+
+
+def test_busids_in_other_words():
+    """Busids are compared as numbers, as NCCL does."""
+    text = node_xml({0: ["00000000:1A:00.0"], 1: []})
+    text = text.replace("0000:11:00.0", "0000:1a:00.0")
+    assert read("nccl", text, "source").nvlink is True
+
+
+def test_busid_of_two_gpus():
+    """Links to a busid that two GPUs have could be to either."""
+    text = node_xml(ring(0, 1, 2)).replace("0000:12:00.0", "0000:11:00.0")
+    assert "two GPUs have the busid 0000:11:00.0" in problem_of(text).message
+
+
+def test_hosts_of_one_file():
+    """Hosts have busids of their own; one that is two islands is named."""
+    pair, apart = ring(0, 1, 2, 3), {**ring(0, 1), **ring(2, 3)}
+
+    def cpu(links, host):
+        text = node_xml(links, host_hash=host)
+        return text[text.index("<cpu") : text.index("</system>")]
+
+    whole = f"<system>{cpu(pair, '0xa')}{cpu(pair, '0xb')}</system>"
+    findings = read("nccl", whole, "source")
+    assert findings.nvlink is True
+    assert "hosts: 2, each with GPUs: 4" in findings.notes[0]
+    torn = f"<system>{cpu(pair, '0xa')}{cpu(apart, '0xb')}</system>"
+    assert "the 4 GPUs of host 2 are 2 XGMI islands" in problem_of(torn).message
+
+
+def test_gpus_without_an_element():
+    """A GPU without a gpu element, which would hold its links, leaves them open."""
+    text = node_xml(ring(0, 1)).replace(
+        "</cpu>", '<pci busid="0000:77:00.0" class="0x120000"/></cpu>'
+    )
+    findings = read("nccl", text, "source")
+    assert findings.nvlink is None
+    assert "GPUs whose links it does not tell: 1" in findings.notes
