@@ -13,7 +13,7 @@ from placer.placement.memory_need import check_memory
 from placer.placement.plan_rules import rules_of
 from placer.placement.planned import planned_job
 from placer.placement.requirements import with_requirements
-from placer.solve.explain.scene import Scene, name_parts
+from placer.explain.scene import Scene, name_parts
 from placer.solve.objective import objective_of
 from placer.topology.suggest import Suggester
 

@@ -11,7 +11,7 @@ from placer.cost.step import StepModel
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.report.subject_text import subjects_text
-from placer.solve.explain import exchanges
+from placer.explain import exchanges
 from placer.units import format_seconds
 from tests.cost.random_cases import random_case
 

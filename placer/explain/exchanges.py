@@ -20,8 +20,8 @@ from placer.cost.hop_cost import hop_edges
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, misplaced_pins
 from placer.placement.seats import seats_of_placement
-from placer.solve.explain.units import Units, units_with
-from placer.solve.explain.worth import exchange_changes
+from placer.explain.units import Units, units_with
+from placer.explain.worth import exchange_changes
 from placer.solve.rules import violated
 from placer.solve.solution import EXACT
 

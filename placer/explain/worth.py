@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.cost.hop_cost import AxisEdges
-    from placer.solve.explain.units import Units
+    from placer.explain.units import Units
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
