@@ -17,7 +17,7 @@ from placer.placement.host_rules import with_rules
 from placer.placement.memory_need import check_memory
 from placer.placement.previous import previous_seats
 from placer.placement.requirements import with_requirements
-from placer.solve.solution import Progress, Solution, incumbent_of
+from placer.solve.solution import Progress, Solution, improvement_of
 from placer.topology.allocation import allocate
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def place(
     workers : int, optional
         Threads at most. The search now uses one, and its plan never depends on this.
     progress : callable, optional
-        Called with an ``Incumbent`` at every better placement.
+        Called with an ``Improvement`` at every better placement.
     stop : callable
         Asked now and then; once it is true the best placement so far is returned. A
         step that does not end soon is left behind in a daemon thread.
@@ -144,7 +144,7 @@ def _search(
             progress=tell,
             stop=over,
         )
-        tell(incumbent_of(solution, chosen.parallelism.order))
+        tell(improvement_of(solution, chosen.parallelism.order))
         advice = advise(
             machine,
             chosen,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from placer.cli.live import LiveBar
-    from placer.solve.solution import Incumbent
+    from placer.solve.solution import Improvement
 
 # A search that ends within this time says nothing.
 QUIET_S = 1.0
@@ -35,7 +35,7 @@ class ProgressLines:
         self._time_limit = time_limit
         self._lock = threading.Lock()
         self._is_open = False
-        self._last: Incumbent | None = None
+        self._last: Improvement | None = None
         self._bar: LiveBar | None = None
         self._timer = threading.Timer(delay_s, self._open)
         self._timer.daemon = True
@@ -56,7 +56,7 @@ class ProgressLines:
             if self._bar is not None:
                 self._bar.close()
 
-    def __call__(self, incumbent: Incumbent) -> None:
+    def __call__(self, incumbent: Improvement) -> None:
         """Show ``incumbent``, or keep it while it is too early."""
         with self._lock:
             self._last = incumbent
@@ -81,7 +81,7 @@ class ProgressLines:
             self._bar.print(line)
 
 
-def _line(incumbent: Incumbent) -> str:
+def _line(incumbent: Improvement) -> str:
     """One line, ``*`` for a new best."""
     value, bound = incumbent.value, incumbent.lower_bound
     gap = f"{(value - bound) / value:8.3%}" if bound > 0 else f"{'-':>8}"

@@ -19,7 +19,7 @@ from placer.errors import StoppedError
 from placer.solve.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.solve.solution import Incumbent, Progress, Solution
+    from placer.solve.solution import Improvement, Progress, Solution
 
 Answer = TypeVar("Answer")
 
@@ -63,7 +63,7 @@ class InTime(Generic[Answer]):
         self._left = Event()
         self._done = Event()
         self._lock = Lock()
-        self._best: Incumbent | None = None
+        self._best: Improvement | None = None
         self._answers: list[Answer] = []
         self._errors: list[BaseException] = []
 
@@ -99,7 +99,7 @@ class InTime(Generic[Answer]):
     def _is_over(self) -> bool:
         return self._left.is_set() or self._stop()
 
-    def _tell(self, incumbent: Incumbent) -> None:
+    def _tell(self, incumbent: Improvement) -> None:
         """Keep what is better or better proved; pass on what is better."""
         if self._left.is_set() or incumbent.solution is None:
             return

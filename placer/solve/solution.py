@@ -35,7 +35,7 @@ def held_bound(value: float, bound: float, argument: str) -> tuple[float, str]:
 
 
 @dataclass(frozen=True)
-class Incumbent:
+class Improvement:
     """A better placement, as told to the user.
 
     Attributes
@@ -63,7 +63,7 @@ class Incumbent:
 class Progress(Protocol):
     """Called with every better placement, and when one is proved to be better."""
 
-    def __call__(self, incumbent: Incumbent) -> None:
+    def __call__(self, incumbent: Improvement) -> None:
         """Show it."""
 
 
@@ -116,9 +116,9 @@ class Solution:
         return "optimal" if self.gap <= EXACT else "feasible"
 
 
-def incumbent_of(solution: Solution, order: tuple[str, ...]) -> Incumbent:
+def improvement_of(solution: Solution, order: tuple[str, ...]) -> Improvement:
     """The solution as progress is told of it; ``order`` is that of its ranks."""
-    return Incumbent(
+    return Improvement(
         solution.wall_s,
         solution.method,
         solution.value,

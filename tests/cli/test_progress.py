@@ -7,10 +7,10 @@ import pytest
 
 from placer.cli.live import LiveBar
 from placer.cli.progress import ProgressLines
-from placer.solve.solution import Incumbent
+from placer.solve.solution import Improvement
 
-FIRST = Incumbent(0.1, "given-order", 2.0, 0.0)
-BETTER = Incumbent(1.5, "nesting", 1.25, 1.0)
+FIRST = Improvement(0.1, "given-order", 2.0, 0.0)
+BETTER = Improvement(1.5, "nesting", 1.25, 1.0)
 
 
 def test_a_short_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines._timer.join()
-        lines(Incumbent(0.1, "[red]n[1-2] :smile:", 2.0, 0.0))
+        lines(Improvement(0.1, "[red]n[1-2] :smile:", 2.0, 0.0))
         time.sleep(0.2)
         assert isinstance(lines._bar, LiveBar)
     assert "[red]n[1-2] :smile:" in terminal.getvalue()

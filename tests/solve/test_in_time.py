@@ -10,17 +10,17 @@ from placer.errors import StoppedError
 from placer.placement.placement import Placement
 from placer.solve import in_time
 from placer.solve.in_time import InTime, LeftBehind
-from placer.solve.solution import Incumbent, Progress, Solution, incumbent_of
+from placer.solve.solution import Improvement, Progress, Solution, improvement_of
 
 Over = Callable[[], bool]
 
 
-def told(value: float, bound: float = 0.0, reason: str = "interrupted") -> Incumbent:
+def told(value: float, bound: float = 0.0, reason: str = "interrupted") -> Improvement:
     placement = Placement(np.array([0]))
     solution = Solution(
         placement, "time", value, bound, "none", "test", reason, 0.1, False
     )
-    return incumbent_of(solution, ("tp", "cp", "ep", "pp", "dp"))
+    return improvement_of(solution, ("tp", "cp", "ep", "pp", "dp"))
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from _pytest.mark import ParameterSet
 
-    from placer.solve.solution import Incumbent
+    from placer.solve.solution import Improvement
     from placer.topology.model import Topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -159,7 +159,7 @@ def fragmented_case() -> tuple[Topology, Job]:
     """A case in which the search improves several times and proves nothing early."""
     for seed in range(100):
         topology, job = case(seed, "time")
-        told: list[Incumbent] = []
+        told: list[Improvement] = []
         try:
             found = solve(
                 topology, job, objective="time", time_limit=LIMIT, progress=told.append
@@ -174,7 +174,7 @@ def fragmented_case() -> tuple[Topology, Job]:
 def test_progress_never_rises_and_ends_with_the_result() -> None:
     """Each report has a better value or bound, and the last is the result."""
     topology, job = fragmented_case()
-    told: list[Incumbent] = []
+    told: list[Improvement] = []
     found = solve(
         topology, job, objective="time", time_limit=LIMIT, progress=told.append
     )
@@ -189,7 +189,7 @@ def test_progress_never_rises_and_ends_with_the_result() -> None:
 def test_stop_ends_the_search_with_the_best_so_far() -> None:
     """Once asked to stop, the search returns its incumbent and says why."""
     topology, job = fragmented_case()
-    told: list[Incumbent] = []
+    told: list[Improvement] = []
     found = solve(
         topology,
         job,

@@ -11,22 +11,34 @@ from placer.solve.objective import TimeObjective
 from placer.solve.parts import node_capacity, parts_of
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.objective import Objective
-    from placer.topology.model import Topology
+    from placer.solve.incumbent import Incumbent
+    from placer.solve.problem import Problem
+
+
+def prove(problem: Problem, incumbent: Incumbent) -> None:
+    """Offer the bound of a problem, or of the search that it is a part of."""
+    if incumbent.terms is not None:
+        incumbent.prove(*incumbent.terms.bound(incumbent.value))
+        return
+    block = problem.forced_block
+    bound, argument = lower_bound(problem, block, incumbent.value)
+    if block == 1 or problem.goal.name == "hop-cost":
+        incumbent.launch_bound = bound
+    incumbent.prove(bound, argument)
 
 
 def lower_bound(
-    topology: Topology, job: Job, goal: Objective, block: int, incumbent: float = inf
+    problem: Problem, block: int, incumbent: float = inf
 ) -> tuple[float, str]:
     """(bound, what it rests on) for every placement that meets the requirements.
 
     ``block`` consecutive ranks share a node; 1 bounds every launch. ``incumbent`` is
     the value of a known placement: a bound that reaches it is not improved further.
     """
+    machine, job, goal = problem.machine, problem.job, problem.goal
     if isinstance(goal, TimeObjective):
-        parts = parts_of(topology, job, block)
-        found = time_bound(goal.model, parts, node_capacity(topology, block))
+        parts = parts_of(machine, job, block)
+        found = time_bound(goal.model, parts, node_capacity(machine, block))
         return found.value, found.argument
-    bound = cut_bound(topology, job, incumbent)
+    bound = cut_bound(machine, job, incumbent)
     return bound.value, bound.argument

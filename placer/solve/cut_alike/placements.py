@@ -9,7 +9,7 @@ often without a longer step, and then two, three or more of them share their dom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,12 +20,13 @@ from placer.solve.bounds.time import nic_trade
 from placer.solve.cut_alike.lay import leaf_of_stage
 from placer.solve.cut_alike.patterns import Need, Question, leaf_patterns, runs_of
 from placer.solve.cut_alike.stages import Stages
-from placer.solve.parts import node_capacity
+from placer.solve.objective import TimeObjective
 
 if TYPE_CHECKING:
-    from placer.cost.step import StepModel
     from placer.solve.bounds.nics import Level, NicTrade
-    from placer.solve.parts import Parts
+    from placer.solve.budget import Budget
+    from placer.solve.incumbent import Incumbent
+    from placer.solve.problem import Problem
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -62,12 +63,16 @@ class Target(NamedTuple):
         return exposed >= others and cuts[0] >= cuts[1] * (1 - SAME)
 
 
+def cut_alike(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Pipelines cut alike so that gradient groups share domains."""
+    if isinstance(problem.goal, TimeObjective):
+        value = float(incumbent.value)
+        for name, gpu_of_rank in cut_placements(problem, value, budget):
+            incumbent.offer(name, gpu_of_rank)
+
+
 def cut_placements(
-    model: StepModel,
-    parts: Parts,
-    value: float,
-    seed: int,
-    remaining: Callable[[], float],
+    problem: Problem, value: float, budget: Budget
 ) -> Iterator[Candidate]:
     """(name, GPU of every rank) of the best compromises that can be had.
 
@@ -75,15 +80,14 @@ def cut_placements(
 
     Parameters
     ----------
-    model : StepModel
-    parts : Parts
+    problem : Problem
+        To minimise step time.
     value : float, s
         Step time to beat.
-    seed : int
-    remaining : callable
-        Seconds that are left; asked between programs.
+    budget : Budget
+        Asked between programs.
     """
-    capacity = node_capacity(model.topology, parts.block)
+    model, parts, capacity = problem.goal.model, problem.parts, problem.capacity
     stages = Stages.of(model, parts, capacity)
     trade = nic_trade(model, parts, capacity)
     if stages is None or trade is None:
@@ -94,7 +98,7 @@ def cut_placements(
     work, tried = ALL_WORK, set()
     had: list[Target] = []
     for target in _targets(trade, value):
-        if remaining() <= 0 or work <= 0 or target.seconds >= value:
+        if budget.is_over() or work <= 0 or target.seconds >= value:
             return
         if any(target.is_weaker(better) for better in had):
             continue
@@ -102,7 +106,7 @@ def cut_placements(
         if question is None or question.key in tried:
             continue
         tried.add(question.key)
-        limits = Limits(min(WORK, work), remaining(), seed)
+        limits = Limits(min(WORK, work), budget.seconds_left, problem.seed)
         found, used = deal(question, stages.capacity, stages.replicas, limits)
         work -= used
         if found is None:

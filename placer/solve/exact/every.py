@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.placement.placement import Placement
 from placer.solve.exact.enumerate import Enumeration
 from placer.solve.parts import Parts, node_capacity, parts_of
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
+    from placer.solve.budget import Budget
+    from placer.solve.incumbent import Incumbent
+    from placer.solve.problem import Problem
 
 IntArray = npt.NDArray[np.int64]
 
@@ -41,23 +43,35 @@ class Every:
     complete: bool
 
 
-def every_placement(
-    topology: Topology,
-    job: Job,
-    parts: Parts,
-    objective: str,
-    over: Callable[[], bool],
-) -> Every:
+def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Offer every placement of a small job; complete, that is a proof."""
+    every = every_placement(problem, budget)
+    for node_of_rank in every.nodes_of_rank:
+        if incumbent.ends():
+            return
+        placement = Placement.on_nodes(problem.machine, node_of_rank)
+        incumbent.offer("enumeration", placement.gpu_of_rank)
+    if every.complete and incumbent.is_whole:
+        text = (
+            f"all {len(every.nodes_of_rank):,} ways to place "
+            f"{problem.job.world_size} ranks, equal domains counted once"
+        )
+        incumbent.prove(float(incumbent.value), text)
+
+
+def every_placement(problem: Problem, budget: Budget) -> Every:
     """All placements of a job of few units; none of a larger one."""
+    topology, job, parts = problem.machine, problem.job, problem.parts
     is_free = job.launcher == "free"
     largest = 1 if is_free else int(topology.gpus_of_node.max())
     if job.world_size > SMALL_JOB_UNITS * largest:
         return Every([], complete=False)
-    most = MOST[objective]
+    most = MOST[problem.goal.name]
 
     def walk(shape: Parts) -> Enumeration:
         capacity = node_capacity(topology, shape.block)
-        return Enumeration(topology, shape, capacity, most * STEPS_A_PLACEMENT, over)
+        steps = most * STEPS_A_PLACEMENT
+        return Enumeration(topology, shape, capacity, steps, budget.is_over)
 
     def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
         return list(islice(nodes_of_rank, most))

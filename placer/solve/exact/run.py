@@ -15,19 +15,18 @@ from placer.solve.exact.group_model import minimise_groups
 from placer.solve.exact.homes import Homes
 from placer.solve.exact.hop_model import hop_tiers, minimise_hops
 from placer.solve.objective import HopCostObjective, TimeObjective
-from placer.solve.parts import node_capacity
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.objective import Objective
-    from placer.solve.parts import Parts
-    from placer.topology.model import Topology
+    from placer.solve.budget import Budget
+    from placer.solve.incumbent import Incumbent
+    from placer.solve.problem import Problem
 
 IntArray = npt.NDArray[np.int64]
 
 # A unit, or part, in a domain: beyond these a proof is out of reach, and local search
 # finds as good placements in less time.
 MOST_HOP_HOMES, MOST_GROUP_HOMES = 320, 2_000
+EXACT_WORK = 2.0  # CP-SAT's deterministic seconds
 ARGUMENT = "a search of all homes of {units} units in the domains of each tier (CP-SAT)"
 
 
@@ -51,33 +50,42 @@ class Exact:
     in_time: bool
 
 
-def exact(
-    topology: Topology,
-    job: Job,
-    parts: Parts,
-    goal: Objective,
-    start: IntArray,
-    limits: Limits,
-) -> Exact | None:
+def exact(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Offer the best homes of a small job's units; complete, that is a proof."""
+    if incumbent.gpu_of_rank is None:
+        return
+    limits = Limits(EXACT_WORK, budget.seconds_left, problem.seed, budget.is_over)
+    found = best_homes(problem, incumbent.gpu_of_rank, limits)
+    if found is None:
+        return
+    incumbent.cut_short |= not found.in_time
+    if found.gpu_of_rank is not None:
+        incumbent.offer("exact model", found.gpu_of_rank)
+    # Where nodes may hold other blocks, or one rank at a time, others are legal.
+    blocks = 1, problem.forced_block
+    if incumbent.is_whole and problem.parts.block in blocks:
+        incumbent.prove(found.bound, found.argument)
+
+
+def best_homes(problem: Problem, start: IntArray, limits: Limits) -> Exact | None:
     """The best homes of a job's units, None where no model of them is in reach.
+
+    For the hop cost, or the time of a job that has only groups of its own.
 
     Parameters
     ----------
-    topology : Topology
-    job : Job
-    parts : Parts
+    problem : Problem
         With blocks that all nodes hold, or single ranks.
-    goal : Objective
-        Hop cost, or the time of a job that has only groups of its own.
     start : ndarray, shape (R,)
         A legal placement.
     limits : Limits
     """
+    topology, job, goal = problem.machine, problem.job, problem.goal
+    parts, capacity = problem.parts, problem.capacity
     incumbent = goal.value(start)
-    homes = _homes(topology, job, parts, goal)
+    homes = _homes(problem)
     if homes is None or incumbent <= 0.0:
         return None
-    capacity = node_capacity(topology, parts.block)
     if isinstance(goal, HopCostObjective):
         cuts = cut_bound(topology, job).cut_per_tier
         unit = minimise_hops(homes, goal.hops, cuts, incumbent)
@@ -93,15 +101,16 @@ def exact(
     return Exact(gpu_of_rank, bound, ARGUMENT.format(units=homes.size), found.in_time)
 
 
-def _homes(topology: Topology, job: Job, parts: Parts, goal: Objective) -> Homes | None:
+def _homes(problem: Problem) -> Homes | None:
     """The variables of the model, None where it is too large or of no use."""
+    topology, job, goal = problem.machine, problem.job, problem.goal
     if isinstance(goal, HopCostObjective):
         tiers, most = hop_tiers(goal.hops), MOST_HOP_HOMES
     elif job.model is None:
         tiers, most = list(range(len(topology.tiers) - 1)), MOST_GROUP_HOMES
     else:
         return None
-    if job.world_size // max(parts.block, 1) > most:
+    if job.world_size // max(problem.parts.block, 1) > most:
         return None
-    homes = Homes(topology, parts, node_capacity(topology, parts.block), tiers)
+    homes = Homes(topology, problem.parts, problem.capacity, tiers)
     return homes if homes.levels and homes.num_variables <= most else None

@@ -15,7 +15,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.objective import objective_of
 from placer.solve.previous.settle import settled
 from placer.solve.search import solve
-from placer.solve.solution import Incumbent, Progress, Solution, held_bound, is_reached
+from placer.solve.solution import Improvement, Progress, Solution, held_bound, is_reached
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -144,7 +144,7 @@ class _Better:
         self._progress = progress
         self._value = inf
 
-    def __call__(self, incumbent: Incumbent) -> None:
+    def __call__(self, incumbent: Improvement) -> None:
         """Pass on what improves on everything so far."""
         if incumbent.value < self._value:
             self._value = incumbent.value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,26 +17,42 @@ from placer.solve.nestings.packing import pack
 from placer.solve.parts import Parts, parts_of
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
+    from placer.solve.budget import Budget
+    from placer.solve.incumbent import Incumbent
+    from placer.solve.problem import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 Candidate = tuple[str, IntArray]
 
+# Nestings that are priced in full: pricing takes time in proportion to the ranks.
+NESTINGS_AT_MOST = 64
+RANKS_PRICED = 2_000_000
 
-def nested_fills(
-    topology: Topology,
-    job: Job,
-    parts: Parts,
-    capacity_of_node: IntArray,
-    weights: Mapping[str, float],
-) -> Iterator[Candidate]:
+
+def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Axes inside axes, filled into the tree in whole units."""
+    most = max(1, min(NESTINGS_AT_MOST, RANKS_PRICED // problem.job.world_size))
+    incumbent.offer_all(islice(nested_fills(problem), most))
+    if problem.parts.block < int(problem.machine.gpus_of_node.max()):
+        uneven(problem, incumbent, budget)
+
+
+def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Nodes that hold as many consecutive ranks as they can."""
+    if problem.job.launcher != "free":
+        incumbent.offer_all(uneven_fills(problem))
+
+
+def nested_fills(problem: Problem) -> Iterator[Candidate]:
     """(name, GPU of every rank) of each nesting that fits, best estimate first.
 
     Where a nesting's units do not fit, they are given up from the outermost tier in,
     down to what the requirements tie together. Parts that are not all alike are packed
     exactly.
     """
+    topology, job = problem.machine, problem.job
+    parts, capacity_of_node = problem.parts, problem.capacity
     sizes = parts.uniform_sizes()
     if sizes is None:
         node_of_rank = pack(topology, parts, capacity_of_node)
@@ -46,7 +63,7 @@ def nested_fills(
         sizes = tuple(int(parts.sizes(t)[0]) for t in range(len(parts.label)))
     seen = set()
     found = False
-    for nesting in nestings(topology, job, parts, capacity_of_node, weights):
+    for nesting in nestings(problem, parts):
         for units in _relaxations(nesting.units, sizes):
             node_of_rank = fill(topology, capacity_of_node, nesting.sequence, units)
             if node_of_rank is None or not _keeps(topology, parts, node_of_rank):
@@ -104,11 +121,12 @@ def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
 
 
-def uneven_fills(topology: Topology, job: Job) -> Iterator[Candidate]:
+def uneven_fills(problem: Problem) -> Iterator[Candidate]:
     """Ranks in order on nodes that take all they can, whole tp groups or singly.
 
     For node-contiguous launches on machines where no one number of ranks a node fits.
     """
+    topology, job = problem.machine, problem.job
     for chunk in dict.fromkeys((job.parallelism.tp, 1)):
         if job.world_size % chunk:
             continue

@@ -22,6 +22,7 @@ from placer.solve.parts import whole_parts
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.parts import Parts
+    from placer.solve.problem import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -50,33 +51,26 @@ class Nesting:
     name: str
 
 
-def nestings(
-    topology: Topology,
-    job: Job,
-    parts: Parts,
-    capacity_of_node: IntArray,
-    weights: Mapping[str, float],
-) -> Iterator[Nesting]:
-    """Nestings of ``job``, best estimate first.
+def nestings(problem: Problem, parts: Parts) -> Iterator[Nesting]:
+    """Nestings of the job, best estimate first.
 
     Parameters
     ----------
-    topology, job, parts : Topology, Job, Parts
-    capacity_of_node : ndarray, shape (N,)
-        Ranks each node may hold.
-    weights : mapping of str to float
-        Cost of an edge of each axis, for the estimate.
+    problem : Problem
+    parts : Parts
+        What must stay together, perhaps less than in the problem.
     """
-    digits = digits_of(job.parallelism)
+    digits = digits_of(problem.job.parallelism)
     if not digits:  # the axes are no boxes, or the job has one rank
         return
     base = _base_boxes(parts, digits)
     if base is None:
         return
-    tiers = _boundaries(topology, job)
-    chains = _Chains(topology, digits, base, tiers, capacity_of_node, weights)
+    tiers = _boundaries(problem.machine, problem.job)
+    chains = _Chains(problem, digits, {t: base[t] for t in tiers})
     for boxes in chains.by_estimate():
-        yield _nesting(topology, digits, base, tiers, boxes, weights, job.world_size)
+        at_tier = dict(zip(tiers, boxes, strict=True))
+        yield _nesting(problem, digits, base, at_tier)
 
 
 def _base_boxes(
@@ -110,26 +104,31 @@ def _boundaries(topology: Topology, job: Job) -> list[int]:
 
 
 class _Chains:
-    """All boxes of the boundary tiers and the best way on from each."""
+    """All boxes of the boundary tiers and the best way on from each.
+
+    Parameters
+    ----------
+    problem : Problem
+    digits : tuple of Digit
+    base : dict
+        Box of the parts of each boundary tier.
+    """
 
     def __init__(
         self,
-        topology: Topology,
+        problem: Problem,
         digits: tuple[Digit, ...],
-        base: Sequence[tuple[int, ...]],
-        tiers: Sequence[int],
-        capacity_of_node: IntArray,
-        weights: Mapping[str, float],
+        base: Mapping[int, tuple[int, ...]],
     ) -> None:
-        distance = [tier.distance for tier in topology.tiers]
-        capacities = _largest_capacity(topology, capacity_of_node)
+        distance = [tier.distance for tier in problem.machine.tiers]
+        capacities = _largest_capacity(problem.machine, problem.capacity)
         self.boxes: list[IntArray] = []
         own = []
-        for t in tiers:
+        for t, least in base.items():
             # A boundary that the distances do not see still costs a little to cross.
             step = max(distance[t + 1] - distance[t], 1e-6 * distance[t + 1])
-            boxes = _boxes(digits, base[t], capacities[t])
-            cost = step * _cut(digits, boxes, weights)
+            boxes = _boxes(digits, least, capacities[t])
+            cost = step * _cut(digits, boxes, problem.goal.weights)
             keep = np.argsort(cost, kind="stable")[:MOST_BOXES]
             self.boxes.append(boxes[keep])
             own.append(cost[keep])
@@ -218,21 +217,18 @@ def _run(digits: tuple[Digit, ...], boxes: IntArray, mine: Sequence[int]) -> Int
 
 
 def _nesting(
-    topology: Topology,
+    problem: Problem,
     digits: tuple[Digit, ...],
     base: Sequence[tuple[int, ...]],
-    tiers: Sequence[int],
-    boxes: Sequence[IntArray],
-    weights: Mapping[str, float],
-    world: int,
+    at_tier: Mapping[int, IntArray],
 ) -> Nesting:
     """The nesting whose boundary tiers have the given boxes."""
-    at_tier = dict(zip(tiers, boxes, strict=True))
+    weights, num_tiers = problem.goal.weights, len(problem.machine.tiers)
     current = np.ones(len(digits), dtype=np.int64)
     levels, units = [], []
-    for t in range(len(topology.tiers)):
+    for t in range(num_tiers):
         box = np.lcm(np.array(base[t]), at_tier.get(t, current))
-        if t == len(topology.tiers) - 1:
+        if t == num_tiers - 1:
             box = np.array([digit.size for digit in digits])
         levels.append(box // current)
         current = box
@@ -255,4 +251,4 @@ def _nesting(
         for level in levels
         if (level > 1).any()
     )
-    return Nesting(tuple(units), sequence_of(digits, factors, world), name)
+    return Nesting(tuple(units), sequence_of(digits, factors, problem.job.world_size), name)

@@ -40,11 +40,11 @@ from placer.solve.robust.seats import MOST_CHOICES, seat
 from placer.solve.rules import obeys
 from placer.solve.solution import (
     EXACT,
-    Incumbent,
+    Improvement,
     Progress,
     Solution,
     held_bound,
-    incumbent_of,
+    improvement_of,
     is_reached,
 )
 from placer.solve.terms import Terms
@@ -299,12 +299,12 @@ class _RuledSearch:
             self.best, self.value, self.method = gpu_of_rank, value, method
         if improves and self.tools.progress is not None:
             order = self.job.parallelism.order
-            self.tools.progress(incumbent_of(self._solution(gpu_of_rank), order))
+            self.tools.progress(improvement_of(self._solution(gpu_of_rank), order))
 
     def _listener(self, part: MachinePart) -> Progress:
         """What keeps, and tells, the placements that an attempt finds."""
 
-        def keep(incumbent: Incumbent) -> None:
+        def keep(incumbent: Improvement) -> None:
             if incumbent.solution is not None:
                 found = incumbent.solution
                 gpus = part.gpu_in_whole(found.placement.gpu_of_rank)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,17 +14,16 @@ import numpy.typing as npt
 from placer.cost.hop_cost import hop_edges
 from placer.placement.placement import Placement
 from placer.solve.nestings.fill import fill, share_down, tree_order
-from placer.solve.parts import node_capacity, parent_of_domain, whole_parts
-from placer.solve.stitching.lane_order import Distances, arrange
+from placer.solve.parts import parent_of_domain, whole_parts
+from placer.solve.stitching.lane_order import Distances, Lanes, arrange
 from placer.solve.stitching.segments import Stitching
 from placer.solve.stitching.shapes import Shape, shapes
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.objective import Objective
-    from placer.solve.parts import Parts
+    from placer.solve.budget import Budget
+    from placer.solve.incumbent import Incumbent
+    from placer.solve.problem import Problem
     from placer.solve.stitching.segments import Segment
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -42,89 +40,74 @@ SHAPES_AT_MOST = {"hop-cost": 3, "time": 2}
 SPREAD = 1.25
 
 
-def stitched_chains(
-    topology: Topology,
-    job: Job,
-    parts: Parts,
-    goal: Objective,
-    time_limit: float,
-    seed: int,
-    stop: Callable[[], bool] = lambda: False,
-) -> Iterator[Candidate]:
+def stitched(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Chains stitched out of what fragmented domains hold."""
+    for name, gpu_of_rank, in_time in stitched_chains(problem, budget):
+        incumbent.cut_short |= not in_time
+        incumbent.offer(name, gpu_of_rank)
+
+
+def stitched_chains(problem: Problem, budget: Budget) -> Iterator[Candidate]:
     """(name, GPU of every rank, whether ended in time) of stitched placements.
 
     Nothing when no units fit leaf domains, or on a machine of equal domains that hold
-    whole chains (nestings cover those). ``stop`` is asked between programs; True ends
-    the work. Units are cut in halves only where leaves cannot hold all of them whole.
+    whole chains (nestings cover those). Units are cut in halves only where leaves
+    cannot hold all of them whole.
     """
-    end = monotonic() + time_limit
-
-    def over() -> bool:
-        return stop() or monotonic() > end
-
-    for shape in _promising(topology, job, parts, goal):
-        if over():
+    for shape in _promising(problem):
+        if budget.is_over():
             return
-        work = _Stitcher(topology, parts, goal, shape)
-        yield from work.solve(end, seed, over)
+        yield from _Stitcher(problem, shape).solve(budget)
 
 
-def _promising(
-    topology: Topology, job: Job, parts: Parts, goal: Objective
-) -> list[Shape]:
+def _promising(problem: Problem) -> list[Shape]:
     """Shapes worth stitching, the cheapest first when laid out along the tree."""
+    goal = problem.goal
     priced: dict[bytes, tuple[float, int, Shape]] = {}
-    for shape in shapes(topology, job, parts, goal):
-        if not _Stitcher(topology, parts, goal, shape).is_worthwhile():
+    for shape in shapes(problem):
+        if not _Stitcher(problem, shape).is_worthwhile():
             continue
-        node_of_rank = _laid_out(topology, parts, shape)
+        node_of_rank = _laid_out(problem, shape)
         if node_of_rank is None:
             continue
         # Of shapes that are laid out alike, the one with the largest units.
         key = node_of_rank.tobytes()
         value, unit, _ = priced.get(key, (inf, 0, shape))
         if key not in priced:
-            placement = Placement.on_nodes(topology, node_of_rank)
+            placement = Placement.on_nodes(problem.machine, node_of_rank)
             value = goal.value(placement.gpu_of_rank)
         if shape.unit > unit:
             priced[key] = value, shape.unit, shape
     if not priced:
         return []
     cheapest = sorted(priced.values(), key=lambda found: found[:2])
-    least = _least(topology, job, goal)
+    least = _least(problem)
     most = least + SPREAD * (cheapest[0][0] - least)
     several = cheapest[: SHAPES_AT_MOST[goal.name]]
     return [shape for value, _, shape in several if value <= most]
 
 
-def _least(topology: Topology, job: Job, goal: Objective) -> float:
+def _least(problem: Problem) -> float:
     """Hop cost if all neighbours were in one node; 0 where time is the objective."""
-    if goal.name == "time":
+    if problem.goal.name == "time":
         return 0.0
-    edges = sum(axis.weight * len(axis.edges) for axis in hop_edges(job))
-    return edges * topology.tiers[0].distance
+    edges = sum(axis.weight * len(axis.edges) for axis in hop_edges(problem.job))
+    return edges * problem.machine.tiers[0].distance
 
 
-def _laid_out(topology: Topology, parts: Parts, shape: Shape) -> IntArray | None:
+def _laid_out(problem: Problem, shape: Shape) -> IntArray | None:
     """Node of every rank when chain after chain is laid along the tree."""
     whole = shape.unit if shape.missing <= 0 else shape.inner[-1]
     above = [max(shape.unit * m, whole) if m > 1 else whole for m in shape.multiples]
-    units = [*shape.inner[:-1], whole, *above]
-    return fill(
-        topology,
-        node_capacity(topology, parts.block),
-        shape.ranks.ravel(),
-        [*units, units[-1]],
-    )
+    units = [*shape.inner[:-1], whole, *above, (above or [whole])[-1]]
+    return fill(problem.machine, problem.capacity, shape.ranks.ravel(), units)
 
 
 class _Stitcher:
     """One shape of a job on one machine."""
 
-    def __init__(
-        self, topology: Topology, parts: Parts, goal: Objective, shape: Shape
-    ) -> None:
-        self.topology, self.parts, self.goal, self.shape = topology, parts, goal, shape
+    def __init__(self, problem: Problem, shape: Shape) -> None:
+        self.whole, self.topology, self.shape = problem, problem.machine, shape
         self.has_halves = shape.missing > 0
 
     @property
@@ -144,27 +127,25 @@ class _Stitcher:
             and (self.has_halves or self.problem.usable.sum() >= needed - 0.5)
         )
 
-    def solve(
-        self, end: float, seed: int, over: Callable[[], bool]
-    ) -> Iterator[Candidate]:
+    def solve(self, budget: Budget) -> Iterator[Candidate]:
         """(name, GPU of every rank, whether ended in time)."""
         # The program solver takes a while to load, and most searches do without.
         from placer.solve.stitching.stitch import stitch
 
         # The slowest pipeline sets the step; a ring is as slow with two pieces as more.
-        is_limited = self.goal.name == "time" and not self.shape.closed
+        is_limited = self.whole.goal.name == "time" and not self.shape.closed
         for most_joints in JOINT_LIMITS if is_limited else (None,):
-            if over():
+            if budget.is_over():
                 return
             problem = replace(self.problem, most_joints=most_joints)
-            stitched = stitch(problem, end - monotonic(), seed, over)
+            stitched = stitch(problem, self.whole.seed, budget)
             if stitched is None:
                 continue
             joints = sum(len(replica) - 1 for replica in stitched.replicas)
             name = f"stitched {self.shape.name}, {joints} joints"
             if most_joints is not None:
                 name += f", at most {most_joints} a chain"
-            node_of_rank = self._realise(stitched.replicas, seed, over)
+            node_of_rank = self._realise(stitched.replicas, budget)
             placement = Placement.on_nodes(self.topology, node_of_rank)
             yield name, placement.gpu_of_rank, not stitched.cut_short
             return
@@ -180,7 +161,7 @@ class _Stitcher:
 
     def _keeps_parts(self, ranks: IntArray) -> bool:
         """Whether ranks that must share a leaf domain, or a node, are in one unit."""
-        label = self.parts.label[self.shape.leaf_tier]
+        label = self.whole.parts.label[self.shape.leaf_tier]
         unit_of_rank = np.empty(len(label), dtype=np.int64)
         number = np.arange(ranks.shape[0] * ranks.shape[1])
         unit_of_rank[ranks] = number.reshape(*ranks.shape[:2], 1)
@@ -226,15 +207,14 @@ class _Stitcher:
             multiples=shape.multiples,
         )
 
-    def _realise(
-        self, replicas: list[Segment], seed: int, over: Callable[[], bool]
-    ) -> IntArray:
+    def _realise(self, replicas: list[Segment], budget: Budget) -> IntArray:
         """Node of every rank: chains numbered as lanes, leaves filled."""
         shape = self.shape
         rows = self._along_tree(replicas)
         starts = shape.length if shape.closed else 1
         distances = Distances(*self._leaf_distances())
-        leaf = arrange(rows, shape.lanes, starts, distances, seed, over)
+        lanes = Lanes(shape.lanes, starts, distances)
+        leaf = arrange(rows, lanes, self.whole.seed, budget)
         ranks_of_unit = self.shape.halves if self.has_halves else shape.ranks
         leaf_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
         leaf_of_rank[ranks_of_unit] = leaf[..., None]
@@ -244,8 +224,7 @@ class _Stitcher:
         """Node of every rank, the ranks of a leaf in the order of ``sequence``."""
         topology, tier, inner = self.topology, self.shape.leaf_tier, self.shape.inner
         units = [*inner, *[inner[-1]] * len(self.outer_tiers)]
-        capacity = node_capacity(topology, self.parts.block)
-        takes = whole_parts(topology, capacity, units)[: tier + 1]
+        takes = whole_parts(topology, self.whole.capacity, units)[: tier + 1]
         amounts = share_down(
             topology, takes, np.bincount(leaf_of_rank, minlength=len(takes[-1]))
         )

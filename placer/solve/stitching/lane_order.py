@@ -9,7 +9,7 @@ may start anywhere).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from placer.solve.stitching.replica_order import MOST_REPLICAS, WORTHWHILE, ReplicaTour
 
 if TYPE_CHECKING:
+    from placer.solve.budget import Budget
     from placer.solve.stitching.shapes import LaneAxis
 
 IntArray = npt.NDArray[np.int64]
@@ -56,45 +57,53 @@ class Distances:
         return total
 
 
-def arrange(
-    rows: IntArray,
-    lanes: Sequence[LaneAxis],
-    starts: int,
-    distances: Distances,
-    seed: int,
-    over: Callable[[], bool] = lambda: False,
-) -> IntArray:
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """The grid of lanes on a machine.
+
+    Attributes
+    ----------
+    axes : sequence of LaneAxis
+        Heaviest first; the first varies fastest.
+    starts : int
+        Places at which a chain may start: 1 for an open chain.
+    distances : Distances
+    """
+
+    axes: Sequence[LaneAxis]
+    starts: int
+    distances: Distances
+
+
+def arrange(rows: IntArray, grid: Lanes, seed: int, budget: Budget) -> IntArray:
     """Rows of leaves in lane order; shape (lanes, places).
 
     Parameters
     ----------
     rows : ndarray, shape (lanes, places)
         Leaf of each place of each chain, in any order.
-    lanes : sequence of LaneAxis
-        Heaviest first; the first varies fastest.
-    starts : int
-        Places at which a chain may start: 1 for an open chain.
-    distances : Distances
+    grid : Lanes
     seed : int
-    over : callable
-        Asked between steps; True ends the search with the best so far.
+    budget : Budget
+        Its end ends the search with the best so far.
     """
     size = len(rows)
-    if not 1 < size <= MOST_REPLICAS or over():
+    if not 1 < size <= MOST_REPLICAS or budget.is_over():
         return rows
     places = rows.shape[1]
+    lanes, distances = grid.axes, grid.distances
     for axis in lanes[:-1]:
         rows = _bundled(rows, axis.size, distances)
     if lanes[-1].closed:
         tour = ReplicaTour(rows, distances.domains, distances.steps)
-        tour.improve(seed, over)
+        tour.improve(seed, budget)
         rows = tour.leaf
     else:
         rows = _bundled(rows, len(rows), distances)
     rows = rows.reshape(size, places)
     if size <= MOST_EXCHANGED and (len(lanes) > 1 or not lanes[0].closed):
-        exchange = _Exchange(rows, _weights(lanes), starts, distances)
-        exchange.improve(seed, over)
+        exchange = _Exchange(rows, grid)
+        exchange.improve(seed, budget)
         rows = exchange.rows
     return rows
 
@@ -138,38 +147,37 @@ class _Exchange:
     rows : ndarray, shape (lanes, places)
     """
 
-    def __init__(
-        self, rows: IntArray, weights: FloatArray, starts: int, distances: Distances
-    ) -> None:
+    def __init__(self, rows: IntArray, grid: Lanes) -> None:
         self.rows = rows.copy()
-        self.weights, self.starts, self.distances = weights, starts, distances
-        self.apart = distances.between(rows[:, None], rows)
+        self.weights = _weights(grid.axes)
+        self.starts, self.distances = grid.starts, grid.distances
+        self.apart = self.distances.between(rows[:, None], rows)
 
     @property
     def cost(self) -> float:
         """Weight x distance over all neighbouring lanes, each pair twice."""
         return float((self.weights * self.apart).sum())
 
-    def improve(self, seed: int, over: Callable[[], bool]) -> None:
+    def improve(self, seed: int, budget: Budget) -> None:
         """Descend, then again from random exchanges near the best."""
-        self._descend(over)
+        self._descend(budget)
         rng = np.random.default_rng(seed)
         least = self.cost
         for _ in range(KICKS_TIMES_LANES // len(self.rows)):
-            if over() or least <= WORTHWHILE:
+            if budget.is_over() or least <= WORTHWHILE:
                 return
             kept = self.rows.copy(), self.apart.copy()
             for _ in range(2):
                 self._exchange(*rng.choice(len(self.rows), 2, replace=False))
-            self._descend(over)
+            self._descend(budget)
             if self.cost < least - WORTHWHILE:
                 least = self.cost
             else:
                 self.rows, self.apart = kept
 
-    def _descend(self, over: Callable[[], bool]) -> None:
+    def _descend(self, budget: Budget) -> None:
         """The best exchange again and again, turns when there is none left."""
-        while not over():
+        while not budget.is_over():
             if not (self._best_exchange() or self._turn_lanes()):
                 return
 

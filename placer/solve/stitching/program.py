@@ -11,6 +11,7 @@ import numpy as np
 from ortools.math_opt.python import mathopt
 from ortools.math_opt.solvers.gscip import gscip_pb2
 
+from placer.solve.budget import Budget
 from placer.solve.stitching.segments import Counts, Kind, Pair, Stitching
 
 
@@ -35,6 +36,11 @@ class Limits:
     gscip: gscip_pb2.GScipParameters = field(default_factory=gscip_pb2.GScipParameters)
     time_limit: float = 60.0
     seed: int = 0
+
+    def within(self, budget: Budget, seed: int) -> Limits:
+        """The same within what is left of a budget."""
+        seconds = 0.0 if budget.is_over() else budget.seconds_left
+        return replace(self, time_limit=seconds, seed=seed)
 
 
 # Small programs are solved to the end. Told to look for solutions rather than proofs,

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from placer.solve.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -63,12 +63,12 @@ class ReplicaTour:
         """Distance of the whole tour, all stages together."""
         return float(self.apart[self.tour, np.roll(self.tour, -1)].sum())
 
-    def improve(self, seed: int, over: Callable[[], bool] = lambda: False) -> None:
+    def improve(self, seed: int, budget: Budget) -> None:
         """Shorten the tour by local search from several starts near the best.
 
-        ``over`` is asked between sweeps; True ends the search with the best so far.
+        The end of the budget ends the search with the best so far.
         """
-        self._descend(over)
+        self._descend(budget)
         size = len(self.tour)
         if size < EXCHANGE_WINDOW:
             return
@@ -77,11 +77,11 @@ class ReplicaTour:
         for _ in range(
             min(EXCHANGES_PER_REPLICA * size, EXCHANGES_TIMES_REPLICAS // size)
         ):
-            if over():
+            if budget.is_over():
                 return
             tour, side = self.tour, self.side.copy()
             self._exchange(rng)
-            self._descend(over)
+            self._descend(budget)
             if self.length < shortest - WORTHWHILE:
                 shortest = self.length
             else:
@@ -100,11 +100,11 @@ class ReplicaTour:
         seam = len(head) + len(second)
         self.look[self.tour[[seam - 1, seam]]] = True
 
-    def _descend(self, over: Callable[[], bool]) -> None:
+    def _descend(self, budget: Budget) -> None:
         """Apply improving moves until none is left or the sweeps are used up."""
         for _ in range(MOST_SWEEPS):
             looked_at = np.flatnonzero(self.look).tolist()
-            if not looked_at or over():
+            if not looked_at or budget.is_over():
                 break
             self.look[:] = False
             for replica in looked_at:

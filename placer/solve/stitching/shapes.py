@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.parts import node_capacity, whole_parts
+from placer.solve.parts import whole_parts
 from placer.solve.stitching.families import Axis, families, split
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.solve.objective import Objective
     from placer.solve.parts import Parts
+    from placer.solve.problem import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -142,9 +142,7 @@ class _Grid(NamedTuple):
     multiples: tuple[int, ...]
 
 
-def shapes(
-    topology: Topology, job: Job, parts: Parts, goal: Objective
-) -> Iterator[Shape]:
+def shapes(problem: Problem) -> Iterator[Shape]:
     """Every shape whose units keep what must stay together and that leaves can hold.
 
     Units are grown from what is tied together by adding whole axes, heaviest first;
@@ -152,12 +150,12 @@ def shapes(
     together: these then form the chain. The leaf tier is the innermost with room for
     two units and a price to leave it.
     """
-    capacity = node_capacity(topology, parts.block)
-    for family in families(job, goal.weights, goal.name):
+    goal = problem.goal
+    for family in families(problem.job, goal.weights, goal.name):
         found = set()
-        for tier in _leaf_tiers(topology, goal):
-            for grid in _grids(family, parts, tier):
-                shape = _shape(topology, parts, capacity, tier, grid)
+        for tier in _leaf_tiers(problem.machine, goal):
+            for grid in _grids(family, problem.parts, tier):
+                shape = _shape(problem, tier, grid)
                 if shape is None or _splits_heaviest(family[0], grid, shape):
                     continue
                 if shape.name not in found:
@@ -225,23 +223,21 @@ def _bound_above(
     return bound
 
 
-def _shape(
-    topology: Topology, parts: Parts, capacity_of_node: IntArray, tier: int, grid: _Grid
-) -> Shape | None:
+def _shape(problem: Problem, tier: int, grid: _Grid) -> Shape | None:
     """The shape of a grid, None when it does not keep the parts or does not fit."""
     inside = [*grid.tied, *grid.added]
     unit = prod(axis.size for axis in inside)
     width = {axis.name: axis.size for axis in grid.tied}
     half_weight = _half_weight(grid, unit)
-    inner = _inner(topology, parts, capacity_of_node, tier, inside)
+    inner = _inner(problem, tier, inside)
     smallest = unit // 2 if half_weight else unit
-    units = [*inner[:-1], *[smallest] * (len(topology.tiers) - tier)]
-    room = whole_parts(topology, capacity_of_node, units)[tier]
+    units = [*inner[:-1], *[smallest] * (len(problem.machine.tiers) - tier)]
+    room = whole_parts(problem.machine, problem.capacity, units)[tier]
     if room.max() < 2 * unit:
         return None
     return Shape(
         name=f"{_names(grid.links)} chains of {_names(inside)}",
-        ranks=_ranks(parts, tier, grid),
+        ranks=_ranks(problem.parts, tier, grid),
         closed=len(grid.links) == 1 and grid.links[0].closed,
         joint_weight=_joint_weight(grid, unit),
         lanes=tuple(
@@ -289,27 +285,22 @@ def _half_weight(grid: _Grid, unit: int) -> float:
     return axis.weight * unit / (axis.size * width) * cuts
 
 
-def _inner(
-    topology: Topology,
-    parts: Parts,
-    capacity_of_node: IntArray,
-    tier: int,
-    inside: Sequence[Axis],
-) -> list[int]:
+def _inner(problem: Problem, tier: int, inside: Sequence[Axis]) -> list[int]:
     """Ranks that domains of the tiers up to the leaves take together.
 
     No more than is tied together where the tiers up to the leaves cost the same, else
     as many of the unit's innermost factors as a domain holds.
     """
+    topology = problem.machine
     single = [1] * len(topology.tiers)
     largest = [
-        int(held.max()) for held in whole_parts(topology, capacity_of_node, single)
+        int(held.max()) for held in whole_parts(topology, problem.capacity, single)
     ]
     distance = [own.distance for own in topology.tiers]
     steps = [1, *accumulate(chain.from_iterable(map(_primes, inside)), mul)]
     found = [1]
     for t in range(tier + 1):
-        size = int(parts.sizes(t)[0])
+        size = int(problem.parts.sizes(t)[0])
         if distance[t] < distance[tier]:
             fitting = [step for step in steps if step <= largest[t]]
             wider = lcm(size, fitting[-1])

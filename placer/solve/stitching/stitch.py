@@ -12,9 +12,8 @@ domains. A machine too large for one program is stitched window by window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from placer.solve.stitching.deal import deal
@@ -22,8 +21,7 @@ from placer.solve.stitching.program import EXACT, SEARCHED, solve_counts
 from placer.solve.stitching.windows import MOST_WINDOW_JOINTS, Windows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from placer.solve.budget import Budget
     from placer.solve.stitching.program import Limits
     from placer.solve.stitching.segments import Segment, Stitching
 
@@ -59,27 +57,8 @@ class Stitched:
     cut_short: bool
 
 
-def stitch(
-    problem: Stitching,
-    time_limit: float,
-    seed: int,
-    stop: Callable[[], bool] = lambda: False,
-) -> Stitched | None:
-    """Replicas with the cheapest joints, None when none were found.
-
-    Parameters
-    ----------
-    problem : Stitching
-    time_limit : float, s
-    seed : int
-    stop : callable
-        Asked between programs; True ends the work without a result.
-    """
-    end = monotonic() + time_limit
-
-    def remaining() -> float:
-        return 0.0 if stop() else end - monotonic()
-
+def stitch(problem: Stitching, seed: int, budget: Budget) -> Stitched | None:
+    """Replicas with the cheapest joints, None when none were found."""
     domains = sum(int(parent.max()) + 1 for parent in problem.parents)
     sorts = len(problem.pairs())
     if sorts > MOST_WINDOW_JOINTS and domains * sorts > MOST_LONG_JOINTS:
@@ -87,8 +66,8 @@ def stitch(
     if domains * sorts <= MOST_JOINTS_AT_ONCE:
         proves = sorts <= MOST_PROVED_SORTS and not problem.closed
         limits = EXACT if proves else SEARCHED
-        return _at_once(problem, replace(limits, time_limit=remaining(), seed=seed))
-    windows = Windows(problem, seed, remaining)
+        return _at_once(problem, limits.within(budget, seed))
+    windows = Windows(problem, seed, budget)
     if not windows.stitch():
         return None
     return Stitched(windows.replicas, -inf, False, windows.cut_short)

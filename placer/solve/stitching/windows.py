@@ -20,10 +20,9 @@ from placer.solve.stitching.program import GOOD, solve_counts
 from placer.solve.stitching.segments import ROUNDING, Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
+    from placer.solve.budget import Budget
     from placer.solve.stitching.segments import Segment, Stitching
 
     IntArray = npt.NDArray[np.int64]
@@ -42,13 +41,13 @@ class Windows:
     ----------
     problem : Stitching
     seed : int
-    remaining : callable
-        Seconds left; asked before every program.
+    budget : Budget
+        Asked before every program.
     """
 
     problem: Stitching
     seed: int
-    remaining: Callable[[], float]
+    budget: Budget
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -66,7 +65,7 @@ class Windows:
         width = max(1, MOST_WINDOW_JOINTS // len(problem.pairs()))
         windows = deque(np.array_split(order, -(-len(order) // width)))
         seen = np.zeros(len(self.free), dtype=bool)
-        while windows and self.remaining() > 0:
+        while windows and not self.budget.is_over():
             window = windows.popleft()
             new = np.isin(problem.parents[0], window)
             due = self._due(seen | new)
@@ -98,8 +97,7 @@ class Windows:
         if replicas <= 0:
             return True
         part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
-        limits = replace(GOOD, time_limit=self.remaining(), seed=self.seed)
-        counts = solve_counts(part, limits)
+        counts = solve_counts(part, GOOD.within(self.budget, self.seed))
         if counts is None:
             return False
         self.cut_short |= counts.cut_short

@@ -19,7 +19,7 @@ from tests.solve.launch.test_advice import job_of, random_case, two_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.solution import Incumbent
+    from placer.solve.solution import Improvement
 
 
 def opened(job: Job) -> Job:
@@ -88,7 +88,7 @@ def test_an_order_that_cannot_be_launched_is_passed_over() -> None:
 
 def test_progress_only_improves() -> None:
     """Placements told of are each better than all before, whatever their order."""
-    told: list[Incumbent] = []
+    told: list[Improvement] = []
     job = opened(job_of("tp-cp-ep-dp-pp", {"pp": 10, "dp": 1}, pp=4, dp=2))
     solve_orders(two_tiers([4, 4]), job, progress=told.append)
     values = [incumbent.value for incumbent in told]
