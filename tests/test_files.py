@@ -117,7 +117,7 @@ def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
     def full(_handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OutputError, match="No space left"):
         files.write_text(str(path), "new")
     assert path.read_text() == "old"

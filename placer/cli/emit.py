@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from placer.cli.interrupt import interrupts
+from placer.cli.output import write_line, write_text
 from placer.emit.registry import FORMATS
 
 
@@ -15,7 +17,7 @@ def _print_formats(
     width = max(map(len, FORMATS))
     for row in FORMATS.values():
         folder = " (a folder: needs -o)" if row.folder else ""
-        click.echo(f"{row.name:<{width}}  {row.description}{folder}")
+        write_line(f"{row.name:<{width}}  {row.description}{folder}")
     context.exit()
 
 
@@ -49,6 +51,8 @@ def emit(plan: str, format: str, output: str | None) -> None:
 
     content = read_plan(plan)
     if output in (None, "-"):
-        click.echo(emit_plan(content, format), nl=False)
+        write_text("-", emit_plan(content, format))
     else:
-        click.echo(emit_plan(content, format, output))
+        with interrupts.writing(output):
+            path = emit_plan(content, format, output)
+        write_line(str(path))

@@ -13,6 +13,7 @@ from placer.cli.options import (
     read_ordered_job,
     topology_option,
 )
+from placer.cli.output import write_line
 from placer.cli.plan_output import plan_output_options, write_made
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ def _print_launchers(
 
     width = max(map(len, LAUNCHERS))
     for row in LAUNCHERS.values():
-        click.echo(f"{row.name:<{width}}  {row.rule}")
-        click.echo(f"{'':<{width}}  source: {row.source}")
+        write_line(f"{row.name:<{width}}  {row.rule}")
+        write_line(f"{'':<{width}}  source: {row.source}")
     context.exit()
 
 

@@ -88,7 +88,7 @@ def score(**options: Any) -> None:
     """Score one placement of job J on machine T: a plan, host file or baseline."""
     from placer.api.score import score as score_of
     from placer.cli.machine import read_machine
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.placement.check import violations
     from placer.placement.plan import Plan
     from placer.placement.plan_encode import json_text

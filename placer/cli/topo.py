@@ -12,6 +12,7 @@ from placer.cli.options import (
     output_option,
     quiet_option,
 )
+from placer.cli.output import write_line
 
 _TOPOLOGIES = click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
 _TOPOLOGY_OPTION = click.option(
@@ -54,12 +55,12 @@ def list_presets(format_name: str) -> None:
             }
             for name, machine in machines
         ]
-        click.echo(json.dumps(rows, indent=2))
+        write_line(json.dumps(rows, indent=2))
         return
     width = max((len(name) for name, _ in machines), default=0)
     for name, machine in machines:
         size = f"{machine.num_nodes:>7} nodes {machine.num_gpus:>8} GPUs"
-        click.echo(f"{name:<{width}} {size}  {machine.description}".rstrip())
+        write_line(f"{name:<{width}} {size}  {machine.description}".rstrip())
 
 
 @topo.command("formats")
@@ -75,11 +76,11 @@ def list_formats(format_name: str) -> None:
             {"name": row.name, "description": row.description}
             for row in FORMATS.values()
         ]
-        click.echo(json.dumps(rows, indent=2))
+        write_line(json.dumps(rows, indent=2))
         return
     width = max(map(len, FORMATS))
     for row in FORMATS.values():
-        click.echo(f"{row.name:<{width}}  {row.description}")
+        write_line(f"{row.name:<{width}}  {row.description}")
 
 
 @topo.command()
@@ -97,7 +98,7 @@ def convert(
     Several of FORMAT:FILE are joined by node.
     """
     from placer.cli.machine import read_machine
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.topology.write import to_text
 
     machine = read_machine(options, _sources(topologies, option), options["name"])
@@ -129,9 +130,9 @@ def show(
 
     machine = read_machine(options, _sources(topologies, option))
     if format_name == "json":
-        click.echo(json.dumps(to_document(machine), indent=2))
+        write_line(json.dumps(to_document(machine), indent=2))
     else:
-        click.echo(draw(machine))
+        write_line(draw(machine))
 
 
 @topo.command()
@@ -171,11 +172,11 @@ def validate(
             }
             for source, machine in machines
         ]
-        click.echo(json.dumps(rows, indent=2))
+        write_line(json.dumps(rows, indent=2))
         return
     for source, machine in machines:
         size = f"{machine.num_nodes} nodes, {machine.num_gpus} GPUs"
-        click.echo(f"{source}: valid, {size}")
+        write_line(f"{source}: valid, {size}")
 
 
 def _sources(arguments: tuple[str, ...], option: tuple[str, ...]) -> tuple[str, ...]:
