@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import click
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+NOTHING = "nothing is written"
 _SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 
 
@@ -36,7 +37,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.exit_code = 0
-        self.outcome = "nothing is written"
+        self.outcome = NOTHING
         self._is_searching = False
         # Held while a file is written, and for ever once the process is being left.
         self._at_file = threading.Lock()
@@ -93,9 +94,9 @@ class Interrupts:
         Standard output may be a pipe that nobody reads, so nothing waits for it.
         """
         if path == "-":
-            self.outcome = "the output is cut off"
+            if self.outcome == NOTHING:
+                self.outcome = "what is printed may not be all"
             yield
-            self.outcome = "the output is written"
             return
         with self._at_file:
             yield
