@@ -41,12 +41,12 @@ def test_a_fifo_is_refused_without_waiting(tmp_path):
     """A FIFO that nobody writes does not block."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    assert "not a regular file" in refused(fifo).message
+    assert "pipe that nobody writes" in refused(fifo).message
 
 
 def test_a_device_is_refused():
     """An endless device is not read."""
-    assert "not a regular file" in refused("/dev/zero").message
+    assert "neither a file nor a pipe" in refused("/dev/zero").message
 
 
 def test_a_name_with_a_nul_is_refused():

@@ -15,9 +15,12 @@ def _print_formats(
     if not asked or context.resilient_parsing:
         return
     width = max(map(len, FORMATS))
-    for row in FORMATS.values():
-        folder = " (a folder: needs -o)" if row.folder else ""
-        write_line(f"{row.name:<{width}}  {row.description}{folder}")
+    for_folder = {True: " (a folder: needs -o)", False: ""}
+    lines = (
+        f"{row.name:<{width}}  {row.description}{for_folder[row.folder]}"
+        for row in FORMATS.values()
+    )
+    write_line("\n".join(lines))
     context.exit()
 
 

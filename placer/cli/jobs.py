@@ -36,9 +36,11 @@ def list_presets(format_name: str) -> None:
         write_line(json.dumps(rows, indent=2))
         return
     width = max(map(len, found), default=0)
-    for name, job in found.items():
-        size = f"{job.world_size:>8,} ranks"
-        write_line(f"{name:<{width}} {size}  {job.description}".rstrip())
+    lines = (
+        f"{name:<{width}} {job.world_size:>8,} ranks  {job.description}".rstrip()
+        for name, job in found.items()
+    )
+    write_line("\n".join(lines))
 
 
 @jobs.command()

@@ -104,6 +104,8 @@ class Commands(click.Group):
             return super().main(*args, **{"prog_name": "placer"} | kwargs)
         except OSError as error:  # help or a message could not be printed
             _drop_output()
+            if error.errno != errno.EPIPE:
+                click.echo(f"error: standard output: {error.strerror}", err=True)
             raise SystemExit(OUTPUT_FAILED) from error
 
     def invoke(self, ctx: click.Context) -> Any:

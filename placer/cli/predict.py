@@ -29,9 +29,11 @@ def _print_launchers(
     from placer.placement.launcher_orders import LAUNCHERS
 
     width = max(map(len, LAUNCHERS))
-    for row in LAUNCHERS.values():
-        write_line(f"{row.name:<{width}}  {row.rule}")
-        write_line(f"{'':<{width}}  source: {row.source}")
+    lines = (
+        f"{row.name:<{width}}  {row.rule}\n{'':<{width}}  source: {row.source}"
+        for row in LAUNCHERS.values()
+    )
+    write_line("\n".join(lines))
     context.exit()
 
 

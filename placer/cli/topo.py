@@ -58,9 +58,12 @@ def list_presets(format_name: str) -> None:
         write_line(json.dumps(rows, indent=2))
         return
     width = max((len(name) for name, _ in machines), default=0)
-    for name, machine in machines:
-        size = f"{machine.num_nodes:>7} nodes {machine.num_gpus:>8} GPUs"
-        write_line(f"{name:<{width}} {size}  {machine.description}".rstrip())
+    lines = (
+        f"{name:<{width}} {machine.num_nodes:>7} nodes {machine.num_gpus:>8} GPUs  "
+        f"{machine.description}".rstrip()
+        for name, machine in machines
+    )
+    write_line("\n".join(lines))
 
 
 @topo.command("formats")
@@ -79,8 +82,8 @@ def list_formats(format_name: str) -> None:
         write_line(json.dumps(rows, indent=2))
         return
     width = max(map(len, FORMATS))
-    for row in FORMATS.values():
-        write_line(f"{row.name:<{width}}  {row.description}")
+    lines = (f"{row.name:<{width}}  {row.description}" for row in FORMATS.values())
+    write_line("\n".join(lines))
 
 
 @topo.command()
@@ -174,9 +177,11 @@ def validate(
         ]
         write_line(json.dumps(rows, indent=2))
         return
-    for source, machine in machines:
-        size = f"{machine.num_nodes} nodes, {machine.num_gpus} GPUs"
-        write_line(f"{source}: valid, {size}")
+    lines = (
+        f"{source}: valid, {machine.num_nodes} nodes, {machine.num_gpus} GPUs"
+        for source, machine in machines
+    )
+    write_line("\n".join(lines))
 
 
 def _sources(arguments: tuple[str, ...], option: tuple[str, ...]) -> tuple[str, ...]:

@@ -104,7 +104,8 @@ def _read_file(source: str) -> bytes:
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         raise ValueError("it is neither a file nor a pipe")
     # A pipe that nobody writes ends at once; opened in any other way it would hold up.
-    handle = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(source, os.O_RDONLY | flags)
     with os.fdopen(handle, "rb") as file:
         _note(os.fstat(handle))
         try:
@@ -113,7 +114,7 @@ def _read_file(source: str) -> bytes:
                 raise ValueError("it is a pipe that nobody writes")
         except BlockingIOError:
             start = b""  # nothing yet
-        if stat.S_ISFIFO(mode):
+        if sys.platform != "win32":
             os.set_blocking(handle, True)
         return start + file.read(MAX_BYTES + 1 - len(start))
 

@@ -215,7 +215,7 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
 
 def _made_alike(handle: int, old: os.stat_result | None) -> bool:
     """Give a new file the owner and the permissions of the old; whether one may."""
-    if os.name != "posix":
+    if sys.platform == "win32":
         return True
     if old is None:
         os.fchmod(handle, 0o666 & ~_umask())
