@@ -23,8 +23,9 @@ def write_text(path: str, text: str) -> None:
     """Write ``text`` to ``path`` all or nothing; ``-`` is standard output.
 
     The text goes to a temporary file in the same folder, which then replaces ``path``:
-    whatever happens, ``path`` holds the old content or the new. Links are followed;
-    devices, pipes and hard links are written in place.
+    whatever happens, ``path`` holds the old content or the new. Links are followed.
+    Devices and pipes are written in place, as ``cp`` would, and so is a file that has
+    other names or an owner that a new one cannot be given. A read-only file is refused.
 
     Raises
     ------
