@@ -51,6 +51,8 @@ COMMANDS = {
     "calibrate": ["calibrate", "measured.yaml"],
 }
 MEASURED = """\
+format: placer/measurements
+version: 1
 topology: dgx-h100-32
 job: quickstart
 points:
