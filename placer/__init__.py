@@ -8,17 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import (
-    CheckError,
-    EmitError,
-    InfeasibleError,
-    InputError,
-    OutputError,
-    PlacerError,
-    Problem,
-    StoppedError,
-)
-
 if TYPE_CHECKING:
     from placer.api.explain import explain
     from placer.api.place import place
@@ -27,6 +16,16 @@ if TYPE_CHECKING:
     from placer.api.result import Result
     from placer.api.score import score
     from placer.emit import emit
+    from placer.errors import (
+        CheckError,
+        EmitError,
+        InfeasibleError,
+        InputError,
+        OutputError,
+        PlacerError,
+        Problem,
+        StoppedError,
+    )
     from placer.job.read import read_job
     from placer.job.rules import Pin, Rules
     from placer.placement.check import check
@@ -65,6 +64,14 @@ __all__ = [
 ]
 
 _HOME = {
+    "CheckError": "placer.errors",
+    "EmitError": "placer.errors",
+    "InfeasibleError": "placer.errors",
+    "InputError": "placer.errors",
+    "OutputError": "placer.errors",
+    "PlacerError": "placer.errors",
+    "Problem": "placer.errors",
+    "StoppedError": "placer.errors",
     "Pin": "placer.job.rules",
     "Replacement": "placer.api.replace",
     "Result": "placer.api.result",

@@ -14,6 +14,7 @@ from placer.cli.options import (
     read_ordered_job,
     topology_option,
 )
+from placer.cli.output import write_line
 
 
 @click.command()
@@ -54,9 +55,9 @@ def check(
     except ContradictionError as error:
         broken = [str(problem) for problem in error.problems]
     if format_name == "json":
-        click.echo(json.dumps({"ok": not broken, "violations": broken}, indent=2))
+        write_line(json.dumps({"ok": not broken, "violations": broken}, indent=2))
     elif broken:
-        click.echo("\n".join(broken))
+        write_line("\n".join(broken))
     elif not quiet:
-        click.echo(holds)
+        write_line(holds)
     context.exit(1 if broken else 0)

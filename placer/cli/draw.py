@@ -83,7 +83,7 @@ def write_picture(
     click.BadParameter
         If the suffix of ``output`` says neither, and ``format_name`` is None.
     """
-    from placer.files import write_bytes, write_text
+    from placer.cli.output import write_bytes, write_text
 
     if format_name is None:
         format_name = _format_of(output)

@@ -59,7 +59,7 @@ def explain(plan: str, **options: Any) -> None:
     """
     from placer.api.explain import explain as explained
     from placer.cli.look import look_of_stdout
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import read_plan
     from placer.report.subject_text import subjects_text

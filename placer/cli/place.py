@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli.interrupt import end
 from placer.cli.options import (
     hosts_option,
     job_option,
@@ -72,8 +73,6 @@ def place(context: click.Context, /, **options: Any) -> None:
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
     plan so far is checked and written.
     """
-    from placer.cli.interrupt import end
-
     result, exit_code = run_search(
         options, lambda: _search(options), lambda result: _write(result, options)
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli.interrupt import end
 from placer.cli.options import share
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
 from placer.cli.plan_output import write_made
@@ -62,8 +63,6 @@ def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     moves, what it costs, what more moves would save and the difference from PLAN, or
     the new plan with --format json.
     """
-    from placer.cli.interrupt import end
-
     _, exit_code = run_search(
         options,
         lambda: _search(plan, options),

@@ -88,7 +88,7 @@ def score(**options: Any) -> None:
     """Score one placement of job J on machine T: a plan, host file or baseline."""
     from placer.api.score import score as score_of
     from placer.cli.machine import read_machine
-    from placer.files import write_text
+    from placer.cli.output import write_line, write_text
     from placer.placement.check import violations
     from placer.placement.plan import Plan
     from placer.placement.plan_encode import json_text
@@ -119,13 +119,12 @@ def score(**options: Any) -> None:
     else:
         tiers = [tier.name for tier in machine.tiers]
         scale_up = machine.scale_up_tier + 1
-        write_text("-", score_text(found, tiers, scale_up) + "\n")
+        parts = [score_text(found, tiers, scale_up)]
         if options["explain"]:
-            words = explain_text(found["explain"], tiers, scale_up)
-            write_text("-", f"\n{words}\n" if words else "")
+            parts.append(explain_text(found["explain"], tiers, scale_up))
         if options["jitter"] is not None:
-            spread = jitter_text(found["jitter"], found["step_time_s"])
-            write_text("-", f"\n{spread}\n")
+            parts.append(jitter_text(found["jitter"], found["step_time_s"]))
+        write_line("\n\n".join(filter(None, parts)))
 
 
 def _placement(
