@@ -89,8 +89,16 @@ class Findings:
         By the source's name for the node, in its order.
     aliases : dict of str to str
         Other names of nodes, such as instance ids, and the host name of each.
+    format : str
+        Name of its format; set by who chose the reader.
     ignored : list of Problem
         Lines and entries that were not understood, with place and reason.
+    assumed : list of str
+        What it does not say in so many words and is taken for true.
+    unused : dict of str to int
+        How many things of a kind (``labels``) it has that no level is made of.
+    label_orders : tuple of tuple of str
+        Keys of node labels, innermost first, for sources that give an order of them.
     notes : list of str
         What a user should know.
     nvlink : bool or None
@@ -111,7 +119,11 @@ class Findings:
     levels: tuple[Level, ...] = ()
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    format: str = ""
     ignored: list[Problem] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    unused: dict[str, int] = field(default_factory=dict)
+    label_orders: tuple[tuple[str, ...], ...] = ()
     notes: list[str] = field(default_factory=list)
     nvlink: bool | None = None
     node_bandwidth: float | None = None

@@ -42,6 +42,12 @@ def read(text: str, source: str) -> Findings:
         refuse([Problem("no switch in it", source, hint=hint)])
     findings = Findings(source, ignored=fabric.ignored)
 
+    return waiting(findings, fabric)
+
+
+def waiting(findings: Findings, fabric: Fabric) -> Findings:
+    """The findings of a fabric, complete once the nodes of the others are known."""
+
     def join(known: Known) -> Findings:
         return _joined(replace(findings, notes=[]), fabric, known)
 
@@ -120,7 +126,9 @@ def _add_levels(
     heights = switch_heights(fabric, set().union(*units.leaves))
     columns = []
     before = len(units.leaves)
-    for height in range(1, max(heights.values()) + 1):
+    top = max(heights.values())
+    # Without spines the leaves are cabled to each other.
+    for height in range(min(1, top), top + 1):
         joined = joined_units(fabric, units.leaves, heights, height)
         if len(set(joined)) < before:
             before = len(set(joined))

@@ -1,0 +1,41 @@
+"""A ConfigMap around Slurm's topology, as Slinky mounts it into its Slurm cluster.
+
+``data`` holds ``topology.yaml`` or ``topology.conf`` as a text (SlinkyProject's Slurm
+operator; NVIDIA/topograph, docs/engines/slinky.md). The former counts, as it does for
+Slurm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.readers import slurm_conf, slurm_yaml
+from placer.readers.plain import Plain
+
+if TYPE_CHECKING:
+    from placer.readers.findings import Findings
+
+_READERS = {"topology.yaml": slurm_yaml.read, "topology.conf": slurm_conf.read}
+
+
+def read(text: str, source: str) -> Findings:
+    """What the topology in the ConfigMap says; lines are counted in that text.
+
+    Raises
+    ------
+    InputError
+        If the file is malformed, or has no topology in it.
+    """
+    file = Plain(text, source, yaml=True)
+    texts = {key: file.root.at("data", key) for key in _READERS}
+    key = next((key for key, inner in texts.items() if inner), "")
+    inner = texts.get(key)
+    if inner is None:
+        hint = f"it reads {' or '.join(_READERS)} under data"
+        file.root.problem("a ConfigMap without a Slurm topology", hint)
+    elif not isinstance(inner.value, str) or not inner.value.strip():
+        inner.problem("expected the text of the file")
+    file.finish()
+    findings = _READERS[key](str(inner and inner.value), f"{source}:{key}")
+    findings.source = source
+    return findings

@@ -1,0 +1,81 @@
+"""One line for every source: what was read of it, what assumed, what left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from placer.readers.joined import renamed
+
+if TYPE_CHECKING:
+    from placer.readers.combine import Tree
+    from placer.readers.findings import Findings, NodeFacts
+    from placer.topology.model import Topology
+
+
+def summaries(
+    findings: Sequence[Findings],
+    tree: Tree,
+    hardware: Topology,
+    gpus_per_node: int | None,
+) -> Iterator[str]:
+    """A line for each source: nodes, GPUs, domains by tier, assumptions, leftovers.
+
+    Parameters
+    ----------
+    findings : sequence of Findings
+    tree : Tree
+        What they are together.
+    hardware : Topology
+    gpus_per_node : int or None
+        GPUs of nodes that no source counts, instead of the hardware's.
+    """
+    gpus = dict(zip(tree.nodes, tree.gpus, strict=True))
+    usual = gpus_per_node or int(hardware.gpus_of_node.max())
+    for found, nodes in zip(findings, renamed(findings), strict=True):
+        counted = sum(usual if gpus[name] is None else gpus[name] or 0 for name in nodes)
+        read = f"{len(nodes)} nodes, {counted} GPUs" if nodes else _no_nodes(found)
+        assumed = [*found.assumed, *_nvlink(found, tree, hardware)]
+        uncounted = sum(gpus[name] is None for name in nodes)
+        if uncounted and gpus_per_node is None:
+            where = "a node" if uncounted == len(nodes) else f"on {uncounted} nodes"
+            assumed.insert(0, f"{usual} GPUs {where} as on {hardware.name}")
+        parts = (
+            read,
+            _domains(found, nodes),
+            f"assumed {', '.join(assumed)}" if assumed else "",
+            _left_out(found),
+        )
+        yield f"{found.format}:{found.source}: {'; '.join(p for p in parts if p)}"
+
+
+def _no_nodes(found: Findings) -> str:
+    if found.aliases:
+        return f"{len(found.aliases)} names"
+    if found.label_orders:
+        return f"{sum(map(len, found.label_orders))} labels in order"
+    return "no nodes"
+
+
+def _domains(found: Findings, nodes: Mapping[str, NodeFacts]) -> str:
+    """How many domains each level has: ``leaf 4, spine 2``."""
+    columns = zip(*(facts.domains for facts in nodes.values()), strict=True)
+    counts = [len(set(column) - {""}) for column in columns]
+    named = zip(found.levels, counts, strict=False)
+    return ", ".join(f"{level.name} {count}" for level, count in named if count)
+
+
+def _nvlink(found: Findings, tree: Tree, hardware: Topology) -> list[str]:
+    """Levels that the kind of node made NVLink domains."""
+    unsure = {level.name for level in found.levels if level.scale_up is None}
+    return [
+        f"NVLink within a {layer.name} as on {hardware.name}"
+        for layer in tree.levels
+        if layer.source == found.source and layer.scale_up and layer.name in unsure
+    ]
+
+
+def _left_out(found: Findings) -> str:
+    counts = {"lines": len(found.ignored)} if found.ignored else {}
+    listed = ", ".join(f"{n} {what}" for what, n in (counts | found.unused).items())
+    return f"ignored {listed}" if listed else ""
