@@ -96,7 +96,7 @@ class Findings:
     assumed : list of str
         What it does not say in so many words and is taken for true.
     unused : dict of str to int
-        How many things of a kind (``labels``) it has that no level is made of.
+        How many of a kind of thing (``label``) it has that no level is made of.
     label_orders : tuple of tuple of str
         Keys of node labels, innermost first, for sources that give an order of them.
     notes : list of str

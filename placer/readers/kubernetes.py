@@ -137,7 +137,9 @@ def _name(node: Item) -> str:
 
 def _check_mix(node: Item, labels: dict[str, str]) -> None:
     old = any(key.startswith(OLD_TOPOGRAPH) for key in labels)
-    new = any(key.startswith(NEW_TOPOGRAPH) or TOPOGRAPH_TIER.fullmatch(key) for key in labels)
+    new = any(
+        key.startswith(NEW_TOPOGRAPH) or TOPOGRAPH_TIER.fullmatch(key) for key in labels
+    )
     if old and new:
         hint = "remove the labels of the topograph version that no longer runs"
         node.problem("labels of an old and a new topograph on one node", hint)
@@ -213,7 +215,7 @@ def _note(findings: Findings, taints: Counter[str], zones: set[str]) -> None:
 
 def _note_unused(findings: Findings, keys: list[str]) -> None:
     if keys:
-        findings.unused["labels"] = len(keys)
+        findings.unused["label"] = len(keys)
         findings.notes.append(
             f"labels that look like topology and are not used: {some(keys, 8)}; "
             f"--label {keys[0]}=TIER reads one"

@@ -3,7 +3,7 @@
 Labels of the NVIDIA GPU operator (``nvidia.com/gpu.clique``: cluster UUID and clique of
 the NVLink fabric), of topograph (docs, "Node labels and annotations", new and older
 keys), and of the node controllers of clouds: AWS (EC2 User Guide, "How Amazon EC2
-topology works": layer 1 is the top, and some instance types have a fourth layer), Google
+topology works": layer 1 is the top, and some instance types have a fourth), Google
 ("View VM topology"), Oracle (OKE), CoreWeave ("InfiniBand labels"; the numbers of leaf
 groups and superpods count within the level above) and Nebius (soperator, docs on
 topology: tier 0 is the rack's NVLink domain, the others are switches).

@@ -119,9 +119,7 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def read_all(
-    texts: Sequence[Text], rules: LabelRules | None = None
-) -> list[Findings]:
+def read_all(texts: Sequence[Text], rules: LabelRules | None = None) -> list[Findings]:
     """Findings of every text.
 
     Parameters

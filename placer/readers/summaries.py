@@ -33,7 +33,9 @@ def summaries(
     gpus = dict(zip(tree.nodes, tree.gpus, strict=True))
     usual = gpus_per_node or int(hardware.gpus_of_node.max())
     for found, nodes in zip(findings, renamed(findings), strict=True):
-        counted = sum(usual if gpus[name] is None else gpus[name] or 0 for name in nodes)
+        counted = sum(
+            usual if gpus[name] is None else gpus[name] or 0 for name in nodes
+        )
         read = f"{len(nodes)} nodes, {counted} GPUs" if nodes else _no_nodes(found)
         assumed = [*found.assumed, *_nvlink(found, tree, hardware)]
         uncounted = sum(gpus[name] is None for name in nodes)
@@ -58,11 +60,13 @@ def _no_nodes(found: Findings) -> str:
 
 
 def _domains(found: Findings, nodes: Mapping[str, NodeFacts]) -> str:
-    """How many domains each level has: ``leaf 4, spine 2``."""
+    """How many domains each level has: ``4 leafs, 1 spine``."""
     columns = zip(*(facts.domains for facts in nodes.values()), strict=True)
     counts = [len(set(column) - {""}) for column in columns]
     named = zip(found.levels, counts, strict=False)
-    return ", ".join(f"{level.name} {count}" for level, count in named if count)
+    return ", ".join(
+        f"{count} {level.name}{'s' * (count > 1)}" for level, count in named if count
+    )
 
 
 def _nvlink(found: Findings, tree: Tree, hardware: Topology) -> list[str]:
@@ -76,6 +80,7 @@ def _nvlink(found: Findings, tree: Tree, hardware: Topology) -> list[str]:
 
 
 def _left_out(found: Findings) -> str:
-    counts = {"lines": len(found.ignored)} if found.ignored else {}
-    listed = ", ".join(f"{n} {what}" for what, n in (counts | found.unused).items())
+    counts = {"line": len(found.ignored)} if found.ignored else {}
+    counts |= found.unused
+    listed = ", ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in counts.items())
     return f"ignored {listed}" if listed else ""
