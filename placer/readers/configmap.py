@@ -27,12 +27,22 @@ def read(text: str, source: str) -> Findings:
         If the file is malformed, or has no topology in it.
     """
     file = Plain(text, source, yaml=True)
-    texts = {key: file.root.at("data", key) for key in _READERS}
-    key = next((key for key, inner in texts.items() if inner), "")
-    inner = texts.get(key)
+    listed = file.root.get("items")
+    maps = listed.items() if listed else [file.root]
+    found = [
+        (key, inner)
+        for item in maps
+        for key in _READERS
+        if (inner := item.at("data", key))
+    ]
+    holders = {inner.path[:-1] for _, inner in found}
+    key, inner = found[0] if found else ("", None)
     if inner is None:
         hint = f"it reads {' or '.join(_READERS)} under data"
         file.root.problem("a ConfigMap without a Slurm topology", hint)
+    elif len(holders) > 1:
+        message = f"{len(holders)} ConfigMaps with a Slurm topology"
+        file.root.problem(message, "give the one of the cluster")
     elif not isinstance(inner.value, str) or not inner.value.strip():
         inner.problem("expected the text of the file")
     file.finish()

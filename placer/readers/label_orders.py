@@ -7,12 +7,15 @@ serves the labels of a ``kubernetes`` source beside it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from placer.errors import Problem, refuse
 from placer.readers.findings import Findings
 from placer.readers.plain import Item, Plain
 
 _MOST_LEVELS = 16
+_SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 def read(text: str, source: str) -> Findings:
@@ -23,15 +26,16 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed, or no ``Topology`` is in it.
     """
-    file = Plain(text, source, yaml=True)
-    listed = file.root.get("items")
-    items = listed.items() if listed else [file.root]
-    findings = Findings(source, label_orders=orders_of(items))
-    if not (findings.label_orders or file.has_problems):
-        file.root.problem(
-            "no Topology in it", "it reads what kubectl get topologies -o yaml prints"
-        )
-    file.finish()
+    findings = Findings(source)
+    for document in _documents(text):
+        file = Plain(document, source, yaml=True)
+        listed = file.root.get("items")
+        items = listed.items() if listed else [file.root]
+        findings.label_orders += orders_of(items)
+        file.finish()
+    if not findings.label_orders:
+        hint = "it reads what kubectl get topologies -o yaml prints"
+        refuse([Problem("no Topology in it", source, hint=hint)])
     findings.notes += [
         f"labels, outermost first: {' > '.join(reversed(order))}"
         for order in findings.label_orders
@@ -46,6 +50,17 @@ def orders_of(items: Sequence[Item]) -> tuple[tuple[str, ...], ...]:
         for item in items
         if isinstance(item.value, dict) and item.value.get("kind") == "Topology"
     )
+
+
+def _documents(text: str) -> list[str]:
+    """Documents of a YAML manifest that may hold a Topology, each where it stood."""
+    found, start = [], 0
+    for end in [*_SEPARATOR.finditer(text), None]:
+        document = text[start : end.start() if end else len(text)]
+        if "Topology" in document:
+            found.append("\n" * text.count("\n", 0, start) + document)
+        start = end.end() if end else start
+    return found
 
 
 def _keys(topology: Item) -> tuple[str, ...]:

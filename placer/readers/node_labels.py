@@ -94,7 +94,8 @@ def label_levels(present: set[str], rules: LabelRules) -> list[LabelLevel]:
         keys = [key for key in order if key in present and key != HOSTNAME]
         keys = [key for key in keys if rules.tiers.get(key) != ""]
         names = [name_of.get(key) or _tier_name(key) for key in keys]
-        for key, name, above in zip(keys, names, [*names[1:], ""], strict=True):
+        # The outermost is inside none.
+        for key, name, above in zip(keys, names, [*names, ""][1:], strict=True):
             if key not in taken:
                 taken.add(key)
                 level = replace(_named(name, rules), inside=above)

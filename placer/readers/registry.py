@@ -89,7 +89,7 @@ FORMATS: dict[str, Format] = {
             name="configmap",
             description="a ConfigMap of Slinky around topology.yaml or topology.conf",
             module="configmap",
-            pattern=r'^[\s{-]*"?kind"?[ \t]*:[ \t]*"?ConfigMap\b',
+            pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
             wraps=True,
         ),
         Format(
@@ -122,7 +122,7 @@ FORMATS: dict[str, Format] = {
             description="Topology objects of Kueue or KAI: the order of node labels",
             module="label_orders",
             pattern=r'\A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")'
-            r'[\s\S]*?^[\s{-]*"?nodeLabel"?[ \t]*:',
+            r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
         ),
         Format(
             name="aws",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from placer import files
 from placer.errors import InputError, Problem, refuse
 from placer.presets import preset_names
+from placer.readers.foreign import refuse_foreign
 from placer.readers.joined import settled
 from placer.readers.node_labels import LabelRules
 from placer.readers.registry import FORMATS, read, recognise
@@ -74,6 +75,7 @@ def open_source(source: Source) -> Topology | Text:
         raise InputError([Problem(message, shown, hint=hint)])
     if formats:
         return Text(formats[0], text, shown)
+    refuse_foreign(text, shown)
     if text.strip() and ":" not in text:  # not even a mapping
         message = "its format does not show from its content"
         hint = (
@@ -102,6 +104,8 @@ def _prefixed(name: str, path: str) -> Text:
         message = f"it is not of the format {name}"
         hint = f"it looks like {formats[0]}:{path}"
         raise InputError([Problem(message, shown, hint=hint)])
+    if not formats:
+        refuse_foreign(text, shown)
     return Text(name, text, shown)
 
 

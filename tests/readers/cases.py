@@ -228,6 +228,29 @@ KUBERNETES = nodes(
 )
 
 
+LABELS = nodes(
+    *(
+        node(
+            f"gpu-{i}",
+            {
+                "ds.coreweave.com/nvlink.domain": f"d{i // 2}",
+                "backend.coreweave.cloud/leafgroup": f"{i // 2 % 2}",
+                "backend.coreweave.cloud/superpod": f"{i // 4}",
+                "topology.k8s.aws/network-node-layer-4": f"nn-{i // 2}",
+                "topology.k8s.aws/network-node-layer-3": f"nn-{i // 4}",
+                "topology.nebius.com/tier-0": f"t{i // 2}",
+                "topology.nebius.com/tier-1": f"u{i // 4}",
+                "example.com/topology-rack": f"r{i // 2}",
+                "example.com/topology-block": f"b{i // 4}",
+                "oci.oraclecloud.com/host.rack_id": f"o{i // 2}",
+                "row": f"{i // 4}",
+            },
+        )
+        for i in range(8)
+    )
+)
+
+
 def fabric_query(*cliques: str, uuid: str = "50000000-0000-0000-0000-000000000005"):
     """What nvidia-smi -q prints of GPUs of these cliques, shortened."""
     gpus = "".join(
