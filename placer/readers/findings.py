@@ -142,6 +142,16 @@ class Findings:
             yield f"{self.source}: {count} not understood and left out:{shown}{rest}"
 
 
+def count_of(count: int, what: str) -> str:
+    """So many of a thing: ``1 leaf``, ``2 leaves``, ``2 blocks-2``."""
+    if count == 1 or what[-1:] == "s" or what[-1:].isdecimal():
+        return f"{count} {what}"
+    for end, plural in (("leaf", "leaves"), ("y", "ies")):
+        if what.endswith(end):
+            return f"{count} {what.removesuffix(end)}{plural}"
+    return f"{count} {what}s"
+
+
 def some(names: list[str], most: int = 3) -> str:
     """The first names, and how many more there are."""
     more = len(names) - most

@@ -49,7 +49,7 @@ def waiting(findings: Findings, fabric: Fabric) -> Findings:
     """The findings of a fabric, complete once the nodes of the others are known."""
 
     def join(known: Known) -> Findings:
-        return _joined(replace(findings, notes=[]), fabric, known)
+        return _joined(replace(findings, notes=[], unused={}), fabric, known)
 
     return replace(findings, join=join)
 
@@ -58,11 +58,14 @@ def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
     """The findings for the known hosts, or for all where none are known."""
     found = hosts_of_adapters(fabric, known.aliases)
     findings.notes += found.notes()
+    if found.unnamed:
+        findings.unused["adapter"] = len(found.unnamed)
     adapters = found.hosts
     hosts = dict.fromkeys(adapters.values())
     if known.hosts:
         others = [host for host in hosts if host not in set(known.hosts)]
         if others:
+            findings.unused["host"] = len(others)
             findings.notes.append(
                 f"hosts of the fabric that no other source lists, left out: "
                 f"{len(others)}: {some(others)}"

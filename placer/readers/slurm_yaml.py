@@ -51,6 +51,8 @@ def read(text: str, source: str) -> Findings:
     rest = [(item, "another tree") for item in trees]
     rest += [(item, "other blocks") for item in more]
     rest += [(item, kind) for item in topologies for kind in _OTHER if item.get(kind)]
+    if rest:
+        findings.unused["topology"] = len(rest)
     for item, what in rest:
         name = item.text("topology") or "without a name"
         findings.notes.append(f"the topology {name} is not used: {what}")

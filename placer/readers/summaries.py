@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from placer.readers.findings import count_of
 from placer.readers.joined import renamed
 
 if TYPE_CHECKING:
@@ -36,16 +37,17 @@ def summaries(
         counted = sum(
             usual if gpus[name] is None else gpus[name] or 0 for name in nodes
         )
-        read = f"{len(nodes)} nodes, {counted} GPUs" if nodes else _no_nodes(found)
-        assumed = [*found.assumed, *_nvlink(found, tree, hardware)]
+        size = f"{count_of(len(nodes), 'node')}, {count_of(counted, 'GPU')}"
+        alike = _nvlink(found, tree)
         uncounted = sum(gpus[name] is None for name in nodes)
         if uncounted and gpus_per_node is None:
             where = "a node" if uncounted == len(nodes) else f"on {uncounted} nodes"
-            assumed.insert(0, f"{usual} GPUs {where} as on {hardware.name}")
+            alike.insert(0, f"{count_of(usual, 'GPU')} {where}")
         parts = (
-            read,
+            size if nodes else _no_nodes(found),
             _domains(found, nodes),
-            f"assumed {', '.join(assumed)}" if assumed else "",
+            f"assumed {', '.join(alike)}, as on {hardware.name}" if alike else "",
+            f"assumed that {', '.join(found.assumed)}" if found.assumed else "",
             _left_out(found),
         )
         yield f"{found.format}:{found.source}: {'; '.join(p for p in parts if p)}"
@@ -53,27 +55,25 @@ def summaries(
 
 def _no_nodes(found: Findings) -> str:
     if found.aliases:
-        return f"{len(found.aliases)} names"
+        return count_of(len(found.aliases), "name")
     if found.label_orders:
-        return f"{sum(map(len, found.label_orders))} labels in order"
+        return f"{count_of(sum(map(len, found.label_orders)), 'label')} in order"
     return "no nodes"
 
 
 def _domains(found: Findings, nodes: Mapping[str, NodeFacts]) -> str:
-    """How many domains each level has: ``4 leafs, 1 spine``."""
+    """How many domains each level has: ``4 leaves, 1 spine``."""
     columns = zip(*(facts.domains for facts in nodes.values()), strict=True)
     counts = [len(set(column) - {""}) for column in columns]
     named = zip(found.levels, counts, strict=False)
-    return ", ".join(
-        f"{count} {level.name}{'s' * (count > 1)}" for level, count in named if count
-    )
+    return ", ".join(count_of(count, level.name) for level, count in named if count)
 
 
-def _nvlink(found: Findings, tree: Tree, hardware: Topology) -> list[str]:
+def _nvlink(found: Findings, tree: Tree) -> list[str]:
     """Levels that the kind of node made NVLink domains."""
     unsure = {level.name for level in found.levels if level.scale_up is None}
     return [
-        f"NVLink within a {layer.name} as on {hardware.name}"
+        f"NVLink within a {layer.name}"
         for layer in tree.levels
         if layer.source == found.source and layer.scale_up and layer.name in unsure
     ]
@@ -82,5 +82,5 @@ def _nvlink(found: Findings, tree: Tree, hardware: Topology) -> list[str]:
 def _left_out(found: Findings) -> str:
     counts = {"line": len(found.ignored)} if found.ignored else {}
     counts |= found.unused
-    listed = ", ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in counts.items())
+    listed = ", ".join(count_of(n, what) for what, n in counts.items())
     return f"ignored {listed}" if listed else ""

@@ -98,7 +98,7 @@ def test_numbers_of_coreweave_count_within(tmp_path, start):
         for group in (0, 1)
     }
     assert any(
-        "assumed" in n and "leafgroup counts within superpod" in n for n in notes
+        "assumed that leafgroup counts within superpod" in n for n in notes
     )
 
 
