@@ -97,9 +97,7 @@ def test_numbers_of_coreweave_count_within(tmp_path, start):
         for pod in (0, 1)
         for group in (0, 1)
     }
-    assert any(
-        "assumed that leafgroup counts within superpod" in n for n in notes
-    )
+    assert any("assumed that leafgroup counts within superpod" in n for n in notes)
 
 
 def test_nebius(tmp_path):
