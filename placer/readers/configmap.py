@@ -36,16 +36,17 @@ def read(text: str, source: str) -> Findings:
         if (inner := item.at("data", key))
     ]
     holders = {inner.path[:-1] for _, inner in found}
-    key, inner = found[0] if found else ("", None)
-    if inner is None:
+    if not found:
         hint = f"it reads {' or '.join(_READERS)} under data"
         file.root.problem("a ConfigMap without a Slurm topology", hint)
-    elif len(holders) > 1:
+    if len(holders) > 1:
         message = f"{len(holders)} ConfigMaps with a Slurm topology"
         file.root.problem(message, "give the one of the cluster")
-    elif not isinstance(inner.value, str) or not inner.value.strip():
-        inner.problem("expected the text of the file")
+    for _, inner in found:
+        if not isinstance(inner.value, str) or not inner.value.strip():
+            inner.problem("expected the text of the file")
     file.finish()
-    findings = _READERS[key](str(inner and inner.value), f"{source}:{key}")
+    key, inner = found[0]
+    findings = _READERS[key](inner.value, f"{source}:{key}")
     findings.source = source
     return findings

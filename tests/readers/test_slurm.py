@@ -233,8 +233,9 @@ def test_order_of_nodes_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- topology: a\n  flat: true\n", "no tree and no block"),
-        ("- topology: a\n  ring: {rings: []}\n", "no tree and no block"),
+        ("- topology: a\n  flat: true\n", "the topology a is flat: it has no switches"),
+        ("- topology: a\n  ring: {rings: []}\n", "the topology a is ring"),
+        ("- topology: a\n", "no tree and no block"),
         ("- topology: a\n  tree: {}\n", 'the key "switches" is missing'),
         (
             "- topology: a\n  tree: {switches: [{switch: s, nodes: [n1]}]}\n",
