@@ -17,6 +17,7 @@ from placer.document.tree import visible
 from placer.readers.findings import Findings, some
 from placer.readers.label_orders import orders_of
 from placer.readers.node_labels import (
+    HOSTNAME,
     NEW_TOPOGRAPH,
     OLD_TOPOGRAPH,
     TOPOGRAPH_TIER,
@@ -81,6 +82,9 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     _settle_gpus(findings)
     _note(findings, taints, {given.get(_ZONE, "") for given in labels} - {""})
     _note_unused(findings, unused_labels(labels, rows, rules))
+    ordered = {key for order in rules.orders for key in order} - {HOSTNAME}
+    if absent := sorted(ordered - present):
+        findings.notes.append(f"labels of a Topology that no node has: {some(absent)}")
     return findings
 
 

@@ -116,16 +116,13 @@ def unused_labels(
     One that has another value on every node groups none, and does not count.
     """
     used = {key for row in levels for key in row.keys} | set(rules.tiers)
-    values: dict[str, list[str]] = {}
-    for given in labels:
-        for key, value in given.items():
-            if key not in used and is_like_topology(key):
-                values.setdefault(key, []).append(value)
-    return sorted(
-        key
-        for key, found in values.items()
-        if len(found) == 1 or len(set(found)) < len(found)
-    )
+    keys = {key for given in labels for key in given} - used
+    unused = []
+    for key in sorted(filter(is_like_topology, keys)):
+        values = [given[key] for given in labels if key in given]
+        if len(values) == 1 or len(set(values)) < len(values):
+            unused.append(key)
+    return unused
 
 
 def is_like_topology(key: str) -> bool:

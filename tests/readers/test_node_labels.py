@@ -230,6 +230,14 @@ def test_topology_objects(tmp_path, api, position):
     assert any("3 labels in order" in note for note in notes)
 
 
+def test_label_of_an_object_that_no_node_has(tmp_path):
+    """A level without nodes is noted, and the others are read."""
+    listed = kubernetes(8, {RACK: 2})
+    machine, notes = machine_of(tmp_path, listed, cases.ORDER, hardware=cases.H100)
+    assert tier_names(machine) == ["node", "rack", "cluster"]
+    assert any(f"that no node has: {BLOCK}" in note for note in notes)
+
+
 def test_topology_object_in_the_list_of_nodes(tmp_path):
     """``kubectl get nodes,topologies`` prints both in one list."""
     listed = json.loads(kubernetes(8, {BLOCK: 4, RACK: 2}))
