@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _FORMATS = ("svg", "png")
-_INPUTS = ("topology", "job", "hardware", "gpus_per_node", "order")
+_INPUTS = ("topology", "job", "hardware", "gpus_per_node", "labels", "order")
 
 
 @click.command(

@@ -26,7 +26,7 @@ from placer.cli.options import (
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-_FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "order")
+_FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "labels", "order")
 
 
 @click.command(

@@ -129,6 +129,8 @@ def stated_inputs(options: dict[str, Any]) -> list[str]:
     for name in ("hardware", "gpus_per_node"):
         if options[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(options[name])]
+    for key, tier in options["labels"].items():
+        words += ["--label", f"{key}={tier}"]
     if options["job"] not in preset_names("jobs"):
         words += ["-j", options["job"]]
         if options["order"] is not None:
