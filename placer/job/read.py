@@ -25,6 +25,7 @@ from placer.job.read_traffic import (
     decode_sync,
     decode_tensor_parallel,
 )
+from placer.job.rules import Rules
 from placer.presets import find_file
 from placer.units import parse_time
 
@@ -98,7 +99,9 @@ def job_digest(job: Job) -> str:
 
     Description and sources are left out: they change nothing about the job.
     """
-    content = asdict(job)
+    # asdict copies number by number, which takes long for groups of a million ranks.
+    content = asdict(replace(job, groups=(), rules=Rules()))
+    content["groups"] = [vars(group) for group in job.groups]
     for key in ("sha256", "description", "sources", "rules"):
         del content[key]
     if not job.parallelism.auto_order:

@@ -10,7 +10,7 @@ import numpy as np
 
 from placer import files
 from placer.errors import InputError, Problem, refuse
-from placer.hostlist import expand
+from placer.hostlist import HostLists, expand
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -98,9 +98,10 @@ def parse_hosts(text: str) -> list[str]:
 def _read_file(source: str) -> list[str]:
     hosts: dict[str, None] = {}
     problems = []
+    lists = HostLists()
     for number, column, line in _lines(files.read_text(source)):
         try:
-            hosts.update(dict.fromkeys(expand(line)))
+            hosts.update(dict.fromkeys(lists.expand(line)))
         except ValueError as error:
             shown = files.shown_name(source)
             problems.append(Problem(str(error), shown, number, column))
