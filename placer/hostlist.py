@@ -24,6 +24,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
 _LABEL = r"[A-Za-z0-9_-]{1,63}"
 _NAME = re.compile(rf"(?!-){_LABEL}(?:\.{_LABEL})*")
 _BLANKS = " \t"
+_TOO_MANY = f"more than {MAX_NAMES} hosts in one list"
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ def expand(text: str) -> list[str]:
         items.append((position, parts))
         total += _count(parts)
         if total > MAX_NAMES:
-            message = f"{total:.12g} hosts in one list, the most is {MAX_NAMES}"
-            raise ValueError(message)
+            raise ValueError(_TOO_MANY)
     names: list[str] = []
     for position, parts in items:
         # Names of one item differ in digits alone: where the longest is good, all are.
@@ -201,8 +201,8 @@ def _parse_part(text: str, at: int, parts: _Parts) -> int:
 def _parse_ranges(inside: str, start: int) -> list[_Range]:
     ranges: list[_Range] = []
     at = start
-    if (count := inside.count(",") + 1) > MAX_NAMES:
-        raise ValueError(f"{count} hosts in one list, the most is {MAX_NAMES}")
+    if inside.count(",") >= MAX_NAMES:
+        raise ValueError(_TOO_MANY)
     for item in inside.split(","):
         match = _RANGE.fullmatch(item)
         if match is None:

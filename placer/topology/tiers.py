@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from placer.topology.build import MAX_GPUS_OF_NODE
@@ -28,7 +29,7 @@ class Tiers:
     tiers: tuple[Tier, ...]
     gpus: int
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the tiers, innermost first."""
         return tuple(tier.name for tier in self.tiers)
