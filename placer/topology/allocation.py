@@ -92,7 +92,7 @@ def parse_hosts(text: str) -> list[str]:
     try:
         return expand(text)
     except ValueError as error:
-        raise InputError([Problem(str(error), key="hosts")]) from None
+        raise InputError([Problem(str(error), key="hosts", hint=_at(text))]) from None
 
 
 def _read_file(source: str) -> list[str]:
@@ -142,4 +142,9 @@ def _host_problems(
 
 def _unknown(host: str, key: str, suggester: Suggester) -> Problem:
     message = f'the topology has no host "{host}"'
-    return Problem(message, key=key, hint=suggester.hint(host))
+    return Problem(message, key=key, hint=_at(host) or suggester.hint(host))
+
+
+def _at(text: str) -> str:
+    """Hint at ``@`` where the text is a file's name; else empty."""
+    return f'"@{text}" reads the hosts in that file' if files.is_file(text) else ""
