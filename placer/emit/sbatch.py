@@ -45,7 +45,7 @@ _AGENTS = """\
 
 # torchrun tries for ten minutes to reach a host whose name has no address.
 _RESOLVE = """\
-getent hosts "$MASTER_ADDR" >/dev/null ||
+! command -v getent >/dev/null || getent ahosts "$MASTER_ADDR" >/dev/null ||
   die "$SLURMD_NODENAME finds no address of $MASTER_ADDR, the host of rank 0: \
 set PLACER_MASTER_ADDR to a name or address that every node knows"
 """
