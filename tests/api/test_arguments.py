@@ -103,6 +103,7 @@ COMMANDS = [
     ["check", "plan.json"],
     ["explain", "plan.json", "--rank", "0"],
     ["replace", "plan.json"],
+    ["sweep", "--dp", "4"],
 ]
 
 
