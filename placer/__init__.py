@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from placer.api.check import check
     from placer.api.explain import explain
     from placer.api.place import place
     from placer.api.predict import predict
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     )
     from placer.job.read import read_job
     from placer.job.rules import Pin, Rules
-    from placer.placement.check import check
     from placer.placement.plan_file import read_plan, write_plan
     from placer.readers.machine import read_topology
     from placer.report.diff import diff
@@ -76,7 +76,7 @@ _HOME = {
     "Replacement": "placer.api.replace",
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
-    "check": "placer.placement.check",
+    "check": "placer.api.check",
     "diff": "placer.report.diff",
     "explain": "placer.api.explain",
     "place": "placer.api.place",

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from placer.api.inputs import inputs
+from placer.arguments import INTEGERS, TEXTS, instance, takes
 from placer.document import closest
 from placer.errors import InputError, Problem, refuse
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
+from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_of
 from placer.placement.planned import planned_job
 from placer.placement.requirements import with_requirements
@@ -18,16 +21,22 @@ from placer.solve.objective import objective_of
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
-    from placer.placement.plan import Plan
     from placer.topology.model import Topology
 
 MOST_SUBJECTS = 64
 
 
+@takes(
+    plan=instance(Plan),
+    ranks=INTEGERS,
+    groups=TEXTS,
+    hosts=TEXTS,
+)
 def explain(
-    topology: Topology,
-    job: Job,
+    topology: TopologyLike,
+    job: JobLike,
     plan: Plan,
     *,
     ranks: Sequence[int] = (),
@@ -41,7 +50,7 @@ def explain(
 
     Parameters
     ----------
-    topology, job : Topology, Job
+    topology, job : Topology, Job, or what `read_topology` and `read_job` take
         Those the plan was made for.
     plan : Plan
     ranks : sequence of int
@@ -52,19 +61,20 @@ def explain(
     Raises
     ------
     InputError
-        If the plan is not one of this job on this machine, or there is no such rank,
-        group or host in it; with all of these.
+        If an argument is of a wrong type, the plan is not one of this job on this
+        machine, or there is no such rank, group or host in it; with all of these.
     """
+    machine, job = inputs(topology, job)
     asked = len(ranks) + len(groups) + len(hosts)
     if asked > MOST_SUBJECTS:
         raise InputError(
             f"{asked} ranks, groups and hosts, the most is {MOST_SUBJECTS}"
         )
-    scene = _scene_of(topology, job, plan)
+    scene = _scene_of(machine, job, plan)
     _check_subjects(scene, ranks, groups, hosts)
     share = 1 / max(asked, 1)
     return {
-        "topology": topology.name,
+        "topology": machine.name,
         "job": job.name,
         "objective": scene.goal.name,
         "value": scene.goal.value(scene.gpu_of_rank),

@@ -8,27 +8,53 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from placer.api.checked_plan import OBJECTIVES, checked_plan
+from placer.api.inputs import inputs
 from placer.api.options import limit_problems
 from placer.api.result import Result
+from placer.arguments import (
+    CALL,
+    HOSTS,
+    INTEGER,
+    NOTHING,
+    NUMBER,
+    TEXT,
+    TEXT_BY_NAME,
+    instance,
+    takes,
+)
 from placer.errors import InputError, Problem, refuse
 from placer.job.orders import in_order
 from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.placement.memory_need import check_memory
+from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
 from placer.placement.requirements import with_requirements
 from placer.solve.solution import Progress, Solution, incumbent_of
 from placer.topology.allocation import allocate
 
 if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
-    from placer.placement.plan import Plan
     from placer.topology.model import Topology
 
 
+@takes(
+    hosts=HOSTS | NOTHING,
+    exclude=HOSTS,
+    objective=TEXT | NOTHING,
+    require=TEXT_BY_NAME | NOTHING,
+    rules=instance(Rules) | NOTHING,
+    previous=instance(Plan) | NOTHING,
+    time_limit=NUMBER,
+    seed=INTEGER,
+    workers=INTEGER | NOTHING,
+    progress=CALL | NOTHING,
+    stop=CALL,
+)
 def place(
-    topology: Topology,
-    job: Job,
+    topology: TopologyLike,
+    job: JobLike,
     hosts: Sequence[str] | str | None = None,
     exclude: Sequence[str] | str = (),
     objective: str | None = None,
@@ -45,8 +71,8 @@ def place(
 
     Parameters
     ----------
-    topology : Topology
-    job : Job
+    topology : Topology, or what `read_topology` takes
+    job : Job, or what `read_job` takes
     hosts : sequence of str, or str, optional
         The allocation in launch order, as names or as a host list such as ``n[01-16]``;
         every usable node when None.
@@ -75,16 +101,17 @@ def place(
     Raises
     ------
     InputError
-        If hosts, rules or objective do not fit the machine or the job, or they need
-        more memory than there is.
+        If an argument is of a wrong type, hosts, rules or objective do not fit the
+        machine or the job, or they need more memory than there is.
     InfeasibleError
         If no placement satisfies the hard rules.
     StoppedError
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(objective, workers), *limit_problems(time_limit, seed)])
-    machine = allocate(topology, hosts, exclude)
-    ruled_job = _ruled(job, machine, topology, require or {}, rules or Rules())
+    whole, given = inputs(topology, job)
+    machine = allocate(whole, hosts, exclude)
+    ruled_job = _ruled(given, machine, whole, require or {}, rules or Rules())
     check_memory(machine, ruled_job)
     chosen_job, solution, advice = _search(
         machine, ruled_job, objective, previous, seed, time_limit, progress, stop

@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.api.checked_plan import checked_plan
+from placer.api.inputs import inputs
 from placer.api.options import limit_problems
 from placer.api.result import Result
+from placer.arguments import (
+    CALL,
+    FLAG,
+    HOSTS,
+    INTEGER,
+    NOTHING,
+    NUMBER,
+    instance,
+    takes,
+)
 from placer.errors import InfeasibleError, InputError, Problem, refuse
 from placer.hostlist import compress
 from placer.job.axes import SAME_WORK, unlike_sizes
@@ -20,6 +31,7 @@ from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.placement.machine_left import machine_left, rules_left
 from placer.placement.memory_need import check_memory
+from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_of
 from placer.placement.planned import planned_job
 from placer.placement.previous import previous_seats
@@ -37,8 +49,8 @@ from placer.solve.replace.search import Replaced, Terms, replaced
 from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
-    from placer.placement.plan import Plan
     from placer.solve.solution import Progress
     from placer.topology.model import Topology
 
@@ -87,9 +99,21 @@ class _Task:
     max_moves: int | None
 
 
+@takes(
+    plan=instance(Plan),
+    failed=HOSTS,
+    added=HOSTS | NOTHING,
+    max_moves=INTEGER | NOTHING,
+    within=NUMBER,
+    shrink=FLAG,
+    time_limit=NUMBER,
+    seed=INTEGER,
+    progress=CALL | NOTHING,
+    stop=CALL,
+)
 def replace(
-    topology: Topology,
-    job: Job,
+    topology: TopologyLike,
+    job: JobLike,
     plan: Plan,
     failed: Sequence[str] | str = (),
     added: Sequence[str] | str | None = None,
@@ -107,8 +131,8 @@ def replace(
 
     Parameters
     ----------
-    topology : Topology
-    job : Job
+    topology : Topology, or what `read_topology` takes
+    job : Job, or what `read_job` takes
     plan : Plan
         Where the ranks are. Requirements and rules it was made under hold again, but
         spare nodes may be used: that is what they are for.
@@ -131,7 +155,8 @@ def replace(
     Raises
     ------
     InputError
-        If hosts are unknown or unavailable, or the plan is not of this job.
+        If an argument is of a wrong type, hosts are unknown or unavailable, or the plan
+        is not of this job.
     InfeasibleError
         If the job does not fit any more, or not with so few moves.
     StoppedError
@@ -139,7 +164,7 @@ def replace(
     """
     refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
     start = monotonic()
-    task = _task(topology, job, plan, failed, added, max_moves, within)
+    task = _task(*inputs(topology, job), plan, failed, added, max_moves, within)
 
     def search(one: _Task) -> Replaced:
         return replaced(

@@ -41,13 +41,15 @@ def check(
     """
     import json
 
+    from placer.api.inputs import inputs
     from placer.cli.machine import read_machine
     from placer.placement.check import violations
     from placer.placement.plan_consistency import ContradictionError
     from placer.placement.plan_file import read_plan
 
-    machine = read_machine({**options, "quiet": quiet})
-    work = read_ordered_job(job, order)
+    machine, work = inputs(
+        read_machine({**options, "quiet": quiet}), read_ordered_job(job, order)
+    )
     try:
         found = read_plan(plan)
         broken = violations(found, machine, work)

@@ -19,10 +19,10 @@ TOPOLOGY_HELP = "Preset, file, text or FORMAT:FILE, as for place."
 
 def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
-    from placer.units import parse_time
+    from placer.units import parse_duration
 
     try:
-        return parse_time(text)
+        return parse_duration(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -173,7 +173,7 @@ def time_limit_option(search: str) -> Callable[[_Function], _Function]:
         metavar="TIME",
         default="60",
         show_default=True,
-        help=f"When to stop {search}: 90, 90s.",
+        help=f"When to stop {search}: 90, 90s, 5m.",
     )
 
 

@@ -83,8 +83,10 @@ def _gap_code(result: Result, asked: float | None) -> int:
     """1 when the gap asked for is not proved, else 0."""
     if asked is None or result.bound["gap"] <= asked:
         return 0
-    found = f"{result.bound['gap']:.3%}"
-    click.echo(f"gap not met: {found} proved, {asked:.3%} asked for", err=True)
+    from placer.report.words import gap_text
+
+    found = gap_text(result.bound["gap"])
+    click.echo(f"gap not met: {found} proved, {gap_text(asked)} asked for", err=True)
     return 1
 
 

@@ -70,6 +70,14 @@ def read_bytes(source: str) -> bytes:
     return data
 
 
+def is_file(name: str) -> bool:
+    """Whether there is a regular file of this name."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def decode(data: bytes, source: str) -> str:
     """Text of UTF-8 ``data``; ``source`` names it in messages.
 

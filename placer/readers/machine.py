@@ -10,6 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from placer.arguments import (
+    CALL,
+    INTEGER,
+    NOTHING,
+    PATH,
+    TEXT,
+    sequence,
+    takes,
+)
 from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem, refuse
 from placer.readers.combine import Tree, combine
@@ -27,9 +36,17 @@ _NO_HARDWARE = (
     "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "
     'the same kind of nodes: a preset of "placer topo list", or a file'
 )
+_SOURCES = PATH | sequence("a list of paths", PATH)
 _FOREIGN = 'the formats of "placer topo formats"'
 
 
+@takes(
+    source=_SOURCES,
+    hardware=PATH | NOTHING,
+    gpus_per_node=INTEGER | NOTHING,
+    name=TEXT | NOTHING,
+    note=CALL | NOTHING,
+)
 def read_topology(
     source: Source | Sequence[Source],
     *,

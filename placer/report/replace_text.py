@@ -112,7 +112,7 @@ def _more(objective: str, change: float) -> str:
 
 
 def _change(before: float, after: float) -> str:
-    return f" ({(after - before) / before:+.3%})" if before and before != after else ""
+    return f" ({(after - before) / before:+z.3%})" if before and before != after else ""
 
 
 def _share(share: float) -> str:
