@@ -13,12 +13,11 @@ from placer.api.result import Result
 from placer.errors import InputError, Problem, refuse
 from placer.job.orders import in_order
 from placer.job.rules import Rules
-from placer.placement.host_rules import with_rules
+from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.previous import previous_seats
-from placer.placement.requirements import with_requirements
 from placer.solve.solution import Progress, Solution, incumbent_of
-from placer.topology.allocation import allocate
+from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -83,29 +82,29 @@ def place(
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(objective, workers), *limit_problems(time_limit, seed)])
-    machine = allocate(topology, hosts, exclude)
-    ruled_job = _ruled(job, machine, topology, require or {}, rules or Rules())
+    inputs = Inputs(
+        topology,
+        job,
+        None if hosts is None else tuple(host_names(hosts)),
+        tuple(host_names(exclude)),
+        require or {},
+        rules or Rules(),
+    )
+    machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
     chosen_job, solution, advice = _search(
         machine, ruled_job, objective, previous, seed, time_limit, progress, stop
     )
-    plan = checked_plan(machine, chosen_job, solution, seed, require or {}, advice)
+    plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
     if previous is not None:
         seats = previous_seats(previous, machine, chosen_job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
     return Result(plan)
 
 
-def _ruled(
-    job: Job,
-    machine: Topology,
-    topology: Topology,
-    require: Mapping[str, str],
-    rules: Rules,
-) -> Job:
+def _ruled(inputs: Inputs) -> Job:
     """The job under its own rules and those asked for besides."""
-    ruled = with_requirements(job, machine, require) if require else job
-    ruled = with_rules(ruled, machine, topology, rules)
+    ruled = inputs.ruled(inputs.job)
     if ruled.parallelism.auto_order and ruled.names_ranks:
         message = "the order cannot be chosen: pins or groups name ranks by number"
         hint = "give the order these numbers are of"

@@ -10,9 +10,10 @@ from placer.api.score import score
 from placer.errors import InfeasibleError
 from placer.placement.baselines import gpus_in_host_order
 from placer.placement.build import build_plan
+from placer.placement.inputs import Inputs
 from placer.placement.launcher_orders import launch_order, launcher_called
 from placer.placement.placement import Placement
-from placer.topology.allocation import allocate
+from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -48,7 +49,9 @@ def predict(
         If the hosts have fewer GPUs than the job has ranks.
     """
     found = launcher_called(launcher)
-    machine = allocate(topology, hosts)
+    named = None if hosts is None else tuple(host_names(hosts))
+    inputs = Inputs(topology, job, named)
+    machine = inputs.machine
     if job.world_size > machine.num_gpus:
         raise InfeasibleError(
             f"the job has {job.world_size:,} ranks, "
@@ -56,21 +59,31 @@ def predict(
         )
     order = launch_order(found, machine, topology)
     placement = Placement(gpus_in_host_order(machine, order)[: job.world_size])
-    return scored_plan(machine, job, placement, f"predicted: {launcher}")
+    return scored_plan(inputs, placement, f"predicted: {launcher}")
 
 
-def scored_plan(machine: Topology, job: Job, placement: Placement, method: str) -> Plan:
+def scored_plan(inputs: Inputs, placement: Placement, method: str) -> Plan:
     """The plan of a placement that was given rather than searched, with its score.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    placement : Placement
+        On the allocation.
+    method : str
+        Where it comes from.
 
     Raises
     ------
     InputError
         If the placement is not one of this job on this machine.
     """
+    machine, job = inputs.machine, inputs.job
     return build_plan(
         machine,
         job,
         placement,
         score=score(machine, job, placement),
+        inputs=inputs.to_document(),
         solver={"version": __version__, "method": method},
     )

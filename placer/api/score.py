@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from placer.cost.score import score_with
 from placer.cost.step import StepModel
 from placer.errors import InputError
 from placer.placement.build import placement_of_plan
+from placer.placement.inputs import inputs_of
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.planned import planned_job
@@ -21,15 +22,37 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-def score(topology: Topology, job: Job, placement: Placement | Plan) -> dict[str, Any]:
+@overload
+def score(topology: Plan) -> dict[str, Any]: ...
+
+
+@overload
+def score(
+    topology: Topology, job: Job, placement: Placement | Plan
+) -> dict[str, Any]: ...
+
+
+def score(
+    topology: Topology | Plan,
+    job: Job | None = None,
+    placement: Placement | Plan | None = None,
+) -> dict[str, Any]:
     """The score of a placement, or of a plan's, without solving.
+
+    ``score(plan)`` takes topology and job from the plan.
 
     Raises
     ------
     InputError
-        If the placement is not one of this job on this machine, or scoring it needs
-        more memory than there is.
+        If the placement is not one of this job on this machine, the plan does not keep
+        its inputs, or scoring it needs more memory than there is.
     """
+    if isinstance(topology, Plan):
+        placement = topology
+        inputs = inputs_of(placement, job=job, force=True)
+        topology, job = inputs.machine, inputs.job
+    if job is None or placement is None:
+        raise InputError("score takes a plan, or a topology, a job and a placement")
     if isinstance(placement, Plan):
         job = planned_job(job, placement)
         placement = placement_of_plan(placement, topology)

@@ -64,7 +64,7 @@ def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
             f"{amount(objective, after)}{_change(before, after)}"
         )
     than = {
-        "lower-bound": "the lower bound of any placement",
+        "before": "the cost before the failure",
         "best-known": "the cheapest placement known",
     }[about["reference"]]
     yield from wrapped(text, "  ", width)

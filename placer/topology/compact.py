@@ -79,7 +79,7 @@ def _layout(nodes: Nodes, tiers: list[str]) -> str:
 
 
 def _entries(nodes: Nodes, tiers: list[str], size: int) -> Iterator[dict[str, Any]]:
-    """Entries of ``nodes``, in order; the whole machine is named once, if it must be."""
+    """Entries of ``nodes``, in order; the whole machine is named once at most."""
     alike = zip(
         *nodes.domains[1:-1].tolist(),
         nodes.gpus.tolist(),

@@ -61,7 +61,7 @@ def test_failed_trays_of_the_preset(azure: Case, racks: int) -> None:
     """One tray in each of some racks: only its four ranks move, at no cost, proved."""
     topology, job, plan = azure
     failed = [in_rack(plan, rack, 8)[rack % 8] for rack in range(racks)]
-    found = placer.replace(topology, job, plan, failed=failed)
+    found = placer.replace(plan, topology, job, failed=failed)
     moved = [
         rank
         for rank, (old, new) in enumerate(
@@ -82,8 +82,8 @@ def test_a_lost_rack_of_the_preset(azure: Case) -> None:
     topology, job, plan = azure
     failed = in_rack(plan, 5, 18)
     with pytest.raises(placer.InfeasibleError, match=r"127 fit(.|\n)*--shrink"):
-        placer.replace(topology, job, plan, failed=failed)
-    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+        placer.replace(plan, topology, job, failed=failed)
+    found = placer.replace(plan, topology, job, failed=failed, shrink=True)
     assert found.job.parallelism.dp == 127
     assert found.plan.previous["given_up"] == [5]
     assert found.plan.previous["moved"] == 0
@@ -96,7 +96,7 @@ def test_a_lost_rack_with_a_free_one() -> None:
     topology = placer.read_topology("gb200-83k")
     job = placer.read_job(AZURE[1])
     plan = placer.place(topology, job).plan
-    found = placer.replace(topology, job, plan, failed=in_rack(plan, 3, 18))
+    found = placer.replace(plan, topology, job, failed=in_rack(plan, 3, 18))
     about = found.plan.previous
     assert (about["moved"], about["fewest"]) == (64, 64)
     assert found.bound["value"] <= 1.001 * plan.bound["value"]
@@ -107,11 +107,11 @@ def test_no_failure_changes_nothing(small: Case) -> None:
     topology, job, plan = small
     poor = build_plan(topology, job, Placement(np.arange(topology.num_gpus)[-64:]))
     for old in (plan, poor):
-        found = placer.replace(topology, changed(job, require={}), old)
+        found = placer.replace(old, topology, changed(job, require={}))
         assert seats(found.plan) == seats(old)
         assert found.diff().moved == ()
         assert found.plan.previous["moved"] == 0
-    assert placer.replace(topology, job, plan).diff().is_empty
+    assert placer.replace(plan, topology, job).diff().is_empty
 
 
 def test_two_runs_give_the_same_bytes(small: Case) -> None:
@@ -120,7 +120,7 @@ def test_two_runs_give_the_same_bytes(small: Case) -> None:
     failed = [*in_rack(plan, 0, 1), *in_rack(plan, 2, 1)]
     texts = [
         encode_plan(
-            changed(placer.replace(topology, job, plan, failed=failed).plan, solver={})
+            changed(placer.replace(plan, topology, job, failed=failed).plan, solver={})
         )
         for _ in range(2)
     ]
@@ -137,7 +137,7 @@ def test_never_much_worse_than_placed_afresh(small: Case) -> None:
             failed = rng.choice(plan.nodes, count, replace=False).tolist()
             left = [n for n in topology.node_names if n not in failed]
             fresh = placer.place(topology, job, hosts=left)
-            found = placer.replace(topology, job, plan, failed=failed, within=within)
+            found = placer.replace(plan, topology, job, failed=failed, within=within)
             least = fresh.bound["value"]
             assert found.bound["value"] <= least * (1 + within) * (1 + 1e-9)
             assert found.plan.previous["fewest"] <= found.plan.previous["moved"]
@@ -149,10 +149,10 @@ def test_failed_hosts_are_not_used(small: Case) -> None:
     failed = in_rack(plan, 1, 1)
     spare = [name for name in topology.node_names if name not in plan.nodes]
     with pytest.raises(placer.InfeasibleError):
-        placer.replace(topology, job, plan, failed=failed, added=[])
+        placer.replace(plan, topology, job, failed=failed, added=[])
     racks = dict(zip(plan.nodes, plan.domains["rack"], strict=True))
     near = [name for name in spare if name.startswith(racks[failed[0]])]
-    found = placer.replace(topology, job, plan, failed=failed, added=near)
+    found = placer.replace(plan, topology, job, failed=failed, added=near)
     assert set(found.plan.nodes) == {*plan.nodes, *near} - set(failed)
     assert found.plan.previous["moved"] == 4
 
@@ -166,7 +166,7 @@ def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
         topology.select(np.delete(np.arange(topology.num_nodes), index)),
         unavailable={host: "xid 79"},
     )
-    found = placer.replace(left, job, plan)
+    found = placer.replace(plan, left, job)
     assert found.plan.previous["failed"] == [host]
     assert found.plan.previous["moved"] == 4
 
@@ -175,10 +175,10 @@ def test_max_moves(small: Case) -> None:
     """A limit below the fewest moves is refused with the numbers."""
     topology, job, plan = small
     failed = in_rack(plan, 0, 1)
-    found = placer.replace(topology, job, plan, failed=failed, max_moves=4)
+    found = placer.replace(plan, topology, job, failed=failed, max_moves=4)
     assert found.plan.previous["moved"] == 4
     with pytest.raises(placer.InfeasibleError, match="moves at most 3 ranks"):
-        placer.replace(topology, job, plan, failed=failed, max_moves=3, shrink=True)
+        placer.replace(plan, topology, job, failed=failed, max_moves=3, shrink=True)
 
 
 def test_more_moves_for_less_cost(small: Case) -> None:
@@ -190,14 +190,14 @@ def test_more_moves_for_less_cost(small: Case) -> None:
     job = changed(small[1], require={"tp": "node"})
     plan = placer.place(wide, job).plan
     failed = in_rack(plan, 0, 1)
-    found = placer.replace(wide, job, plan, failed=failed)
+    found = placer.replace(plan, wide, job, failed=failed)
     assert found.plan.previous["moved"] == 16
     assert found.bound["value"] == plan.bound["value"]
-    few = placer.replace(wide, job, plan, failed=failed, max_moves=4)
+    few = placer.replace(plan, wide, job, failed=failed, max_moves=4)
     assert few.plan.previous["moved"] == 4
     assert few.bound["value"] > found.bound["value"]
     assert [point["moves"] for point in found.curve] == [4, 16]
-    loose = placer.replace(wide, job, plan, failed=failed, within=1.0)
+    loose = placer.replace(plan, wide, job, failed=failed, within=1.0)
     assert loose.plan.previous["moved"] == 4
 
 
@@ -213,20 +213,20 @@ def test_rules_hold_again(small: Case) -> None:
     ).plan
     assert ruled.rules["spare_nodes"]
     host = ruled.host_of_rank[0]
-    found = placer.replace(topology, job, ruled, failed=[host])
+    found = placer.replace(ruled, topology, job, failed=[host])
     assert set(found.plan.host_of_rank[:4]) == {*pin.hosts} - {host}
     assert "spares" not in found.plan.rules
     assert spare[1] not in found.plan.nodes
     placer.check(found.plan, topology, job)
     with pytest.raises(placer.InfeasibleError, match="all of these hosts have failed"):
-        placer.replace(topology, job, ruled, failed=list(pin.hosts))
+        placer.replace(ruled, topology, job, failed=list(pin.hosts))
 
 
 def test_shrinking_gives_up_the_most_damaged(small: Case) -> None:
     """Of two replicas that cannot stay the machine loses no more than it must."""
     topology, job, plan = small
     failed = [*in_rack(plan, 1, 2), *in_rack(plan, 3, 1)]
-    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    found = placer.replace(plan, topology, job, failed=failed, shrink=True)
     assert found.plan.previous["given_up"] == [1]
     assert found.plan.previous["moved"] == 4
     assert found.plan.world_size == 48
@@ -241,16 +241,16 @@ def test_what_cannot_be(small: Case) -> None:
     topology, job, plan = small
     host = plan.nodes[0]
     with pytest.raises(placer.InputError) as error:
-        placer.replace(topology, job, plan, failed=["nowhere", host], added=[host])
+        placer.replace(plan, topology, job, failed=["nowhere", host], added=[host])
     texts = [str(problem) for problem in error.value.problems]
     assert len(texts) == 2
     assert 'no host "nowhere"' in texts[0]
     assert "to have failed and to be added" in texts[1]
     axes = changed(job.parallelism, dp=2)
     with pytest.raises(placer.InputError, match="another job: dp 4 against 2"):
-        placer.replace(topology, changed(job, parallelism=axes), plan)
+        placer.replace(plan, topology, changed(job, parallelism=axes))
     with pytest.raises(placer.InputError, match="every host has failed"):
-        placer.replace(topology, job, plan, failed=topology.node_names)
+        placer.replace(plan, topology, job, failed=topology.node_names)
     wrong: dict[str, Any] = {
         "max_moves": -1,
         "within": -1.0,
@@ -258,7 +258,7 @@ def test_what_cannot_be(small: Case) -> None:
         "seed": -1,
     }
     with pytest.raises(placer.InputError) as error:
-        placer.replace(topology, job, plan, **wrong)
+        placer.replace(plan, topology, job, **wrong)
     assert [problem.key for problem in error.value.problems] == list(wrong)
 
 
@@ -267,7 +267,7 @@ def test_no_failure_with_hosts_in_another_order(small: Case) -> None:
     topology, job, _ = small
     backwards = topology.node_names[::-1]
     plan = placer.place(topology, job, hosts=backwards).plan
-    assert placer.replace(topology, job, plan).diff().is_empty
+    assert placer.replace(plan, topology, job).diff().is_empty
 
 
 def test_hosts_that_do_not_count_are_named(small: Case) -> None:
@@ -278,7 +278,7 @@ def test_hosts_that_do_not_count_are_named(small: Case) -> None:
         placer.InfeasibleError,
         match=r"left out: 2 x failed, \d+ x neither in the plan nor added",
     ):
-        placer.replace(topology, job, plan, failed=lost, added=())
+        placer.replace(plan, topology, job, failed=lost, added=())
 
 
 @pytest.mark.parametrize("gone", [0, 1, 3])
@@ -286,7 +286,7 @@ def test_difference_after_shrinking(small: Case, gone: int) -> None:
     """Replicas are compared with themselves, whatever numbers they have now."""
     topology, job, plan = small
     failed = in_rack(plan, gone, 5)
-    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    found = placer.replace(plan, topology, job, failed=failed, shrink=True)
     there, back = placer.diff(plan, found.plan), placer.diff(found.plan, plan)
     assert found.plan.previous["given_up"] == [gone]
     assert found.plan.previous["moved"] == len(there.moved) == len(back.moved) == 0
@@ -303,5 +303,5 @@ def test_one_rank() -> None:
     topology = placer.read_topology("rack:2 node:1 gpu:1")
     job = changed(placer.read_job("quickstart"), parallelism=Parallelism(), require={})
     plan = placer.place(topology, job).plan
-    found = placer.replace(topology, job, plan, failed=plan.nodes)
+    found = placer.replace(plan, topology, job, failed=plan.nodes)
     assert len(found.diff().moved) == 1
