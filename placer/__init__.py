@@ -20,6 +20,7 @@ from placer.errors import (
 )
 
 if TYPE_CHECKING:
+    from placer.api.check import check
     from placer.api.explain import explain
     from placer.api.place import place
     from placer.api.predict import predict
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from placer.emit import emit
     from placer.job.read import read_job
     from placer.job.rules import Pin, Rules
-    from placer.placement.check import check
     from placer.placement.plan_file import read_plan, write_plan
     from placer.readers.machine import read_topology
     from placer.report.diff import diff
@@ -69,7 +69,7 @@ _HOME = {
     "Replacement": "placer.api.replace",
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
-    "check": "placer.placement.check",
+    "check": "placer.api.check",
     "diff": "placer.report.diff",
     "explain": "placer.api.explain",
     "place": "placer.api.place",

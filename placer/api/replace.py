@@ -17,6 +17,7 @@ from placer.api.result import Result
 from placer.errors import InfeasibleError, InputError, Problem, refuse
 from placer.hostlist import compress
 from placer.job.axes import SAME_WORK, unlike_sizes
+from placer.job.orders import closed
 from placer.job.resize import resized
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, inputs_of
@@ -159,7 +160,7 @@ def replace(
     def search(one: _Task) -> Replaced:
         return replaced(
             one.machine,
-            _closed_order(one.job),
+            closed(one.job),
             one.plan,
             Terms(within, max_moves, one.cost_before),
             objective=plan.bound.get("objective"),
@@ -198,7 +199,7 @@ def _shrunk(
     machine = task.machine
     uneven = len(np.unique(machine.gpus_of_node)) > 1
     goal = objective_of(machine, task.job, task.plan.bound.get("objective"))
-    ground = ground_of(machine, _closed_order(task.job), task.plan, goal)
+    ground = ground_of(machine, closed(task.job), task.plan, goal)
     for job in smaller_jobs(task.job, machine.num_gpus):
         if not uneven and not feasible_parts(machine, job):
             continue
@@ -284,11 +285,6 @@ def _plan_of(
     if given_up:
         section["given_up"] = given_up
     return changed(plan, previous=section)
-
-
-def _closed_order(job: Job) -> Job:
-    """The job with the order it has; no other is tried."""
-    return changed(job, parallelism=changed(job.parallelism, auto_order=False))
 
 
 def _with_hint(error: InfeasibleError) -> InfeasibleError:

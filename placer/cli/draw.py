@@ -136,6 +136,5 @@ def _step(plan: Plan, options: dict[str, Any]) -> Step:
 
     inputs = plan_inputs(plan, options)
     machine = inputs.topology
-    return StepModel(machine, inputs.job).step(
-        placement_of_plan(plan, machine).gpu_of_rank
-    )
+    gpu_of_rank = placement_of_plan(plan, machine).gpu_of_rank
+    return StepModel(machine, inputs.job).step(gpu_of_rank)

@@ -57,9 +57,10 @@ if TYPE_CHECKING:
 def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     """Place the job of PLAN again after hosts have failed.
 
-    Ranks on other hosts stay where they are, as far as the cost allows, and only hosts
-    of the plan's allocation are used, and those of --added. Prints what moves, what it costs, what more moves would save and the difference from PLAN, or
-    the new plan with --format json.
+    Ranks on other hosts stay where they are, as far as the cost allows, and no host
+    outside the plan's allocation is used unless it is --added. Prints what moves, what
+    it costs, what more moves would save and the difference from PLAN, or the new plan
+    with --format json.
     """
     from placer.cli.interrupt import end
 

@@ -161,7 +161,8 @@ def inputs_of(
     topology_used = topology or found.read("topology", decode_topology)
     job_used = job or found.read("job", decode_job)
     if not force:
-        refuse(_other_inputs(plan, topology_used, job_used, (topology, job)))
+        refuse_others(plan, topology, job)
+        refuse(_changed_inputs(plan, topology_used, job_used))
     rules: Mapping[str, Any] = kept.get("rules", {})
     if not kept:
         rules = {**plan.rules, "require": plan.bound.get("require") or {}}
@@ -175,6 +176,34 @@ def inputs_of(
         rules_of(rules),
         bool(rules.get(USE_SPARES)),
     )
+
+
+def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> None:
+    """Refuse a topology or a job that is not the one ``plan`` was made for.
+
+    Raises
+    ------
+    InputError
+        With each of them.
+    """
+    refuse(
+        Problem(
+            f"the plan was made for another {what}: {_named(stated)}; "
+            f"given is {own.name}, sha256 {own.sha256[:12]}",
+            hint=f"leave out {option}, for the plan keeps its {what}; or give --force"
+            if plan.inputs
+            else f"give the {what} it was made for, or --force",
+        )
+        for what, option, own, stated in (
+            ("topology", "-t", topology, plan.topology),
+            ("job", "-j", job, plan.job),
+        )
+        if own is not None and own.sha256 != stated.get("sha256")
+    )
+
+
+def _named(stated: Mapping[str, Any]) -> str:
+    return f"{stated.get('name')}, sha256 {str(stated.get('sha256'))[:12]}"
 
 
 class _Kept:
@@ -225,29 +254,16 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(message, key=_path(key))
 
 
-def _other_inputs(
-    plan: Plan,
-    topology: Topology,
-    job: Job,
-    given: tuple[Topology | None, Job | None],
-) -> Iterator[Problem]:
-    """Problems of inputs that are not those the plan names."""
-    for what, option, own, stated, outside in (
-        ("topology", "-t", topology, plan.topology, given[0]),
-        ("job", "-j", job, plan.job, given[1]),
+def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:
+    """Problems of inputs in the plan that are not those it names."""
+    for what, option, own, stated in (
+        ("topology", "-t", topology, plan.topology),
+        ("job", "-j", job, plan.job),
     ):
-        if own.sha256 == stated.get("sha256"):
-            continue
-        names = f"{stated.get('name')}, sha256 {str(stated.get('sha256'))[:12]}"
-        if outside is None:
-            message = f"the {what} that the plan keeps is not the one it names, {names}"
-            hint = f"the plan was changed: make it again, give {option}, or --force"
-        else:
+        if own.sha256 != stated.get("sha256"):
             message = (
-                f"the plan was made for another {what}: {names}; given is "
-                f"{own.name}, sha256 {own.sha256[:12]}"
+                f"the plan keeps another {what} than it names: it says "
+                f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
             )
-            hint = f"leave out {option}: the plan keeps its {what}; or give --force"
-            if not plan.inputs:
-                hint = f"give the {what} it was made for, or --force"
-        yield Problem(message, key=f"{what}.sha256" * (outside is None), hint=hint)
+            hint = f"the plan was changed: make it again, give {option}, or --force"
+            yield Problem(message, key=_path(what), hint=hint)
