@@ -160,6 +160,7 @@ def inputs_of(
     found = _Kept(kept)
     topology_used = topology or found.read("topology", decode_topology)
     job_used = job or found.read("job", decode_job)
+    numbered = planned_job(job_used, plan)
     if not force:
         refuse_others(plan, topology, job)
         refuse(_changed_inputs(plan, topology_used, job_used))
@@ -169,7 +170,7 @@ def inputs_of(
         rules |= {USE_SPARES: "failed" in plan.previous}
     return Inputs(
         topology_used,
-        planned_job(job_used, plan),
+        numbered,
         found.hosts("hosts") or None,
         found.hosts("exclude"),
         rules.get("require", {}),

@@ -143,18 +143,51 @@ def test_never_much_worse_than_placed_afresh(small: Case) -> None:
             assert found.plan.previous["fewest"] <= found.plan.previous["moved"]
 
 
-def test_failed_hosts_are_not_used(small: Case) -> None:
-    """Neither failed hosts nor, with ``added``, hosts that are not named hold ranks."""
+def test_stays_inside_the_allocation(small: Case) -> None:
+    """Neither failed hosts nor, unless added, hosts outside the allocation are used."""
     topology, job, plan = small
-    failed = in_rack(plan, 1, 1)
-    spare = [name for name in topology.node_names if name not in plan.nodes]
+    owned = placer.place(topology, job, hosts=plan.nodes).plan
+    failed = in_rack(owned, 1, 1)
     with pytest.raises(placer.InfeasibleError):
-        placer.replace(plan, topology, job, failed=failed, added=[])
-    racks = dict(zip(plan.nodes, plan.domains["rack"], strict=True))
-    near = [name for name in spare if name.startswith(racks[failed[0]])]
-    found = placer.replace(plan, topology, job, failed=failed, added=near)
-    assert set(found.plan.nodes) == {*plan.nodes, *near} - set(failed)
+        placer.replace(owned, failed=failed)
+    rack = dict(zip(owned.nodes, owned.domains["rack"], strict=True))[failed[0]]
+    spare = [name for name in topology.node_names if name not in owned.nodes]
+    near = [name for name in spare if name.startswith(rack)]
+    found = placer.replace(owned, failed=failed, added=near)
+    assert set(found.plan.nodes) == {*owned.nodes, *near} - set(failed)
     assert found.plan.previous["moved"] == 4
+    placer.check(found.plan)
+
+
+def test_stays_inside_the_new_allocation(small: Case) -> None:
+    """What failed once is not used by the next replacement, what was added may be."""
+    topology, job, plan = small
+    spare = [name for name in topology.node_names if name not in plan.nodes]
+    owned = placer.place(topology, job, hosts=[*plan.nodes, spare[0]]).plan
+    rack = dict(zip(plan.nodes, plan.domains["rack"], strict=True))
+    near = [name for name, of in rack.items() if spare[0].startswith(of)]
+    first = placer.replace(owned, failed=near[:1]).plan
+    assert spare[0] in first.nodes
+    assert first.inputs["exclude"] == near[0]
+    with pytest.raises(placer.InfeasibleError):
+        placer.replace(first, failed=spare[:1])
+    back = placer.replace(first, failed=spare[:1], added=near[:1]).plan
+    assert set(back.nodes) == set(plan.nodes)
+    placer.check(back)
+
+
+def test_an_older_plan_tells_no_allocation(small: Case) -> None:
+    """Without inputs in the plan every host is taken, or with ``added`` no others."""
+    topology, job, plan = small
+    older = changed(plan, inputs={})
+    failed = in_rack(older, 1, 1)
+    assert placer.replace(older, topology, job, failed=failed).plan.inputs["hosts"] == (
+        ""
+    )
+    with pytest.raises(placer.InfeasibleError):
+        placer.replace(older, topology, job, failed=failed, added=[])
+    with pytest.raises(placer.InputError, match=r"topology \(-t\) and the job \(-j\)"):
+        placer.replace(older, failed=failed)
 
 
 def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
@@ -273,12 +306,33 @@ def test_no_failure_with_hosts_in_another_order(small: Case) -> None:
 def test_hosts_that_do_not_count_are_named(small: Case) -> None:
     """What does not fit says how many hosts failed and how many may not be used."""
     topology, job, plan = small
-    lost = in_rack(plan, 0, 2)
+    owned = placer.place(topology, job, hosts=plan.nodes).plan
+    lost = in_rack(owned, 0, 2)
     with pytest.raises(
         placer.InfeasibleError,
-        match=r"left out: 2 x failed, \d+ x neither in the plan nor added",
+        match=r"left out: 2 x failed, \d+ x outside the allocation",
     ):
-        placer.replace(plan, topology, job, failed=lost, added=())
+        placer.replace(owned, failed=lost)
+
+
+@pytest.mark.parametrize("within", [0.01, 1.0])
+def test_nothing_moves_that_need_not(small: Case, within: float) -> None:
+    """A plan far from the best is not made better by the way: the lost ranks move."""
+    topology, job, _ = small
+    tiers = zip(topology.tiers, (1.0, 2.0, 20.0), strict=True)
+    far = tuple(changed(tier, distance=distance) for tier, distance in tiers)
+    topology = changed(topology, tiers=far)
+    rng = np.random.default_rng(3)
+    job = changed(job, require={"tp": "node"})
+    nodes = rng.permutation(topology.num_nodes)[:16]
+    seats = (nodes[:, None] * 4 + np.arange(4)).ravel()
+    poor = build_plan(topology, job, Placement(seats))
+    failed = [poor.nodes[0]]
+    found = placer.replace(poor, topology, job, failed=failed, within=within)
+    best = placer.place(topology, job).bound["value"]
+    assert found.plan.previous["value_before"] > 1.2 * best
+    assert found.plan.previous["moved"] == found.plan.previous["fewest"] == 4
+    assert found.plan.previous["reference"] == "before"
 
 
 @pytest.mark.parametrize("gone", [0, 1, 3])
