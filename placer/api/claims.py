@@ -175,7 +175,10 @@ def _bound_faults(
     status = STATUSES[0] if gap <= EXACT else STATUSES[1]
     expected = {"value": value, "gap": gap, "status": status}
     found = {key: bound.get(key) for key in expected}
-    yield from _differences("bound", found, expected, EXACT)
+    wrong = list(_differences("bound", found, expected, EXACT))
+    yield from wrong
+    if wrong:
+        yield f"bound.lower_bound: {lower!r} is what gap and status were compared with"
     yield from _differences(
         "bound.require", bound.get("require", {}), dict(inputs.require), 0.0
     )
