@@ -65,6 +65,7 @@ def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
         )
     than = {
         "before": "the cost before the failure",
+        "lower-bound": "the lower bound of any placement",
         "best-known": "the cheapest placement known",
     }[about["reference"]]
     yield from wrapped(text, "  ", width)

@@ -363,7 +363,7 @@ def test_one_rank() -> None:
 
 @pytest.mark.slow
 def test_a_large_job_that_owns_a_part_of_the_machine(tmp_path: Any) -> None:
-    """Of 98,304 ranks on scattered hosts only those on lost nodes move, none outside."""
+    """Of 98,304 ranks on scattered hosts those on lost nodes move, none outside."""
     topology = placer.read_topology("block:32 rack:64 node:16 gpu:4")
     text = (
         "format: placer/job\nversion: 1\nname: large\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,8 @@ class Replaced:
     budget : float
         The cost allowed.
     reference : str
-        What ``budget`` is measured from: ``before`` or ``best-known``.
+        What ``budget`` is measured from: ``before``, ``lower-bound`` where that is
+        higher, or ``best-known`` where nothing comes near either.
     """
 
     solution: Solution
@@ -204,9 +206,13 @@ class _Search:
             return False
         value = self._curve.points[-1].value
         self._prove(value)
-        least = self._bound if self._terms.before is None else self._terms.before
-        allowed = least * (1 + self._terms.within) * (1 + EXACT)
+        allowed = self._least()[1] * (1 + self._terms.within) * (1 + EXACT)
         return not self._before.is_lost.any() or value <= allowed
+
+    def _least(self) -> tuple[str, float]:
+        """What the tolerance is measured from: the cost before, if it can be had."""
+        before = self._terms.before or 0.0
+        return max(("before", before), ("lower-bound", self._bound), key=itemgetter(1))
 
     def _prove(self, enough: float) -> None:
         """Find a lower bound; one of ``enough`` is not improved further."""
@@ -252,10 +258,9 @@ class _Search:
 
     def _result(self) -> Replaced:
         best = min(point.value for point in self._curve.points)
-        reference, least = "best-known", best
-        before = self._terms.before
-        if before is not None and best <= before * (1 + self._terms.within):
-            reference, least = "before", before
+        reference, least = self._least()
+        if best > least * (1 + self._terms.within) * (1 + EXACT):
+            reference, least = "best-known", best
         budget = least * (1 + self._terms.within)
         if self._repairs is not None:
             self._repairs.close_in(budget)
