@@ -12,14 +12,13 @@ from placer.api.options import limit_problems
 from placer.api.result import Result
 from placer.errors import InputError, Problem, refuse
 from placer.job.orders import in_order
-from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.previous import previous_seats
 from placer.solve.solution import Progress, Solution, incumbent_of
-from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
+    from placer.job.rules import Rules
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
@@ -82,14 +81,7 @@ def place(
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(objective, workers), *limit_problems(time_limit, seed)])
-    inputs = Inputs(
-        topology,
-        job,
-        None if hosts is None else tuple(host_names(hosts)),
-        tuple(host_names(exclude)),
-        require or {},
-        rules or Rules(),
-    )
+    inputs = Inputs.given(topology, job, hosts, exclude, require, rules)
     machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
     chosen_job, solution, advice = _search(

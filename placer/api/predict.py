@@ -13,7 +13,6 @@ from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs
 from placer.placement.launcher_orders import launch_order, launcher_called
 from placer.placement.placement import Placement
-from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -49,8 +48,7 @@ def predict(
         If the hosts have fewer GPUs than the job has ranks.
     """
     found = launcher_called(launcher)
-    named = None if hosts is None else tuple(host_names(hosts))
-    inputs = Inputs(topology, job, named)
+    inputs = Inputs.given(topology, job, hosts)
     machine = inputs.machine
     if job.world_size > machine.num_gpus:
         raise InfeasibleError(

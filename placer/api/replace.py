@@ -127,8 +127,7 @@ def replace(
     topology, job : Topology, Job, optional
         Instead of those that the plan keeps; the topology may be another by now.
     failed : sequence of str, or str
-        Hosts that cannot be used any more. Hosts of the plan that the topology lacks or
-        calls unavailable count too.
+        Hosts out of use, beside those of the plan that the topology no longer offers.
     added : sequence of str, or str, optional
         Hosts that may be used beside those of the allocation.
     max_moves : int, optional
@@ -139,10 +138,7 @@ def replace(
         Give up the fewest replicas when the job does not fit any more.
     force : bool
         Take ``topology`` and ``job`` although the plan names others.
-    time_limit : float, s
-    seed : int
-    progress : callable, optional
-    stop : callable
+    time_limit, seed, progress, stop
 
     Raises
     ------
@@ -154,7 +150,7 @@ def replace(
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
-    start = monotonic()
+    end = monotonic() + time_limit
     task = _task(topology, job, plan, failed, added, max_moves, force)
 
     def search(one: _Task) -> Replaced:
@@ -165,7 +161,7 @@ def replace(
             Terms(within, max_moves, one.cost_before),
             objective=plan.bound.get("objective"),
             seed=seed,
-            time_limit=max(0.0, time_limit - (monotonic() - start)),
+            time_limit=max(0.0, end - monotonic()),
             progress=progress,
             stop=stop,
         )

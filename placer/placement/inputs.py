@@ -18,7 +18,7 @@ from placer.placement.host_rules import rules_left, with_rules
 from placer.placement.plan_rules import form_problems, rules_of
 from placer.placement.planned import planned_job
 from placer.placement.requirements import with_requirements
-from placer.topology.allocation import allocate
+from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology
 
@@ -64,6 +64,27 @@ class Inputs:
     require: Mapping[str, str] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
     use_spares: bool = False
+
+    @classmethod
+    def given(
+        cls,
+        topology: Topology,
+        job: Job,
+        hosts: Sequence[str] | str | None = None,
+        exclude: Sequence[str] | str = (),
+        require: Mapping[str, str] | None = None,
+        rules: Rules | None = None,
+    ) -> Inputs:
+        """The inputs as a library call has them: hosts as names or as a text.
+
+        Raises
+        ------
+        InputError
+            If a host list is malformed, or the file it names cannot be read.
+        """
+        named = None if hosts is None else tuple(host_names(hosts))
+        left_out = tuple(host_names(exclude))
+        return cls(topology, job, named, left_out, require or {}, rules or Rules())
 
     @cached_property
     def machine(self) -> Topology:
