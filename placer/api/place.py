@@ -18,8 +18,8 @@ from placer.placement.previous import previous_seats
 from placer.solve.solution import Progress, Solution, incumbent_of
 
 if TYPE_CHECKING:
-    from placer.job.rules import Rules
     from placer.job.model import Job
+    from placer.job.rules import Rules
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
 
