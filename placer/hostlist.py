@@ -116,6 +116,20 @@ def compress(names: Iterable[str]) -> str:
     return ",".join(items)
 
 
+def fold(names: Sequence[str], longest: int) -> Iterator[str]:
+    """Host lists that together expand to ``names``, none longer than ``longest``.
+
+    A list of a single name may be, and none names more than ``MAX_NAMES``.
+    """
+    text = compress(names)
+    if len(names) < 2 or (len(text) <= longest and len(names) <= MAX_NAMES):
+        yield text
+        return
+    middle = len(names) // 2
+    yield from fold(names[:middle], longest)
+    yield from fold(names[middle:], longest)
+
+
 def name_problem(name: str) -> str:
     """Why ``name`` is no host name; empty when it is one.
 

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from placer.api.checked_plan import OBJECTIVES, checked_plan
-from placer.api.inputs import inputs
+from placer.api.inputs import read_inputs
 from placer.api.options import limit_problems
 from placer.api.result import Result
 from placer.arguments import (
@@ -25,13 +25,11 @@ from placer.arguments import (
 from placer.errors import InputError, Problem, refuse
 from placer.job.orders import in_order
 from placer.job.rules import Rules
-from placer.placement.host_rules import with_rules
+from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
-from placer.placement.requirements import with_requirements
 from placer.solve.solution import Progress, Solution, incumbent_of
-from placer.topology.allocation import allocate
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
@@ -101,38 +99,31 @@ def place(
     Raises
     ------
     InputError
-        If an argument is of a wrong type, hosts, rules or objective do not fit the
-        machine or the job, or they need more memory than there is.
+        If an argument is of a wrong type; hosts, rules or objective do not fit the
+        machine or the job; or they need more memory than there is.
     InfeasibleError
         If no placement satisfies the hard rules.
     StoppedError
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(objective, workers), *limit_problems(time_limit, seed)])
-    whole, given = inputs(topology, job)
-    machine = allocate(whole, hosts, exclude)
-    ruled_job = _ruled(given, machine, whole, require or {}, rules or Rules())
+    whole, work = read_inputs(topology, job)
+    inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
+    machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
     chosen_job, solution, advice = _search(
         machine, ruled_job, objective, previous, seed, time_limit, progress, stop
     )
-    plan = checked_plan(machine, chosen_job, solution, seed, require or {}, advice)
+    plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
     if previous is not None:
         seats = previous_seats(previous, machine, chosen_job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
     return Result(plan)
 
 
-def _ruled(
-    job: Job,
-    machine: Topology,
-    topology: Topology,
-    require: Mapping[str, str],
-    rules: Rules,
-) -> Job:
+def _ruled(inputs: Inputs) -> Job:
     """The job under its own rules and those asked for besides."""
-    ruled = with_requirements(job, machine, require) if require else job
-    ruled = with_rules(ruled, machine, topology, rules)
+    ruled = inputs.ruled(inputs.job)
     if ruled.parallelism.auto_order and ruled.names_ranks:
         message = "the order cannot be chosen: pins or groups name ranks by number"
         hint = "give the order these numbers are of"
@@ -151,16 +142,19 @@ def _search(
     stop: Callable[[], bool],
 ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
     """The job in its rank order, the best placement found in time, and advice."""
-    # The solver takes half a second to load, which scoring and reading must not pay.
     from placer.solve.in_time import InTime, LeftBehind
-    from placer.solve.launch.advice import advise
-    from placer.solve.launch.orders import solve_orders
 
     end = monotonic() + time_limit
 
     def search(
         tell: Progress, over: Callable[[], bool]
     ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
+        # The solver takes half a second to load, which scoring and reading must not
+        # pay. It is loaded here, where no signal can break it off in the middle: an
+        # extension module that is interrupted says that it cannot be imported.
+        from placer.solve.launch.advice import advise
+        from placer.solve.launch.orders import solve_orders
+
         chosen, solution = solve_orders(
             machine,
             job,

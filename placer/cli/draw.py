@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _FORMATS = ("svg", "png")
-_INPUTS = ("topology", "job", "hardware", "gpus_per_node", "labels", "order")
+_INPUTS = (
+    "topology",
+    "job",
+    "hardware",
+    "gpus_per_node",
+    "labels",
+    "order",
+    "force",
+)
 
 
 @click.command(
@@ -55,7 +63,7 @@ def draw(file: str, picture: str, **options: Any) -> None:
 
     The map shows every GPU, rack or block, whichever is readable, and outlines groups
     that leave their domain. `pipeline` draws when the stages of the slowest replica
-    work; it alone needs the plan's topology and job. `scaling` draws the rows that
+    work; it alone looks at the plan's topology and job. `scaling` draws the rows that
     `placer sweep --format json` printed.
     """
     if picture != "pipeline" and any(options[key] for key in _INPUTS):
@@ -134,5 +142,7 @@ def _step(plan: Plan, options: dict[str, Any]) -> Step:
     from placer.cost.step import StepModel
     from placer.placement.build import placement_of_plan
 
-    machine, job = plan_inputs(plan, options)
-    return StepModel(machine, job).step(placement_of_plan(plan, machine).gpu_of_rank)
+    inputs = plan_inputs(plan, options)
+    machine = inputs.topology
+    gpu_of_rank = placement_of_plan(plan, machine).gpu_of_rank
+    return StepModel(machine, inputs.job).step(gpu_of_rank)

@@ -135,15 +135,13 @@ def _search(
 
 def _write(result: Result, options: dict[str, Any]) -> None:
     """The plan, and to people its summary and what to do next."""
-    from placer.cli.plan_inputs import stated_inputs
     from placer.report.next_text import next_lines
 
     def summary(look: Look) -> str:
         lines = [result.summary(look)]
         path = options["output"]
         if path is not None:
-            inputs = stated_inputs(options)
-            lines += ["", *next_lines(result.plan, path, inputs, look.width)]
+            lines += ["", *next_lines(result.plan, path, look.width)]
         return "\n".join(lines)
 
     write_made(result.plan, options, summary)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.errors import Problem, refuse
+from placer.errors import InfeasibleError, Problem, refuse
+from placer.job.rules import Pin
 from placer.placement.tier_names import unknown_tiers
 from placer.topology.suggest import Suggester
 
@@ -47,6 +48,28 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
     ]
     refuse(problems)
     return replace(job, rules=rules)
+
+
+def rules_left(rules: Rules, machine: Topology) -> Rules:
+    """The rules that still bind: no spares, and only hosts that are left.
+
+    Raises
+    ------
+    InfeasibleError
+        If every host of a pin has failed.
+    """
+    there = set(machine.node_names)
+    pins = []
+    for pin in rules.pin:
+        hosts = tuple(host for host in pin.hosts if host in there)
+        if not hosts:
+            raise InfeasibleError(
+                f"{pin}: all of these hosts have failed"
+                "\n  hint: place the job again without this pin"
+            )
+        pins.append(Pin(pin.ranks, hosts))
+    avoid = tuple(host for host in rules.avoid if host in there)
+    return replace(rules, pin=tuple(pins), avoid=avoid, spares={})
 
 
 def _host_problems(

@@ -64,6 +64,7 @@ def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
             f"{amount(objective, after)}{_change(before, after)}"
         )
     than = {
+        "before": "the cost before the failure",
         "lower-bound": "the lower bound of any placement",
         "best-known": "the cheapest placement known",
     }[about["reference"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from placer.api.inputs import inputs
+from placer.api.inputs import read_inputs
 from placer.sweep.grid import Point
 from placer.sweep.point import Row, Task, row_of
 
@@ -54,7 +54,7 @@ def sweep(
     InputError
         If topology or job cannot be read, or do not fit each other.
     """
-    topology, job = inputs(task.topology, task.job)
+    topology, job = read_inputs(task.topology, task.job)
     task = replace(task, topology=topology, job=job)
     rows: dict[int, Row] = {}
     progress(0, len(points))

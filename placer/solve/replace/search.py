@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Ranks up to which a fresh placement is made only to learn how cheap one can be.
-PLACED_AT_MOST = 32_768
-
 
 @dataclass(frozen=True, eq=False)
 class Terms:
@@ -48,14 +46,17 @@ class Terms:
     Attributes
     ----------
     within : float
-        Share by which it may cost more than the cheapest that is known, or than the
-        lower bound, for fewer moves.
+        Share by which it may cost more than before the failure, or than the cheapest
+        that is known where none costs as little.
     max_moves : int or None
         Ranks that may move at most.
+    before : float or None
+        Cost before the failure; None when it is not known.
     """
 
     within: float
     max_moves: int | None = None
+    before: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,8 @@ class Replaced:
     budget : float
         The cost allowed.
     reference : str
-        What ``budget`` is measured from: ``lower-bound`` or ``best-known``.
+        What ``budget`` is measured from: ``before``, ``lower-bound`` where that is
+        higher, or ``best-known`` where nothing comes near either.
     """
 
     solution: Solution
@@ -156,20 +158,16 @@ class _Search:
         self._before = self._ground.before
         self._curve = Curve(topology, job, self._goal, self._before)
         self._bound, self._argument = 0.0, "none"
-        self._fresh: Solution | None = None
         self._repairs: OfferedRepairs | None = None
         self._ended = "searched"
 
     def run(self, seed: int, time_limit: float, progress: Progress | None) -> Replaced:
         """Repairs first; a fresh placement where they are not as cheap as asked."""
-        if not self._before.is_lost.any():
-            self._curve.offer("nothing failed", self._before.gpu_of_rank)
-            if self._curve.points:
-                self._prove(self._curve.points[0].value)
-                return self._result()
-        else:
+        if self._before.is_lost.any():
             self._repair()
-        if not self._is_cheap() or self._may_do_with_less():
+        else:
+            self._curve.offer("nothing failed", self._before.gpu_of_rank)
+        if not self._is_cheap():
             self._place(seed, time_limit, progress)
         self._curve.fewest_avoided()
         return self._result()
@@ -203,18 +201,18 @@ class _Search:
                 yield usable
 
     def _is_cheap(self) -> bool:
-        """Whether some repair costs as little as asked, whatever else there may be."""
+        """Whether some repair costs as little as asked; or nothing failed."""
         if not self._curve.points:
             return False
         value = self._curve.points[-1].value
-        self._prove(value / (1 + self._terms.within))
-        return value <= self._bound * (1 + self._terms.within) * (1 + EXACT)
+        self._prove(value)
+        allowed = self._least()[1] * (1 + self._terms.within) * (1 + EXACT)
+        return not self._before.is_lost.any() or value <= allowed
 
-    def _may_do_with_less(self) -> bool:
-        """Whether knowing the cheapest cost may allow fewer moves, and is worth it."""
-        if self._job.world_size > PLACED_AT_MOST or self._stop():
-            return False
-        return not self._result().is_fewest
+    def _least(self) -> tuple[str, float]:
+        """What the tolerance is measured from: the cost before, if it can be had."""
+        before = self._terms.before or 0.0
+        return max(("before", before), ("lower-bound", self._bound), key=itemgetter(1))
 
     def _prove(self, enough: float) -> None:
         """Find a lower bound; one of ``enough`` is not improved further."""
@@ -249,7 +247,6 @@ class _Search:
             self._ended = "interrupted" if self._stop() else self._ended
             return
         fresh = found.solution if isinstance(found, LeftBehind) else found
-        self._fresh = fresh
         if fresh.stop_reason in ("time-limit", "interrupted"):
             self._ended = fresh.stop_reason
         if fresh.lower_bound > self._bound:
@@ -261,10 +258,10 @@ class _Search:
 
     def _result(self) -> Replaced:
         best = min(point.value for point in self._curve.points)
-        reference, least = "lower-bound", self._bound
-        if self._fresh is not None or not self._bound:
+        reference, least = self._least()
+        if best > least * (1 + self._terms.within) * (1 + EXACT):
             reference, least = "best-known", best
-        budget = max(least * (1 + self._terms.within), best)
+        budget = least * (1 + self._terms.within)
         if self._repairs is not None:
             self._repairs.close_in(budget)
         points = self._curve.points
