@@ -7,6 +7,6 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-    from placer.cli.main import main
+    from placer.__main__ import run
 
-    sys.exit(main())
+    sys.exit(run())

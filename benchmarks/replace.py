@@ -129,7 +129,7 @@ def measure(
     """The row of one failure."""
     failed = failures(plan, case, count, seed)
     start = perf_counter()
-    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    found = placer.replace(plan, topology, job, failed=failed, shrink=True)
     wall_s = perf_counter() - start
     about = found.plan.previous
     return Row(

@@ -8,18 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import (
-    CheckError,
-    EmitError,
-    InfeasibleError,
-    InputError,
-    OutputError,
-    PlacerError,
-    Problem,
-    StoppedError,
-)
-
 if TYPE_CHECKING:
+    from placer.api.check import check
     from placer.api.explain import explain
     from placer.api.place import place
     from placer.api.predict import predict
@@ -27,9 +17,18 @@ if TYPE_CHECKING:
     from placer.api.result import Result
     from placer.api.score import score
     from placer.emit import emit
+    from placer.errors import (
+        CheckError,
+        EmitError,
+        InfeasibleError,
+        InputError,
+        OutputError,
+        PlacerError,
+        Problem,
+        StoppedError,
+    )
     from placer.job.read import read_job
     from placer.job.rules import Pin, Rules
-    from placer.placement.check import check
     from placer.placement.plan_file import read_plan, write_plan
     from placer.readers.machine import read_topology
     from placer.report.diff import diff
@@ -65,11 +64,19 @@ __all__ = [
 ]
 
 _HOME = {
+    "CheckError": "placer.errors",
+    "EmitError": "placer.errors",
+    "InfeasibleError": "placer.errors",
+    "InputError": "placer.errors",
+    "OutputError": "placer.errors",
+    "PlacerError": "placer.errors",
+    "Problem": "placer.errors",
+    "StoppedError": "placer.errors",
     "Pin": "placer.job.rules",
     "Replacement": "placer.api.replace",
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
-    "check": "placer.placement.check",
+    "check": "placer.api.check",
     "diff": "placer.report.diff",
     "explain": "placer.api.explain",
     "place": "placer.api.place",

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import groupby, product
 from math import prod
 
-MAX_NAMES = 100_000
+MAX_NAMES = 100_000  # of one list
+MAX_NAMES_IN_ALL = 1 << 20  # of all lists of a file
+_MAX_CHARACTERS = 253  # of a name
 
 _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
@@ -22,6 +24,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
 _LABEL = r"[A-Za-z0-9_-]{1,63}"
 _NAME = re.compile(rf"(?!-){_LABEL}(?:\.{_LABEL})*")
 _BLANKS = " \t"
+_TOO_MANY = f"more than {MAX_NAMES} hosts in one list"
 
 
 @dataclass(frozen=True)
@@ -52,20 +55,48 @@ def expand(text: str) -> list[str]:
         If the list is malformed, holds something that is not a host name, or names more
         than ``MAX_NAMES`` hosts; the message says what and at which position.
     """
-    if _NAME.fullmatch(text) and len(text) <= 253:
+    if _NAME.fullmatch(text) and len(text) <= _MAX_CHARACTERS:
         return [text]
-    items = list(_parse(text))
-    total = sum(_count(parts) for _, parts in items)
-    if total > MAX_NAMES:
-        raise ValueError(f"{total} hosts in one list, the most is {MAX_NAMES}")
+    items: list[tuple[int, _Parts]] = []
+    total = 0
+    for position, parts in _parse(text):
+        items.append((position, parts))
+        total += _count(parts)
+        if total > MAX_NAMES:
+            raise ValueError(_TOO_MANY)
     names: list[str] = []
     for position, parts in items:
-        for name in _expand_item(parts):
-            reason = name_problem(name)
-            if reason:
-                raise ValueError(f"{reason} (position {position + 1})")
-            names.append(name)
+        # Names of one item differ in digits alone: where the longest is good, all are.
+        checked = _expand_item(parts) if name_problem(_longest(parts)) else ()
+        if reason := next(filter(None, map(name_problem, checked)), ""):
+            raise ValueError(f"{reason} (position {position + 1})")
+        names.extend(_expand_item(parts))
     return names
+
+
+class HostLists:
+    """The host lists of one file, which together may name so many hosts.
+
+    Each may be short and still name a hundred thousand.
+    """
+
+    def __init__(self, most: int = MAX_NAMES_IN_ALL) -> None:
+        self._most = most
+        self._left = most
+
+    def expand(self, text: str) -> list[str]:
+        """The host names of one list, as `expand` gives them.
+
+        Raises
+        ------
+        ValueError
+            If the list is malformed, or the lists so far name too many hosts.
+        """
+        names = expand(text) if self._left >= 0 else []
+        self._left -= len(names)
+        if self._left < 0:
+            raise ValueError(f"more than {self._most} hosts in all host lists together")
+        return names
 
 
 def compress(names: Iterable[str]) -> str:
@@ -85,13 +116,27 @@ def compress(names: Iterable[str]) -> str:
     return ",".join(items)
 
 
+def fold(names: Sequence[str], longest: int) -> Iterator[str]:
+    """Host lists that together expand to ``names``, none longer than ``longest``.
+
+    A list of a single name may be, and none names more than ``MAX_NAMES``.
+    """
+    text = compress(names)
+    if len(names) < 2 or (len(text) <= longest and len(names) <= MAX_NAMES):
+        yield text
+        return
+    middle = len(names) // 2
+    yield from fold(names[:middle], longest)
+    yield from fold(names[middle:], longest)
+
+
 def name_problem(name: str) -> str:
     """Why ``name`` is no host name; empty when it is one.
 
     RFC 1123 letters, digits, ``-`` and ``.``, and ``_`` besides: labels of at most 63
     characters, 253 in all, no ``-`` in front.
     """
-    if _NAME.fullmatch(name) and len(name) <= 253:
+    if _NAME.fullmatch(name) and len(name) <= _MAX_CHARACTERS:
         return ""
     if not name:
         return "a host name is empty"
@@ -101,8 +146,9 @@ def name_problem(name: str) -> str:
         return f"{shown} is no host name: {strange[0]!r} is not allowed"
     if name.startswith("-"):
         return f"{shown} is no host name: it starts with '-'"
-    if len(name) > 253:
-        return f"{shown} is no host name: {len(name)} characters, the most is 253"
+    if len(name) > _MAX_CHARACTERS:
+        length = f"{len(name)} characters, the most is {_MAX_CHARACTERS}"
+        return f"{shown} is no host name: {length}"
     if max(map(len, name.split("."))) > 63:
         return f"{shown} is no host name: more than 63 characters between dots"
     return f"{shown} is no host name: nothing between two dots"
@@ -117,6 +163,10 @@ def _parse(text: str) -> Iterator[tuple[int, _Parts]]:
         parts: _Parts = []
         while at < len(text) and text[at] not in "," + _BLANKS:
             at = _parse_part(text, at, parts)
+            if len(parts) > _MAX_CHARACTERS:
+                most = _MAX_CHARACTERS
+                message = f"a name of more than {most} characters"
+                raise ValueError(f"{message} (position {start + 1})")
         if len(parts) > 1 and isinstance(parts[-1], str):
             raise ValueError(
                 f"text after the last bracket: {parts[-1]!r} "
@@ -136,6 +186,16 @@ def _skip_blanks(text: str, at: int) -> int:
     return at
 
 
+def _longest(parts: _Parts) -> str:
+    """The longest name that an item expands to."""
+    return "".join(
+        part
+        if isinstance(part, str)
+        else max((str(r.last).zfill(r.width) for r in part), key=len)
+        for part in parts
+    )
+
+
 def _parse_part(text: str, at: int, parts: _Parts) -> int:
     """Position after the part at ``at``, which is added to ``parts``."""
     if match := _LITERAL.match(text, at):
@@ -153,8 +213,10 @@ def _parse_part(text: str, at: int, parts: _Parts) -> int:
 
 
 def _parse_ranges(inside: str, start: int) -> list[_Range]:
-    ranges = []
+    ranges: list[_Range] = []
     at = start
+    if inside.count(",") >= MAX_NAMES:
+        raise ValueError(_TOO_MANY)
     for item in inside.split(","):
         match = _RANGE.fullmatch(item)
         if match is None:

@@ -61,6 +61,17 @@ def parse_time(text: str) -> float:
     return _parse(text, "time", _TIMES, "5us, 120ms or 1.2s", MAX_SECONDS)
 
 
+def parse_duration(text: str) -> float:
+    """Seconds to wait: as `parse_time` reads them, and ``5m`` is five minutes.
+
+    Raises
+    ------
+    ValueError
+        If it is not a time from 0 to 1e9 s.
+    """
+    return _parse(text, "time", _TIMES | {"m": 60.0}, "90s, 5m or 2h", MAX_SECONDS)
+
+
 def parse_bytes(text: str) -> float:
     """Bytes: ``64MB``, ``16MiB``, or a bare number.
 
@@ -112,8 +123,8 @@ def format_bandwidth(bytes_per_s: float) -> str:
 
 def _short(value: float) -> str:
     """Four significant digits, without an exponent or trailing zeros."""
-    text = f"{value:.4g}"
-    return text if "e" not in text else f"{value:.0f}"
+    text = f"{value:z.4g}"
+    return text if "e" not in text else f"{value:z.0f}"
 
 
 def _parse(

@@ -4,6 +4,8 @@ import io
 import os
 import stat
 import sys
+import threading
+import time
 
 import pytest
 
@@ -41,12 +43,31 @@ def test_a_fifo_is_refused_without_waiting(tmp_path):
     """A FIFO that nobody writes does not block."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    assert "not a regular file" in refused(fifo).message
+    assert "pipe that nobody writes" in refused(fifo).message
+
+
+def test_a_pipe_is_read():
+    """What a shell's ``<(command)`` stands for is read to its end, slow or not."""
+    reader, writer = os.pipe()
+
+    def write():
+        for _ in range(3):
+            time.sleep(0.05)
+            os.write(writer, b"line\n" * 20_000)
+        os.close(writer)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        assert files.read_text(f"/dev/fd/{reader}") == "line\n" * 60_000
+    finally:
+        thread.join()
+        os.close(reader)
 
 
 def test_a_device_is_refused():
     """An endless device is not read."""
-    assert "not a regular file" in refused("/dev/zero").message
+    assert "neither a file nor a pipe" in refused("/dev/zero").message
 
 
 def test_a_name_with_a_nul_is_refused():
@@ -109,15 +130,19 @@ def test_writing_keeps_the_mode_of_a_file_and_honours_the_umask(tmp_path):
         os.umask(before)
 
 
+def full_disk(_handle):
+    raise OSError(28, "No space left on device")
+
+
+def not_permitted(*_args):
+    raise PermissionError(1, "Operation not permitted")
+
+
 def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
     """When the disk is full the old content stays and no temporary file is left."""
     path = tmp_path / "out.txt"
     path.write_text("old")
-
-    def full(_handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OutputError, match="No space left"):
         files.write_text(str(path), "new")
     assert path.read_text() == "old"
@@ -143,6 +168,80 @@ def test_writing_through_a_link_is_kept_a_link(tmp_path):
     assert target.read_text() == "new"
 
 
+def test_a_loop_of_links_and_a_long_name_are_output_errors(tmp_path):
+    """A link to itself stays one; a name longer than the system takes is refused."""
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for path in (loop, tmp_path / ("n" * 300)):
+        for write in (files.check_target, lambda path: files.write_text(path, "x")):
+            with pytest.raises(OutputError, match=r"Too many levels|too long"):
+                write(str(path))
+    assert loop.is_symlink()
+
+
+def test_a_read_only_file_is_kept(tmp_path):
+    """A file that nobody may write is not replaced, whoever asks."""
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    path.chmod(0o444)
+    for write in (files.check_target, lambda path: files.write_text(path, "new")):
+        with pytest.raises(OutputError, match="read-only"):
+            write(str(path))
+    assert path.read_text() == "old"
+
+
+def test_a_hard_link_is_kept(tmp_path, monkeypatch):
+    """All names of a file get the text, and the old one again when it does not fit."""
+    path, other = tmp_path / "out.txt", tmp_path / "other.txt"
+    path.write_text("old, and longer")
+    other.hardlink_to(path)
+    files.write_text(str(path), "new")
+    assert other.read_text() == "new"
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OutputError, match="No space left"):
+        files.write_text(str(path), "newest")
+    assert other.read_text() == "new"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")
+def test_the_owner_is_kept(tmp_path, monkeypatch):
+    """A file stays its owner's: replaced by one like it, or written in place."""
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    os.chown(path, 1234, 1235)
+    path.chmod(0o660)
+    files.write_text(str(path), "new")
+    inode = path.stat().st_ino
+    monkeypatch.setattr(os, "fchown", not_permitted)
+    files.write_text(str(path), "newer")
+    status = path.stat()
+    assert (status.st_uid, status.st_gid) == (1234, 1235)
+    assert (stat.S_IMODE(status.st_mode), status.st_ino) == (0o660, inode)
+    assert path.read_text() == "newer"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+@pytest.mark.parametrize("kind", ["itself", "link", "hard link", "stdin"])
+def test_an_input_is_not_written_over(tmp_path, monkeypatch, kind):
+    """What a command has read it does not write, by whatever name."""
+    path, other = tmp_path / "in.txt", tmp_path / "other.txt"
+    path.write_text("in")
+    if kind == "link":
+        other.symlink_to(path)
+    elif kind == "hard link":
+        other.hardlink_to(path)
+    target = other if other.exists() else path
+    with files.inputs_kept(), path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        files.read_text("-" if kind == "stdin" else str(path))
+        for write in (files.check_target, lambda path: files.write_text(path, "x")):
+            with pytest.raises(InputError, match="input of this command"):
+                write(str(target))
+    assert path.read_text() == "in"
+    files.write_text(str(target), "a script may")
+    assert path.read_text() == "a script may"
+
+
 def test_what_is_not_a_regular_file_is_written_in_place(tmp_path):
     """A pipe, like a device, takes the text and is not replaced by a file."""
     pipe = tmp_path / "pipe"
@@ -161,3 +260,59 @@ def test_standard_output(capsys):
     """``-`` writes to standard output."""
     files.write_text("-", "text\n")
     assert capsys.readouterr().out == "text\n"
+
+
+class ShortWrites(io.RawIOBase):
+    """Takes little at a time, as an unbuffered or full output does."""
+
+    def __init__(self):
+        self.taken = b""
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.taken += bytes(data[:1000])
+        return min(len(data), 1000)
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+def test_standard_output_gets_everything(monkeypatch, buffered):
+    """All is written, however little an output takes at a time."""
+    raw = ShortWrites()
+    out = io.BufferedWriter(raw) if buffered else raw
+    stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=not buffered)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    files.write_text("-", "text \N{SNOWMAN}" * 1000)
+    files.write_bytes("-", bytes(range(256)) * 10)
+    assert raw.taken == ("text \N{SNOWMAN}" * 1000).encode() + bytes(range(256)) * 10
+    monkeypatch.undo()
+
+
+def test_a_pipe_that_is_full_is_waited_for(monkeypatch):
+    """A non-blocking pipe with a slow reader gets every byte."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    got = []
+
+    def read():
+        while chunk := os.read(reader, 8192):
+            got.append(chunk)
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    with os.fdopen(writer, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        files.write_text("-", "0123456789" * 50_000)
+        monkeypatch.undo()
+    thread.join()
+    os.close(reader)
+    assert b"".join(got) == b"0123456789" * 50_000
+
+
+def test_a_closed_output_is_an_output_error(monkeypatch):
+    """Without a standard output nothing is lost in silence."""
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OutputError, match="standard output: cannot be written"):
+        files.write_text("-", "text")

@@ -15,6 +15,7 @@ from placer.solve.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
     from placer.solve.solution import Solution
     from placer.topology.model import Topology
@@ -28,23 +29,25 @@ class BrokenPromiseError(RuntimeError):
 
 
 def checked_plan(
+    inputs: Inputs,
     machine: Topology,
     job: Job,
     solution: Solution,
     seed: int,
-    added: Mapping[str, str],
     advice: Mapping[str, Any] | None,
 ) -> Plan:
     """The plan of ``solution``, scored again and checked independently.
 
     Parameters
     ----------
+    inputs : Inputs
+        What the plan is made of.
     machine : Topology
+        The allocation.
     job : Job
+        Under all rules, in the order of the placement.
     solution : Solution
     seed : int
-    added : mapping of str to str
-        Requirements beside those of the job.
     advice : mapping, optional
         What another launch would save; None when no time was left to look.
 
@@ -63,8 +66,9 @@ def checked_plan(
         baselines=baseline_costs(
             model, seed, solution.placement, found, solution.stop_reason
         ),
-        bound=_bound(solution, found) | ({"require": dict(added)} if added else {}),
+        bound=_bound(solution, found) | _added(inputs),
         advice=plain(advice or {}),
+        inputs=inputs.to_document(),
         solver=plain(
             {
                 "version": __version__,
@@ -80,6 +84,11 @@ def checked_plan(
     if broken := violations(plan, machine, job):
         raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")
     return plan
+
+
+def _added(inputs: Inputs) -> dict[str, Any]:
+    """Requirements beside those of the job, where there are any."""
+    return {"require": dict(inputs.require)} if inputs.require else {}
 
 
 def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:

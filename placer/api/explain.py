@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from placer.api.inputs import inputs_of_plan
+from placer.arguments import INTEGERS, TEXTS, instance, takes
 from placer.document import closest
 from placer.errors import InputError, Problem, refuse
+from placer.explain.scene import Scene, name_parts
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
-from placer.placement.plan_rules import rules_of
-from placer.placement.planned import planned_job
-from placer.placement.requirements import with_requirements
-from placer.explain.scene import Scene, name_parts
+from placer.placement.plan import Plan
 from placer.solve.objective import objective_of
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
+    from placer.api.inputs import JobLike, TopologyLike
+    from placer.placement.inputs import Inputs
     from placer.topology.model import Topology
 
 MOST_SUBJECTS = 64
 
 
+@takes(
+    plan=instance(Plan),
+    ranks=INTEGERS,
+    groups=TEXTS,
+    hosts=TEXTS,
+)
 def explain(
-    topology: Topology,
-    job: Job,
     plan: Plan,
+    topology: TopologyLike | None = None,
+    job: JobLike | None = None,
     *,
     ranks: Sequence[int] = (),
     groups: Sequence[str] = (),
@@ -41,9 +46,9 @@ def explain(
 
     Parameters
     ----------
-    topology, job : Topology, Job
-        Those the plan was made for.
     plan : Plan
+    topology, job : Topology, Job, or what `read_topology` and `read_job` take, optional
+        Instead of those that the plan keeps.
     ranks : sequence of int
     groups : sequence of str
         As ``pp:37``, an axis or a group of the job's own, counted from 0.
@@ -52,20 +57,21 @@ def explain(
     Raises
     ------
     InputError
-        If the plan is not one of this job on this machine, or there is no such rank,
-        group or host in it; with all of these.
+        If an argument is of a wrong type, the plan is not one of this job on this
+        machine, or there is no such rank, group or host in it; with all of these.
     """
     asked = len(ranks) + len(groups) + len(hosts)
     if asked > MOST_SUBJECTS:
         raise InputError(
             f"{asked} ranks, groups and hosts, the most is {MOST_SUBJECTS}"
         )
-    scene = _scene_of(topology, job, plan)
-    _check_subjects(scene, ranks, groups, hosts)
+    inputs = inputs_of_plan(plan, topology, job)
+    scene = _scene_of(inputs, plan)
+    _check_subjects(scene, inputs.topology, ranks, groups, hosts)
     share = 1 / max(asked, 1)
     return {
-        "topology": topology.name,
-        "job": job.name,
+        "topology": inputs.topology.name,
+        "job": inputs.job.name,
         "objective": scene.goal.name,
         "value": scene.goal.value(scene.gpu_of_rank),
         "proved": plan.bound.get("status") == "optimal",
@@ -77,19 +83,21 @@ def explain(
     }
 
 
-def _scene_of(topology: Topology, job: Job, plan: Plan) -> Scene:
+def _scene_of(inputs: Inputs, plan: Plan) -> Scene:
     """The plan's placement under all the rules it was made under."""
-    job = planned_job(job, plan)
-    placement = placement_of_plan(plan, topology)
-    job = with_requirements(job, topology, plan.bound.get("require", {}))
-    job = replace(job, rules=job.rules.and_also(rules_of(plan.rules)))
-    check_memory(topology, job)
-    goal = objective_of(topology, job, plan.bound.get("objective"))
-    return Scene(topology, job, goal, placement.gpu_of_rank)
+    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    placement = placement_of_plan(plan, machine)
+    check_memory(machine, job)
+    goal = objective_of(machine, job, plan.bound.get("objective"))
+    return Scene(machine, job, goal, placement.gpu_of_rank)
 
 
 def _check_subjects(
-    scene: Scene, ranks: Sequence[int], groups: Sequence[str], hosts: Sequence[str]
+    scene: Scene,
+    whole: Topology,
+    ranks: Sequence[int],
+    groups: Sequence[str],
+    hosts: Sequence[str],
 ) -> None:
     """Raise what is not in the plan, all of it."""
     last = scene.job.world_size - 1
@@ -99,7 +107,7 @@ def _check_subjects(
         if not 0 <= rank <= last
     ]
     problems += [problem for name in groups for problem in _bad_group(scene, name)]
-    problems += [problem for name in hosts for problem in _bad_host(scene, name)]
+    problems += [problem for name in hosts for problem in _bad_host(scene, whole, name)]
     refuse(problems)
 
 
@@ -120,13 +128,12 @@ def _bad_group(scene: Scene, name: str) -> Iterator[Problem]:
         yield Problem(f'there is no group "{name}"', hint=hint)
 
 
-def _bad_host(scene: Scene, name: str) -> Iterator[Problem]:
-    topology = scene.topology
-    if name not in topology.node_names:
+def _bad_host(scene: Scene, whole: Topology, name: str) -> Iterator[Problem]:
+    hosts = scene.topology.node_names
+    if name not in whole.node_names:
         message = f'the topology has no host "{name}"'
-        if name in topology.unavailable:
-            message = f'host "{name}" is unavailable: {topology.unavailable[name]}'
-        hint = Suggester(topology.node_names).hint(name)
-        yield Problem(message, hint=hint)
-    elif topology.node_names.index(name) not in scene.node_of_rank:
+        if name in whole.unavailable:
+            message = f'host "{name}" is unavailable: {whole.unavailable[name]}'
+        yield Problem(message, hint=Suggester(whole.node_names).hint(name))
+    elif name not in hosts or hosts.index(name) not in scene.node_of_rank:
         yield Problem(f'host "{name}" holds no rank of this plan')

@@ -4,31 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from placer.api.checked_plan import OBJECTIVES, checked_plan
+from placer.api.inputs import read_inputs
 from placer.api.options import limit_problems
 from placer.api.result import Result
+from placer.arguments import (
+    CALL,
+    HOSTS,
+    INTEGER,
+    NOTHING,
+    NUMBER,
+    TEXT,
+    TEXT_BY_NAME,
+    instance,
+    takes,
+)
 from placer.errors import InputError, Problem, refuse
 from placer.job.orders import in_order
 from placer.job.rules import Rules
-from placer.placement.host_rules import with_rules
+from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
+from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
-from placer.placement.requirements import with_requirements
+from placer.solve.budget import Budget
 from placer.solve.solution import Progress, Solution, improvement_of
-from placer.topology.allocation import allocate
 
 if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
+    from placer.solve.problem import Problem as PlacementProblem
 
 
+@takes(
+    hosts=HOSTS | NOTHING,
+    exclude=HOSTS,
+    objective=TEXT | NOTHING,
+    require=TEXT_BY_NAME | NOTHING,
+    rules=instance(Rules) | NOTHING,
+    previous=instance(Plan) | NOTHING,
+    time_limit=NUMBER,
+    seed=INTEGER,
+    workers=INTEGER | NOTHING,
+    progress=CALL | NOTHING,
+    stop=CALL,
+)
 def place(
-    topology: Topology,
-    job: Job,
+    topology: TopologyLike,
+    job: JobLike,
     hosts: Sequence[str] | str | None = None,
     exclude: Sequence[str] | str = (),
     objective: str | None = None,
@@ -45,8 +69,8 @@ def place(
 
     Parameters
     ----------
-    topology : Topology
-    job : Job
+    topology : Topology, or what `read_topology` takes
+    job : Job, or what `read_job` takes
     hosts : sequence of str, or str, optional
         The allocation in launch order, as names or as a host list such as ``n[01-16]``;
         every usable node when None.
@@ -75,37 +99,40 @@ def place(
     Raises
     ------
     InputError
-        If hosts, rules or objective do not fit the machine or the job, or they need
-        more memory than there is.
+        If an argument is of a wrong type; hosts, rules or objective do not fit the
+        machine or the job; or they need more memory than there is.
     InfeasibleError
         If no placement satisfies the hard rules.
     StoppedError
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(objective, workers), *limit_problems(time_limit, seed)])
-    machine = allocate(topology, hosts, exclude)
-    ruled_job = _ruled(job, machine, topology, require or {}, rules or Rules())
+    whole, work = read_inputs(topology, job)
+    inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
+    machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
+
+    def problem() -> PlacementProblem:
+        # The solver takes half a second to load, which scoring and reading must not
+        # pay. It is loaded where no signal can break it off in the middle: an extension
+        # module that is interrupted says that it cannot be imported.
+        from placer.solve.problem import Problem as PlacementProblem
+
+        return PlacementProblem.of(machine, ruled_job, objective, seed)
+
     chosen_job, solution, advice = _search(
-        machine, ruled_job, objective, previous, seed, time_limit, progress, stop
+        problem, ruled_job, Budget(time_limit, stop), progress, previous
     )
-    plan = checked_plan(machine, chosen_job, solution, seed, require or {}, advice)
+    plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
     if previous is not None:
         seats = previous_seats(previous, machine, chosen_job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
     return Result(plan)
 
 
-def _ruled(
-    job: Job,
-    machine: Topology,
-    topology: Topology,
-    require: Mapping[str, str],
-    rules: Rules,
-) -> Job:
+def _ruled(inputs: Inputs) -> Job:
     """The job under its own rules and those asked for besides."""
-    ruled = with_requirements(job, machine, require) if require else job
-    ruled = with_rules(ruled, machine, topology, rules)
+    ruled = inputs.ruled(inputs.job)
     if ruled.parallelism.auto_order and ruled.names_ranks:
         message = "the order cannot be chosen: pins or groups name ranks by number"
         hint = "give the order these numbers are of"
@@ -114,47 +141,26 @@ def _ruled(
 
 
 def _search(
-    machine: Topology,
+    problem: Callable[[], PlacementProblem],
     job: Job,
-    objective: str | None,
-    previous: Plan | None,
-    seed: int,
-    time_limit: float,
+    budget: Budget,
     progress: Progress | None,
-    stop: Callable[[], bool],
+    previous: Plan | None,
 ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
     """The job in its rank order, the best placement found in time, and advice."""
-    # The solver takes half a second to load, which scoring and reading must not pay.
     from placer.solve.in_time import InTime, LeftBehind
-    from placer.solve.launch.advice import advise
-    from placer.solve.launch.orders import solve_orders
-
-    end = monotonic() + time_limit
 
     def search(
-        tell: Progress, over: Callable[[], bool]
+        tell: Progress, within: Budget
     ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
-        chosen, solution = solve_orders(
-            machine,
-            job,
-            objective=objective,
-            previous=previous,
-            seed=seed,
-            time_limit=time_limit,
-            progress=tell,
-            stop=over,
-        )
-        tell(improvement_of(solution, chosen.parallelism.order))
-        advice = advise(
-            machine,
-            chosen,
-            solution,
-            seed=seed,
-            over=lambda: over() or monotonic() > end,
-        )
-        return chosen, solution, advice
+        from placer.solve.launch.advice import advise
+        from placer.solve.launch.orders import solve_orders
 
-    found = InTime(search, time_limit, stop, progress).run()
+        chosen, solution = solve_orders(problem(), within, tell, previous)
+        tell(improvement_of(solution, chosen.job.parallelism.order))
+        return chosen.job, solution, advise(chosen, solution, within)
+
+    found = InTime(search, budget, progress).run()
     if isinstance(found, LeftBehind):
         return in_order(job, found.order), found.solution, None
     return found

@@ -6,23 +6,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from placer import __version__
+from placer.api.inputs import read_inputs
 from placer.api.score import score
+from placer.arguments import HOSTS, NOTHING, TEXT, takes
 from placer.errors import InfeasibleError
 from placer.placement.baselines import gpus_in_host_order
 from placer.placement.build import build_plan
+from placer.placement.inputs import Inputs
 from placer.placement.launcher_orders import launch_order, launcher_called
 from placer.placement.placement import Placement
-from placer.topology.allocation import allocate
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
+    from placer.api.inputs import JobLike, TopologyLike
     from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
 
+@takes(launcher=TEXT, hosts=HOSTS | NOTHING)
 def predict(
-    topology: Topology,
-    job: Job,
+    topology: TopologyLike,
+    job: JobLike,
     launcher: str,
     hosts: Sequence[str] | str | None = None,
 ) -> Plan:
@@ -32,8 +34,8 @@ def predict(
 
     Parameters
     ----------
-    topology : Topology
-    job : Job
+    topology : Topology, or what `read_topology` takes
+    job : Job, or what `read_job` takes
     launcher : str
         A name of ``placer.placement.launcher_orders.LAUNCHERS``.
     hosts : sequence of str, or str, optional
@@ -42,35 +44,47 @@ def predict(
     Raises
     ------
     InputError
-        If there is no such launcher, its order cannot be predicted, or the hosts do not
-        fit the machine.
+        If an argument is of a wrong type, there is no such launcher, its order cannot
+        be predicted, or the hosts do not fit the machine.
     InfeasibleError
         If the hosts have fewer GPUs than the job has ranks.
     """
     found = launcher_called(launcher)
-    machine = allocate(topology, hosts)
-    if job.world_size > machine.num_gpus:
+    whole, work = read_inputs(topology, job)
+    inputs = Inputs.given(whole, work, hosts)
+    machine = inputs.machine
+    if work.world_size > machine.num_gpus:
         raise InfeasibleError(
-            f"the job has {job.world_size:,} ranks, "
+            f"the job has {work.world_size:,} ranks, "
             f"the hosts {machine.num_gpus:,} usable GPUs"
         )
-    order = launch_order(found, machine, topology)
-    placement = Placement(gpus_in_host_order(machine, order)[: job.world_size])
-    return scored_plan(machine, job, placement, f"predicted: {launcher}")
+    order = launch_order(found, machine, whole)
+    placement = Placement(gpus_in_host_order(machine, order)[: work.world_size])
+    return scored_plan(inputs, placement, f"predicted: {launcher}")
 
 
-def scored_plan(machine: Topology, job: Job, placement: Placement, method: str) -> Plan:
+def scored_plan(inputs: Inputs, placement: Placement, method: str) -> Plan:
     """The plan of a placement that was given rather than searched, with its score.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    placement : Placement
+        On the allocation.
+    method : str
+        Where it comes from.
 
     Raises
     ------
     InputError
         If the placement is not one of this job on this machine.
     """
+    machine, job = inputs.machine, inputs.job
     return build_plan(
         machine,
         job,
         placement,
         score=score(machine, job, placement),
+        inputs=inputs.to_document(),
         solver={"version": __version__, "method": method},
     )

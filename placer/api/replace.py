@@ -5,40 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from time import monotonic
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from placer.api.checked_plan import checked_plan
+from placer.api.inputs import inputs_of_plan, read_given_job
 from placer.api.options import limit_problems
 from placer.api.result import Result
+from placer.arguments import (
+    CALL,
+    FLAG,
+    HOSTS,
+    INTEGER,
+    NOTHING,
+    NUMBER,
+    instance,
+    takes,
+)
 from placer.errors import InfeasibleError, InputError, Problem, refuse
 from placer.hostlist import compress
 from placer.job.axes import SAME_WORK, unlike_sizes
-from placer.job.rules import Rules
-from placer.placement.host_rules import with_rules
-from placer.placement.machine_left import machine_left, rules_left
+from placer.job.orders import closed
+from placer.job.resize import resized
+from placer.placement.build import placement_of_plan
+from placer.placement.inputs_left import inputs_left, machine_left
 from placer.placement.memory_need import check_memory
-from placer.placement.plan_rules import rules_of
-from placer.placement.planned import planned_job
+from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
-from placer.placement.requirements import with_requirements
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import diff_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
+from placer.solve.budget import Budget
 from placer.solve.feasibility import feasible_parts, infeasible
 from placer.solve.objective import objective_of
+from placer.solve.problem import Problem as PlacementProblem
 from placer.solve.replace.damage import most_damaged
 from placer.solve.replace.ground import ground_of
 from placer.solve.replace.search import Replaced, Terms, replaced
 from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
-    from placer.placement.plan import Plan
+    from placer.placement.inputs import Inputs
     from placer.solve.solution import Progress
     from placer.topology.model import Topology
 
@@ -79,23 +92,55 @@ class Replacement(Result):
 class _Task:
     """A job on what is left of its machine, and what is asked."""
 
+    original: Topology
+    left: Inputs
     machine: Topology
     job: Job
     plan: Plan
     failed: tuple[str, ...]
-    within: float
     max_moves: int | None
 
+    def problem(self, seed: int = 0) -> PlacementProblem:
+        """The problem, its ranks numbered as in the plan."""
+        objective = self.plan.bound.get("objective")
+        return PlacementProblem.of(self.machine, closed(self.job), objective, seed)
 
+    @cached_property
+    def cost_before(self) -> float | None:
+        """What the plan costs with all its nodes; None where the machine lacks some."""
+        try:
+            placement = placement_of_plan(self.plan, self.original)
+        except InputError:
+            return None
+        name = self.plan.bound.get("objective")
+        goal = objective_of(self.original, self.job, name)
+        return float(goal.value(placement.gpu_of_rank))
+
+
+@takes(
+    plan=instance(Plan),
+    failed=HOSTS,
+    added=HOSTS | NOTHING,
+    max_moves=INTEGER | NOTHING,
+    within=NUMBER,
+    shrink=FLAG,
+    force=FLAG,
+    time_limit=NUMBER,
+    seed=INTEGER,
+    progress=CALL | NOTHING,
+    stop=CALL,
+)
 def replace(
-    topology: Topology,
-    job: Job,
     plan: Plan,
+    topology: TopologyLike | None = None,
+    job: JobLike | None = None,
+    *,
     failed: Sequence[str] | str = (),
     added: Sequence[str] | str | None = None,
     max_moves: int | None = None,
     within: float = WITHIN,
     shrink: bool = False,
+    force: bool = False,
     time_limit: float = 60.0,
     seed: int = 0,
     progress: Progress | None = None,
@@ -107,55 +152,47 @@ def replace(
 
     Parameters
     ----------
-    topology : Topology
-    job : Job
     plan : Plan
         Where the ranks are. Requirements and rules it was made under hold again, but
         spare nodes may be used: that is what they are for.
+    topology, job : Topology, Job, or what `read_topology` and `read_job` take, optional
+        Instead of those that the plan keeps; the topology may be another by now.
     failed : sequence of str, or str
-        Hosts that cannot be used any more. Hosts of the plan that the topology lacks or
-        calls unavailable count too.
+        Hosts out of use, beside those of the plan that the topology no longer offers.
     added : sequence of str, or str, optional
-        Hosts that may be used beside those of the plan; every usable one when None.
+        Hosts that may be used beside those of the allocation.
     max_moves : int, optional
         Ranks that may move at most.
     within : float
-        Share by which the cost may lie above the least for fewer moves.
+        Share by which the cost may lie above the one before the failure.
     shrink : bool
         Give up the fewest replicas when the job does not fit any more.
-    time_limit : float, s
-    seed : int
-    progress : callable, optional
-    stop : callable
+    force : bool
+        Take ``topology`` and ``job`` although the plan names others.
+    time_limit, seed, progress, stop
 
     Raises
     ------
     InputError
-        If hosts are unknown or unavailable, or the plan is not of this job.
+        If an argument is of a wrong type, hosts are unknown or unavailable, or the plan
+        is not of this job.
     InfeasibleError
         If the job does not fit any more, or not with so few moves.
     StoppedError
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
-    start = monotonic()
-    task = _task(topology, job, plan, failed, added, max_moves, within)
+    budget = Budget(time_limit, stop)
+    task = _task(topology, job, plan, failed, added, max_moves, force)
 
     def search(one: _Task) -> Replaced:
-        return replaced(
-            one.machine,
-            _closed_order(one.job),
-            one.plan,
-            Terms(within, max_moves),
-            objective=plan.bound.get("objective"),
-            seed=seed,
-            time_limit=max(0.0, time_limit - (monotonic() - start)),
-            progress=progress,
-            stop=stop,
-        )
+        terms = Terms(within, max_moves, one.cost_before)
+        within_budget = budget.anew(budget.seconds_left)
+        return replaced(one.problem(seed), one.plan, terms, within_budget, progress)
 
     task, found, given_up = _found(task, search, shrink)
-    return Replacement(_plan_of(task, found, given_up, seed), plan, task.job)
+    new = _plan_of(task, found, given_up, within, seed)
+    return Replacement(new, plan, task.left.job)
 
 
 def _found(
@@ -181,8 +218,7 @@ def _shrunk(
     """The task with the fewest replicas given up, its placement, and those replicas."""
     machine = task.machine
     uneven = len(np.unique(machine.gpus_of_node)) > 1
-    goal = objective_of(machine, task.job, task.plan.bound.get("objective"))
-    ground = ground_of(machine, _closed_order(task.job), task.plan, goal)
+    ground = ground_of(task.problem(), task.plan)
     for job in smaller_jobs(task.job, machine.num_gpus):
         if not uneven and not feasible_parts(machine, job):
             continue
@@ -191,7 +227,9 @@ def _shrunk(
         gone = most_damaged(ground, block, axes.dp - smaller.dp)
         kept = np.setdiff1d(np.arange(axes.dp), gone).tolist()
         plan = without_replicas(task.plan, job, kept)
-        less = changed(task, job=job, plan=plan)
+        left = changed(task.left, job=resized(task.left.job, dp=smaller.dp))
+        job = changed(job, sha256=left.job.sha256)
+        less = changed(task, left=left, job=job, plan=plan)
         try:
             return less, search(less), gone
         except InfeasibleError:
@@ -207,28 +245,30 @@ def _fits(task: _Task) -> bool:
 
 
 def _task(
-    topology: Topology,
-    job: Job,
+    topology: TopologyLike | None,
+    job: JobLike | None,
     plan: Plan,
     failed: Sequence[str] | str,
     added: Sequence[str] | str | None,
     max_moves: int | None,
-    within: float,
+    force: bool,
 ) -> _Task:
     """The inputs, checked, on the machine that is left."""
-    _refuse_unlike(plan, job)
-    job = planned_job(job, plan)
+    if job is not None:
+        job = read_given_job(job)
+        _refuse_unlike(plan, job)
+    before = inputs_of_plan(plan, topology, job, force=force)
+    original = before.topology
+    if topology is not None and plan.inputs:
+        original = inputs_of_plan(plan, job=job).topology
     gone = host_names(failed)
-    more = None if added is None else host_names(added)
-    machine = machine_left(topology, plan, gone, more)
-    require = plan.bound.get("require") or {}
-    ruled = with_requirements(job, machine, require) if require else job
-    rules = rules_left(job.rules.and_also(rules_of(plan.rules)), machine)
-    ruled = with_rules(changed(ruled, rules=Rules()), machine, topology, rules)
+    left = inputs_left(before, plan, gone, None if added is None else host_names(added))
+    machine = machine_left(left, plan, gone)
     there = set(machine.node_names)
     lost = [name for name in plan.nodes if name not in there]
     failed_hosts = tuple(dict.fromkeys([*gone, *lost]))
-    return _Task(machine, ruled, plan, failed_hosts, within, max_moves)
+    ruled = left.ruled(left.job)
+    return _Task(original, left, machine, ruled, plan, failed_hosts, max_moves)
 
 
 def _refuse_unlike(plan: Plan, job: Job) -> None:
@@ -240,10 +280,11 @@ def _refuse_unlike(plan: Plan, job: Job) -> None:
         raise InputError([Problem(message, hint="give the job that the plan places")])
 
 
-def _plan_of(task: _Task, found: Replaced, given_up: list[int], seed: int) -> Plan:
+def _plan_of(
+    task: _Task, found: Replaced, given_up: list[int], within: float, seed: int
+) -> Plan:
     """The new plan, checked, with what it has to do with the old one."""
-    require = task.plan.bound.get("require") or {}
-    plan = checked_plan(task.machine, task.job, found.solution, seed, require, {})
+    plan = checked_plan(task.left, task.machine, task.job, found.solution, seed, {})
     seats = previous_seats(task.plan, task.machine, task.job)
     section: dict[str, Any] = seats.summary(found.chosen.gpu_of_rank)
     section |= {
@@ -251,7 +292,7 @@ def _plan_of(task: _Task, found: Replaced, given_up: list[int], seed: int) -> Pl
         "lost": found.lost,
         "fewest": found.fewest.moves,
         "argument": found.fewest.argument,
-        "within": task.within,
+        "within": within,
         "budget": found.budget,
         "reference": found.reference,
         "curve": [
@@ -259,17 +300,11 @@ def _plan_of(task: _Task, found: Replaced, given_up: list[int], seed: int) -> Pl
             for point in found.points
         ],
     }
-    before = task.plan.bound.get("value")
-    if isinstance(before, int | float):
-        section["value_before"] = before
+    if task.cost_before is not None:
+        section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
     return changed(plan, previous=section)
-
-
-def _closed_order(job: Job) -> Job:
-    """The job with the order it has; no other is tried."""
-    return changed(job, parallelism=changed(job.parallelism, auto_order=False))
 
 
 def _with_hint(error: InfeasibleError) -> InfeasibleError:

@@ -3,46 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.arguments import NOTHING, instance, takes
 from placer.cost.score import score_with
 from placer.cost.step import StepModel
 from placer.errors import InputError
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
+from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.planned import planned_job
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.placement import Placement
-    from placer.topology.model import Topology
+    from placer.api.inputs import JobLike, TopologyLike
 
 
-def score(topology: Topology, job: Job, placement: Placement | Plan) -> dict[str, Any]:
+@overload
+def score(topology: Plan) -> dict[str, Any]: ...
+
+
+@overload
+def score(
+    topology: TopologyLike, job: JobLike, placement: Placement | Plan
+) -> dict[str, Any]: ...
+
+
+@takes(placement=instance(Placement) | instance(Plan) | NOTHING)
+def score(
+    topology: TopologyLike | Plan,
+    job: JobLike | None = None,
+    placement: Placement | Plan | None = None,
+) -> dict[str, Any]:
     """The score of a placement, or of a plan's, without solving.
+
+    ``score(plan)`` takes topology and job from the plan.
 
     Raises
     ------
     InputError
-        If the placement is not one of this job on this machine, or scoring it needs
-        more memory than there is.
+        If an argument is of a wrong type, the placement is not one of this job on this
+        machine, the plan does not keep its inputs, or scoring it needs more memory than
+        there is.
     """
+    if isinstance(topology, Plan):
+        placement = topology
+        inputs = inputs_of_plan(placement, job=job)
+        machine, work = inputs.machine, inputs.job
+    elif job is None or placement is None:
+        raise InputError("score takes a plan, or a topology, a job and a placement")
+    else:
+        machine, work = read_inputs(topology, job)
     if isinstance(placement, Plan):
-        job = planned_job(job, placement)
-        placement = placement_of_plan(placement, topology)
-    if placement.world_size != job.world_size:
+        work = planned_job(work, placement)
+        placement = placement_of_plan(placement, machine)
+    if placement.world_size != work.world_size:
         raise InputError(
             f"the placement has {placement.world_size:,} ranks, "
-            f"the job {job.world_size:,}"
+            f"the job {work.world_size:,}"
         )
     gpus = placement.gpu_of_rank
-    if gpus.min() < 0 or gpus.max() >= topology.num_gpus:
-        raise InputError(f"a rank is on none of the {topology.num_gpus:,} GPUs")
-    check_memory(topology, job)
-    return scored(StepModel(topology, job), placement)
+    if gpus.min() < 0 or gpus.max() >= machine.num_gpus:
+        raise InputError(f"a rank is on none of the {machine.num_gpus:,} GPUs")
+    check_memory(machine, work)
+    return scored(StepModel(machine, work), placement)
 
 
 def scored(model: StepModel, placement: Placement) -> dict[str, Any]:

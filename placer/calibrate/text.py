@@ -30,7 +30,7 @@ def as_yaml(calibration: Calibration) -> str:
     """The ``compute`` line under comments that say what it explains, and how well."""
     comments = [
         f"# {p.point.name}: {p.point.step_s:.6g} s measured, {p.step_s:.6g} s "
-        f"{'fitted' if p.point.fit else 'predicted'} ({p.error:+.2%})"
+        f"{'fitted' if p.point.fit else 'predicted'} ({p.error:+z.2%})"
         for p in calibration.predictions
     ]
     return "\n".join((*comments, compute_line(calibration)))
@@ -68,7 +68,7 @@ def _row(prediction: Prediction) -> tuple[str, ...]:
         f"  {prediction.point.name}",
         format_seconds(prediction.point.step_s),
         format_seconds(prediction.step_s),
-        f"{prediction.error:+.2%}",
+        f"{prediction.error:+z.2%}",
         "fitted" if prediction.point.fit else "not used",
     )
 

@@ -19,7 +19,7 @@ def calibrate(measurements: str, format_name: str) -> None:
     from placer.calibrate.fit import calibrate as fit
     from placer.calibrate.measurements import read_measurements
     from placer.calibrate.text import as_data, as_text, as_yaml
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
 
     found = fit(read_measurements(measurements))

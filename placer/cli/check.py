@@ -1,62 +1,70 @@
-"""``placer check``: whether a plan keeps every promise."""
+"""``placer check``: whether a plan keeps every promise and says what is so."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli.options import (
-    format_option,
-    job_option,
-    order_option,
-    quiet_option,
-    read_ordered_job,
-    topology_option,
-)
+from placer.cli.options import format_option, quiet_option, time_limit_option
+from placer.cli.output import write_line
+from placer.cli.plan_inputs import given_inputs, plan_input_options
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
 
 
-@click.command()
+@click.command(epilog="Example: placer check plan.json --bound")
 @click.argument("plan")
-@topology_option
-@job_option
-@order_option
+@plan_input_options
+@click.option("--bound", is_flag=True, help="Prove the lower bound again, too.")
+@time_limit_option("the search that a bound may rest on")
 @format_option("text", "json")
 @quiet_option("Say nothing when all holds, and no notes.")
 @click.pass_context
-def check(
-    context: click.Context,
-    /,
-    plan: str,
-    job: str,
-    order: str | None,
-    format_name: str,
-    quiet: bool,
-    **options: Any,
-) -> None:
+def check(context: click.Context, /, plan: str, **options: Any) -> None:
     """Check PLAN against its topology and job, independently of the solver.
 
-    The exit code is 0 when all holds and 1 when something does not.
+    The placement is checked first; then score, baselines, gap and status are worked out
+    again and compared with what the plan says. The exit code is 0 when all holds and 1
+    when something does not.
     """
     import json
 
-    from placer.cli.machine import read_machine
-    from placer.placement.check import violations
     from placer.placement.plan_consistency import ContradictionError
     from placer.placement.plan_file import read_plan
 
-    machine = read_machine({**options, "quiet": quiet})
-    work = read_ordered_job(job, order)
+    holds = ""
     try:
         found = read_plan(plan)
-        broken = violations(found, machine, work)
+        faults = _faults(found, options)
         holds = f"ok: {found.world_size:,} ranks on {len(found.nodes):,} nodes"
     except ContradictionError as error:
-        broken = [str(problem) for problem in error.problems]
-    if format_name == "json":
-        click.echo(json.dumps({"ok": not broken, "violations": broken}, indent=2))
-    elif broken:
-        click.echo("\n".join(broken))
-    elif not quiet:
-        click.echo(holds)
-    context.exit(1 if broken else 0)
+        faults = [str(problem) for problem in error.problems]
+    if options["format_name"] == "json":
+        write_line(json.dumps({"ok": not faults, "violations": faults}, indent=2))
+    elif faults:
+        write_line("\n".join(faults))
+    elif not options["quiet"]:
+        write_line(holds)
+    context.exit(1 if faults else 0)
+
+
+def _faults(plan: Plan, options: dict[str, Any]) -> list[str]:
+    """What is wrong with the plan, a sentence each."""
+    from placer.api.check import faults_of, taken_as_named
+    from placer.api.inputs import inputs_of_plan
+    from placer.placement.inputs import refuse_others
+
+    given = given_inputs(options)
+    inputs = inputs_of_plan(plan, *given)
+    if options["force"]:
+        plan = taken_as_named(plan, inputs)
+    else:
+        refuse_others(plan, *given)
+    faults = faults_of(plan, inputs)
+    if options["bound"]:
+        from placer.api.bound_check import bound_faults
+
+        faults += bound_faults(plan, inputs, options["time_limit"])
+    return faults

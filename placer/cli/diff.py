@@ -45,8 +45,8 @@ def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     """Compare two placements."""
     from pathlib import PurePath
 
+    from placer.cli.output import write_text
     from placer.cli.placements import two_placements
-    from placer.files import write_text
     from placer.report.diff import diff as plan_diff
 
     before, after, job = two_placements(old, new, options)

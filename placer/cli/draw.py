@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _FORMATS = ("svg", "png")
-_INPUTS = ("topology", "job", "hardware", "gpus_per_node", "order")
+_INPUTS = (
+    "topology",
+    "job",
+    "hardware",
+    "gpus_per_node",
+    "labels",
+    "order",
+    "force",
+)
 
 
 @click.command(
@@ -55,7 +63,7 @@ def draw(file: str, picture: str, **options: Any) -> None:
 
     The map shows every GPU, rack or block, whichever is readable, and outlines groups
     that leave their domain. `pipeline` draws when the stages of the slowest replica
-    work; it alone needs the plan's topology and job. `scaling` draws the rows that
+    work; it alone looks at the plan's topology and job. `scaling` draws the rows that
     `placer sweep --format json` printed.
     """
     if picture != "pipeline" and any(options[key] for key in _INPUTS):
@@ -83,7 +91,7 @@ def write_picture(
     click.BadParameter
         If the suffix of ``output`` says neither, and ``format_name`` is None.
     """
-    from placer.files import write_bytes, write_text
+    from placer.cli.output import write_bytes, write_text
 
     if format_name is None:
         format_name = _format_of(output)
@@ -134,5 +142,7 @@ def _step(plan: Plan, options: dict[str, Any]) -> Step:
     from placer.cost.step import StepModel
     from placer.placement.build import placement_of_plan
 
-    machine, job = plan_inputs(plan, options)
-    return StepModel(machine, job).step(placement_of_plan(plan, machine).gpu_of_rank)
+    inputs = plan_inputs(plan, options)
+    machine = inputs.topology
+    gpu_of_rank = placement_of_plan(plan, machine).gpu_of_rank
+    return StepModel(machine, inputs.job).step(gpu_of_rank)

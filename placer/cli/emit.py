@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from placer.cli.interrupt import interrupts
+from placer.cli.output import write_line, write_text
 from placer.emit.registry import FORMATS
 
 
@@ -13,9 +15,12 @@ def _print_formats(
     if not asked or context.resilient_parsing:
         return
     width = max(map(len, FORMATS))
-    for row in FORMATS.values():
-        folder = " (a folder: needs -o)" if row.folder else ""
-        click.echo(f"{row.name:<{width}}  {row.description}{folder}")
+    for_folder = {True: " (a folder: needs -o)", False: ""}
+    lines = (
+        f"{row.name:<{width}}  {row.description}{for_folder[row.folder]}"
+        for row in FORMATS.values()
+    )
+    write_line("\n".join(lines))
     context.exit()
 
 
@@ -49,6 +54,8 @@ def emit(plan: str, format: str, output: str | None) -> None:
 
     content = read_plan(plan)
     if output in (None, "-"):
-        click.echo(emit_plan(content, format), nl=False)
+        write_text("-", emit_plan(content, format))
     else:
-        click.echo(emit_plan(content, format, output))
+        with interrupts.writing(output):
+            path = emit_plan(content, format, output)
+        write_line(str(path))

@@ -59,7 +59,7 @@ def explain(plan: str, **options: Any) -> None:
     """
     from placer.api.explain import explain as explained
     from placer.cli.look import look_of_stdout
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import read_plan
     from placer.report.subject_text import subjects_text
@@ -70,11 +70,12 @@ def explain(plan: str, **options: Any) -> None:
         raise click.UsageError("Give at least one of --rank, --group, --host.")
     hosts = [host for text in options["hosts"] for host in parse_hosts(text)]
     content = read_plan(plan)
-    machine, job = plan_inputs(content, options)
+    inputs = plan_inputs(content, options)
+    machine, job = inputs.topology, inputs.job
     found = explained(
+        content,
         machine,
         job,
-        content,
         ranks=ranks,
         groups=list(dict.fromkeys(groups)),
         hosts=list(dict.fromkeys(hosts)),

@@ -1,8 +1,9 @@
-"""Ctrl-C and SIGTERM: ask a search to stop and keep what it found, or leave at once.
+"""Ctrl-C and SIGTERM: what they do depends on what the command is at.
 
-The search runs in a thread and the main thread waits, because Python runs signal
-handlers in the main thread, and only between two steps of its own. Until it runs there
-is nothing to keep.
+A search is asked to stop, and what it found is written. A file is written to its end.
+Anything else is left at once, and so is everything by a second signal. The command runs
+in a thread and the main thread waits for it, because Python runs signal handlers in the
+main thread, and only between two steps of its own.
 """
 
 from __future__ import annotations
@@ -11,89 +12,116 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
-
-import click
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
-
-Found = TypeVar("Found")
+    import click
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+NOTHING = "nothing is written"
+_SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 
 
-class LeaveError(BaseException):
-    """A signal with nothing to wait for: clean up and leave at once."""
-
-
-class Interruptible(Generic[Found]):
-    """A context in which a signal asks a search to stop, and a second leaves at once.
-
-    Before the search the first leaves at once.
+class Interrupts:
+    """What a signal does, from the start of the process to its end.
 
     Attributes
     ----------
-    stop : threading.Event
-        Set by the first signal.
     exit_code : int
-        128 + the signal's number, as shells count; 0 when there was none.
+        128 + the number of the first signal, as shells count; 0 when there was none.
+    outcome : str
+        What a message says of the output if the command is left now.
     """
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
         self.exit_code = 0
+        self.outcome = NOTHING
         self._is_searching = False
-        self._before: dict[signal.Signals, Any] = {}
+        # Held while a file is written, and for ever once the process is being left.
+        self._at_file = threading.Lock()
 
-    def __enter__(self) -> Interruptible[Found]:
+    def listen(self) -> None:
+        """Handle the signals from now on; the main thread's to call."""
         for number in _SIGNALS:
             # Who starts a program with a signal ignored, as nohup does, means it.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._handle)
-        return self
+                signal.signal(number, self._handle)
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        if isinstance(error, LeaveError):
-            click.echo(f"interrupted: {error}", err=True)
-            leave(self.exit_code)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+    def run(self, command: Callable[[], object]) -> int:
+        """The exit code of ``command``, which runs in a thread.
 
-    def run(self, work: Callable[[Callable[[], bool]], Found]) -> Found:
-        """What ``work(stop)`` returns, or raises; it runs in a thread of its own."""
-        self._is_searching = True
+        Afterwards signals are ignored: all is written, and nothing is left to stop.
+        """
+        self.listen()
         done = threading.Event()
-        found: list[Found] = []
-        raised: list[BaseException] = []
+        ends: list[BaseException] = []
 
-        def run() -> None:
+        def work() -> None:
             try:
-                found.append(work(self.stop.is_set))
-            except BaseException as error:
-                raised.append(error)
+                command()
+            except BaseException as end:
+                ends.append(end)
             finally:
                 done.set()
 
-        threading.Thread(target=run, name="placer-command", daemon=True).start()
-        done.wait()
-        if raised:
-            raise raised[0]
-        return found[0]
+        threading.Thread(target=work, name="placer-command", daemon=True).start()
+        while not done.wait(1.0):  # for ever would be deaf to signals on Windows
+            pass
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        for end in ends:
+            if not isinstance(end, SystemExit):
+                raise end
+        codes = [end.code for end in ends if isinstance(end, SystemExit)]
+        code = codes[0] if codes else 0
+        return self.exit_code or (code if isinstance(code, int) else int(bool(code)))
 
-    def _handle(self, number: int, _frame: FrameType | None) -> None:
-        if self.stop.is_set():
-            raise LeaveError("left at once, before anything was written")
-        self.exit_code = 128 + number
-        self.stop.set()
-        if not self._is_searching:
-            raise LeaveError("there was no plan yet, nothing is written")
+    @contextmanager
+    def searching(self) -> Iterator[Callable[[], bool]]:
+        """A context in which the first signal makes what it gives return true."""
+        self._is_searching = True
+        try:
+            yield lambda: self.exit_code != 0
+        finally:
+            self._is_searching = False
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[None]:
+        """A context in which the first signal waits for the file ``path``.
+
+        Standard output may be a pipe that nobody reads, so nothing waits for it.
+        """
+        if path == "-":
+            if self.outcome == NOTHING:
+                self.outcome = "what is printed may not be all"
+            yield
+            return
+        with self._at_file:
+            yield
+            self.outcome = f"{path} is written"
+        if self.exit_code and not self._is_searching:
+            self._at_file.acquire()
+            self._leave()
+
+    def _handle(self, number: int, _frame: object) -> None:
+        is_first = not self.exit_code
+        self.exit_code = self.exit_code or 128 + number
+        if not is_first:
+            self._leave()
+        if not self._is_searching and self._at_file.acquire(blocking=False):
+            self._leave()
+
+    def _leave(self) -> NoReturn:
+        # Past Python's own streams, whose locks the command may hold.
+        with suppress(OSError):
+            cursor = _SHOW_CURSOR if os.isatty(2) else ""
+            os.write(2, f"{cursor}interrupted: {self.outcome}\n".encode())
+        os._exit(self.exit_code)
+
+
+interrupts = Interrupts()
 
 
 def end(context: click.Context, exit_code: int) -> NoReturn:
@@ -107,6 +135,7 @@ def end(context: click.Context, exit_code: int) -> NoReturn:
 
 def leave(exit_code: int) -> NoReturn:
     """End the process at once, whatever its threads do."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):
+            stream.flush()
     os._exit(exit_code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from placer.cli.options import format_option
+from placer.cli.output import write_line
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -32,12 +33,14 @@ def list_presets(format_name: str) -> None:
             {"name": name, "ranks": job.world_size, "description": job.description}
             for name, job in found.items()
         ]
-        click.echo(json.dumps(rows, indent=2))
+        write_line(json.dumps(rows, indent=2))
         return
     width = max(map(len, found), default=0)
-    for name, job in found.items():
-        size = f"{job.world_size:>8,} ranks"
-        click.echo(f"{name:<{width}} {size}  {job.description}".rstrip())
+    lines = (
+        f"{name:<{width}} {job.world_size:>8,} ranks  {job.description}".rstrip()
+        for name, job in found.items()
+    )
+    write_line("\n".join(lines))
 
 
 @jobs.command()
@@ -48,7 +51,7 @@ def show(job: str, format_name: str) -> None:
 
     With --format json, print it as a job file with every default written out.
     """
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.job.read import read_job
     from placer.job.write import to_document
     from placer.placement.plan_encode import json_text

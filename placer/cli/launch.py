@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from placer.cli.interrupt import interrupts
 from placer.cli.options import (
     JOB_HELP,
     TOPOLOGY_HELP,
@@ -25,7 +26,7 @@ from placer.cli.options import (
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-_FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "order")
+_FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "labels", "order")
 
 
 @click.command(
@@ -71,12 +72,14 @@ def launch(**options: Any) -> None:
         raise click.UsageError("The plan must be a file: tasks read it.")
     if given is None:
         plan = _placed(options)
-        write_plan(plan, path)
+        with interrupts.writing(str(path)):
+            write_plan(plan, path)
     else:
         plan = read_plan(path)
         _check_hosts(plan, options["hosts"])
     hostfile = Path(options["output"] or path).with_suffix(".hosts")
-    emit(plan, "slurm-hostfile", hostfile)
+    with interrupts.writing(str(hostfile)):
+        emit(plan, "slurm-hostfile", hostfile)
     if not options["quiet"]:
         text = f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts by {path}"
         click.echo(f"placer: {text}, in the order of {hostfile}", err=True)

@@ -20,7 +20,7 @@ def look_of_stdout() -> Look:
     """
     from placer.report.look import PLAIN, Look
 
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return PLAIN
     width = shutil.get_terminal_size().columns
     dumb = os.environ.get("TERM", "dumb") == "dumb"

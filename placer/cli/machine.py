@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def read_machine(
     options: dict[str, Any], sources: Sequence[str] = (), name: str | None = None
 ) -> Topology:
-    """The machine of ``-t``, or of ``sources``, ``--hardware`` and ``--gpus-per-node``.
+    """The machine of ``-t``, or of ``sources``, and of the options beside them.
 
     What the readers have to say goes to stderr, unless the command is quiet.
     """
@@ -25,6 +25,7 @@ def read_machine(
         sources or options["topology"],
         hardware=options["hardware"],
         gpus_per_node=options["gpus_per_node"],
+        labels=options["labels"],
         name=name,
         note=_teller(options),
     )

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from placer import __version__
+from placer.cli.interrupt import interrupts
 from placer.errors import (
     CheckError,
     InfeasibleError,
@@ -20,6 +21,7 @@ from placer.errors import (
     OutputError,
     PlacerError,
 )
+from placer.files import inputs_kept
 
 # One module a command, imported when the command is asked for.
 COMMANDS = (
@@ -89,23 +91,34 @@ class Commands(click.Group):
         return command
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as the program ``placer``, however it was started."""
+        """Run as the program ``placer``, however it was started.
+
+        Without arguments it is the program, and answers signals as one.
+        """
+        if args or kwargs:
+            return self._main(*args, **kwargs)
+        raise SystemExit(interrupts.run(self._main))
+
+    def _main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().main(*args, **{"prog_name": "placer"} | kwargs)
         except OSError as error:  # help or a message could not be printed
             _drop_output()
+            if error.errno != errno.EPIPE:
+                click.echo(f"error: standard output: {error.strerror}", err=True)
             raise SystemExit(OUTPUT_FAILED) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; whatever goes wrong becomes a message and an exit code."""
         try:
-            return super().invoke(ctx)
+            with inputs_kept():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except PlacerError as error:
             _leave(ctx, _message(error), _exit_code(error))
         except KeyboardInterrupt:
-            _leave(ctx, "", INTERRUPTED)
+            _leave(ctx, "interrupted", INTERRUPTED)
         except OSError as error:
             # Files are read and written elsewhere, so this is standard output.
             _drop_output()

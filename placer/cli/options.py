@@ -19,10 +19,10 @@ TOPOLOGY_HELP = "Preset, file, text or FORMAT:FILE, as for place."
 
 def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     """Seconds that an option means: a bare number, or with a unit (``500ms``)."""
-    from placer.units import parse_time
+    from placer.units import parse_duration
 
     try:
-        return parse_time(text)
+        return parse_duration(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -57,8 +57,22 @@ def rules(
     return found
 
 
+def _label_tiers(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    """Tier of every label that an option means, each as ``KEY=TIER``."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, tier = (part.strip() for part in text.partition("="))
+        if not (key and equals) or not tier.isprintable():
+            raise click.BadParameter(f"{text!r} is not like example.com/rack=rack")
+        if found.setdefault(key, tier) != tier:
+            raise click.BadParameter(f"{key} has two tiers, {found[key]} and {tier}")
+    return found
+
+
 def topology_option(function: _Function) -> _Function:
-    """``-t/--topology``, as a tuple, with ``--hardware`` and ``--gpus-per-node``."""
+    """``-t/--topology``, as a tuple, with the options for what it lacks."""
     option = click.option(
         "-t",
         "--topology",
@@ -72,7 +86,7 @@ def topology_option(function: _Function) -> _Function:
 
 
 def hardware_options(function: _Function) -> _Function:
-    """``--hardware`` and ``--gpus-per-node``."""
+    """``--hardware``, ``--gpus-per-node`` and ``--label``."""
     hardware = click.option(
         "--hardware",
         metavar="T",
@@ -84,7 +98,15 @@ def hardware_options(function: _Function) -> _Function:
         metavar="N",
         help="GPUs of nodes that no FORMAT:FILE counts, if not the hardware's.",
     )
-    return hardware(gpus(function))
+    labels = click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        metavar="KEY=TIER",
+        callback=_label_tiers,
+        help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out.",
+    )
+    return hardware(gpus(labels(function)))
 
 
 def job_option(function: _Function) -> _Function:
@@ -151,7 +173,7 @@ def time_limit_option(search: str) -> Callable[[_Function], _Function]:
         metavar="TIME",
         default="60",
         show_default=True,
-        help=f"When to stop {search}: 90, 90s.",
+        help=f"When to stop {search}: 90, 90s, 5m.",
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli.interrupt import end
 from placer.cli.options import (
     hosts_option,
     job_option,
@@ -72,8 +73,6 @@ def place(context: click.Context, /, **options: Any) -> None:
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
     plan so far is checked and written.
     """
-    from placer.cli.interrupt import end
-
     result, exit_code = run_search(
         options, lambda: _search(options), lambda result: _write(result, options)
     )
@@ -84,8 +83,10 @@ def _gap_code(result: Result, asked: float | None) -> int:
     """1 when the gap asked for is not proved, else 0."""
     if asked is None or result.bound["gap"] <= asked:
         return 0
-    found = f"{result.bound['gap']:.3%}"
-    click.echo(f"gap not met: {found} proved, {asked:.3%} asked for", err=True)
+    from placer.report.words import gap_text
+
+    found = gap_text(result.bound["gap"])
+    click.echo(f"gap not met: {found} proved, {gap_text(asked)} asked for", err=True)
     return 1
 
 
@@ -134,15 +135,13 @@ def _search(
 
 def _write(result: Result, options: dict[str, Any]) -> None:
     """The plan, and to people its summary and what to do next."""
-    from placer.cli.plan_inputs import stated_inputs
     from placer.report.next_text import next_lines
 
     def summary(look: Look) -> str:
         lines = [result.summary(look)]
         path = options["output"]
         if path is not None:
-            inputs = stated_inputs(options)
-            lines += ["", *next_lines(result.plan, path, inputs, look.width)]
+            lines += ["", *next_lines(result.plan, path, look.width)]
         return "\n".join(lines)
 
     write_made(result.plan, options, summary)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.plan_inputs import job_of_plan, plan_inputs
+from placer.cli.plan_inputs import Given, given_inputs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
 KINDS = ("plan", "baseline", "hostfile", "launcher")
 KINDS_HELP = (
@@ -22,10 +22,10 @@ KINDS_HELP = (
 def two_placements(
     old: str, new: str, options: dict[str, Any]
 ) -> tuple[Plan, Plan, Job | None]:
-    """The two placements as plans with their scores, and their job if it is known.
+    """The two placements as plans, scored again, and their job if it is known.
 
     What is no plan is one of the machine of ``-t`` and the job of ``-j``, or of those
-    that the plan beside it names.
+    that the plan beside it keeps, in its allocation.
 
     Raises
     ------
@@ -40,18 +40,22 @@ def two_placements(
     files = [value for kind, value in named if kind != "launcher"]
     if files.count("-") > 1:
         raise InputError("only one of the two plans can be read from standard input")
+    given = given_inputs(options)
     plans = [_plan_file(kind, value) for kind, value in named]
-    known = [plan for plan in reversed(plans) if plan is not None]
-    if len(known) == 2 and not (options["topology"] and options["job"]):
-        return known[1], known[0], _job_if_known(known, options)
-    machine, job = _inputs(known, options)
-    found = [
-        _made(kind, value, machine, job, options)
+    of_plans = [
+        None
         if plan is None
-        else _scored(plan, machine, job)
-        for plan, (kind, value) in zip(plans, named, strict=True)
+        else _inputs_of_plan(plan, given, options["force"], both=None not in plans)
+        for plan in plans
     ]
-    return found[0], found[1], job
+    known = of_plans[1] or of_plans[0]
+    found = [
+        _made(kind, value, known or _stated(given), options)
+        if plan is None
+        else _scored(plan, inputs)
+        for plan, inputs, (kind, value) in zip(plans, of_plans, named, strict=True)
+    ]
+    return found[0], found[1], known.job if known else given.job
 
 
 def _parts(text: str) -> tuple[str, str]:
@@ -66,58 +70,60 @@ def _plan_file(kind: str, value: str) -> Plan | None:
     return read_plan(value) if kind == "plan" else None
 
 
-def _job_if_known(plans: list[Plan], options: dict[str, Any]) -> Job | None:
-    """The job of ``-j``, or of a plan that names a preset."""
-    from placer.errors import InputError
+def _inputs_of_plan(
+    plan: Plan, given: Given, force: bool, *, both: bool
+) -> Inputs | None:
+    """What a plan was made of; None for one of ``both`` that does not tell."""
+    from placer.api.inputs import inputs_of_plan
 
-    for plan in plans:
-        try:
-            return job_of_plan(plan, options)
-        except InputError:
-            if options["job"] is not None:
-                raise
-    return None
+    if both and not plan.inputs and None in given:
+        return None
+    return inputs_of_plan(plan, *given, force=force)
 
 
-def _inputs(plans: list[Plan], options: dict[str, Any]) -> tuple[Topology, Job]:
-    """Machine and job of ``-t`` and ``-j``, or of one of the plans."""
-    from placer.cli.machine import read_machine
-    from placer.cli.options import read_ordered_job
+def _stated(given: Given) -> Inputs:
+    """The machine of ``-t`` and the job of ``-j``, both of which are needed."""
     from placer.errors import InputError, Problem
+    from placer.placement.inputs import Inputs
 
-    if plans:
-        return plan_inputs(plans[0], options)
-    missing = [f"-{key[0]}" for key in ("topology", "job") if not options[key]]
-    if missing:
-        message = "neither of the two is a plan that names its machine and job"
+    topology, job = given
+    if topology is None or job is None:
+        missing = [
+            option for option, one in (("-t", topology), ("-j", job)) if one is None
+        ]
+        message = "neither of the two is a plan, which would keep its machine and job"
         raise InputError([Problem(message, hint=f"give {' and '.join(missing)}")])
-    return read_machine(options), read_ordered_job(options["job"], options["order"])
+    return Inputs(topology, job)
 
 
-def _made(
-    kind: str, value: str, machine: Topology, job: Job, options: dict[str, Any]
-) -> Plan:
-    """The plan of a placement that is not one yet."""
+def _made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:
+    """The plan of a placement that is not one yet, under no rules."""
     from placer.api.predict import predict, scored_plan
     from placer.files import read_text, shown_name
     from placer.placement.baselines import baseline
     from placer.placement.hostfile import placement_of_hostfile
-    from placer.topology.allocation import allocate
+    from placer.placement.inputs import Inputs
+    from placer.topology.allocation import parse_hosts
 
+    hosts = inputs.machine.node_names
+    if options["hosts"] is not None:
+        hosts = tuple(parse_hosts(options["hosts"]))
     if kind == "launcher":
-        return predict(machine, job, value, options["hosts"])
-    allocated = allocate(machine, options["hosts"])
+        return predict(inputs.topology, inputs.job, value, hosts)
+    inputs = Inputs(inputs.topology, inputs.job, hosts)
     if kind == "hostfile":
         placement = placement_of_hostfile(
-            read_text(value), allocated, job.world_size, shown_name(value)
+            read_text(value), inputs.machine, inputs.job.world_size, shown_name(value)
         )
     else:
-        placement = baseline(value, allocated, job, options["seed"])
-    return scored_plan(allocated, job, placement, f"{kind}: {value}")
+        placement = baseline(value, inputs.machine, inputs.job, options["seed"])
+    return scored_plan(inputs, placement, f"{kind}: {value}")
 
 
-def _scored(plan: Plan, machine: Topology, job: Job) -> Plan:
-    """The plan, with a score if it has none."""
+def _scored(plan: Plan, inputs: Inputs | None) -> Plan:
+    """The plan with its score computed again, where its inputs are known."""
     from placer.api.score import score
 
-    return plan if plan.score else replace(plan, score=score(machine, job, plan))
+    if inputs is None:
+        return plan
+    return replace(plan, score=score(inputs.topology, inputs.job, plan))

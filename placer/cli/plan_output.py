@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from placer.cli.options import format_option, output_option, quiet_option
@@ -28,34 +26,12 @@ def plan_output_options(quiet: str) -> Callable[[_Function], _Function]:
     return add
 
 
-def check_output(output: str | None) -> None:
-    """Refuse a path that cannot be written before the work, not after it.
-
-    Raises
-    ------
-    OutputError
-        If it is a folder, or in none that can be written to.
-    """
-    from placer.errors import OutputError
-
-    if output in (None, "-"):
-        return
-    path = Path(output)
-    if path.is_dir():
-        raise OutputError(f"{output}: cannot be written: it is a folder")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise OutputError(f"{output}: cannot be written: there is no folder {folder}")
-    if not os.access(folder, os.W_OK) and not path.exists():
-        raise OutputError(f"{output}: cannot be written: Permission denied")
-
-
 def write_made(
     plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
 ) -> None:
     """Write the plan to its file, and what the user asked to see to stdout."""
     from placer.cli.look import look_of_stdout
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.placement.plan_encode import encode_plan
 
     output = options["output"]

@@ -13,6 +13,7 @@ from placer.cli.options import (
     read_ordered_job,
     topology_option,
 )
+from placer.cli.output import write_line
 from placer.cli.plan_output import plan_output_options, write_made
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ def _print_launchers(
     from placer.placement.launcher_orders import LAUNCHERS
 
     width = max(map(len, LAUNCHERS))
-    for row in LAUNCHERS.values():
-        click.echo(f"{row.name:<{width}}  {row.rule}")
-        click.echo(f"{'':<{width}}  source: {row.source}")
+    lines = (
+        f"{row.name:<{width}}  {row.rule}\n{'':<{width}}  source: {row.source}"
+        for row in LAUNCHERS.values()
+    )
+    write_line("\n".join(lines))
     context.exit()
 
 

@@ -83,8 +83,10 @@ class ProgressLines:
 
 def _line(incumbent: Improvement) -> str:
     """One line, ``*`` for a new best."""
+    from placer.report.words import gap_text
+
     value, bound = incumbent.value, incumbent.lower_bound
-    gap = f"{(value - bound) / value:8.3%}" if bound > 0 else f"{'-':>8}"
+    gap = f"{gap_text((value - bound) / value):>8}" if bound > 0 else f"{'-':>8}"
     lower = f"{bound:16,.9g}" if bound > 0 else f"{'-':>16}"
     return (
         f"* {incumbent.elapsed_s:7.1f}s  {value:16,.9g}  {lower}  {gap}  "

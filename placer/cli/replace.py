@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli.interrupt import end
 from placer.cli.options import share
-from placer.cli.plan_inputs import plan_input_options, plan_inputs
+from placer.cli.plan_inputs import given_inputs, plan_input_options
 from placer.cli.plan_output import write_made
 from placer.cli.searching import run_search, search_options
 
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--added",
     metavar="H",
-    help="Hosts to use beside those of the plan, as a list or @FILE. Default: every "
-    "host of the topology.",
+    help="Hosts to use beside those of the allocation, as a list or @FILE.",
 )
 @click.option(
     "--max-moves",
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     default="0.1%",
     show_default=True,
     metavar="SHARE",
-    help="How far above the least the cost may be for fewer moves.",
+    help="How far above the cost before the failure the new one may be.",
 )
 @click.option(
     "--shrink",
@@ -58,12 +58,11 @@ if TYPE_CHECKING:
 def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     """Place the job of PLAN again after hosts have failed.
 
-    Ranks on other hosts stay where they are, as far as the cost allows. Prints what
-    moves, what it costs, what more moves would save and the difference from PLAN, or
-    the new plan with --format json.
+    Ranks on other hosts stay where they are, as far as the cost allows, and no host
+    outside the plan's allocation is used unless it is --added. Prints what moves, what
+    it costs, what more moves would save and the difference from PLAN, or the new plan
+    with --format json.
     """
-    from placer.cli.interrupt import end
-
     _, exit_code = run_search(
         options,
         lambda: _search(plan, options),
@@ -81,7 +80,7 @@ def _search(
     from placer.topology.allocation import parse_hosts
 
     plan = read_plan(source)
-    machine, job = plan_inputs(plan, options)
+    machine, job = given_inputs(options)
     failed, added = (
         None if options[key] is None else parse_hosts(options[key])
         for key in ("failed", "added")
@@ -89,14 +88,15 @@ def _search(
     if plan.rules.get("spares") and not options["quiet"]:
         click.echo("note: the spare nodes of the plan may be used now", err=True)
     return lambda progress, stop: replace_plan(
+        plan,
         machine,
         job,
-        plan,
         failed=failed or (),
         added=added,
         max_moves=options["max_moves"],
         within=options["within"],
         shrink=options["shrink"],
+        force=options["force"],
         time_limit=options["time_limit"],
         seed=options["seed"],
         progress=progress,

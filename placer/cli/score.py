@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,17 +10,15 @@ import click
 from placer.cli.options import (
     format_option,
     hosts_option,
-    job_option,
-    order_option,
     quiet_option,
-    read_ordered_job,
     seed_option,
     share,
-    topology_option,
 )
+from placer.cli.plan_inputs import given_inputs, plan_input_options
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.placement.inputs import Inputs
     from placer.placement.placement import Placement
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
@@ -46,9 +45,7 @@ def _noise(
 
 
 @click.command()
-@topology_option
-@job_option
-@order_option
+@plan_input_options
 @click.option("--plan", metavar="P", help="Score the placement of a plan.")
 @click.option(
     "--hostfile",
@@ -85,27 +82,23 @@ def _noise(
 @format_option("text", "json")
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
-    """Score one placement of job J on machine T: a plan, host file or baseline."""
+    """Score one placement of job J on machine T: a plan, host file or baseline.
+
+    A plan keeps its topology and its job; a host file and a baseline need -t and -j.
+    """
     from placer.api.score import score as score_of
-    from placer.cli.machine import read_machine
-    from placer.files import write_text
+    from placer.cli.output import write_line, write_text
     from placer.placement.check import violations
-    from placer.placement.plan import Plan
     from placer.placement.plan_encode import json_text
-    from placer.placement.planned import planned_job
     from placer.report.explain_text import explain_text
     from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
-    from placer.topology.allocation import allocate
 
     given = [source for source in _SOURCES if options[source] is not None]
     if len(given) != 1:
         raise click.UsageError("Give exactly one of --plan, --hostfile, --baseline.")
-    machine = allocate(read_machine(options), options["hosts"])
-    job = read_ordered_job(options["job"], options["order"])
-    placement = _placement(machine, job, options)
-    if isinstance(placement, Plan):
-        job = planned_job(job, placement)
+    placement, inputs = _placement(options)
+    machine, job = inputs.machine, inputs.job
     found = score_of(machine, job, placement)
     if options["explain"]:
         found["explain"] = _explained(machine, job, placement)
@@ -119,31 +112,42 @@ def score(**options: Any) -> None:
     else:
         tiers = [tier.name for tier in machine.tiers]
         scale_up = machine.scale_up_tier + 1
-        write_text("-", score_text(found, tiers, scale_up) + "\n")
+        parts = [score_text(found, tiers, scale_up)]
         if options["explain"]:
-            words = explain_text(found["explain"], tiers, scale_up)
-            write_text("-", f"\n{words}\n" if words else "")
+            parts.append(explain_text(found["explain"], tiers, scale_up))
         if options["jitter"] is not None:
-            spread = jitter_text(found["jitter"], found["step_time_s"])
-            write_text("-", f"\n{spread}\n")
+            parts.append(jitter_text(found["jitter"], found["step_time_s"]))
+        write_line("\n\n".join(filter(None, parts)))
 
 
-def _placement(
-    machine: Topology, job: Job, options: dict[str, Any]
-) -> Placement | Plan:
-    """The placement that the one given source describes."""
+def _placement(options: dict[str, Any]) -> tuple[Placement | Plan, Inputs]:
+    """The placement that the one given source describes, and what it is one of."""
+    from placer.api.inputs import inputs_of_plan
     from placer.files import read_text, shown_name
     from placer.placement.baselines import baseline
     from placer.placement.hostfile import placement_of_hostfile
+    from placer.placement.inputs import Inputs
     from placer.placement.plan_file import read_plan
+    from placer.topology.allocation import parse_hosts
 
+    listed = options["hosts"]
+    hosts = None if listed is None else tuple(parse_hosts(listed))
+    topology, job = given_inputs(options)
     if options["plan"] is not None:
-        return read_plan(options["plan"])
+        plan = read_plan(options["plan"])
+        inputs = inputs_of_plan(plan, topology, job, force=options["force"])
+        return plan, inputs if hosts is None else replace(inputs, hosts=hosts)
+    if topology is None or job is None:
+        missing = "-t" if topology is None else "-j"
+        raise click.UsageError(f"Missing option '{missing}': only a plan keeps it.")
+    inputs = Inputs(topology, job, hosts)
+    machine = inputs.machine
     if options["hostfile"] is not None:
         source = options["hostfile"]
         text = read_text(source)
-        return placement_of_hostfile(text, machine, job.world_size, shown_name(source))
-    return baseline(options["baseline"], machine, job, options["seed"])
+        shown = shown_name(source)
+        return placement_of_hostfile(text, machine, job.world_size, shown), inputs
+    return baseline(options["baseline"], machine, job, options["seed"]), inputs
 
 
 def _explained(

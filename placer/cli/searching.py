@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from placer.cli.interrupt import interrupts, leave
 from placer.cli.options import seed_option, time_limit_option
-from placer.cli.plan_output import check_output, plan_output_options
+from placer.cli.plan_output import plan_output_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,24 +48,24 @@ def run_search(
         of what to ask whether to stop.
     write : callable
     """
-    from placer.cli.interrupt import Interruptible, leave
     from placer.errors import StoppedError
+    from placer.files import check_target
 
-    with Interruptible[Found]() as interruptible:
-        check_output(options["output"])
-        search = prepare()
+    interrupts.outcome = "there was no plan yet, nothing is written"
+    search = prepare()
+    check_target(options["output"] or "-")
+    with interrupts.searching() as stop:
         try:
             with _progress(options) as progress:
-                found = interruptible.run(lambda stop: search(progress, stop))
+                found = search(progress, stop)
         except StoppedError:
-            click.echo(
-                "interrupted: there was no plan yet, nothing is written", err=True
-            )
-            leave(interruptible.exit_code)
+            click.echo(f"interrupted: {interrupts.outcome}", err=True)
+            leave(interrupts.exit_code)
+        interrupts.outcome = "left before the plan was written"
         write(found)
-        if interruptible.exit_code:
-            click.echo("interrupted: this is the best plan so far", err=True)
-    return found, interruptible.exit_code
+    if interrupts.exit_code:
+        click.echo("interrupted: this is the best plan so far", err=True)
+    return found, interrupts.exit_code
 
 
 def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:

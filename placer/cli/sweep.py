@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli.interrupt import end, interrupts
 from placer.cli.options import (
     format_option,
     hosts_option,
@@ -122,7 +123,6 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     micro-batches of a replica stay and the global batch grows (weak scaling). Ctrl-C
     prints the rows done so far.
     """
-    from placer.cli.interrupt import Interruptible
     from placer.sweep.grid import grid
     from placer.sweep.run import sweep as run
 
@@ -131,17 +131,15 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     points = grid(axes)
     task = _task(options, axes)
     engine = _engine(options)
-    with Interruptible[list["Row"]]() as interruptible:
+    with interrupts.searching() as stop:
         with _progress(options["quiet"]) as progress:
-            rows = interruptible.run(
-                lambda stop: run(task, points, engine, progress, stop)
-            )
+            rows = run(task, points, engine, progress, stop)
         _write(rows, [axis.key for axis in axes], options)
         if not options["quiet"]:
             _note(task, axes)
-    if interruptible.exit_code:
+    if interrupts.exit_code:
         click.echo(f"interrupted: {len(rows)} of {len(points)} points done", err=True)
-        context.exit(interruptible.exit_code)
+        end(context, interrupts.exit_code)
     if all("error" in row for row in rows):
         click.echo("error: no point of the grid has a placement", err=True)
         statuses = {row["status"] for row in rows}
@@ -212,7 +210,7 @@ def _progress(quiet: bool) -> AbstractContextManager[Progress]:
 
 def _write(rows: list[Row], swept: Sequence[str], options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
     from placer.report.sweep_table import sweep_csv, sweep_text
     from placer.sweep.plot import sweep_plot

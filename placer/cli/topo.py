@@ -12,6 +12,7 @@ from placer.cli.options import (
     output_option,
     quiet_option,
 )
+from placer.cli.output import write_line
 
 if TYPE_CHECKING:
     from placer.readers.combine import Tree
@@ -58,12 +59,15 @@ def list_presets(format_name: str) -> None:
             }
             for name, machine in machines
         ]
-        click.echo(json.dumps(rows, indent=2))
+        write_line(json.dumps(rows, indent=2))
         return
     width = max((len(name) for name, _ in machines), default=0)
-    for name, machine in machines:
-        size = f"{machine.num_nodes:>7} nodes {machine.num_gpus:>8} GPUs"
-        click.echo(f"{name:<{width}} {size}  {machine.description}".rstrip())
+    lines = (
+        f"{name:<{width}} {machine.num_nodes:>7} nodes {machine.num_gpus:>8} GPUs  "
+        f"{machine.description}".rstrip()
+        for name, machine in machines
+    )
+    write_line("\n".join(lines))
 
 
 @topo.command("formats")
@@ -79,11 +83,11 @@ def list_formats(format_name: str) -> None:
             {"name": row.name, "description": row.description}
             for row in FORMATS.values()
         ]
-        click.echo(json.dumps(rows, indent=2))
+        write_line(json.dumps(rows, indent=2))
         return
     width = max(map(len, FORMATS))
-    for row in FORMATS.values():
-        click.echo(f"{row.name:<{width}}  {row.description}")
+    lines = (f"{row.name:<{width}}  {row.description}" for row in FORMATS.values())
+    write_line("\n".join(lines))
 
 
 @topo.command()
@@ -101,7 +105,7 @@ def convert(
     Several of FORMAT:FILE are joined by node.
     """
     from placer.cli.machine import read_machine
-    from placer.files import write_text
+    from placer.cli.output import write_text
     from placer.topology.write import to_text
 
     machine = read_machine(options, _sources(topologies, option), options["name"])
@@ -133,9 +137,9 @@ def show(
 
     machine = read_machine(options, _sources(topologies, option))
     if format_name == "json":
-        click.echo(json.dumps(to_document(machine), indent=2))
+        write_line(json.dumps(to_document(machine), indent=2))
     else:
-        click.echo(draw(machine))
+        write_line(draw(machine))
 
 
 @topo.command()
@@ -168,12 +172,15 @@ def validate(
             problems += error.problems
     refuse(problems)
     if format_name == "json":
-        click.echo(json.dumps(rows, indent=2))
+        write_line(json.dumps(rows, indent=2))
         return
-    for row in rows:
-        nodes = f"{row['nodes']} nodes" if row["nodes"] else "it names no nodes"
-        gpus = "" if row["gpus"] is None else f", {row['gpus']} GPUs"
-        click.echo(f"{row['source']}: valid, {nodes}{gpus}")
+    write_line("\n".join(map(_valid_line, rows)))
+
+
+def _valid_line(row: dict[str, Any]) -> str:
+    nodes = f"{row['nodes']} nodes" if row["nodes"] else "it names no nodes"
+    gpus = "" if row["gpus"] is None else f", {row['gpus']} GPUs"
+    return f"{row['source']}: valid, {nodes}{gpus}"
 
 
 def _row(source: str, machine: Topology | Tree) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from placer.cli.options import format_option, quiet_option
+from placer.cli.output import write_line
 
 
 @click.command(
@@ -47,7 +48,7 @@ def verify(
     if report:
         from placer.launch.reports import report_line
 
-        click.echo(report_line(this_process()))
+        write_line(report_line(this_process()))
         return
     holds = _compare(plan, collected, as_json=format_name == "json", quiet=quiet)
     context.exit(0 if holds else 1)
@@ -84,7 +85,7 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
             click.echo(f"note: {note}", err=True)
     if as_json:
         named = {"habits": [vars(habit) for habit in why]}
-        click.echo(json.dumps(found.to_dict() | named, indent=2))
+        write_line(json.dumps(found.to_dict() | named, indent=2))
     elif not (found.holds and quiet):
-        click.echo(verdict_text(found, why))
+        write_line(verdict_text(found, why))
     return found.holds

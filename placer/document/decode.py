@@ -23,6 +23,9 @@ from placer.errors import Problem, refuse
 
 Parsed = TypeVar("Parsed")
 
+# Problems of a file after which no more are looked for: 20 are shown.
+MOST_COLLECTED = 1000
+
 
 class Document:
     """One parsed file: its tree and the problems found in it so far.
@@ -45,10 +48,18 @@ class Document:
         self.root = Value(self, tree, "").section()
 
     def problem(self, message: str, node: Node, key: str = "", hint: str = "") -> None:
-        """Record a problem at ``node``."""
+        """Record a problem at ``node``; one too many ends the reading.
+
+        Raises
+        ------
+        InputError
+            If there are `MOST_COLLECTED` problems.
+        """
         self.problems.append(
             Problem(message, self.source, node.line, node.column, key, hint)
         )
+        if len(self.problems) >= MOST_COLLECTED:
+            self.fail_if_problems()
 
     def check_format(self, format_name: str, newest: int = 1) -> None:
         """Read ``format`` and ``version`` of the root; stop at once if they do not fit.

@@ -11,6 +11,9 @@ from placer.document.tree import TreeBuilder
 from placer.document.yaml_tree import yaml_tree
 from placer.errors import InputError
 
+# Values of a file: a machine of 50,000 nodes that are listed one by one.
+MAX_VALUES = 250_000
+
 
 def parse_document(text: str, source: str) -> Document:
     """Document of a YAML or JSON text; ``source`` names it in messages.
@@ -23,14 +26,14 @@ def parse_document(text: str, source: str) -> Document:
     InputError
         If the text cannot be parsed.
     """
-    builder = TreeBuilder(source)
+    builder = TreeBuilder(source, MAX_VALUES)
     if source.lower().endswith(".json"):
         tree = json_tree(text, builder)
     elif re.match(r'\s*\{\s*["}]', text):
         try:
             tree = json_tree(text, builder)
         except InputError:
-            builder = TreeBuilder(source)
+            builder = TreeBuilder(source, MAX_VALUES)
             tree = yaml_tree(text, builder)
     else:
         tree = yaml_tree(text, builder)

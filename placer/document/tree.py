@@ -57,8 +57,9 @@ class Node:
 class TreeBuilder:
     """Builds a tree from begin, scalar and end calls, and guards its size."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, most: int = MAX_NODES) -> None:
         self.source = source
+        self.most = most
         self.root: Node | None = None
         self.problems: list[Problem] = []
         self._count = 0
@@ -127,9 +128,10 @@ class TreeBuilder:
 
     def _attach(self, node: Node) -> Node:
         self._count += 1
-        if self._count > MAX_NODES:
-            message = f"more than {MAX_NODES} values"
-            raise self.error(message, node.line, node.column)
+        if self._count > self.most:
+            message = f"more than {self.most} values"
+            hint = "name many nodes in one host list: n[001-128]"
+            raise self.error(message, node.line, node.column, hint)
         if not self._open:
             self.root = node
             return node

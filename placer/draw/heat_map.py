@@ -126,7 +126,7 @@ def _draw_cell(
         }
         svg.write(root, "\N{EN DASH}", middle[0], middle[1] + 5, **words)
     else:
-        share = f"{cell.size_bytes / cell.total:.2%}"
+        share = f"{cell.size_bytes / cell.total:z.2%}"
         hover = (
             f"{cell.axis}, {cell.tier} tier: {cell.size_bytes:,.0f} bytes a step, "
             f"{share} of all"

@@ -141,7 +141,7 @@ def _draw_exposed(root: Xml.Element, exposed: Sequence[Part], plan: Plan) -> Non
     left = right - min(share, 1.0) * _ROOM
     fan = f"M{svg.number(left)} {above}L{_MARGIN} {below}H{right}V{above}Z"
     svg.add(root, "path", d=fan, class_="p-panel")
-    text = f"exposed communication: {format_seconds(seconds)} ({share:.1%})"
+    text = f"exposed communication: {format_seconds(seconds)} ({share:z.1%})"
     svg.write(root, text, right - 8, below - 12, text_anchor="end", class_="p-soft")
     layer = svg.add(root, "g", class_="exposed")
     place = _MARGIN, _ZOOM_TOP, _ZOOM_HIGH
@@ -175,9 +175,9 @@ def _draw_table(
         svg.write(root, name, _MARGIN + _MARK + 8, y, font_size=13)
         end: svg.Attributes = {"text_anchor": "end", "font_size": 13.0}
         svg.write(root, format_seconds(part.seconds), 360, y, **end)
-        svg.write(root, f"{part.seconds / step:.2%}", 440, y, **end, class_="p-soft")
+        svg.write(root, f"{part.seconds / step:z.2%}", 440, y, **end, class_="p-soft")
 
 
 def _label(part: Part, step: float) -> str:
-    share = f"{part.seconds / step:.2%}"
+    share = f"{part.seconds / step:z.2%}"
     return f"{part.name}: {format_seconds(part.seconds)}, {share} of the step"

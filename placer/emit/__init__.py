@@ -12,14 +12,23 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, overload
 
+from placer.arguments import NOTHING, PATH, TEXT, Kind, takes
+
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
+
+
+def _is_plan(value: object) -> bool:
+    from placer.placement.plan import Plan  # numpy, which `placer --help` does without
+
+    return isinstance(value, Plan)
 
 
 @overload
 def emit(plan: Plan, format: str) -> str: ...
 @overload
 def emit(plan: Plan, format: str, path: str | os.PathLike[str]) -> Path: ...
+@takes(plan=Kind("a Plan", _is_plan), format=TEXT, path=PATH | NOTHING)
 def emit(
     plan: Plan, format: str, path: str | os.PathLike[str] | None = None
 ) -> str | Path:
@@ -41,7 +50,8 @@ def emit(
     EmitError
         If the launcher cannot express the plan, or a host name is not safe to write.
     InputError
-        If there is no such format, or it is several files and no folder is given.
+        If an argument is of a wrong type, there is no such format, or it is several
+        files and no folder is given.
     OutputError
         If a file cannot be written.
     """

@@ -43,6 +43,13 @@ _AGENTS = """\
 # PLACER_MASTER_ADDR and MASTER_PORT replace the address and port of node rank 0.
 """
 
+# torchrun tries for ten minutes to reach a host whose name has no address.
+_RESOLVE = """\
+! command -v getent >/dev/null || getent ahosts "$MASTER_ADDR" >/dev/null ||
+  die "$SLURMD_NODENAME finds no address of $MASTER_ADDR, the host of rank 0: \
+set PLACER_MASTER_ADDR to a name or address that every node knows"
+"""
+
 
 def render(plan: Plan) -> str:
     """A batch script with one task a rank, each an ``env://`` process.
@@ -81,7 +88,7 @@ export PET_NPROC_PER_NODE=${{#gpus[@]}} PET_RDZV_BACKEND=static
 export PET_MASTER_ADDR=$MASTER_ADDR PET_MASTER_PORT=$MASTER_PORT
 unset PET_RDZV_ENDPOINT PET_STANDALONE
 {pick_gpus}export CUDA_DEVICE_ORDER=PCI_BUS_ID
-exec torchrun "$@"
+{_RESOLVE}exec torchrun "$@"
 """
     return _script(_AGENTS, nodes, [node.host for node in nodes], task)
 

@@ -67,6 +67,11 @@ def in_order(job: Job, order: Order) -> Job:
     return replace(job, parallelism=replace(job.parallelism, order=order))
 
 
+def closed(job: Job) -> Job:
+    """The job with the order it has; no other is tried."""
+    return replace(job, parallelism=replace(job.parallelism, auto_order=False))
+
+
 def as_planned(job: Job, order: str) -> Job:
     """The job in the order that a plan names, where the job leaves its order open."""
     if not (order and job.parallelism.auto_order):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from placer.arguments import PATH, takes
 from placer.document import Document, Section, closest, content_digest, open_document
 from placer.errors import InputError
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
@@ -23,18 +25,20 @@ from placer.job.read_traffic import (
     decode_sync,
     decode_tensor_parallel,
 )
+from placer.job.rules import Rules
 from placer.presets import find_file
 from placer.units import parse_time
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import os
 
 FORMAT = "placer/job"
 LAUNCHER_RANKS = ("node-contiguous", "free")
 WEIGHTED_AXES = (*AXES, "edp")
 
 
-def read_job(source: str | Path) -> Job:
+@takes(source=PATH)
+def read_job(source: str | os.PathLike[str]) -> Job:
     """Job of a file, of ``-`` (standard input) or of a preset.
 
     Raises
@@ -42,7 +46,7 @@ def read_job(source: str | Path) -> Job:
     InputError
         If it cannot be read, or anything in it is wrong.
     """
-    name = source if isinstance(source, str) else str(source.absolute())
+    name = source if isinstance(source, str) else str(Path(source).absolute())
     return decode_job(open_document(find_file("jobs", name)))
 
 
@@ -95,7 +99,9 @@ def job_digest(job: Job) -> str:
 
     Description and sources are left out: they change nothing about the job.
     """
-    content = asdict(job)
+    # asdict copies number by number, which takes long for groups of a million ranks.
+    content = asdict(replace(job, groups=(), rules=Rules()))
+    content["groups"] = [vars(group) for group in job.groups]
     for key in ("sha256", "description", "sources", "rules"):
         del content[key]
     if not job.parallelism.auto_order:

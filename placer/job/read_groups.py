@@ -21,6 +21,8 @@ COLLECTIVES = (
     "relay",
 )
 
+MAX_MEMBERS = 1 << 20
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 _TAKEN = (*AXES, *EXPERT_AXES, "vp", "dp_cp")
 
@@ -32,6 +34,7 @@ def decode_groups(job: Section, world_size: int) -> tuple[Group, ...]:
     """
     names: set[str] = set()
     groups = []
+    members = 0
     for value in job.items("groups"):
         section = value.section()
         group = _decode_group(section, world_size)
@@ -40,6 +43,10 @@ def decode_groups(job: Section, world_size: int) -> tuple[Group, ...]:
             section.problem(message, "name", "list all its members in one entry")
         names.add(group.name)
         groups.append(group)
+        members += sum(map(len, group.ranks))
+        if members > MAX_MEMBERS:
+            value.problem(f"more than {MAX_MEMBERS} members in all groups together")
+            break
     return tuple(groups)
 
 
@@ -87,7 +94,7 @@ def _check_members(rows: list[Value], members: tuple[tuple[int, ...], ...]) -> N
             row.problem("the group has no members")
         for index, rank in enumerate(ranks):
             if rank in seen:
-                row.items()[index].problem(
-                    f"rank {rank} is already in a group of this name"
-                )
+                message = f"rank {rank} is already in a group of this name"
+                row.items()[index].problem(message)
+                break
             seen.add(rank)

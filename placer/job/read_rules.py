@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.hostlist import expand
-from placer.job.rules import Pin, Rules, parse_ranks
+from placer.hostlist import HostLists
+from placer.job.read_axes import MAX_WORLD_SIZE
+from placer.job.rules import MAX_HOSTS, Pin, Rules, parse_ranks
 
 if TYPE_CHECKING:
     from placer.document import Section, Value
@@ -18,16 +19,22 @@ def decode_rules(section: Section, world_size: int) -> Rules:
     ``world_size`` of 0 means that it is unknown and ranks cannot be checked.
     """
     where: dict[str, tuple[str, int, int]] = {}
-    pins = []
+    lists = HostLists(MAX_HOSTS)
+    pins: list[Pin] = []
+    left = MAX_WORLD_SIZE
     for index, value in enumerate(section.items("pin")):
         _mark(where, f"pin[{index}]", value)
-        pins.append(_pin(value.section(), world_size))
+        pins.append(_pin(value.section(), world_size, lists))
+        left -= len(pins[-1].ranks)
+        if left < 0:
+            value.problem(f"more than {MAX_WORLD_SIZE} ranks in all pins together")
+            break
     avoid = section.get("avoid")
     if avoid is not None:
         _mark(where, "avoid", avoid)
     rules = Rules(
         pin=tuple(pins),
-        avoid=_hosts(avoid),
+        avoid=_hosts(avoid, lists),
         at_most=_numbers(section, "at_most", where),
         spares=_numbers(section, "spares", where),
         where=where,
@@ -37,25 +44,25 @@ def decode_rules(section: Section, world_size: int) -> Rules:
     return rules
 
 
-def _pin(section: Section, world_size: int) -> Pin:
+def _pin(section: Section, world_size: int, lists: HostLists) -> Pin:
     ranks: tuple[int, ...] = ()
     value = section.get("ranks", required=True)
     if value is not None and value.kind in ("text", "number"):
         try:
-            ranks = parse_ranks(value.node.raw, world_size - 1 if world_size else 10**7)
+            ranks = parse_ranks(value.node.raw, (world_size or MAX_WORLD_SIZE) - 1)
         except ValueError as error:
             value.problem(str(error))
     elif value is not None:
         message = f"expected ranks, got {value.shown()}"
         value.problem(message, "write them as 0-7,12")
     nodes = section.get("nodes", required=True)
-    hosts = _hosts(nodes)
+    hosts = _hosts(nodes, lists)
     if nodes is not None and not hosts and not section.document.problems:
         nodes.problem("names no node")
     return Pin(ranks, hosts)
 
 
-def _hosts(value: Value | None) -> tuple[str, ...]:
+def _hosts(value: Value | None, lists: HostLists) -> tuple[str, ...]:
     """Hosts of a host list, or of a list of them, each once."""
     if value is None:
         return ()
@@ -63,7 +70,7 @@ def _hosts(value: Value | None) -> tuple[str, ...]:
     for item in value.items() if value.kind == "list" else [value]:
         text = item.text()
         try:
-            found.update(dict.fromkeys(expand(text) if text else []))
+            found.update(dict.fromkeys(lists.expand(text) if text else []))
         except ValueError as error:
             item.problem(str(error))
     return tuple(found)

@@ -40,7 +40,7 @@ def resized(job: Job, **sizes: int | None) -> Job:
     if "micro_batch_time" in document["compute"] and after != before:
         document["compute"]["micro_batch_time"] *= before / after
     if after * axes["dp"] != job.world_size:
-        _follow_world(job, document)
+        _check_groups(document)
     return decode_job(parse_document(json.dumps(document), "job.json"))
 
 
@@ -74,11 +74,8 @@ def _without_defaults(job: Job) -> dict[str, Any]:
     return document
 
 
-def _follow_world(job: Job, document: dict[str, Any]) -> None:
-    """Let groups of all ranks follow another world size; no others can."""
-    everyone = [list(range(job.world_size))]
-    for group in document["groups"]:
-        if group["ranks"] != everyone:
-            message = "its groups name ranks and cannot follow another world size"
-            raise InputError([Problem(message, key="groups")])
-        group["ranks"] = "all"
+def _check_groups(document: dict[str, Any]) -> None:
+    """Refuse groups that name ranks: only those of all ranks follow the world."""
+    if any(group["ranks"] != "all" for group in document["groups"]):
+        message = "its groups name ranks and cannot follow another world size"
+        raise InputError([Problem(message, key="groups")])

@@ -11,6 +11,10 @@ from typing import Any
 from placer.errors import Problem
 from placer.hostlist import compress
 
+MAX_HOSTS = 1 << 17  # that pins and avoid may name in all
+
+MAX_RANKS = 1 << 20
+
 _RANGE = re.compile(r"\s*([0-9]{1,12})\s*(?:-\s*([0-9]{1,12})\s*)?")
 
 
@@ -114,7 +118,7 @@ class Rules:
         return {key: value for key, value in document.items() if value}
 
 
-def parse_ranks(text: str, highest: int = 10**7) -> tuple[int, ...]:
+def parse_ranks(text: str, highest: int = MAX_RANKS - 1) -> tuple[int, ...]:
     """Ranks of a list such as ``0-7,12``, ascending.
 
     Raises
@@ -123,6 +127,8 @@ def parse_ranks(text: str, highest: int = 10**7) -> tuple[int, ...]:
         If it is malformed, or names a rank above ``highest`` or twice.
     """
     ranks: list[int] = []
+    if text.count(",") > highest:
+        raise ValueError("a rank comes twice")
     for item in text.split(","):
         match = _RANGE.fullmatch(item)
         if match is None:
@@ -132,9 +138,9 @@ def parse_ranks(text: str, highest: int = 10**7) -> tuple[int, ...]:
             raise ValueError(f"the range {first}-{last} runs backwards")
         if last > highest:
             raise ValueError(f"rank {last} is above {highest}, the last rank")
-        ranks.extend(range(first, last + 1))
-        if len(ranks) > highest + 1:
+        if len(ranks) + last - first > highest:
             raise ValueError("a rank comes twice")
+        ranks.extend(range(first, last + 1))
     ranks.sort()
     twice = next((a for a, b in pairwise(ranks) if a == b), None)
     if twice is not None:

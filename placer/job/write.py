@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from placer.job.axes import AUTO_ORDER
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
+    from placer.job.model import Group, Job
 
 _SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
 
@@ -49,7 +49,7 @@ def to_document(job: Job) -> dict[str, Any]:
                 "bytes": group.size_bytes,
                 "per_step": group.per_step,
                 "overlap": group.overlap,
-                "ranks": [list(ranks) for ranks in group.ranks],
+                "ranks": _ranks(group, job.world_size),
             }
             for group in job.groups
         ],
@@ -57,6 +57,13 @@ def to_document(job: Job) -> dict[str, Any]:
         "rules": job.rules.to_document() or None,
     }
     return {key: value for key, value in document.items() if value not in (None, "")}
+
+
+def _ranks(group: Group, world_size: int) -> list[list[int]] | str:
+    """Members of each group; ``all`` for the one of the whole world."""
+    if group.ranks == (tuple(range(world_size)),):
+        return "all"
+    return [list(ranks) for ranks in group.ranks]
 
 
 def _given(section: dict[str, Any]) -> dict[str, Any]:

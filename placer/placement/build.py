@@ -29,6 +29,7 @@ def build_plan(
     baselines: Mapping[str, Any] = _NOTHING,
     bound: Mapping[str, Any] = _NOTHING,
     advice: Mapping[str, Any] = _NOTHING,
+    inputs: Mapping[str, Any] = _NOTHING,
     solver: Mapping[str, Any] = _NOTHING,
 ) -> Plan:
     """The plan that names where ``placement`` puts the ranks of ``job``.
@@ -43,8 +44,8 @@ def build_plan(
     position = np.empty_like(by_rank)
     position[by_rank] = np.arange(len(nodes))
     return Plan(
-        topology=_topology_section(topology),
-        job=_job_section(job),
+        topology=topology_section(topology),
+        job=job_section(job),
         nodes=tuple(topology.node_names[n] for n in nodes),
         domains={
             topology.tiers[t].name: tuple(
@@ -58,6 +59,7 @@ def build_plan(
         baselines=baselines,
         bound=bound,
         advice=advice,
+        inputs=inputs,
         solver=solver,
         rules=rules_section(job.rules, topology, placement),
     )
@@ -89,7 +91,8 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
     return Placement(topology.first_gpu_of_node[node_of_rank] + plan.gpu_of_rank)
 
 
-def _topology_section(topology: Topology) -> dict[str, Any]:
+def topology_section(topology: Topology) -> dict[str, Any]:
+    """What a plan repeats of its machine."""
     return {
         "name": topology.name,
         "sha256": topology.sha256,
@@ -98,7 +101,8 @@ def _topology_section(topology: Topology) -> dict[str, Any]:
     }
 
 
-def _job_section(job: Job) -> dict[str, Any]:
+def job_section(job: Job) -> dict[str, Any]:
+    """What a plan repeats of its job."""
     chosen = {"auto_order": True} if job.parallelism.auto_order else {}
     return {
         "name": job.name,

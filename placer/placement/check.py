@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.errors import CheckError
 from placer.job.orders import as_planned
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_of
@@ -31,19 +30,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 _SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
-
-
-def check(plan: Plan | Placement, topology: Topology, job: Job) -> None:
-    """Nothing, when the plan keeps every promise.
-
-    Raises
-    ------
-    CheckError
-        With every violation found.
-    """
-    found = violations(plan, topology, job)
-    if found:
-        raise CheckError(found)
 
 
 def violations(plan: Plan | Placement, topology: Topology, job: Job) -> list[str]:

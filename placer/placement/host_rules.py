@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from placer.document import closest
-from placer.errors import Problem, refuse
+from placer.errors import InfeasibleError, Problem, refuse
+from placer.job.rules import Pin
+from placer.placement.tier_names import unknown_tiers
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -43,10 +44,32 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
     problems = [
         *rules.rank_problems(job.world_size),
         *_host_problems(rules, machine, whole),
-        *_tier_problems(rules, machine),
+        *unknown_tiers(machine, (), rules),
     ]
     refuse(problems)
     return replace(job, rules=rules)
+
+
+def rules_left(rules: Rules, machine: Topology) -> Rules:
+    """The rules that still bind: no spares, and only hosts that are left.
+
+    Raises
+    ------
+    InfeasibleError
+        If every host of a pin has failed.
+    """
+    there = set(machine.node_names)
+    pins = []
+    for pin in rules.pin:
+        hosts = tuple(host for host in pin.hosts if host in there)
+        if not hosts:
+            raise InfeasibleError(
+                f"{pin}: all of these hosts have failed"
+                "\n  hint: place the job again without this pin"
+            )
+        pins.append(Pin(pin.ranks, hosts))
+    avoid = tuple(host for host in rules.avoid if host in there)
+    return replace(rules, pin=tuple(pins), avoid=avoid, spares={})
 
 
 def _host_problems(
@@ -71,17 +94,3 @@ def _why_not(host: str, whole: Topology) -> tuple[str, str]:
         return message, f"pin to another host, or take {host} out of unavailable"
     message = f'host "{host}" is not among the hosts of this allocation'
     return message, f"pin to another host, or allocate {host} and do not exclude it"
-
-
-def _tier_problems(rules: Rules, machine: Topology) -> Iterator[Problem]:
-    tiers = [tier.name for tier in machine.tiers]
-    for key, numbers in (("at_most", rules.at_most), ("spares", rules.spares)):
-        for tier in numbers:
-            if tier not in tiers:
-                message = f'the topology {machine.name} has no tier "{tier}"'
-                hint = closest(tier, tiers) or f"known: {', '.join(tiers)}"
-                yield rules.problem(f"{key}.{tier}", message, hint)
-            elif key == "spares" and tier == tiers[0]:
-                message = f"spares are whole {tier}s, which no {tier} holds"
-                hint = f"name a tier above {tier}: {', '.join(tiers[1:])}"
-                yield rules.problem(f"{key}.{tier}", message, hint)

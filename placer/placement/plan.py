@@ -48,6 +48,9 @@ class Plan:
         What another rank order or launcher would save; may be empty.
     previous : mapping
         Ranks ``kept``, ``moved`` and ``new`` beside a previous plan; may be empty.
+    inputs : mapping
+        What it was made of, as `placer.placement.inputs` writes it; empty in older
+        plans.
     """
 
     topology: Mapping[str, Any]
@@ -63,6 +66,7 @@ class Plan:
     rules: Mapping[str, Any] = field(default_factory=dict)
     advice: Mapping[str, Any] = field(default_factory=dict)
     previous: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def world_size(self) -> int:
@@ -114,5 +118,6 @@ class Plan:
             "bound": dict(self.bound),
             **({"advice": dict(self.advice)} if self.advice else {}),
             **({"previous": dict(self.previous)} if self.previous else {}),
+            **({"inputs": dict(self.inputs)} if self.inputs else {}),
             "solver": dict(self.solver),
         }

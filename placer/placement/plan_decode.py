@@ -12,7 +12,16 @@ FORMAT = "placer/plan"
 VERSION = 1
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")
-_SECTIONS = ("rules", "score", "baselines", "bound", "advice", "previous", "solver")
+_SECTIONS = (
+    "rules",
+    "score",
+    "baselines",
+    "bound",
+    "advice",
+    "previous",
+    "inputs",
+    "solver",
+)
 # The numbers that reports calculate with, and how many objects deep they lie.
 _NUMBERS = {
     "score": {

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import math
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer import files
+from placer.arguments import PATH, instance, takes
 from placer.errors import InputError, Problem
+from placer.placement.plan import Plan
 from placer.placement.plan_decode import decode_plan
 from placer.placement.plan_encode import encode_plan
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
-
+@takes(source=PATH)
 def read_plan(source: str | PathLike[str]) -> Plan:
     """The plan in a file, or on standard input for ``-``.
 
@@ -33,6 +33,7 @@ def read_plan(source: str | PathLike[str]) -> Plan:
     return decode_plan(_parse(files.read_text(name), shown), shown)
 
 
+@takes(plan=instance(Plan), path=PATH)
 def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
     """Write ``plan`` to ``path``, or to standard output for ``-``.
 
@@ -40,6 +41,8 @@ def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
 
     Raises
     ------
+    InputError
+        If an argument is of a wrong type.
     OutputError
         If it cannot be written; an existing file is kept.
     """

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.hostlist import expand
-from placer.job.rules import Pin, Rules, parse_ranks
+from placer.hostlist import HostLists
+from placer.job.rules import MAX_HOSTS, Pin, Rules, parse_ranks
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement
@@ -42,12 +42,15 @@ def rules_section(
 
 def rules_of(section: Mapping[str, Any]) -> Rules:
     """The rules that a well-formed section states."""
+    lists = HostLists(MAX_HOSTS)
     return Rules(
         pin=tuple(
-            Pin(parse_ranks(pin["ranks"]), tuple(expand(pin["nodes"])))
+            Pin(parse_ranks(pin["ranks"]), tuple(lists.expand(pin["nodes"])))
             for pin in section.get("pin", ())
         ),
-        avoid=tuple(host for text in section.get("avoid", ()) for host in expand(text)),
+        avoid=tuple(
+            host for text in section.get("avoid", ()) for host in lists.expand(text)
+        ),
         at_most=section.get("at_most", {}),
         spares=section.get("spares", {}),
     )

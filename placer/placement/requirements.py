@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.document import closest
-from placer.errors import InputError, Problem
+from placer.errors import Problem, refuse
 from placer.job.axes import AXES, EXPERT_AXES
+from placer.job.rules import Rules
+from placer.placement.tier_names import unknown_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -29,31 +31,16 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
     axes = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
     tiers = [tier.name for tier in topology.tiers]
     rules = [*job.require.items(), *added.items()]
-    problems = [
-        _unknown(f"require.{axis}", f'there is no axis or group "{axis}"', axis, axes)
-        for axis in added
-        if axis not in axes
-    ]
-    problems += [
-        _unknown(
-            f"require.{axis}",
-            f'the topology {topology.name} has no tier "{tier}"',
-            tier,
-            tiers,
-        )
-        for axis, tier in rules
-        if tier not in tiers
-    ]
-    if problems:
-        raise InputError(problems)
+    refuse([*_unknown_axes(added, axes), *unknown_tiers(topology, rules, Rules())])
     strictest: dict[str, str] = {}
     for axis, tier in rules:
         strictest[axis] = min(tier, strictest.get(axis, tier), key=tiers.index)
     return replace(job, require=strictest)
 
 
-def _unknown(
-    key: str, message: str, name: str, known: tuple[str, ...] | list[str]
-) -> Problem:
-    hint = closest(name, known) or f"known: {', '.join(known)}"
-    return Problem(message, key=key, hint=hint)
+def _unknown_axes(added: Mapping[str, str], known: Sequence[str]) -> Iterator[Problem]:
+    for axis in added:
+        if axis not in known:
+            hint = closest(axis, known) or f"known: {', '.join(known)}"
+            message = f'there is no axis or group "{axis}"'
+            yield Problem(message, key=f"require.{axis}", hint=hint)

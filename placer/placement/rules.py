@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
+_LAUNCH_ORDER = (" consecutive ranks: ", " another order than ranks: ")
 _DENSE = {"tp": "tp", "cp": "cp", "pp": "pp", "dp": "dp"}
 _EXPERT = {"etp": "tp", "ep": "ep", "edp": "dp"}
 
@@ -69,19 +70,24 @@ def broken_launch_order(seats: Seats, topology: Topology) -> Iterator[str]:
     if split.size:
         node = nodes[split[np.argmin(first_run[split])]]
         yield (
-            f"{share(split.size, nodes.size, 'node', 'does', 'do')} not hold "
-            f"consecutive ranks: the first is {topology.node_names[node]} "
+            f"{share(split.size, nodes.size, 'node', 'does', 'do')} not hold"
+            f"{_LAUNCH_ORDER[0]}the first is {topology.node_names[node]} "
             f"{some_ranks(np.flatnonzero(seats.node == node))}"
         )
     down = np.flatnonzero((step == 0) & (np.diff(seats.gpu) < 0))
     if down.size:
         rank, count = down[0], np.unique(seats.node[down]).size
         yield (
-            f"{share(count, nodes.size, 'node', 'hands', 'hand')} out GPUs in another "
-            f"order than ranks: the first is {topology.node_names[seats.node[rank]]} "
+            f"{share(count, nodes.size, 'node', 'hands', 'hand')} out GPUs in"
+            f"{_LAUNCH_ORDER[1]}the first is {topology.node_names[seats.node[rank]]} "
             f"(rank {rank} on GPU {seats.gpu[rank]}, "
             f"rank {rank + 1} on GPU {seats.gpu[rank + 1]})"
         )
+
+
+def breaks_launch_order(sentence: str) -> bool:
+    """Whether a sentence is one of `broken_launch_order`."""
+    return any(words in sentence for words in _LAUNCH_ORDER)
 
 
 def _split(

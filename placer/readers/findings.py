@@ -89,8 +89,16 @@ class Findings:
         By the source's name for the node, in its order.
     aliases : dict of str to str
         Other names of nodes, such as instance ids, and the host name of each.
+    format : str
+        Name of its format; set by who chose the reader.
     ignored : list of Problem
         Lines and entries that were not understood, with place and reason.
+    assumed : list of str
+        What it does not say in so many words and is taken for true.
+    unused : dict of str to int
+        How many of a kind of thing (``label``) it has that no level is made of.
+    label_orders : tuple of tuple of str
+        Keys of node labels, innermost first, for sources that give an order of them.
     notes : list of str
         What a user should know.
     nvlink : bool or None
@@ -111,7 +119,11 @@ class Findings:
     levels: tuple[Level, ...] = ()
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    format: str = ""
     ignored: list[Problem] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    unused: dict[str, int] = field(default_factory=dict)
+    label_orders: tuple[tuple[str, ...], ...] = ()
     notes: list[str] = field(default_factory=list)
     nvlink: bool | None = None
     node_bandwidth: float | None = None
@@ -128,6 +140,16 @@ class Findings:
             rest = f"\n  and {more} more" if more > 0 else ""
             count = len(self.ignored)
             yield f"{self.source}: {count} not understood and left out:{shown}{rest}"
+
+
+def count_of(count: int, what: str) -> str:
+    """So many of a thing: ``1 leaf``, ``2 leaves``, ``2 blocks-2``."""
+    if count == 1 or what[-1:] == "s" or what[-1:].isdecimal():
+        return f"{count} {what}"
+    for end, plural in (("leaf", "leaves"), ("y", "ies")):
+        if what.endswith(end):
+            return f"{count} {what.removesuffix(end)}{plural}"
+    return f"{count} {what}s"
 
 
 def some(names: list[str], most: int = 3) -> str:

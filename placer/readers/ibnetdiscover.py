@@ -42,8 +42,14 @@ def read(text: str, source: str) -> Findings:
         refuse([Problem("no switch in it", source, hint=hint)])
     findings = Findings(source, ignored=fabric.ignored)
 
+    return waiting(findings, fabric)
+
+
+def waiting(findings: Findings, fabric: Fabric) -> Findings:
+    """The findings of a fabric, complete once the nodes of the others are known."""
+
     def join(known: Known) -> Findings:
-        return _joined(replace(findings, notes=[]), fabric, known)
+        return _joined(replace(findings, notes=[], unused={}), fabric, known)
 
     return replace(findings, join=join)
 
@@ -52,11 +58,14 @@ def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
     """The findings for the known hosts, or for all where none are known."""
     found = hosts_of_adapters(fabric, known.aliases)
     findings.notes += found.notes()
+    if found.unnamed:
+        findings.unused["adapter"] = len(found.unnamed)
     adapters = found.hosts
     hosts = dict.fromkeys(adapters.values())
     if known.hosts:
         others = [host for host in hosts if host not in set(known.hosts)]
         if others:
+            findings.unused["host"] = len(others)
             findings.notes.append(
                 f"hosts of the fabric that no other source lists, left out: "
                 f"{len(others)}: {some(others)}"
@@ -120,7 +129,9 @@ def _add_levels(
     heights = switch_heights(fabric, set().union(*units.leaves))
     columns = []
     before = len(units.leaves)
-    for height in range(1, max(heights.values()) + 1):
+    top = max(heights.values())
+    # Without spines the leaves are cabled to each other.
+    for height in range(min(1, top), top + 1):
         joined = joined_units(fabric, units.leaves, heights, height)
         if len(set(joined)) < before:
             before = len(set(joined))

@@ -32,6 +32,7 @@ def settled(findings: Sequence[Findings]) -> list[Findings]:
         for position, found in enumerate(settled):
             if found.join and (joined := found.join(Known(aliases, hosts))).nodes:
                 settled[position] = joined
+                joined.format = found.format
                 hosts = hosts or tuple(joined.nodes)
     return settled
 
@@ -53,6 +54,7 @@ def _files_joined(findings: Sequence[Findings]) -> list[Findings]:
         first.nodes |= found.nodes
         first.ignored += found.ignored
         first.notes += found.notes
+        first.assumed += [a for a in found.assumed if a not in first.assumed]
     refuse(problems)
     for levels, found in whole.items():
         if files[levels] > 1:

@@ -1,9 +1,8 @@
-"""Kubernetes: the labels of the nodes in ``kubectl get nodes -o json``.
+"""Kubernetes: the nodes in ``kubectl get nodes -o json``, their labels and GPUs.
 
-Labels of topograph (docs, "Node labels and annotations", new and older keys), of the
-NVIDIA GPU operator (``nvidia.com/gpu.clique``: cluster UUID and clique of the NVLink
-fabric), and of AWS, Google and Oracle node controllers. Different families over the
-same nodes are read side by side; what they disagree on is reported.
+What labels mean stands in `placer.readers.node_labels`. Different families over the
+same nodes are read side by side; what they disagree on is reported. ``Topology``
+objects of Kueue or KAI in the same list give the order of their labels.
 """
 
 from __future__ import annotations
@@ -11,54 +10,41 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 
-from placer.readers.findings import Findings, Level, some
+from placer.document.tree import visible
+from placer.readers.findings import Findings, some
+from placer.readers.label_orders import orders_of
+from placer.readers.node_labels import (
+    HOSTNAME,
+    NEW_TOPOGRAPH,
+    OLD_TOPOGRAPH,
+    TOPOGRAPH_TIER,
+    LabelLevel,
+    LabelRules,
+    label_levels,
+    unused_labels,
+)
 from placer.readers.plain import Item, Plain, add_node
-from placer.readers.switches import switch_levels
 
 _GPUS = "nvidia.com/gpu"
-_NEW = "accelerator.topograph.run/"
-_OLD = "network.topology.nvidia.com/"
-_TIER = re.compile(r"fabric\.topograph\.run/tier-([0-9]|1[01])")
-_OCI = "oci.oraclecloud.com/"
-_GCE = "cloud.google.com/gce-topology-"
-_AWS = "topology.k8s.aws/"
 _ZONE = "topology.kubernetes.io/zone"
-
-# Label of each level, innermost first within a family.
-_LABELS: tuple[tuple[str, Level], ...] = (
-    ("nvidia.com/gpu.clique", Level("clique", True)),
-    (_NEW + "sub-domain", Level("sub-domain", None, inside="domain")),
-    (_NEW + "domain", Level("domain", None)),
-    (_OLD + "accelerator", Level("domain", None)),
-    (_AWS + "ultraserver-id", Level("ultraserver", True)),
-    (_OCI + "host.gpu_memory_fabric_id", Level("memory-fabric", True)),
-    (_GCE + "subblock", Level("subblock", None, inside="block")),
-    (_OLD + "leaf", Level("leaf", inside="spine")),
-    (_OLD + "spine", Level("spine", inside="core")),
-    (_OLD + "core", Level("core")),
-    (_GCE + "block", Level("block")),
-    (
-        _AWS + "network-node-layer-3",
-        Level("network-node-3", inside="network-node-2"),
-    ),
-    (
-        _AWS + "network-node-layer-2",
-        Level("network-node-2", inside="network-node-1"),
-    ),
-    (_AWS + "network-node-layer-1", Level("network-node-1")),
-    (_OCI + "rdma.local_block_id", Level("local-block", inside="network-block")),
-    (_OCI + "rdma.network_block_id", Level("network-block", inside="island")),
-    (_OCI + "rdma.hpc_island_id", Level("island")),
-)
+# Oracle's word for a label whose value could not be read.
 _UNKNOWN = "no-imds-data"
 _INSTANCE = "topograph.run/instance"
 _NOT_READY = "node.kubernetes.io/"
 _STOPS = ("NoSchedule", "NoExecute")
 
 
-def read(text: str, source: str) -> Findings:
+def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     """What the labels say, GPUs that can be asked for, and nodes that are out of use.
+
+    Parameters
+    ----------
+    text, source : str
+    rules : LabelRules, optional
+        What labels mean besides the known ones.
 
     Raises
     ------
@@ -71,17 +57,22 @@ def read(text: str, source: str) -> Findings:
     nodes = [item for item in items if item.text("kind") in ("", "Node")]
     if not nodes:
         file.root.problem("no node in it", "kubectl get nodes -o json lists them")
+    rules = rules or LabelRules()
+    rules = replace(rules, orders=(*rules.orders, *orders_of(items)))
     labels = [_texts(item.at("metadata", "labels")) for item in nodes]
-    depth = _num_tiers(labels)
-    tiers = tuple(f"fabric.topograph.run/tier-{n}" for n in range(depth))
-    keys = (*(key for key, _ in _LABELS), *tiers)
-    levels = (*(level for _, level in _LABELS), *switch_levels(depth))
-    findings = Findings(source, levels)
+    present = {key for given in labels for key in given}
+    for key in sorted(set(rules.tiers) - present):
+        near = get_close_matches(key, present, n=1)
+        hint = f'did you mean "{near[0]}"?' if near else ""
+        file.root.problem(f'--label: no node has the label "{visible(key)}"', hint)
+    rows = label_levels(present, rules)
+    findings = Findings(source, tuple(row.level for row in rows))
+    columns = _domains(rows, labels, findings)
     taints: Counter[str] = Counter()
-    for item, given in zip(nodes, labels, strict=True):
+    for number, (item, given) in enumerate(zip(nodes, labels, strict=True)):
         _check_mix(item, given)
         name = _name(item)
-        domains = tuple(_known(given.get(key, "")) for key in keys)
+        domains = tuple(column[number] for column in columns)
         facts = add_node(findings, item, name, domains)
         facts.gpus = _gpus(item)
         facts.unavailable = _reason(item, taints)
@@ -90,7 +81,39 @@ def read(text: str, source: str) -> Findings:
     findings.aliases = {a: name for a, name in findings.aliases.items() if name}
     _settle_gpus(findings)
     _note(findings, taints, {given.get(_ZONE, "") for given in labels} - {""})
+    _note_unused(findings, unused_labels(labels, rows, rules))
+    ordered = {key for order in rules.orders for key in order} - {HOSTNAME}
+    if absent := sorted(ordered - present):
+        findings.notes.append(f"labels of a Topology that no node has: {some(absent)}")
     return findings
+
+
+def _domains(
+    rows: Sequence[LabelLevel], labels: Sequence[dict[str, str]], findings: Findings
+) -> list[list[str]]:
+    """Domain of every node at each level; empty where no label gives one."""
+    columns = [
+        [
+            next((_known(given[key]) for key in row.keys if key in given), "")
+            for given in labels
+        ]
+        for row in rows
+    ]
+    # From the outermost, so that a domain has the names of all those it lies in.
+    for k in reversed(range(len(rows))):
+        level = rows[k].level
+        named = [m for m, row in enumerate(rows) if row.level.name == level.inside]
+        if not (rows[k].within and named):
+            continue
+        outer = next((m for m in named if m > k), named[0])
+        pairs = {p for p in zip(columns[k], columns[outer], strict=True) if all(p)}
+        if len(pairs) > len({own for own, _ in pairs}):
+            findings.assumed.append(f"{level.name} counts within {level.inside}")
+            columns[k] = [
+                f"{above}/{own}" if own and above else own
+                for own, above in zip(columns[k], columns[outer], strict=True)
+            ]
+    return columns
 
 
 def _texts(labels: Item | None) -> dict[str, str]:
@@ -102,11 +125,6 @@ def _texts(labels: Item | None) -> dict[str, str]:
         for key, value in labels.value.items()
         if isinstance(value, str) and value and value.isprintable()
     }
-
-
-def _num_tiers(labels: Sequence[dict[str, str]]) -> int:
-    found = [_TIER.fullmatch(key) for key in {key for given in labels for key in given}]
-    return max((int(match[1]) + 1 for match in found if match), default=0)
 
 
 def _known(value: str) -> str:
@@ -122,8 +140,10 @@ def _name(node: Item) -> str:
 
 
 def _check_mix(node: Item, labels: dict[str, str]) -> None:
-    old = any(key.startswith(_OLD) for key in labels)
-    new = any(key.startswith(_NEW) or _TIER.fullmatch(key) for key in labels)
+    old = any(key.startswith(OLD_TOPOGRAPH) for key in labels)
+    new = any(
+        key.startswith(NEW_TOPOGRAPH) or TOPOGRAPH_TIER.fullmatch(key) for key in labels
+    )
     if old and new:
         hint = "remove the labels of the topograph version that no longer runs"
         node.problem("labels of an old and a new topograph on one node", hint)
@@ -195,3 +215,12 @@ def _note(findings: Findings, taints: Counter[str], zones: set[str]) -> None:
     if len(zones) > 1:
         listed = some(sorted(zones))
         findings.notes.append(f"{len(zones)} zones, taken for alike: {listed}")
+
+
+def _note_unused(findings: Findings, keys: list[str]) -> None:
+    if keys:
+        findings.unused["label"] = len(keys)
+        findings.notes.append(
+            f"labels that look like topology and are not used: {some(keys, 8)}; "
+            f"--label {keys[0]}=TIER reads one"
+        )

@@ -44,7 +44,7 @@ def link_notes(
         for rate, count in rates.most_common()
     )
     notes = [f"links of the hosts: {listed}"]
-    if up:
+    if up and any(rates):
         worst = max(down, key=lambda leaf: down[leaf] / max(1, up[leaf]))
         notes.append(
             f"the fullest leaf has {down[worst]} Gb/s to its hosts and {up[worst]} "

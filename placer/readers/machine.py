@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from placer.arguments import (
+    CALL,
+    INTEGER,
+    NOTHING,
+    PATH,
+    TEXT,
+    sequence,
+    takes,
+)
 from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem, refuse
 from placer.readers.combine import Tree, combine
 from placer.readers.findings import Findings, some
 from placer.readers.hardware import tiers
 from placer.readers.layers import Layer
+from placer.readers.node_labels import LabelRules
 from placer.readers.sources import Source, Text, open_source, read_all
+from placer.readers.summaries import summaries
 from placer.topology import read as topology_files
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
 from placer.topology.model import Topology
@@ -25,14 +36,23 @@ _NO_HARDWARE = (
     "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "
     'the same kind of nodes: a preset of "placer topo list", or a file'
 )
+_SOURCES = PATH | sequence("a list of paths", PATH)
 _FOREIGN = 'the formats of "placer topo formats"'
 
 
+@takes(
+    source=_SOURCES,
+    hardware=PATH | NOTHING,
+    gpus_per_node=INTEGER | NOTHING,
+    name=TEXT | NOTHING,
+    note=CALL | NOTHING,
+)
 def read_topology(
     source: Source | Sequence[Source],
     *,
     hardware: Source | None = None,
     gpus_per_node: int | None = None,
+    labels: Mapping[str, str] | None = None,
     name: str | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Topology:
@@ -50,11 +70,16 @@ def read_topology(
         formats lack; needed with those.
     gpus_per_node : int, optional
         GPUs of the nodes for which no source counts them, instead of the hardware's.
+    labels : mapping of str to str, optional
+        Tier that each of these labels of Kubernetes nodes gives, by the label's key;
+        an empty one leaves the label out. A tier called as one of the hardware's NVLink
+        tiers is one too.
     name : str, optional
         Name of the machine; by default that of the first file.
     note : callable, optional
-        Called with everything a user should know: what was not understood, missing, or
-        inferred. By default each is a `UserWarning`.
+        Called with everything a user should know: a line for each source with what was
+        read and assumed, and what was not understood, missing, or inferred. By default
+        each of the latter is a `UserWarning`.
 
     Raises
     ------
@@ -67,13 +92,19 @@ def read_topology(
     opened = [open_source(given) for given in sources]
     plain = [found for found in opened if isinstance(found, Topology)]
     if plain:
-        _check_plain(plain, len(opened), hardware, gpus_per_node)
+        _check_plain(plain, len(opened), hardware, gpus_per_node, labels)
         return plain[0] if name is None else replace(plain[0], name=_named(name))
     texts = [found for found in opened if not isinstance(found, Topology)]
-    findings = read_all(texts)
-    kind = _hardware(hardware)
+    kind = None if hardware is None else topology_files.read_topology(hardware)
+    findings = read_all(texts, _rules(labels, kind))
+    if kind is None:
+        message = "no source says how fast the machine's links are"
+        raise InputError([Problem(message, key="hardware", hint=_NO_HARDWARE)])
     tell = note or _warn
     tree = _combined(findings, kind.scale_up_tier >= 1, tell)
+    if note:
+        for line in summaries(findings, tree, kind, gpus_per_node):
+            note(line)
     own = _stem(texts[0]) if name is None else _named(name)
     return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
 
@@ -128,8 +159,13 @@ def _check_plain(
     count: int,
     hardware: Source | None,
     gpus_per_node: int | None,
+    labels: Mapping[str, str] | None,
 ) -> None:
-    given = {"hardware": hardware, "gpus_per_node": gpus_per_node}
+    given = {
+        "hardware": hardware,
+        "gpus_per_node": gpus_per_node,
+        "label": labels or None,
+    }
     name = plain[0].name
     problems = [
         Problem(
@@ -147,11 +183,10 @@ def _check_plain(
     refuse(problems)
 
 
-def _hardware(hardware: Source | None) -> Topology:
-    if hardware is None:
-        message = "no source says how fast the machine's links are"
-        raise InputError([Problem(message, key="hardware", hint=_NO_HARDWARE)])
-    return topology_files.read_topology(hardware)
+def _rules(labels: Mapping[str, str] | None, kind: Topology | None) -> LabelRules:
+    """What labels mean to the user, and which tiers are NVLink on this hardware."""
+    tiers = kind.tiers[1 : kind.scale_up_tier + 1] if kind else ()
+    return LabelRules(labels or {}, nvlink_tiers=frozenset(t.name for t in tiers))
 
 
 def _build(

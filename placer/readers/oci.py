@@ -65,6 +65,7 @@ def read(text: str, source: str) -> Findings:
         file.root.problem("no host with an instance in it")
     file.finish()
     if empty:
+        findings.unused["host"] = empty
         findings.notes.append(f"hosts without an instance, left out: {empty}")
     return findings
 

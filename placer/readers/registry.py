@@ -30,6 +30,7 @@ from placer.readers.labelled import LABEL
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
+    from placer.readers.node_labels import LabelRules
 
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
@@ -48,12 +49,18 @@ class Format:
     pattern : str
         Regular expression (multi-line) that is found in files of this format and in no
         others; empty when the content does not show the format.
+    wraps : bool
+        Whether it holds a file of another format, whose pattern may be found too.
+    takes_labels : bool
+        Whether ``read`` takes `placer.readers.node_labels.LabelRules` as well.
     """
 
     name: str
     description: str
     module: str
     pattern: str
+    wraps: bool = False
+    takes_labels: bool = False
 
 
 FORMATS: dict[str, Format] = {
@@ -79,6 +86,19 @@ FORMATS: dict[str, Format] = {
             pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
         ),
         Format(
+            name="configmap",
+            description="a ConfigMap of Slinky around topology.yaml or topology.conf",
+            module="configmap",
+            pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
+            wraps=True,
+        ),
+        Format(
+            name="azslurm",
+            description="NVLink blocks as JSON, of Azure's azslurm",
+            module="azslurm",
+            pattern=r'"blockname"\s*:',
+        ),
+        Format(
             name="topograph",
             description="topograph's graph JSON",
             module="topograph_graph",
@@ -95,6 +115,14 @@ FORMATS: dict[str, Format] = {
             description="node labels, as kubectl get nodes -o json prints them",
             module="kubernetes",
             pattern=r'"kind"\s*:\s*"Node(?:List)?"',
+            takes_labels=True,
+        ),
+        Format(
+            name="topologies",
+            description="Topology objects of Kueue or KAI: the order of node labels",
+            module="label_orders",
+            pattern=r'\A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")'
+            r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
         ),
         Format(
             name="aws",
@@ -120,6 +148,18 @@ FORMATS: dict[str, Format] = {
             module="nvidia_fabric",
             pattern=rf"^(?:{LABEL})?(?: {{2,}}Fabric[ ]*"
             rf"|[ ]*{_UUID}[ ]*,[ ]*[0-9]{{1,20}}[ ]*)$",
+        ),
+        Format(
+            name="nmx",
+            description="compute nodes of NVLink domains, from NMX or NetQ",
+            module="nmx",
+            pattern=r'"DomainUUID"\s*:',
+        ),
+        Format(
+            name="netq",
+            description="NetQ's topology graph: switches and links by tier",
+            module="netq",
+            pattern=r'"compounded_nodes"\s*:',
         ),
         Format(
             name="topo-m",
@@ -171,23 +211,36 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def read(name: str, text: str, source: str) -> Findings:
+def read(
+    name: str, text: str, source: str, rules: LabelRules | None = None
+) -> Findings:
     """Findings of a text in the format called ``name``.
+
+    Parameters
+    ----------
+    name, text, source : str
+    rules : LabelRules, optional
+        What node labels mean, for formats that have some.
 
     Raises
     ------
     InputError
         If anything is wrong with the text.
     """
-    module = import_module(f"placer.readers.{FORMATS[name].module}")
-    findings: Findings = module.read(text, source)
+    row = FORMATS[name]
+    module = import_module(f"placer.readers.{row.module}")
+    more = (rules,) if row.takes_labels else ()
+    findings: Findings = module.read(text, source, *more)
+    findings.format = name
     return findings
 
 
 def recognise(text: str) -> list[str]:
     """Names of the formats that the content shows."""
-    return [
-        row.name
+    found = [
+        row
         for row in FORMATS.values()
         if row.pattern and re.search(row.pattern, text, re.MULTILINE)
     ]
+    outer = [row.name for row in found if row.wraps]
+    return outer or [row.name for row in found]

@@ -17,7 +17,12 @@ from placer.readers.switches import Switch
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
 
-_OTHER = ("flat", "ring", "torus3d")
+# Why topologies of other kinds are not read.
+_OTHER = {
+    "flat": "it has no switches",
+    "ring": "a ring is no tree of domains",
+    "torus3d": "a torus is no tree of domains",
+}
 
 
 def read(text: str, source: str) -> Findings:
@@ -38,8 +43,7 @@ def read(text: str, source: str) -> Findings:
     switches = _switches(tree) if tree else []
     blocks, sizes = _blocks(block) if block else ([], [])
     if not (tree or block):
-        hint = "rings, tori and flat machines are described in the topology format"
-        file.root.problem("no tree and no block topology in it", hint)
+        _refuse_others(file.root, topologies)
     file.finish()
     if not (switches or blocks):
         refuse([Problem("no switch and no block in it", source)])
@@ -47,6 +51,8 @@ def read(text: str, source: str) -> Findings:
     rest = [(item, "another tree") for item in trees]
     rest += [(item, "other blocks") for item in more]
     rest += [(item, kind) for item in topologies for kind in _OTHER if item.get(kind)]
+    if rest:
+        findings.unused["topology"] = len(rest)
     for item, what in rest:
         name = item.text("topology") or "without a name"
         findings.notes.append(f"the topology {name} is not used: {what}")
@@ -60,6 +66,18 @@ def _chosen(topologies: Sequence[Item], kind: str) -> tuple[Item | None, list[It
     chosen = next(iter([*by_default, *found]), None)
     rest = [item for item in found if chosen and item.path != chosen.path]
     return (chosen.get(kind) if chosen else None), rest
+
+
+def _refuse_others(root: Item, topologies: Sequence[Item]) -> None:
+    """Problems of a file without a tree and without blocks."""
+    hint = "describe such a machine in the topology format"
+    for item in topologies:
+        for kind, why in _OTHER.items():
+            if item.get(kind):
+                name = item.text("topology") or "without a name"
+                item.problem(f"the topology {name} is {kind}: {why}", hint)
+    if not root.file.has_problems:
+        root.problem("no tree and no block topology in it")
 
 
 def _is_true(item: Item | None) -> bool:

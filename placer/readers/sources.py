@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from placer import files
 from placer.errors import InputError, Problem, refuse
 from placer.presets import preset_names
+from placer.readers.foreign import refuse_foreign
 from placer.readers.joined import settled
+from placer.readers.node_labels import LabelRules
 from placer.readers.registry import FORMATS, read, recognise
 from placer.topology import read as topology_files
 from placer.topology.synthetic import is_synthetic
@@ -73,6 +75,7 @@ def open_source(source: Source) -> Topology | Text:
         raise InputError([Problem(message, shown, hint=hint)])
     if formats:
         return Text(formats[0], text, shown)
+    refuse_foreign(text, shown)
     if text.strip() and ":" not in text:  # not even a mapping
         message = "its format does not show from its content"
         hint = (
@@ -101,6 +104,8 @@ def _prefixed(name: str, path: str) -> Text:
         message = f"it is not of the format {name}"
         hint = f"it looks like {formats[0]}:{path}"
         raise InputError([Problem(message, shown, hint=hint)])
+    if not formats:
+        refuse_foreign(text, shown)
     return Text(name, text, shown)
 
 
@@ -118,8 +123,14 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def read_all(texts: Sequence[Text]) -> list[Findings]:
+def read_all(texts: Sequence[Text], rules: LabelRules | None = None) -> list[Findings]:
     """Findings of every text.
+
+    Parameters
+    ----------
+    texts : sequence of Text
+    rules : LabelRules, optional
+        What node labels mean; the orders that texts give are added.
 
     Raises
     ------
@@ -127,12 +138,22 @@ def read_all(texts: Sequence[Text]) -> list[Findings]:
         If anything is wrong with a text, the problems of all of them at once; or if
         they do not fit together.
     """
-    findings: list[Findings] = []
+    rules = rules or LabelRules()
+    found: dict[int, Findings] = {}
     problems: list[Problem] = []
-    for text in texts:
+    # Those that take the labels' meaning come after those that may give it.
+    later = [FORMATS[text.format].takes_labels for text in texts]
+    for number in sorted(range(len(texts)), key=later.__getitem__):
+        text = texts[number]
         try:
-            findings.append(read(text.format, text.text, text.shown))
+            found[number] = read(text.format, text.text, text.shown, rules)
         except InputError as error:
             problems += error.problems
+            continue
+        orders = (*rules.orders, *found[number].label_orders)
+        rules = replace(rules, orders=orders)
+    if rules.tiers and not any(later):
+        hint = "a list of nodes of Kubernetes has labels: kubernetes:FILE"
+        problems.append(Problem("no source has labels", key="label", hint=hint))
     refuse(problems)
-    return settled(findings)
+    return settled([found[number] for number in range(len(texts))])

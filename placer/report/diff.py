@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.arguments import NOTHING, instance, takes
+from placer.job.model import Job
 from placer.placement.host_orders import in_natural_order
+from placer.placement.plan import Plan
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
 from placer.report.group_tiers import AxisChange, axis_changes
 from placer.report.matching import match
 from placer.report.moves import Fold, Move, folds, home_tier, moves
 from placer.report.restart import Restart, restart
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
 
 _INPUTS = ("topology", "job")
 
@@ -104,6 +103,7 @@ class PlanDiff:
         }
 
 
+@takes(old=instance(Plan), new=instance(Plan), job=instance(Job) | NOTHING)
 def diff(old: Plan, new: Plan, job: Job | None = None) -> PlanDiff:
     """What changed from ``old`` to ``new``.
 
@@ -113,8 +113,8 @@ def diff(old: Plan, new: Plan, job: Job | None = None) -> PlanDiff:
     Raises
     ------
     InputError
-        If the plans are of jobs or machines whose ranks or tiers do not correspond, or
-        not of this job's axes.
+        If an argument is of a wrong type, the plans are of jobs or machines whose ranks
+        or tiers do not correspond, or not of this job's axes.
     """
     matching = match(old, new)
     return PlanDiff(

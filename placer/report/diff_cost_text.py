@@ -107,7 +107,7 @@ def _is_same(old: float, new: float) -> bool:
 
 
 def _relative(old: float, new: float) -> str:
-    return f"{(new - old) / old:+.2%}" if old and not _is_same(old, new) else ""
+    return f"{(new - old) / old:+z.2%}" if old and not _is_same(old, new) else ""
 
 
 def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:

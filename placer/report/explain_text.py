@@ -55,7 +55,7 @@ def _critical_path(entries: Sequence[Facts]) -> Iterator[str]:
             (
                 f"  {number}. {entry['operation']}",
                 format_seconds(entry["seconds"]),
-                f"{entry['share']:.1%}",
+                f"{entry['share']:z.1%}",
             )
             for number, entry in enumerate(entries, 1)
         ]
@@ -91,7 +91,7 @@ def _against(worst: Facts, best: Facts) -> str:
     """How long the best group takes."""
     took = format_seconds(best["seconds"])
     share = best["seconds"] / worst["seconds"] if worst["seconds"] else 1.0
-    return f"takes {took} ({share:.1%})" if share < _NEAR else "hardly less"
+    return f"takes {took} ({share:z.1%})" if share < _NEAR else "hardly less"
 
 
 def where(facts: Facts, island: str) -> str:
@@ -122,7 +122,7 @@ def _reason(name: str, worst: Facts, best: Facts, island: str) -> str:
     if name == "nics":
         return f"it drives {worst['nics']} of a {island}'s NICs, not {best['nics']}"
     if name == "bandwidth_factor":
-        share = f"{worst['bandwidth_factor']:.0%}"
+        share = f"{worst['bandwidth_factor']:z.0%}"
         return f"{worst['slowest_node']} reaches {share} of its bandwidth"
     if name == "hops":
         hops = ", ".join(
@@ -200,7 +200,7 @@ def _links(links: Sequence[Facts]) -> Iterator[str]:
 
 def _shares(share_by_axis: Mapping[str, float]) -> str:
     largest = sorted(share_by_axis.items(), key=lambda item: -item[1])
-    return ", ".join(f"{axis} {share:.0%}" for axis, share in largest)
+    return ", ".join(f"{axis} {share:z.0%}" for axis, share in largest)
 
 
 def _free_scale_out(facts: Facts | None, island: str) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _free_scale_out(facts: Facts | None, island: str) -> Iterator[str]:
     yield f"free fabric between {island}s"
     yield from wrapped(
         f"  {format_seconds(facts['step_time_s'])} a step, "
-        f"{format_seconds(facts['saved_s'])} ({facts['saved_share']:.1%}) "
+        f"{format_seconds(facts['saved_s'])} ({facts['saved_share']:z.1%}) "
         f"less{of_which}",
         "  ",
     )
@@ -234,7 +234,7 @@ def _hop_cost(
         (
             f"  {axis}",
             *(hop_cost(row[tier]) if tier in row else "-" for tier in used),
-            f"{sum(row.values()) / total:.1%}" if total else "-",
+            f"{sum(row.values()) / total:z.1%}" if total else "-",
         )
         for axis, row in cost_by_axis.items()
     ]

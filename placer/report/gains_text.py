@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.placement.rules import breaks_launch_order
 from placer.report.columns import columns, seen, table, wrapped
 from placer.report.words import hop_cost
 from placer.units import format_seconds
@@ -22,7 +23,8 @@ _BY_AXIS = "by axis, ms"
 def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
     """A line for every usual placement: its cost, what the plan saves, what breaks.
 
-    GPU hours are those that the work of a day of training would take more.
+    GPU hours are those that the plan saves of a day of the usual placement: the share
+    saved, of all GPUs.
     """
     if not plan.baselines:
         return
@@ -36,9 +38,18 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
         if max(map(seen, columns([head, *rows]))) > look.width:
             head, rows = head[:-1], [row[:-1] for row in rows]
     yield from table(rows, head, look.width)
-    broken = max(len(entry.get("violates", ())) for entry in plan.baselines.values())
+    broken = [text for e in plan.baselines.values() for text in e.get("violates", ())]
     if broken:
-        yield from wrapped("* breaks hard rules of the job", "  ", look.width)
+        yield from wrapped(f"* {_what_breaks(broken)}", "  ", look.width)
+
+
+def _what_breaks(violations: Sequence[str]) -> str:
+    """Whether rules of the job are in the way, or how its launcher numbers ranks."""
+    of_launcher = [breaks_launch_order(text) for text in violations]
+    launcher = "cannot be launched: the job's launcher counts ranks node by node"
+    if all(of_launcher):
+        return launcher
+    return "breaks hard rules of the job" + f", or {launcher}" * any(of_launcher)
 
 
 def _row_of_time(
@@ -48,12 +59,12 @@ def _row_of_time(
     saved = other - own
     if not saved:
         return (_name(name, usual), format_seconds(other), "-", "-", "-", "-")
-    hours = plan.world_size * 24 * saved / own if own else 0.0
+    hours = plan.world_size * 24 * saved / other if other else 0.0
     return (
         _name(name, usual),
         format_seconds(other),
         _painted(_signed(saved), saved, look),
-        f"{saved / other:+.2%}",
+        f"{saved / other:+z.2%}",
         f"{hours:+,.0f}" if abs(hours) >= 10 else f"{hours:+.2g}",
         _by_axis(plan.score, usual),
     )
@@ -66,7 +77,7 @@ def _row_of_cost(
     saved = other - plan.score["hop_cost"]
     if not saved:
         return (_name(name, usual), hop_cost(other), "-", "-")
-    share = f"{saved / other:+.2%}" if other else ""
+    share = f"{saved / other:+z.2%}" if other else ""
     shown = _painted(f"{saved:+,.12g}", saved, look)
     return (_name(name, usual), hop_cost(other), shown, share)
 

@@ -32,7 +32,7 @@ def jitter_text(jitter: Mapping[str, Any], step_time_s: float) -> str:
     step = jitter["step_time_s"]
     above = step["mean"] / step_time_s - 1
     words = (
-        f"on average {above:.3%} above the step without noise, standard deviation "
-        f"{step['std'] / step['mean']:.4%} of the step"
+        f"on average {above:z.3%} above the step without noise, standard deviation "
+        f"{step['std'] / step['mean']:z.4%} of the step"
     )
     return "\n".join([*wrapped(title), *columns(rows), *wrapped(words)])

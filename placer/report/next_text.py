@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 _INDENT, _GOES_ON = "  ", " \\"
 
 
-def next_lines(
-    plan: Plan, path: str, inputs: Sequence[str], width: int
-) -> Iterator[str]:
+def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
     """Lines that can be typed as they are.
 
     Long commands go on after a backslash; one with a word too long is left out.
@@ -24,8 +22,6 @@ def next_lines(
     plan : Plan
     path : str
         Where it is.
-    inputs : sequence of str
-        Words that say which topology and job; none where the plan does.
     width : int
         Columns at most.
     """
@@ -34,7 +30,7 @@ def next_lines(
     # A name that begins so would be read as an option.
     path = f"./{path}" if path.startswith("-") else path
     commands = (
-        ["explain", path, *inputs, "--group" if worst else "--rank", subject],
+        ["explain", path, "--group" if worst else "--rank", subject],
         ["emit", path, "slurm-hostfile", "-o", "hosts.txt"],
         ["emit", "--list"],
     )

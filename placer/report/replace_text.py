@@ -64,6 +64,7 @@ def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
             f"{amount(objective, after)}{_change(before, after)}"
         )
     than = {
+        "before": "the cost before the failure",
         "lower-bound": "the lower bound of any placement",
         "best-known": "the cheapest placement known",
     }[about["reference"]]
@@ -112,7 +113,7 @@ def _more(objective: str, change: float) -> str:
 
 
 def _change(before: float, after: float) -> str:
-    return f" ({(after - before) / before:+.3%})" if before and before != after else ""
+    return f" ({(after - before) / before:+z.3%})" if before and before != after else ""
 
 
 def _share(share: float) -> str:

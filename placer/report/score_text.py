@@ -85,7 +85,7 @@ def _bars(
 
 
 def _part(label: str, seconds: float, step: float) -> tuple[str, str, str]:
-    return label, format_seconds(seconds), f"{seconds / step:.1%}"
+    return label, format_seconds(seconds), f"{seconds / step:z.1%}"
 
 
 def _crossings(

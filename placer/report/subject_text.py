@@ -89,7 +89,7 @@ def _group(facts: Facts, island: str) -> Iterator[str]:
         yield from _detail(f"the slowest of {facts['through']} through this host")
     yield from _detail(where(facts, island))
     if facts["bandwidth_factor"] < 1:
-        share = f"{facts['bandwidth_factor']:.0%}"
+        share = f"{facts['bandwidth_factor']:z.0%}"
         yield from _detail(f"{facts['slowest_node']} reaches {share} of its bandwidth")
     yield from _detail(_neighbours(facts.get("neighbours", {})))
     yield from _sent(facts)
@@ -136,7 +136,7 @@ def _sent(facts: Facts) -> Iterator[str]:
         yield from _detail(
             f"{count}, {busiest['domain']} {busiest['direction']} the busiest "
             f"({format_bandwidth(busiest['bandwidth'])}): "
-            f"{format_bytes(busiest['bytes'])} of this group, {busiest['share']:.1%} "
+            f"{format_bytes(busiest['bytes'])} of this group, {busiest['share']:z.1%} "
             f"of what keeps it busy {format_seconds(busiest['busy_s'])} a step"
         )
 

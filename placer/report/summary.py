@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN, Look
 from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
-from placer.report.words import NOUN, amount, largest_island
+from placer.report.words import NOUN, amount, gap_text, largest_island
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -118,9 +117,7 @@ def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
         text = "no lower bound"
     else:
         lower = amount(bound["objective"], bound["lower_bound"])
-        # Rounded up, so as not to promise too much.
-        gap = math.ceil(bound["gap"] * 1e5) / 1e5
-        text = f"lower bound {lower}, gap {gap:.3%}"
+        text = f"lower bound {lower}, gap {gap_text(bound['gap'])}"
     why = bound.get("argument", "none")
     argument = f" ({why})" if why not in ("", "none") else ""
     first, *rest = wrapped(text + argument, "  ", look.width)
@@ -147,6 +144,6 @@ def _worst(
         f"{worst['common_tier']}; {format_seconds(worst['seconds'])} for "
         f"{worst['operation']}"
         + f", as {alike:,} other{'s' * (alike > 1)}" * (alike > 0)
-        + f"; {worst['axis']} adds {format_seconds(worst['exposed_s'])} ({share:.1%})"
+        + f"; {worst['axis']} adds {format_seconds(worst['exposed_s'])} ({share:z.1%})"
     )
     yield from wrapped(text, "  ", width)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placer.report.columns import columns, wrapped
+from placer.report.words import gap_text
 from placer.units import format_bandwidth, format_seconds
 
 Row = Mapping[str, Any]
@@ -77,11 +78,11 @@ def cell(row: Row, key: str) -> str:
     if key.endswith("_bytes_per_s"):
         return format_bandwidth(value)
     if key == "exposed_scale_out_s" and row["step_time_s"]:
-        return f"{format_seconds(value)} ({value / row['step_time_s']:.1%})"
+        return f"{format_seconds(value)} ({value / row['step_time_s']:z.1%})"
     if key.endswith("_s"):
         return f"{value:.5g} s" if value >= 1 else format_seconds(value)
     if key == "weak_scaling_efficiency":
-        return f"{value:.2%}"
+        return f"{value:z.2%}"
     if key == "gap":
-        return f"{value:.3%}"
+        return gap_text(value)
     return value if isinstance(value, str) else f"{value:,.12g}"

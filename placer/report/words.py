@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from placer.units import format_seconds
@@ -13,6 +14,12 @@ NOUN = {"time": "step time", "hop-cost": "hop cost"}
 def amount(objective: str, value: float) -> str:
     """A value of an objective: a time with its unit, or a hop cost."""
     return format_seconds(value) if objective == "time" else hop_cost(value)
+
+
+def gap_text(gap: float) -> str:
+    """A gap in percent, rounded up, so as not to promise too much."""
+    thousandths = math.ceil(round(gap * 1e5, 6))  # 0.00037 stays 0.037%
+    return f"{thousandths / 1e5:.3%}"
 
 
 def hop_cost(value: float) -> str:

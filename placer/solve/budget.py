@@ -40,9 +40,13 @@ class Budget:
         """Whether it is time to end."""
         return self.is_stopped or self.seconds_left <= 0
 
+    def anew(self, seconds: float) -> Budget:
+        """So many seconds from now on, which the same may end before."""
+        return Budget(seconds, *self._ends)
+
     def share(self, count: int) -> Budget:
         """An equal part of what is left, for the first of ``count`` searches."""
-        return Budget(self.seconds_left / count, *self._ends)
+        return self.anew(self.seconds_left / count)
 
     def until(self, end: Callable[[], bool]) -> Budget:
         """What is left, which ``end`` may end too."""

@@ -19,6 +19,7 @@ from placer.errors import StoppedError
 from placer.solve.solution import EXACT
 
 if TYPE_CHECKING:
+    from placer.solve.budget import Budget
     from placer.solve.solution import Improvement, Progress, Solution
 
 Answer = TypeVar("Answer")
@@ -42,24 +43,19 @@ class InTime(Generic[Answer]):
     Parameters
     ----------
     search : callable
-        Called with what it is to tell of better placements, and with what to ask
-        whether to end.
-    time_limit : float, s
-    stop : callable
-        Asked now and then; True ends the search.
+        Called with what it is to tell of better placements, and with its budget.
+    budget : Budget
     progress : Progress, optional
         Told every better placement, in the thread of the search.
     """
 
     def __init__(
         self,
-        search: Callable[[Progress, Callable[[], bool]], Answer],
-        time_limit: float,
-        stop: Callable[[], bool],
+        search: Callable[[Progress, Budget], Answer],
+        budget: Budget,
         progress: Progress | None = None,
     ) -> None:
-        self._search, self._stop, self._progress = search, stop, progress
-        self._end = monotonic() + time_limit
+        self._search, self._budget, self._progress = search, budget, progress
         self._left = Event()
         self._done = Event()
         self._lock = Lock()
@@ -90,14 +86,12 @@ class InTime(Generic[Answer]):
 
     def _run(self) -> None:
         try:
-            self._answers.append(self._search(self._tell, self._is_over))
+            within = self._budget.until(self._left.is_set)
+            self._answers.append(self._search(self._tell, within))
         except BaseException as error:
             self._errors.append(error)
         finally:
             self._done.set()
-
-    def _is_over(self) -> bool:
-        return self._left.is_set() or self._stop()
 
     def _tell(self, incumbent: Improvement) -> None:
         """Keep what is better or better proved; pass on what is better."""
@@ -117,11 +111,12 @@ class InTime(Generic[Answer]):
         asked: float | None = None
         while not self._done.wait(LOOK_AFTER):
             now = monotonic()
-            if asked is None and self._stop():
+            late = self._budget.elapsed_s - self._budget.seconds
+            if asked is None and self._budget.is_stopped:
                 asked = now
             if asked is not None and now - asked > PATIENCE["interrupted"]:
                 return self._leave("interrupted")
-            if self._best is not None and now - self._end > PATIENCE["time-limit"]:
+            if self._best is not None and late > PATIENCE["time-limit"]:
                 return self._leave("time-limit")
         return None
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.budget import Budget
 from placer.solve.rules import obeys
 from placer.solve.solution import (
     EXACT,
@@ -23,6 +22,7 @@ from placer.solve.solution import (
 from placer.solve.ties import TieBreak
 
 if TYPE_CHECKING:
+    from placer.solve.budget import Budget
     from placer.solve.problem import Problem
     from placer.solve.terms import Terms
 
@@ -81,7 +81,7 @@ class Incumbent:
         self.budget = budget.until(self._is_proved)
         self.terms = terms
         self._problem, self._own, self._tell = problem, budget, tell
-        self._ties = TieBreak(problem.machine, problem.goal)
+        self._ties = TieBreak(problem)
         self._pool: list[tuple[float, IntArray]] = []
         self._argument = "none"
 

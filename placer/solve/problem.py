@@ -1,4 +1,4 @@
-"""What is to be placed on what, and at what cost: compiled once, read by every method."""
+"""What is to be placed on what, at what cost: compiled once, read by every method."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from placer.solve.feasibility import feasible_parts, forced_block
-from placer.solve.objective import objective_of
+from placer.solve.objective import HopCostObjective, TimeObjective, objective_of
 from placer.solve.parts import check_requirements, node_capacity, parts_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from placer.cost.hop_cost import HopCost
+    from placer.cost.step import StepModel
     from placer.job.model import Job
     from placer.solve.objective import Objective
     from placer.solve.parts import Parts
@@ -57,8 +59,24 @@ class Problem:
 
     def on(self, machine: Topology, job: Job) -> Problem:
         """The same objective for another machine or job."""
+        if machine is self.machine and job is self.job:
+            return self
         goal = objective_of(machine, job, self.goal.name)
         return replace(self, machine=machine, job=job, goal=goal)
+
+    @property
+    def model(self) -> StepModel:
+        """What a step costs; for problems of time."""
+        if not isinstance(self.goal, TimeObjective):
+            raise TypeError("the objective is not time")
+        return self.goal.model
+
+    @property
+    def hops(self) -> HopCost:
+        """What hops cost; for problems of hop cost."""
+        if not isinstance(self.goal, HopCostObjective):
+            raise TypeError("the objective is not hop cost")
+        return self.goal.hops
 
     @cached_property
     def choices(self) -> list[Parts]:

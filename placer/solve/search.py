@@ -25,7 +25,7 @@ from placer.solve.polish.polish import annealed
 from placer.solve.polish.time_search import exchanged
 from placer.solve.problem import Problem
 from placer.solve.robust.conflict import broken_rules
-from placer.solve.robust.search import search_under_rules
+from placer.solve.robust.search import Tools, search_under_rules
 from placer.solve.stitching.chains import stitched
 
 if TYPE_CHECKING:
@@ -66,9 +66,10 @@ def solve(
     """
     if not problem.job.rules:
         return plain_search(problem, budget, progress)
-    found = search_under_rules(problem, budget, _within_terms, progress)
+    tools = Tools(_within_terms, budget, progress)
+    found = search_under_rules(problem, tools)
     if found is None:
-        raise broken_rules(problem, budget, _within_terms)
+        raise broken_rules(problem, tools)
     return found
 
 

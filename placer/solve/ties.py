@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
-    from placer.solve.objective import Objective
-    from placer.topology.model import Topology
+    from placer.solve.problem import Problem
 
 IntArray = npt.NDArray[np.int64]
 Key = tuple[float, tuple[int, ...]]
@@ -27,10 +26,9 @@ class TieBreak:
     outermost tier first; then the most ranks left where a previous plan has them.
     """
 
-    def __init__(
-        self, topology: Topology, goal: Objective, previous: Previous | None = None
-    ) -> None:
-        self._topology, self._goal, self._previous = topology, goal, previous
+    def __init__(self, problem: Problem, previous: Previous | None = None) -> None:
+        self._machine, self._goal = problem.machine, problem.goal
+        self._previous = previous
         self._known: list[tuple[IntArray, Key]] = []
 
     def takes(
@@ -58,9 +56,9 @@ class TieBreak:
         return key
 
     def _counts(self, gpu_of_rank: IntArray) -> tuple[int, ...]:
-        node = np.unique(self._topology.node_of_gpu[gpu_of_rank])
+        node = np.unique(self._machine.node_of_gpu[gpu_of_rank])
         used = [
-            len(np.unique(row[node])) for row in self._topology.domain_of_node[-2::-1]
+            len(np.unique(row[node])) for row in self._machine.domain_of_node[-2::-1]
         ]
         kept = self._previous.kept(gpu_of_rank) if self._previous else 0
         return (*used, -kept)

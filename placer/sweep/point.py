@@ -28,6 +28,7 @@ class Task:
     Attributes
     ----------
     topology : Topology
+        `sweep` takes what `read_topology` takes, and for the job what `read_job` takes.
     job : Job
     hosts : tuple of str, optional
         The allocation in launch order; every usable node when None.

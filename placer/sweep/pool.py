@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -60,6 +62,8 @@ class Pool:
                     if row is not None:
                         yield index_of[future], row
             except BrokenProcessPool:
+                if _is_soon(stop):  # the signal that stops us ended a process, too
+                    return
                 hint = "for lack of memory? Try fewer --workers"
                 raise PlacerError(f"a process of the sweep ended, {hint}") from None
             finally:
@@ -78,6 +82,15 @@ def granted_cores() -> int:
     return cores if quota == "max" else max(1, min(cores, int(quota) // int(period)))
 
 
+def _is_soon(stop: Stop) -> bool:
+    """Whether a request to stop is there, or arrives right now."""
+    for _ in range(10):
+        if stop():
+            return True
+        time.sleep(_POLL_S / 10)
+    return False
+
+
 def _done(pending: set[Future[Row | None]], stop: Stop) -> Iterator[Future[Row | None]]:
     """Futures as they are done, until ``stop``."""
     while pending and not stop():
@@ -88,6 +101,9 @@ def _done(pending: set[Future[Row | None]], stop: Stop) -> Iterator[Future[Row |
 @contextmanager
 def _ctrl_c_blocked() -> Iterator[None]:
     """Ctrl-C waits meanwhile, and never reaches processes that start here."""
+    if sys.platform == "win32":  # has no such masks
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -99,6 +115,7 @@ def _begin(interrupted: Event) -> None:
     """Prepare a worker, which ends with its parent."""
     global _interrupted
     _interrupted = interrupted
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to answer
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

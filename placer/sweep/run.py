@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+from placer.api.inputs import read_inputs
 from placer.sweep.grid import Point
 from placer.sweep.point import Row, Task, row_of
 
@@ -46,7 +48,14 @@ def sweep(
         Told how many points are done, and how many there are.
     stop : callable
         Asked now and then; once it is true the rows done so far are returned.
+
+    Raises
+    ------
+    InputError
+        If topology or job cannot be read, or do not fit each other.
     """
+    topology, job = read_inputs(task.topology, task.job)
+    task = replace(task, topology=topology, job=job)
     rows: dict[int, Row] = {}
     progress(0, len(points))
     for index, row in engine(task, points, stop):

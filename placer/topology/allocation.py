@@ -10,7 +10,7 @@ import numpy as np
 
 from placer import files
 from placer.errors import InputError, Problem, refuse
-from placer.hostlist import expand
+from placer.hostlist import HostLists, expand
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -92,15 +92,16 @@ def parse_hosts(text: str) -> list[str]:
     try:
         return expand(text)
     except ValueError as error:
-        raise InputError([Problem(str(error), key="hosts")]) from None
+        raise InputError([Problem(str(error), key="hosts", hint=_at(text))]) from None
 
 
 def _read_file(source: str) -> list[str]:
     hosts: dict[str, None] = {}
     problems = []
+    lists = HostLists()
     for number, column, line in _lines(files.read_text(source)):
         try:
-            hosts.update(dict.fromkeys(expand(line)))
+            hosts.update(dict.fromkeys(lists.expand(line)))
         except ValueError as error:
             shown = files.shown_name(source)
             problems.append(Problem(str(error), shown, number, column))
@@ -141,4 +142,9 @@ def _host_problems(
 
 def _unknown(host: str, key: str, suggester: Suggester) -> Problem:
     message = f'the topology has no host "{host}"'
-    return Problem(message, key=key, hint=suggester.hint(host))
+    return Problem(message, key=key, hint=_at(host) or suggester.hint(host))
+
+
+def _at(text: str) -> str:
+    """Hint at ``@`` where the text is a file's name; else empty."""
+    return f'"@{text}" reads the hosts in that file' if files.is_file(text) else ""

@@ -87,10 +87,20 @@ def build(
         unavailable=unavailable,
         sources=tuple(sources),
         description=description,
+        listed=nodes,
     )
-    if unavailable:
+    if unavailable or not _in_order(nodes.domains):
         machine = machine.select(np.flatnonzero(nodes.usable))
     return replace(machine, sha256=_digest(machine))
+
+
+def _in_order(domains: IntArray) -> bool:
+    """Whether the domains of every tier are numbered as they appear, node by node.
+
+    Then the machine reads back from its document as it is.
+    """
+    highest = np.maximum.accumulate(domains, axis=1)
+    return bool((np.diff(highest, axis=1, prepend=-1) <= 1).all())
 
 
 def _digest(machine: Topology) -> str:

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.topology.build import Nodes
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -79,6 +83,9 @@ class Topology:
     built : tuple of ndarray or None
         GPUs of every domain of each tier before any node was left out; None when none
         was.
+    listed : Nodes or None
+        Every node the machine lists, usable or not, whatever was left out since; None
+        for a machine that was not built from a description.
     """
 
     name: str
@@ -93,6 +100,7 @@ class Topology:
     sha256: str = ""
     description: str = ""
     built: tuple[IntArray, ...] | None = None
+    listed: Nodes | None = None
 
     @property
     def num_nodes(self) -> int:

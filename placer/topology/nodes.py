@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.document import Document, Node, Section, Value
-from placer.hostlist import expand
+from placer.hostlist import HostLists
 from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
 from placer.topology.suggest import Suggester
@@ -82,6 +82,7 @@ class _Listing:
         self.document = document
         self.tiers = tiers
         self.entry_of_node: dict[str, str] = {}
+        self.lists = HostLists(2 * MAX_NODES)
         self.gpus: list[int] = []
         self.bandwidth_factor: list[float] = []
         self.outer = [_Domains() for _ in tiers.tiers[1:]]
@@ -124,7 +125,7 @@ class _Listing:
         if not (value and text):
             return 0
         try:
-            names = expand(text)
+            names = self.lists.expand(text)
         except ValueError as error:
             value.problem(str(error))
             return 0
@@ -180,11 +181,12 @@ def _read_unavailable(root: Section, names: Sequence[str]) -> Mapping[str, str]:
     section = root.section("unavailable")
     known = set(names)
     suggester = Suggester(names)
+    lists = HostLists()
     reasons: dict[str, str] = {}
     for key, value in section.entries():
         reason = value.text()
         try:
-            nodes = expand(key)
+            nodes = lists.expand(key)
         except ValueError as error:
             _key_problem(section, key, str(error))
             continue

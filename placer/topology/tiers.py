@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from placer.topology.build import MAX_GPUS_OF_NODE
@@ -13,6 +14,8 @@ from placer.units import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
     from placer.document import Document, Section
+
+MAX_TIERS = 32
 
 _SMALLEST = 1e-6
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
@@ -26,7 +29,7 @@ class Tiers:
     tiers: tuple[Tier, ...]
     gpus: int
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the tiers, innermost first."""
         return tuple(tier.name for tier in self.tiers)
@@ -46,6 +49,10 @@ def read_tiers(document: Document) -> Tiers:
         gpus = sections[0].integer("size", maximum=MAX_GPUS_OF_NODE)
     elif listed and listed.kind == "list":
         listed.problem("no tiers")
+    if len(sections) > MAX_TIERS:
+        message = f"{len(sections)} tiers, the most is {MAX_TIERS}"
+        document.root.problem(message, "tiers")
+        document.fail_if_problems()
     if len(sections) == 1:
         hint = "add a last tier for the whole cluster"
         document.root.problem("one tier, at least 2 are needed", "tiers", hint)

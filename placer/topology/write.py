@@ -23,7 +23,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
     }
     if topology.description:
         document["description"] = topology.description
-    tiers = [_tier(tier) for tier in topology.tiers]
+    tiers = [tier_entry(tier) for tier in topology.tiers]
     tiers[0]["size"] = size
     return document | {
         "sources": list(topology.sources),
@@ -45,7 +45,8 @@ def to_text(topology: Topology) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def _tier(tier: Tier) -> dict[str, Any]:
+def tier_entry(tier: Tier) -> dict[str, Any]:
+    """A tier as an entry of ``tiers``, without the size of a node."""
     return {
         "name": tier.name,
         "bandwidth": tier.bandwidth,

@@ -61,7 +61,7 @@ def test_failed_trays_of_the_preset(azure: Case, racks: int) -> None:
     """One tray in each of some racks: only its four ranks move, at no cost, proved."""
     topology, job, plan = azure
     failed = [in_rack(plan, rack, 8)[rack % 8] for rack in range(racks)]
-    found = placer.replace(topology, job, plan, failed=failed)
+    found = placer.replace(plan, topology, job, failed=failed)
     moved = [
         rank
         for rank, (old, new) in enumerate(
@@ -82,8 +82,8 @@ def test_a_lost_rack_of_the_preset(azure: Case) -> None:
     topology, job, plan = azure
     failed = in_rack(plan, 5, 18)
     with pytest.raises(placer.InfeasibleError, match=r"127 fit(.|\n)*--shrink"):
-        placer.replace(topology, job, plan, failed=failed)
-    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+        placer.replace(plan, topology, job, failed=failed)
+    found = placer.replace(plan, topology, job, failed=failed, shrink=True)
     assert found.job.parallelism.dp == 127
     assert found.plan.previous["given_up"] == [5]
     assert found.plan.previous["moved"] == 0
@@ -96,7 +96,7 @@ def test_a_lost_rack_with_a_free_one() -> None:
     topology = placer.read_topology("gb200-83k")
     job = placer.read_job(AZURE[1])
     plan = placer.place(topology, job).plan
-    found = placer.replace(topology, job, plan, failed=in_rack(plan, 3, 18))
+    found = placer.replace(plan, topology, job, failed=in_rack(plan, 3, 18))
     about = found.plan.previous
     assert (about["moved"], about["fewest"]) == (64, 64)
     assert found.bound["value"] <= 1.001 * plan.bound["value"]
@@ -107,11 +107,11 @@ def test_no_failure_changes_nothing(small: Case) -> None:
     topology, job, plan = small
     poor = build_plan(topology, job, Placement(np.arange(topology.num_gpus)[-64:]))
     for old in (plan, poor):
-        found = placer.replace(topology, changed(job, require={}), old)
+        found = placer.replace(old, topology, changed(job, require={}))
         assert seats(found.plan) == seats(old)
         assert found.diff().moved == ()
         assert found.plan.previous["moved"] == 0
-    assert placer.replace(topology, job, plan).diff().is_empty
+    assert placer.replace(plan, topology, job).diff().is_empty
 
 
 def test_two_runs_give_the_same_bytes(small: Case) -> None:
@@ -120,7 +120,7 @@ def test_two_runs_give_the_same_bytes(small: Case) -> None:
     failed = [*in_rack(plan, 0, 1), *in_rack(plan, 2, 1)]
     texts = [
         encode_plan(
-            changed(placer.replace(topology, job, plan, failed=failed).plan, solver={})
+            changed(placer.replace(plan, topology, job, failed=failed).plan, solver={})
         )
         for _ in range(2)
     ]
@@ -128,7 +128,7 @@ def test_two_runs_give_the_same_bytes(small: Case) -> None:
 
 
 def test_never_much_worse_than_placed_afresh(small: Case) -> None:
-    """The cost is within the tolerance of a fresh placement of the same hosts."""
+    """The cost is within the tolerance of the one before or of a fresh placement."""
     topology, job, plan = small
     job = changed(job, require={"tp": "node"})
     rng = np.random.default_rng(4)
@@ -137,24 +137,57 @@ def test_never_much_worse_than_placed_afresh(small: Case) -> None:
             failed = rng.choice(plan.nodes, count, replace=False).tolist()
             left = [n for n in topology.node_names if n not in failed]
             fresh = placer.place(topology, job, hosts=left)
-            found = placer.replace(topology, job, plan, failed=failed, within=within)
-            least = fresh.bound["value"]
+            found = placer.replace(plan, topology, job, failed=failed, within=within)
+            least = max(plan.bound["value"], fresh.bound["value"])
             assert found.bound["value"] <= least * (1 + within) * (1 + 1e-9)
             assert found.plan.previous["fewest"] <= found.plan.previous["moved"]
 
 
-def test_failed_hosts_are_not_used(small: Case) -> None:
-    """Neither failed hosts nor, with ``added``, hosts that are not named hold ranks."""
+def test_stays_inside_the_allocation(small: Case) -> None:
+    """Neither failed hosts nor, unless added, hosts outside the allocation are used."""
     topology, job, plan = small
-    failed = in_rack(plan, 1, 1)
-    spare = [name for name in topology.node_names if name not in plan.nodes]
+    owned = placer.place(topology, job, hosts=plan.nodes).plan
+    failed = in_rack(owned, 1, 1)
     with pytest.raises(placer.InfeasibleError):
-        placer.replace(topology, job, plan, failed=failed, added=[])
-    racks = dict(zip(plan.nodes, plan.domains["rack"], strict=True))
-    near = [name for name in spare if name.startswith(racks[failed[0]])]
-    found = placer.replace(topology, job, plan, failed=failed, added=near)
-    assert set(found.plan.nodes) == {*plan.nodes, *near} - set(failed)
+        placer.replace(owned, failed=failed)
+    rack = dict(zip(owned.nodes, owned.domains["rack"], strict=True))[failed[0]]
+    spare = [name for name in topology.node_names if name not in owned.nodes]
+    near = [name for name in spare if name.startswith(rack)]
+    found = placer.replace(owned, failed=failed, added=near)
+    assert set(found.plan.nodes) == {*owned.nodes, *near} - set(failed)
     assert found.plan.previous["moved"] == 4
+    placer.check(found.plan)
+
+
+def test_stays_inside_the_new_allocation(small: Case) -> None:
+    """What failed once is not used by the next replacement, what was added may be."""
+    topology, job, plan = small
+    spare = [name for name in topology.node_names if name not in plan.nodes]
+    owned = placer.place(topology, job, hosts=[*plan.nodes, spare[0]]).plan
+    rack = dict(zip(plan.nodes, plan.domains["rack"], strict=True))
+    near = [name for name, of in rack.items() if spare[0].startswith(of)]
+    first = placer.replace(owned, failed=near[:1]).plan
+    assert spare[0] in first.nodes
+    assert first.inputs["exclude"] == near[0]
+    with pytest.raises(placer.InfeasibleError):
+        placer.replace(first, failed=spare[:1])
+    back = placer.replace(first, failed=spare[:1], added=near[:1]).plan
+    assert set(back.nodes) == set(plan.nodes)
+    placer.check(back)
+
+
+def test_an_older_plan_tells_no_allocation(small: Case) -> None:
+    """Without inputs in the plan every host is taken, or with ``added`` no others."""
+    topology, job, plan = small
+    older = changed(plan, inputs={})
+    failed = in_rack(older, 1, 1)
+    assert placer.replace(older, topology, job, failed=failed).plan.inputs["hosts"] == (
+        ""
+    )
+    with pytest.raises(placer.InfeasibleError):
+        placer.replace(older, topology, job, failed=failed, added=[])
+    with pytest.raises(placer.InputError, match=r"topology \(-t\) and the job \(-j\)"):
+        placer.replace(older, failed=failed)
 
 
 def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
@@ -166,7 +199,7 @@ def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
         topology.select(np.delete(np.arange(topology.num_nodes), index)),
         unavailable={host: "xid 79"},
     )
-    found = placer.replace(left, job, plan)
+    found = placer.replace(plan, left, job)
     assert found.plan.previous["failed"] == [host]
     assert found.plan.previous["moved"] == 4
 
@@ -175,10 +208,10 @@ def test_max_moves(small: Case) -> None:
     """A limit below the fewest moves is refused with the numbers."""
     topology, job, plan = small
     failed = in_rack(plan, 0, 1)
-    found = placer.replace(topology, job, plan, failed=failed, max_moves=4)
+    found = placer.replace(plan, topology, job, failed=failed, max_moves=4)
     assert found.plan.previous["moved"] == 4
     with pytest.raises(placer.InfeasibleError, match="moves at most 3 ranks"):
-        placer.replace(topology, job, plan, failed=failed, max_moves=3, shrink=True)
+        placer.replace(plan, topology, job, failed=failed, max_moves=3, shrink=True)
 
 
 def test_more_moves_for_less_cost(small: Case) -> None:
@@ -190,14 +223,14 @@ def test_more_moves_for_less_cost(small: Case) -> None:
     job = changed(small[1], require={"tp": "node"})
     plan = placer.place(wide, job).plan
     failed = in_rack(plan, 0, 1)
-    found = placer.replace(wide, job, plan, failed=failed)
+    found = placer.replace(plan, wide, job, failed=failed)
     assert found.plan.previous["moved"] == 16
     assert found.bound["value"] == plan.bound["value"]
-    few = placer.replace(wide, job, plan, failed=failed, max_moves=4)
+    few = placer.replace(plan, wide, job, failed=failed, max_moves=4)
     assert few.plan.previous["moved"] == 4
     assert few.bound["value"] > found.bound["value"]
     assert [point["moves"] for point in found.curve] == [4, 16]
-    loose = placer.replace(wide, job, plan, failed=failed, within=1.0)
+    loose = placer.replace(plan, wide, job, failed=failed, within=1.0)
     assert loose.plan.previous["moved"] == 4
 
 
@@ -213,20 +246,20 @@ def test_rules_hold_again(small: Case) -> None:
     ).plan
     assert ruled.rules["spare_nodes"]
     host = ruled.host_of_rank[0]
-    found = placer.replace(topology, job, ruled, failed=[host])
+    found = placer.replace(ruled, topology, job, failed=[host])
     assert set(found.plan.host_of_rank[:4]) == {*pin.hosts} - {host}
     assert "spares" not in found.plan.rules
     assert spare[1] not in found.plan.nodes
     placer.check(found.plan, topology, job)
     with pytest.raises(placer.InfeasibleError, match="all of these hosts have failed"):
-        placer.replace(topology, job, ruled, failed=list(pin.hosts))
+        placer.replace(ruled, topology, job, failed=list(pin.hosts))
 
 
 def test_shrinking_gives_up_the_most_damaged(small: Case) -> None:
     """Of two replicas that cannot stay the machine loses no more than it must."""
     topology, job, plan = small
     failed = [*in_rack(plan, 1, 2), *in_rack(plan, 3, 1)]
-    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    found = placer.replace(plan, topology, job, failed=failed, shrink=True)
     assert found.plan.previous["given_up"] == [1]
     assert found.plan.previous["moved"] == 4
     assert found.plan.world_size == 48
@@ -241,16 +274,16 @@ def test_what_cannot_be(small: Case) -> None:
     topology, job, plan = small
     host = plan.nodes[0]
     with pytest.raises(placer.InputError) as error:
-        placer.replace(topology, job, plan, failed=["nowhere", host], added=[host])
+        placer.replace(plan, topology, job, failed=["nowhere", host], added=[host])
     texts = [str(problem) for problem in error.value.problems]
     assert len(texts) == 2
     assert 'no host "nowhere"' in texts[0]
     assert "to have failed and to be added" in texts[1]
     axes = changed(job.parallelism, dp=2)
     with pytest.raises(placer.InputError, match="another job: dp 4 against 2"):
-        placer.replace(topology, changed(job, parallelism=axes), plan)
+        placer.replace(plan, topology, changed(job, parallelism=axes))
     with pytest.raises(placer.InputError, match="every host has failed"):
-        placer.replace(topology, job, plan, failed=topology.node_names)
+        placer.replace(plan, topology, job, failed=topology.node_names)
     wrong: dict[str, Any] = {
         "max_moves": -1,
         "within": -1.0,
@@ -258,7 +291,7 @@ def test_what_cannot_be(small: Case) -> None:
         "seed": -1,
     }
     with pytest.raises(placer.InputError) as error:
-        placer.replace(topology, job, plan, **wrong)
+        placer.replace(plan, topology, job, **wrong)
     assert [problem.key for problem in error.value.problems] == list(wrong)
 
 
@@ -267,18 +300,39 @@ def test_no_failure_with_hosts_in_another_order(small: Case) -> None:
     topology, job, _ = small
     backwards = topology.node_names[::-1]
     plan = placer.place(topology, job, hosts=backwards).plan
-    assert placer.replace(topology, job, plan).diff().is_empty
+    assert placer.replace(plan, topology, job).diff().is_empty
 
 
 def test_hosts_that_do_not_count_are_named(small: Case) -> None:
     """What does not fit says how many hosts failed and how many may not be used."""
     topology, job, plan = small
-    lost = in_rack(plan, 0, 2)
+    owned = placer.place(topology, job, hosts=plan.nodes).plan
+    lost = in_rack(owned, 0, 2)
     with pytest.raises(
         placer.InfeasibleError,
-        match=r"left out: 2 x failed, \d+ x neither in the plan nor added",
+        match=r"left out: 2 x failed, \d+ x outside the allocation",
     ):
-        placer.replace(topology, job, plan, failed=lost, added=())
+        placer.replace(owned, failed=lost)
+
+
+@pytest.mark.parametrize("within", [0.01, 1.0])
+def test_nothing_moves_that_need_not(small: Case, within: float) -> None:
+    """A plan far from the best is not made better by the way: the lost ranks move."""
+    topology, job, _ = small
+    tiers = zip(topology.tiers, (1.0, 2.0, 20.0), strict=True)
+    far = tuple(changed(tier, distance=distance) for tier, distance in tiers)
+    topology = changed(topology, tiers=far)
+    rng = np.random.default_rng(3)
+    job = changed(job, require={"tp": "node"})
+    nodes = rng.permutation(topology.num_nodes)[:16]
+    seats = (nodes[:, None] * 4 + np.arange(4)).ravel()
+    poor = build_plan(topology, job, Placement(seats))
+    failed = [poor.nodes[0]]
+    found = placer.replace(poor, topology, job, failed=failed, within=within)
+    best = placer.place(topology, job).bound["value"]
+    assert found.plan.previous["value_before"] > 1.2 * best
+    assert found.plan.previous["moved"] == found.plan.previous["fewest"] == 4
+    assert found.plan.previous["reference"] == "before"
 
 
 @pytest.mark.parametrize("gone", [0, 1, 3])
@@ -286,7 +340,7 @@ def test_difference_after_shrinking(small: Case, gone: int) -> None:
     """Replicas are compared with themselves, whatever numbers they have now."""
     topology, job, plan = small
     failed = in_rack(plan, gone, 5)
-    found = placer.replace(topology, job, plan, failed=failed, shrink=True)
+    found = placer.replace(plan, topology, job, failed=failed, shrink=True)
     there, back = placer.diff(plan, found.plan), placer.diff(found.plan, plan)
     assert found.plan.previous["given_up"] == [gone]
     assert found.plan.previous["moved"] == len(there.moved) == len(back.moved) == 0
@@ -303,5 +357,30 @@ def test_one_rank() -> None:
     topology = placer.read_topology("rack:2 node:1 gpu:1")
     job = changed(placer.read_job("quickstart"), parallelism=Parallelism(), require={})
     plan = placer.place(topology, job).plan
-    found = placer.replace(topology, job, plan, failed=plan.nodes)
+    found = placer.replace(plan, topology, job, failed=plan.nodes)
     assert len(found.diff().moved) == 1
+
+
+@pytest.mark.slow
+def test_a_large_job_that_owns_a_part_of_the_machine(tmp_path: Any) -> None:
+    """Of 98,304 ranks on scattered hosts those on lost nodes move, none outside."""
+    topology = placer.read_topology("block:32 rack:64 node:16 gpu:4")
+    text = (
+        "format: placer/job\nversion: 1\nname: large\n"
+        "parallelism: {tp: 4, cp: 2, pp: 8, vp: 8, dp: 1536, order: tp-cp-ep-pp-dp}\n"
+        "model: llama3.1-405b\nsequence: 8192\nmicro_batches: 8\n"
+        "stages: {embedding: 1, loss: 1}\n"
+        "compute: {micro_batch_time: 99ms, fixed_time: 229ms}\nrequire: {tp: rack}\n"
+    )
+    (tmp_path / "job.yaml").write_text(text)
+    job = placer.read_job(str(tmp_path / "job.yaml"))
+    rng = np.random.default_rng(1)
+    granted = np.flatnonzero(rng.random(topology.num_nodes) < 0.95)
+    hosts = [topology.node_names[node] for node in granted[: 24_576 + 200]]
+    plan = placer.place(topology, job, hosts=hosts).plan
+    assert len(encode_plan(plan)) < 4_000_000
+    failed = rng.choice(plan.nodes, 105, replace=False).tolist()
+    found = placer.replace(plan, failed=failed)
+    assert set(found.plan.nodes) <= set(hosts) - set(failed)
+    assert found.plan.previous["moved"] == 420
+    placer.check(found.plan)

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from placer.cli.check import check
 from placer.cli.diff import diff
+from placer.cli.place import place
 from placer.errors import InputError
 from placer.job.read import read_job
 from placer.placement.build import build_plan
@@ -84,6 +85,42 @@ def test_check_refuses_what_is_no_plan(folder: Path) -> None:
     """A file that is no plan is an input error."""
     with pytest.raises(InputError):
         run_check(folder, "job.yaml")
+
+
+def test_check_needs_the_plan_alone(folder: Path) -> None:
+    """A plan that was placed is checked by itself, its bound too on request."""
+    path = folder / "placed.json"
+    inputs = ("-t", MACHINE, "-j", folder / "job.yaml")
+    assert run(place, *inputs, "-q", "-o", path).exit_code == 0
+    for args in ((), ("--bound",), inputs):
+        assert run(check, path, *args).stdout == "ok: 8 ranks on 4 nodes\n"
+    data = json.loads(path.read_text())
+    data["bound"]["status"] = "junk"
+    path.write_text(json.dumps(data))
+    result = run(check, path)
+    assert result.exit_code == 1
+    assert "bound.status: expected" in result.stdout
+
+
+def test_check_with_another_topology(folder: Path) -> None:
+    """Inputs that the plan was not made for are refused; --force looks all the same."""
+    path = folder / "good.json"
+    other = ("-t", "rack:2 node:2 gpu:4", "-j", folder / "job.yaml")
+    with pytest.raises(InputError, match="made for another topology"):
+        run(check, path, *other)
+    result = run(check, path, *other, "--force")
+    assert (result.exit_code, result.stdout) == (0, "ok: 8 ranks on 4 nodes\n")
+
+
+def test_diff_believes_no_score(folder: Path) -> None:
+    """The cost in a difference is worked out again, whatever the plans say."""
+    path, other = folder / "placed.json", folder / "other.json"
+    inputs = ("-t", MACHINE, "-j", folder / "job.yaml")
+    assert run(place, *inputs, "-q", "-o", path).exit_code == 0
+    data = json.loads(path.read_text())
+    data["score"]["hop_cost"] *= 2
+    other.write_text(json.dumps(data))
+    assert run(diff, path, other).exit_code == 0
 
 
 def test_diff_exit_codes(folder: Path) -> None:

@@ -14,6 +14,7 @@ from placer.errors import InputError
 from placer.job.read import read_job
 from placer.placement.baselines import baseline
 from placer.placement.build import build_plan
+from placer.placement.inputs import Inputs
 from placer.placement.plan_file import write_plan
 from placer.topology.read import read_topology
 
@@ -34,10 +35,12 @@ def data_of(*args: object) -> dict:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    """A plan of presets, without a score."""
+    """A plan with its inputs, without a score."""
     topology, job = read_topology(MACHINE), read_job(JOB)
     path = tmp_path / "plan.json"
-    write_plan(build_plan(topology, job, baseline("random", topology, job)), path)
+    placement = baseline("random", topology, job)
+    inputs = Inputs(topology, job).to_document()
+    write_plan(build_plan(topology, job, placement, inputs=inputs), path)
     return path
 
 
@@ -55,7 +58,7 @@ def test_any_two(plan: Path, tmp_path: Path) -> None:
 
 
 def test_machine_and_job_are_those_of_the_plan(plan: Path) -> None:
-    """Without -t and -j, the presets that the plan names are used."""
+    """Without -t and -j, those that the plan keeps are used."""
     named = data_of("launcher:slurm", plan)
     assert named == data_of("launcher:slurm", plan, *INPUTS)
     assert named["old"] == named["new"]

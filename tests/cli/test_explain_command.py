@@ -51,13 +51,7 @@ def test_json_is_what_the_library_says(plan: Path, job: Path) -> None:
     args = ["--rank", 3, "--group", "dp:0", "--format", "json"]
     found = run("explain", plan, "-t", MACHINE, "-j", job, *args)
     assert found.exit_code == 0, found.stderr
-    expected = placer.explain(
-        placer.read_topology(MACHINE),
-        placer.read_job(job),
-        placer.read_plan(plan),
-        ranks=[3],
-        groups=["dp:0"],
-    )
+    expected = placer.explain(placer.read_plan(plan), ranks=[3], groups=["dp:0"])
     assert json.loads(found.stdout) == json.loads(json.dumps(expected))
     rank, group = expected["subjects"]
     content = placer.read_plan(plan)
@@ -81,22 +75,24 @@ def test_presets_need_no_inputs(tmp_path: Path) -> None:
         assert found.stderr == ""
 
 
-def test_a_job_file_must_be_given(plan: Path) -> None:
-    """Without -j a plan of no preset cannot be explained, and the error says so."""
+def test_an_older_plan_asks_for_its_inputs(plan: Path) -> None:
+    """A plan without inputs cannot be explained by itself, and the error says so."""
+    content = json.loads(plan.read_text())
+    del content["inputs"]
+    plan.write_text(json.dumps(content))
     found = run("explain", plan, "--rank", 0)
     assert found.exit_code == 2
-    assert "made for job small" in found.stderr
-    assert "-j" in found.stderr
+    assert "topology (-t) and the job (-j)" in found.stderr
 
 
-def test_a_preset_that_has_changed_is_not_taken(plan: Path, job: Path) -> None:
-    """A topology of the preset's name but another content is not the preset."""
-    content = json.loads(plan.read_text())
-    content["topology"]["name"] = "dgx-h100-32"
-    plan.write_text(json.dumps(content))
-    found = run("explain", plan, "-j", job, "--rank", 0)
+def test_another_topology_needs_force(plan: Path) -> None:
+    """A topology that the plan was not made for is refused unless it is forced."""
+    other = ("-t", "rack:2 node:2 gpu:4")
+    found = run("explain", plan, *other, "--rank", 0)
     assert found.exit_code == 2
-    assert "made for topology dgx-h100-32" in found.stderr
+    assert "the plan was made for another topology" in found.stderr
+    assert "--force" in found.stderr
+    assert run("explain", plan, *other, "--rank", 0, "--force").exit_code == 0
 
 
 @pytest.mark.parametrize(

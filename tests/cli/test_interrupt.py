@@ -4,9 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 
 import placer
-from placer.cli.interrupt import Interruptible
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SLOW = """\
 import signal, sys, time
 sys.path.insert(0, {root!r})
-signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGINT, signal.{before})
 import {module} as module
 fast = module.{name}
 
@@ -36,7 +33,8 @@ def begun():
 
 module.{name} = slow
 from placer.cli.main import main
-main({args!r})
+sys.argv = ["placer", *{args!r}]
+main()
 """
 SOLVE = "placer.solve.launch.orders", "solve"
 UNTIL_STOPPED = """\
@@ -66,12 +64,20 @@ A_WHILE = """\
 
 
 def start(
-    path: Path, body: str, function: tuple[str, str] = SOLVE
+    path: Path,
+    body: str,
+    function: tuple[str, str] = SOLVE,
+    before: str = "default_int_handler",
 ) -> subprocess.Popen[str]:
     args = ["place", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "-o", str(path)]
     module, name = function
     script = SLOW.format(
-        root=str(ROOT), module=module, name=name, body=body.strip(), args=args
+        root=str(ROOT),
+        module=module,
+        name=name,
+        body=body.strip(),
+        args=args,
+        before=before,
     )
     run = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -239,35 +245,11 @@ def test_second_signal_leaves_at_once(tmp_path: Path, second: signal.Signals) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_handlers_are_put_back() -> None:
-    """Handlers are those of before once the context ends, also after an error."""
-    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-
-    def fail(_stop: Callable[[], bool]) -> None:
-        raise LookupError("in the search")
-
-    with (
-        pytest.raises(LookupError, match="in the search"),
-        Interruptible[None]() as interruptible,
-    ):
-        interruptible.run(fail)
-    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
-
-
-def test_ignored_signals_stay_ignored() -> None:
+def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
     """Under nohup and the like a signal that is ignored does not stop the search."""
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        with Interruptible[bool]() as interruptible:
-            signal.raise_signal(signal.SIGTERM)
-            assert interruptible.run(lambda stop: stop()) is False
-        assert interruptible.exit_code == 0
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def test_work_runs_beside_the_main_thread() -> None:
-    """The main thread stays free to handle signals."""
-    with Interruptible[str]() as interruptible:
-        name = interruptible.run(lambda _stop: threading.current_thread().name)
-    assert name != threading.main_thread().name
+    path = tmp_path / "plan.json"
+    run = start(path, A_WHILE, before="SIG_IGN")
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert (run.returncode, err) == (0, "")
+    assert assert_plan(path)["stop_reason"] == "proved"

@@ -77,7 +77,7 @@ def test_order_is_as_if_the_file_said_so(jobs: dict[str, Path], tmp_path: Path) 
     path, job = tmp_path / "plan.json", jobs[DEFAULT]
     args = ("-t", MACHINE, "-j", job)
     assert run("place", *args, "--order", OPEN, "-q", "-o", path).exit_code == 0
-    assert run("check", path, *args).exit_code == 1
+    assert run("check", path, *args).exit_code == 2
     assert run("check", path, *args, "--order", OPEN).exit_code == 0
     assert run("check", path, "-t", MACHINE, "-j", jobs[OPEN]).exit_code == 0
     scored = run("score", "--plan", path, *args, "--order", OPEN, "--format", "json")

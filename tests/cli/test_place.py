@@ -161,8 +161,8 @@ def test_a_plan_that_fails_its_check_is_never_shown(
 
 
 @pytest.mark.parametrize("value", [1.5, 0.5], ids=["value", "bound"])
-def test_a_value_that_the_score_denies_is_an_internal_error(
-    job: str, monkeypatch: pytest.MonkeyPatch, value: float
+def test_the_score_overrules_the_search(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
     """Value and bound of the search are believed only so far as the score agrees."""
 
@@ -173,7 +173,14 @@ def test_a_value_that_the_score_denies_is_an_internal_error(
         return replace(solution, lower_bound=solution.value / value)
 
     monkeypatch.setattr("placer.solve.launch.orders.solve", wrong)
-    assert place(job).exit_code == 70
+    path = tmp_path / "plan.json"
+    assert place(job, "-o", path).exit_code == 0
+    plan = json.loads(path.read_text())
+    bound = plan["bound"]
+    assert bound["value"] == plan["score"]["hop_cost"]
+    assert bound["status"] == "feasible"
+    assert bound["lower_bound"] <= bound["value"]
+    assert bound["argument"].startswith("withdrawn: ") == (value < 1)
 
 
 @pytest.mark.parametrize(

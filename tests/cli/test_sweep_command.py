@@ -187,7 +187,8 @@ def slow(topology, job, *, stop, **options):
 
 point.place = slow
 from placer.cli.main import main
-main({args!r})
+sys.argv = ["placer", *{args!r}]
+main()
 """
 
 
@@ -238,7 +239,8 @@ def telling(*args):
 
 pool.wait = telling
 from placer.cli.main import main
-main({args!r})
+sys.argv = ["placer", *{args!r}]
+main()
 """
 
 

@@ -39,7 +39,7 @@ def slower(case: Case, draw: np.random.Generator) -> Iterator[tuple[Topology, Jo
     """The case with one thing slower: the work, a tier, or a node."""
     topology, job = case.topology, case.job
     more = 1 + float(draw.choice([1e-6, 1e-3, 0.3]))
-    if job.compute.micro_batch_time:
+    if job.compute.micro_batch_time and not _is_hidden(job):
         compute = replace(
             job.compute, micro_batch_time=job.compute.micro_batch_time * more
         )
@@ -55,6 +55,12 @@ def slower(case: Case, draw: np.random.Generator) -> Iterator[tuple[Topology, Jo
     factor = topology.bandwidth_factor.copy()
     factor[draw.integers(len(factor))] /= more
     yield replace(topology, bandwidth_factor=factor), job
+
+
+def _is_hidden(job: Job) -> bool:
+    """Whether work hides traffic of several axes: each has all of it for itself."""
+    overlap = job.overlap
+    return overlap.tp or overlap.cp or overlap.ep or any(g.overlap for g in job.groups)
 
 
 def check(seed: int) -> None:

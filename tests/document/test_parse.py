@@ -187,7 +187,7 @@ def test_an_alias_bomb_is_refused_at_its_first_anchor():
 
 def test_too_many_values_are_refused(monkeypatch):
     """The number of values is capped while reading."""
-    monkeypatch.setattr("placer.document.tree.MAX_NODES", 100)
+    monkeypatch.setattr("placer.document.parse.MAX_VALUES", 100)
     with pytest.raises(InputError, match="more than 100 values"):
         parse_document("a: [" + "1," * 200 + "]", "x.yaml")
 

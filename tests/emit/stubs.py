@@ -38,10 +38,12 @@ for rank, host in enumerate(hosts):
 """
 
 
-def stub_srun(folder: Path) -> None:
-    """Put a ``srun`` beside a script."""
-    (folder / "srun").write_text(SRUN)
-    (folder / "srun").chmod(0o755)
+def stub_srun(folder: Path, known: str = "*") -> None:
+    """Put a ``srun`` beside a script, and a ``getent`` that finds ``known``."""
+    getent = f'#!/bin/sh\ncase "$1 $2" in ("ahosts "{known}) ;; (*) exit 2 ;; esac\n'
+    for name, text in (("srun", SRUN), ("getent", getent)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
 
 
 def run_sbatch(script: Path, *arguments: str, **environment: str) -> list[Run]:

@@ -6,6 +6,7 @@ import pytest
 
 from placer.emit import emit
 from tests.emit.readback import FREE, Seat, plan_of, run_script, write_script
+from tests.emit.stubs import stub_srun
 
 PERMUTED = [("n3", 1), ("n3", 0), ("n1", 0), ("n1", 1)]
 
@@ -257,3 +258,17 @@ def test_a_large_cluster(tmp_path: Path, format: str) -> None:
     else:
         assert run.environment["PET_NODE_RANK"] == "2047"
         assert run.environment["CUDA_VISIBLE_DEVICES"] == "1,0,2,3"
+
+
+def test_host_without_address_is_named(tmp_path: Path) -> None:
+    """A batch script of agents ends at once where the host of rank 0 has no address."""
+    script = script_of(tmp_path, "sbatch-torchrun", PERMUTED)
+    stub_srun(tmp_path, known="head")
+    job = {"SLURM_JOB_ID": "7"}
+    run = run_script(script, "train.py", raw=True, **job)
+    assert run.status == 1
+    assert "placer: n3 finds no address of n3, the host of rank 0: set PLACER_" in (
+        run.error
+    )
+    run = run_script(script, "train.py", raw=True, PLACER_MASTER_ADDR="head", **job)
+    assert run.status == 0, run.error

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placer.api.check import check
 from placer.errors import CheckError
 from placer.job.model import Group, Job
 from placer.placement.build import build_plan
-from placer.placement.check import check, violations
+from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.topology.model import Topology

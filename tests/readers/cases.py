@@ -136,6 +136,64 @@ OCI = "\n".join(
     )
     for i in range(8)
 )
+ORDER = """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Topology
+metadata: {name: default}
+spec:
+  levels:
+  - nodeLabel: example.com/topology-block
+  - nodeLabel: example.com/topology-rack
+  - nodeLabel: kubernetes.io/hostname
+"""
+CONFIGMAP = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: slurm-topology}
+data:
+  topology.yaml: |
+""" + "".join(f"    {line}\n" for line in YAML.splitlines())
+AZSLURM = json.dumps(
+    [
+        {"blockname": "b2", "size": 2, "nodelist": ["n3", "n4"]},
+        {"blockname": "b1", "size": 3, "nodelist": ["n1", "n2", "n5"]},
+    ],
+    indent=2,
+)
+NMX = json.dumps(
+    [
+        {
+            "ID": f"{i}",
+            "Name": f"n{i}",
+            "DomainUUID": f"d{i // 2}",
+            "GpuIDList": [f"{i}-{gpu}" for gpu in range(4)],
+            "Health": "HEALTHY",
+        }
+        for i in range(4)
+    ],
+    indent=1,
+)
+
+
+def netq(*links: tuple[str, str], **tiers: int) -> str:
+    """NetQ's graph of devices of these tiers (-1 for hosts) and links."""
+    devices = [{"id": d, "name": f"dev-{d}", "tier": t} for d, t in tiers.items()]
+    pairs = [{"id": f"{a}-*-{b}", "src": a, "target": b} for a, b in links]
+    return json.dumps(
+        [{"links": pairs, "nodes": [{"compounded_nodes": devices}]}], indent=1
+    )
+
+
+NETQ = netq(
+    *((f"h{i}", f"l{i // 2}") for i in range(8)),
+    *((f"s{i // 2}", f"l{i}") for i in range(4)),
+    *((f"s{i}", "c") for i in range(2)),
+    **{f"h{i}": -1 for i in range(8)},
+    **{f"l{i}": 1 for i in range(4)},
+    s0=2,
+    s1=2,
+    c=3,
+)
 NAMES = "# instance host\n" + "".join(f"i-{i} gpu-{i}\n" for i in range(8))
 
 
@@ -164,6 +222,29 @@ KUBERNETES = nodes(
                 "nvidia.com/gpu.clique": f"5000.{i // 2}",
                 "fabric.topograph.run/tier-0": f"leaf-{i // 2}",
                 "fabric.topograph.run/tier-1": f"spine-{i // 4}",
+            },
+        )
+        for i in range(8)
+    )
+)
+
+
+LABELS = nodes(
+    *(
+        node(
+            f"gpu-{i}",
+            {
+                "ds.coreweave.com/nvlink.domain": f"d{i // 2}",
+                "backend.coreweave.cloud/leafgroup": f"{i // 2 % 2}",
+                "backend.coreweave.cloud/superpod": f"{i // 4}",
+                "topology.k8s.aws/network-node-layer-4": f"nn-{i // 2}",
+                "topology.k8s.aws/network-node-layer-3": f"nn-{i // 4}",
+                "topology.nebius.com/tier-0": f"t{i // 2}",
+                "topology.nebius.com/tier-1": f"u{i // 4}",
+                "example.com/topology-rack": f"r{i // 2}",
+                "example.com/topology-block": f"b{i // 4}",
+                "oci.oraclecloud.com/host.rack_id": f"o{i // 2}",
+                "row": f"{i // 4}",
             },
         )
         for i in range(8)
@@ -423,6 +504,11 @@ TEXTS = {
     "aws": AWS,
     "gcp": GCP,
     "oci": OCI,
+    "topologies": ORDER,
+    "configmap": CONFIGMAP,
+    "azslurm": AZSLURM,
+    "nmx": NMX,
+    "netq": NETQ,
     "names": NAMES,
 }
 # Other files of some of the formats.
@@ -434,7 +520,7 @@ MORE_TEXTS = (
 )
 # Formats that do not show themselves, and those that list no nodes.
 HIDDEN = ("names", "hosts")
-NO_NODES = ("names", "nccl")
+NO_NODES = ("names", "nccl", "topologies")
 # Those that list nodes only where each line has its host in front.
 ONE_NODE = ("topo-m", "rocm-smi")
 HARDWARE = {

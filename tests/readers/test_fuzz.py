@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import subprocess
@@ -16,6 +17,7 @@ from placer.readers.combine import combine
 from placer.readers.joined import settled
 from placer.readers.machine import read_topology
 from placer.readers.registry import read, recognise
+from placer.readers.sources import Text, read_all
 from tests.readers import cases
 
 TOKENS = (
@@ -91,6 +93,50 @@ def mutated(text: str, chance: random.Random) -> str:
     return text
 
 
+VALUES = (
+    None,
+    True,
+    0,
+    -1,
+    2**40,
+    1e400,
+    "",
+    "x",
+    "x" * 300,
+    "n[1-99999]",
+    [],
+    {},
+    [[]],
+)
+
+
+def mutated_values(text: str, chance: random.Random) -> str:
+    """A JSON text with a few of its values replaced, dropped, doubled or swapped."""
+    data = json.loads(text)
+    for _ in range(chance.randint(1, 4)):
+        holders = [data]
+        for holder in holders:
+            values = holder.values() if isinstance(holder, dict) else holder
+            holders += [value for value in values if isinstance(value, dict | list)]
+        holder = chance.choice(holders)
+        if not holder:
+            continue
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        a, b = chance.choice(keys), chance.choice(keys)
+        kind = chance.randrange(4)
+        if kind == 0:
+            holder[a] = copy.deepcopy(chance.choice(VALUES))
+        elif kind == 1:
+            del holder[a]
+        elif kind == 2:
+            holder[a] = json.loads(json.dumps(holder[b]))
+        elif isinstance(holder, dict):
+            holder[chance.choice(TOKENS)] = holder.pop(a)
+        else:
+            holder.append(holder[a])
+    return json.dumps(data, indent=1)
+
+
 def outcome(call, *arguments, **options):
     """The problems of a call, none when it succeeds; any other exception goes on."""
     try:
@@ -108,6 +154,11 @@ def read_and_combine(name: str, text: str) -> None:
     for findings in found:
         list(findings.remarks())
     combine(found, multi_node_nvlink=bool(len(text) % 2))
+
+
+def read_with_order(text: str, order: str) -> None:
+    texts = [Text("topologies", order, "order"), Text("kubernetes", text, "nodes")]
+    combine(read_all(texts), multi_node_nvlink=True)
 
 
 def check(problems) -> None:
@@ -130,6 +181,27 @@ def test_mutants_of_other_files(name, text):
     chance = random.Random(text)
     for _ in range(1000):
         check(outcome(read_and_combine, name, mutated(text, chance)))
+
+
+JSON = [name for name, text in cases.TEXTS.items() if text[:1] in "[{"]
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_mutated_values(name):
+    """Well-formed JSON with other values than it should have: a result or an error."""
+    chance = random.Random(f"{name} values")
+    for _ in range(500):
+        text = mutated_values(cases.TEXTS[name], chance)
+        check(outcome(read_and_combine, name, text))
+
+
+@pytest.mark.parametrize("text", [cases.KUBERNETES, cases.LABELS])
+def test_mutated_orders_of_labels(text):
+    """Objects of any order beside nodes: a result or an error."""
+    chance = random.Random(text)
+    for _ in range(500):
+        order = mutated(cases.ORDER, chance)
+        check(outcome(read_with_order, mutated_values(text, chance), order))
 
 
 @pytest.mark.slow

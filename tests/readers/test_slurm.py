@@ -29,7 +29,9 @@ def test_tree_with_comments_quotes_and_blanks(tmp_path):
         "east": ["n1", "n2", "n3", "n4"],
         "s2": ["n5", "n6", "n7", "n8"],
     }
-    assert notes == []
+    assert [note.partition("source0: ")[2] for note in notes] == [
+        "8 nodes, 64 GPUs; 2 leaves, 1 spine; assumed 8 GPUs a node, as on dgx-h100-32"
+    ]
 
 
 def test_blocks_become_racks_where_nodes_share_nvlink(tmp_path):
@@ -231,8 +233,9 @@ def test_order_of_nodes_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- topology: a\n  flat: true\n", "no tree and no block"),
-        ("- topology: a\n  ring: {rings: []}\n", "no tree and no block"),
+        ("- topology: a\n  flat: true\n", "the topology a is flat: it has no switches"),
+        ("- topology: a\n  ring: {rings: []}\n", "the topology a is ring"),
+        ("- topology: a\n", "no tree and no block"),
         ("- topology: a\n  tree: {}\n", 'the key "switches" is missing'),
         (
             "- topology: a\n  tree: {switches: [{switch: s, nodes: [n1]}]}\n",

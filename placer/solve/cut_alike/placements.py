@@ -87,7 +87,7 @@ def cut_placements(
     budget : Budget
         Asked between programs.
     """
-    model, parts, capacity = problem.goal.model, problem.parts, problem.capacity
+    model, parts, capacity = problem.model, problem.parts, problem.capacity
     stages = Stages.of(model, parts, capacity)
     trade = nic_trade(model, parts, capacity)
     if stages is None or trade is None:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
+from placer.solve.cp_sat import solver as cp_sat
+
 if TYPE_CHECKING:
     from placer.solve.cut_alike.patterns import Question
 
@@ -77,11 +79,7 @@ def deal(
         larger = [leaves[i] for i in np.flatnonzero(sizes >= size).tolist()]
         model.add(sum(larger) <= int((capacity >= size).sum()))
     model.minimize(cp_model.LinearExpr.weighted_sum(made, uses.sum(axis=1).tolist()))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = limits.seed
-    solver.parameters.max_deterministic_time = limits.work
-    solver.parameters.max_time_in_seconds = max(limits.seconds, 0.0)
+    solver = cp_sat(limits.work, limits.seed, limits.seconds)
     status = solver.solve(model)
     work = solver.response_proto.deterministic_time
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

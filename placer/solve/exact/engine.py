@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
+from placer.solve.cp_sat import solver as cp_sat
+
 if TYPE_CHECKING:
     from placer.solve.exact.homes import Homes
 
@@ -63,12 +65,8 @@ def search(homes: Homes, limits: Limits) -> Found:
     All of CP-SAT's strategies, neighbourhoods among them, take turns in one thread, so
     the answer is the same every time unless the clock ends the search.
     """
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
+    solver = cp_sat(limits.work, limits.seed, limits.seconds)
     solver.parameters.interleave_search = True
-    solver.parameters.random_seed = limits.seed
-    solver.parameters.max_deterministic_time = limits.work
-    solver.parameters.max_time_in_seconds = max(limits.seconds, 0.0)
     ended = Event()
     watch = Thread(target=_watch, args=(solver, ended, limits.stop), daemon=True)
     watch.start()

@@ -8,9 +8,10 @@ can be saved at the least.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,18 +22,16 @@ from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.feasibility import feasible_parts
 from placer.solve.launch.orders import launch_bound
 from placer.solve.nestings.fills import nested_fills, uneven_fills
-from placer.solve.objective import objective_of
-from placer.solve.parts import node_capacity
 from placer.solve.rules import avoided, obeys
 from placer.solve.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.solve.budget import Budget
+    from placer.solve.problem import Problem
     from placer.solve.solution import Solution
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 Advice = dict[str, Any]
@@ -42,14 +41,7 @@ NESTINGS_TRIED = 8
 LARGEST_JOB = 131_072
 
 
-def advise(
-    topology: Topology,
-    job: Job,
-    solution: Solution,
-    *,
-    seed: int = 0,
-    over: Callable[[], bool] = lambda: False,
-) -> Advice | None:
+def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | None:
     """What other launches would save, as a plan says it; None when there was no time.
 
     ``status`` is ``proved`` when no order and no launcher can be better: the value is
@@ -57,23 +49,26 @@ def advise(
     frameworks offer and a free launch are tried (``searched``), and ``savings`` lists
     those that are better. A free launch leaves nothing to advise.
     """
+    machine, job = problem.machine, problem.job
     if job.launcher == "free":
         return {}
     orders = _other_orders(job)
     if solution.launch_bound or job.world_size <= LARGEST_JOB:
+        unlike = (problem.on(machine, other) for other in _unlike(job, orders))
         bound = min(
-            [launch_bound(topology, job, solution)]
-            + [_bound_of(topology, other, solution) for other in _unlike(job, orders)]
+            launch_bound(problem, solution),
+            *(lower_bound(other, 1)[0] for other in unlike),
+            inf,
         )
         bound, _ = held_bound(solution.value, bound, "")
         if bound == solution.value:
             return {"status": "proved", "lower_bound": bound}
     if job.world_size > LARGEST_JOB:
         return {"status": "not-computed", "most_ranks": LARGEST_JOB}
-    if over():
+    if budget.is_over():
         return None
-    savings = _savings(topology, job, solution, orders, seed, over)
-    if over():
+    savings = _savings(problem, solution, orders, budget)
+    if budget.is_over():
         return None
     return {
         "status": "searched",
@@ -106,31 +101,22 @@ def _unlike(job: Job, others: Sequence[Job]) -> list[Job]:
     ]
 
 
-def _bound_of(topology: Topology, job: Job, solution: Solution) -> float:
-    goal = objective_of(topology, job, solution.objective)
-    return lower_bound(topology, job, goal, 1)[0]
-
-
 def _name(job: Job) -> str:
     return "-".join(job.parallelism.order)
 
 
 def _savings(
-    topology: Topology,
-    job: Job,
-    solution: Solution,
-    orders: Sequence[Job],
-    seed: int,
-    over: Callable[[], bool],
+    problem: Problem, solution: Solution, orders: Sequence[Job], budget: Budget
 ) -> list[Advice]:
     """What each better launch saves, orders first."""
+    topology, job = problem.machine, problem.job
     found = []
     as_free: list[IntArray] = []
     free = replace(job, launcher="free")
     most_avoided = avoided(topology, job, solution.placement.gpu_of_rank)
     for launch in [*orders, free]:
         known = as_free if launch is free else []
-        best = _best(topology, launch, solution.objective, known, seed, over)
+        best = _best(problem.on(topology, launch), known, budget)
         if best is None:
             continue
         value, gpu_of_rank = best
@@ -155,36 +141,27 @@ def _savings(
 
 
 def _best(
-    topology: Topology,
-    job: Job,
-    objective: str,
-    known: Sequence[IntArray],
-    seed: int,
-    over: Callable[[], bool],
+    problem: Problem, known: Sequence[IntArray], budget: Budget
 ) -> tuple[float, IntArray] | None:
     """(value, GPU of every rank) of the best legal placement that is quickly found."""
-    goal = objective_of(topology, job, objective)
     best = None
-    for gpu_of_rank in chain(known, _constructed(topology, job, goal.weights, seed)):
-        if over():
+    for gpu_of_rank in chain(known, _constructed(problem)):
+        if budget.is_over():
             break
-        if obeys(topology, job, gpu_of_rank):
-            value = float(goal.value(gpu_of_rank))
+        if obeys(problem.machine, problem.job, gpu_of_rank):
+            value = float(problem.goal.value(gpu_of_rank))
             if best is None or value < best[0]:
                 best = value, gpu_of_rank
     return best
 
 
-def _constructed(
-    topology: Topology, job: Job, weights: Mapping[str, float], seed: int
-) -> Iterator[IntArray]:
+def _constructed(problem: Problem) -> Iterator[IntArray]:
     """The usual placements, and those along the most promising nestings."""
     for name in BASELINES:
         if name != "random":
-            yield baseline(name, topology, job, seed).gpu_of_rank
-    for parts in feasible_parts(topology, job)[:1]:
-        capacity = node_capacity(topology, parts.block)
-        nested = nested_fills(topology, job, parts, capacity, weights)
-        yield from (gpus for _, gpus in islice(nested, NESTINGS_TRIED))
-    if job.launcher != "free":
-        yield from (gpus for _, gpus in uneven_fills(topology, job))
+            placement = baseline(name, problem.machine, problem.job, problem.seed)
+            yield placement.gpu_of_rank
+    if problem.choices:
+        yield from (gpus for _, gpus in islice(nested_fills(problem), NESTINGS_TRIED))
+    if problem.job.launcher != "free":
+        yield from (gpus for _, gpus in uneven_fills(problem))

@@ -2,70 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
 from placer.job.orders import framework_orders, in_order
 from placer.placement.previous import previous_seats
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.objective import objective_of
 from placer.solve.previous.settle import settled
 from placer.solve.search import solve
-from placer.solve.solution import Improvement, Progress, Solution, held_bound, is_reached
+from placer.solve.solution import (
+    Improvement,
+    Progress,
+    Solution,
+    held_bound,
+    is_reached,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.topology.model import Topology
+    from placer.solve.budget import Budget
+    from placer.solve.problem import Problem
 
 
 def solve_orders(
-    topology: Topology,
-    job: Job,
-    *,
-    objective: str | None = None,
-    previous: Plan | None = None,
-    seed: int = 0,
-    time_limit: float = 60.0,
+    problem: Problem,
+    budget: Budget,
     progress: Progress | None = None,
-    stop: Callable[[], bool] = lambda: False,
-) -> tuple[Job, Solution]:
-    """The job in the order chosen for it, and the best placement found.
+    previous: Plan | None = None,
+) -> tuple[Problem, Solution]:
+    """The problem in the order chosen for its job, and the best placement found.
 
     A job that leaves its order open is searched in every order that frameworks offer,
     one after the other, each with its share of the time; of equally good ones the first
     holds. The bound is one of all orders. Of equally good placements the one is taken
-    that leaves the most ranks where ``previous`` has them. Other arguments and errors
-    are those of `placer.solve.search.solve`.
+    that leaves the most ranks where ``previous`` has them. Errors are those of
+    `placer.solve.search.solve`.
     """
-    orders = open_orders(job)
+    machine = problem.machine
+    orders = open_orders(problem.job)
     if previous is not None:
         # So that the order stays when no other is better.
         orders.sort(key=lambda one: _name(one) != previous.job.get("order"))
         # A plan of another job is refused before the search, not after it.
-        previous_seats(previous, topology, orders[0])
+        previous_seats(previous, machine, orders[0])
     shown = _Better(progress) if progress and len(orders) > 1 else progress
-    start = monotonic()
-    tried: list[tuple[Job, Solution]] = []
+    tried: list[tuple[Problem, Solution]] = []
     failed: list[InfeasibleError] = []
-    for count, ordered in enumerate(orders):
-        if tried and is_best_launch(topology, *tried[0]):
+    for count, ordered in enumerate(problem.on(machine, job) for job in orders):
+        if tried and is_best_launch(*tried[0]):
             break
-        left = max(0.0, time_limit - (monotonic() - start)) / (len(orders) - count)
         try:
-            solution = solve(
-                topology,
-                ordered,
-                objective=objective,
-                seed=seed,
-                time_limit=left,
-                progress=shown,
-                stop=stop,
-            )
+            solution = solve(ordered, budget.share(len(orders) - count), shown)
         except InfeasibleError as error:
             failed.append(error)
         else:
@@ -75,10 +65,10 @@ def solve_orders(
     chosen, best = min(tried, key=lambda entry: entry[1].value)
     if len(orders) > 1:
         left_out = len(orders) - len(tried)
-        best = _of_all(topology, chosen, best, [s for _, s in tried], left_out)
-    seats = previous_seats(previous, topology, chosen) if previous else None
-    best = settled(topology, chosen, best, seats)
-    return chosen, replace(best, wall_s=monotonic() - start)
+        best = _of_all(chosen, best, [s for _, s in tried], left_out)
+    seats = previous_seats(previous, machine, chosen.job) if previous else None
+    best = settled(chosen, best, seats)
+    return chosen, replace(best, wall_s=budget.elapsed_s)
 
 
 def open_orders(job: Job) -> list[Job]:
@@ -91,14 +81,14 @@ def open_orders(job: Job) -> list[Job]:
     return [in_order(job, order) for order in framework_orders(axes)[:most]]
 
 
-def is_best_launch(topology: Topology, job: Job, solution: Solution) -> bool:
+def is_best_launch(problem: Problem, solution: Solution) -> bool:
     """Whether no other order with the same groups and no other launcher can do better.
 
     Groups are sets of coordinates, so the cost of a placement of coordinates does not
     depend on how they are numbered. The order of ranks only limits what a
     node-contiguous launch can do, and a bound of free launches holds for all.
     """
-    bound = launch_bound(topology, job, solution)
+    bound = launch_bound(problem, solution)
     return is_reached(solution.value, bound)
 
 
@@ -106,22 +96,19 @@ def _name(job: Job) -> str:
     return "-".join(job.parallelism.order)
 
 
-def launch_bound(topology: Topology, job: Job, solution: Solution) -> float:
+def launch_bound(problem: Problem, solution: Solution) -> float:
     """A lower bound for every launcher and every order with the same groups."""
-    if solution.launch_bound:
-        return solution.launch_bound
-    goal = objective_of(topology, job, solution.objective)
-    return lower_bound(topology, job, goal, 1)[0]
+    return solution.launch_bound or lower_bound(problem, 1)[0]
 
 
 def _of_all(
-    topology: Topology, job: Job, best: Solution, found: list[Solution], left_out: int
+    problem: Problem, best: Solution, found: list[Solution], left_out: int
 ) -> Solution:
     """The best of ``found`` with what is proved, and why it ended, over all orders."""
     weakest = min(found, key=lambda solution: solution.lower_bound)
     bound, argument = weakest.lower_bound, weakest.argument
     if left_out:
-        bound = min(bound, launch_bound(topology, job, best))
+        bound = min(bound, launch_bound(problem, best))
     bound, argument = held_bound(best.value, bound, argument)
     reasons = [solution.stop_reason for solution in found]
     ended = next((r for r in ("interrupted", "time-limit") if r in reasons), "searched")

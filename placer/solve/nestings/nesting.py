@@ -251,4 +251,6 @@ def _nesting(
         for level in levels
         if (level > 1).any()
     )
-    return Nesting(tuple(units), sequence_of(digits, factors, problem.job.world_size), name)
+    return Nesting(
+        tuple(units), sequence_of(digits, factors, problem.job.world_size), name
+    )

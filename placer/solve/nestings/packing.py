@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
+from placer.solve.cp_sat import solver as cp_sat
 from placer.solve.parts import parent_of_domain
 
 if TYPE_CHECKING:
@@ -104,9 +105,7 @@ def _solve(
         model.add(ranks <= int(room))
     for t in range(1, len(topology.tiers)):
         _balance(model, topology, t, set(kinds[t - 1]), set(kinds[t]), held)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = WORK_LIMIT
+    solver = cp_sat(WORK_LIMIT)
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     return [

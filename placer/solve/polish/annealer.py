@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from placer.solve.budget import Budget
     from placer.solve.polish.graph import UnitGraph
 
 IntArray = npt.NDArray[np.int64]
@@ -125,7 +124,7 @@ class Annealer:
         hot: FloatArray,
         cold: FloatArray,
         work: float,
-        over: Callable[[], bool] = lambda: False,
+        budget: Budget,
     ) -> None:
         """Anneal each copy from ``hot`` to ``cold``, then at temperature 0.
 
@@ -135,8 +134,8 @@ class Annealer:
             Temperatures, in the unit of the cost.
         work : float
             Sets the number of steps, with that of the set-up.
-        over : callable
-            Asked now and then; True ends the work.
+        budget : Budget
+            Asked now and then.
         """
         left = work - setup_work(self.graph.weight.size, len(self.rooms.capacity))
         steps = max(0, int(left / (STEP_WORK + PROPOSAL_WORK * self.proposed)))
@@ -145,7 +144,7 @@ class Annealer:
         temperature = hot.copy()
         for step in range(steps):
             if step % STEPS_A_LOOK == 0:
-                if over():
+                if budget.is_over():
                     return
                 self._look()
             if step == steps - quenched:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from placer.cost.hop_cost import AxisEdges
     from placer.solve.parts import Parts
+    from placer.solve.problem import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -91,52 +92,39 @@ class Layout:
 
 
 def layout_of(
-    topology: Topology,
-    parts: Parts,
-    capacity_of_node: IntArray,
-    axes: Sequence[AxisEdges],
-    gpu_of_rank: IntArray,
+    problem: Problem, axes: Sequence[AxisEdges], gpu_of_rank: IntArray
 ) -> Layout | None:
     """The layout in which a placement is improved, None where nothing can be.
 
     Parameters
     ----------
-    topology, parts : Topology, Parts
-    capacity_of_node : ndarray, shape (N,)
-        Ranks each node may hold.
+    problem : Problem
     axes : sequence of AxisEdges
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
+    topology, parts = problem.machine, problem.parts
     if parts.uniform_sizes() is None:
         return None
     innermost = nearest_tier(topology)
     label = _whole_axes(
         parts.label[innermost], axes, topology.domain_of_gpu[innermost][gpu_of_rank]
     )
-    layout = layout_with(topology, parts, capacity_of_node, label, innermost)
+    layout = layout_with(problem, label, innermost)
     if layout is None or layout.tier >= _fence_tier(parts, label, innermost):
         return None
     return layout
 
 
 def layout_with(
-    topology: Topology,
-    parts: Parts,
-    capacity_of_node: IntArray,
-    label: IntArray,
-    innermost: int,
-    *,
-    outward: bool = True,
+    problem: Problem, label: IntArray, innermost: int, *, outward: bool = True
 ) -> Layout | None:
     """The layout of given units, None where one domain holds them all.
 
     Parameters
     ----------
-    topology, parts : Topology, Parts
-        Parts that are all alike.
-    capacity_of_node : ndarray, shape (N,)
-        Ranks each node may hold.
+    problem : Problem
+        Its parts are all alike.
     label : ndarray, shape (R,)
         Unit of every rank, from 0 up; units are equally large.
     innermost : int
@@ -144,11 +132,12 @@ def layout_with(
     outward : bool
         Whether domains of a larger tier are taken while no domain holds two units.
     """
+    topology, parts = problem.machine, problem.parts
     sizes = [int(parts.sizes(t)[0]) for t in range(innermost)]
     last = len(topology.tiers) - 1
     size = len(label) // (int(label.max()) + 1)
     takes = whole_parts(
-        topology, capacity_of_node, [*sizes, *[size] * (last + 1 - innermost)]
+        topology, problem.capacity, [*sizes, *[size] * (last + 1 - innermost)]
     )
     tier = innermost
     while outward and tier < last and takes[tier].max() <= size:

@@ -9,78 +9,62 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.nestings.fill import tree_order
-from placer.solve.parts import node_capacity
+from placer.solve.objective import HopCostObjective
 from placer.solve.polish.layout import layout_of
 from placer.solve.polish.population import Population
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from placer.cost.hop_cost import HopCost
     from placer.job.model import Job
-    from placer.solve.parts import Parts
+    from placer.solve.budget import Budget
+    from placer.solve.incumbent import Incumbent
     from placer.solve.polish.layout import Layout
-    from placer.topology.model import Topology
+    from placer.solve.problem import Problem
 
 IntArray = npt.NDArray[np.int64]
 
 DENSE = ("tp", "cp", "pp", "dp")
-MOST_KNOWN = 4
 
 
-class Known:
-    """The best placements met so far, of different values."""
-
-    def __init__(self) -> None:
-        self._found: list[tuple[float, IntArray]] = []
-
-    def add(self, value: float, gpu_of_rank: IntArray) -> None:
-        """Keep a placement if it is among the best."""
-        if all(value != known for known, _ in self._found):
-            self._found.append((value, gpu_of_rank))
-            self._found.sort(key=lambda known: known[0])
-            del self._found[MOST_KNOWN:]
-
-    def placements(self) -> list[IntArray]:
-        """GPU of every rank of each, the best first."""
-        return [gpu_of_rank for _, gpu_of_rank in self._found]
+def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Anneal the elite pool on the hop cost."""
+    if not isinstance(problem.goal, HopCostObjective):
+        return
+    name = f"annealed, from {incumbent.method}"
+    for gpu_of_rank in polished(problem, incumbent.elite, budget):
+        incumbent.offer(name, gpu_of_rank)
+        if budget.is_over():
+            return
 
 
 def polished(
-    topology: Topology,
-    job: Job,
-    parts: Parts,
-    hops: HopCost,
-    known: Sequence[IntArray],
-    seed: int,
-    over: Callable[[], bool] = lambda: False,
+    problem: Problem, elite: Sequence[IntArray], budget: Budget
 ) -> Iterator[IntArray]:
     """GPU of every rank in placements, each better than those before it.
 
     Parameters
     ----------
-    topology, job, parts : Topology, Job, Parts
-    hops : HopCost
-    known : sequence of ndarray
+    problem : Problem
+        To minimise hop cost.
+    elite : sequence of ndarray
         GPU of every rank in good placements, the best first.
-    seed : int
-    over : callable
-        Asked now and then; True ends the work.
+    budget : Budget
     """
-    if not (known and hops.axes):
+    axes = problem.hops.axes
+    if not (elite and axes):
         return
-    capacity = node_capacity(topology, parts.block)
-    layout = layout_of(topology, parts, capacity, hops.axes, known[0])
+    layout = layout_of(problem, axes, elite[0])
     if layout is None or not layout.label.any():  # one unit has nowhere to go
         return
-    homes = [layout.homes(gpu_of_rank) for gpu_of_rank in known]
+    homes = [layout.homes(gpu_of_rank) for gpu_of_rank in elite]
     starts = [home for home in homes if home is not None]
     if not starts:
         return
     if len(np.unique(layout.fence)) == 1:
-        starts += _in_axis_order(job, layout)
-    population = Population(layout, hops.axes, np.array(starts), seed)
-    for home in population.improve(over):
+        starts += _in_axis_order(problem.job, layout)
+    population = Population(layout, axes, np.array(starts), problem.seed)
+    for home in population.improve(budget):
         yield layout.gpu_of_rank(home)
 
 

@@ -13,9 +13,10 @@ from placer.solve.polish.graph import links_between, unit_graph
 from placer.solve.solution import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from placer.cost.hop_cost import AxisEdges
+    from placer.solve.budget import Budget
     from placer.solve.polish.layout import Layout
 
 IntArray = npt.NDArray[np.int64]
@@ -73,9 +74,9 @@ class Population:
         # Copies that start cold stay near their placement, hot ones go far.
         self.start = np.geomspace(COLDEST_START, HOTTEST_START, max(copies, 1))
 
-    def improve(self, over: Callable[[], bool]) -> Iterator[IntArray]:
+    def improve(self, budget: Budget) -> Iterator[IntArray]:
         """Domain of each unit, for every placement better than those before."""
-        if not len(self.home) or over():
+        if not len(self.home) or budget.is_over():
             return
         thresholds = self._thresholds()
         if self._note_best():
@@ -84,10 +85,10 @@ class Population:
         for _ in range(cycles):
             for level, threshold in enumerate(thresholds):
                 share = LEVEL_SHARES[min(level, len(LEVEL_SHARES) - 1)]
-                self._anneal(threshold, share * self.work / cycles, over)
+                self._anneal(threshold, share * self.work / cycles, budget)
                 if self._note_best():
                     yield self.best
-                if over():
+                if budget.is_over():
                     return
             self._select()
 
@@ -102,7 +103,7 @@ class Population:
         weights = np.unique(self.links.of_axis)[::-1]
         return [np.inf, *weights[:-1].tolist()]
 
-    def _anneal(self, threshold: float, work: float, over: Callable[[], bool]) -> None:
+    def _anneal(self, threshold: float, work: float, budget: Budget) -> None:
         """Anneal all copies with the heavier axes tied where they share a domain."""
         copies, units = self.home.shape
         home = self.home.ravel()
@@ -125,7 +126,7 @@ class Population:
         scale = float(np.median(graph.weight.max(axis=1)) * np.ptp(distance))
         if scale > 0:
             end = np.full(copies, END * scale)
-            annealer.run(self.start * scale, end, work, over)
+            annealer.run(self.start * scale, end, work, budget)
         self._accept(annealer.home[label].reshape(copies, units), threshold == np.inf)
 
     def _accept(self, home: IntArray, even_worse: bool) -> None:

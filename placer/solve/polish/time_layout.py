@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.nestings.fill import choose_children, tree_order
-from placer.solve.parts import join, node_capacity
+from placer.solve.parts import join
 from placer.solve.polish.layout import layout_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from placer.job.model import Job
-    from placer.solve.parts import Parts
     from placer.solve.polish.layout import Layout
+    from placer.solve.problem import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -28,26 +28,24 @@ KEPT_WHOLE = ("tp", "etp", "ep", "cp")
 DENSE, EXPERT = ("tp", "cp", "pp", "dp"), ("etp", "ep", "pp", "edp")
 
 
-def time_layout(
-    topology: Topology, job: Job, parts: Parts, gpu_of_rank: IntArray
-) -> Layout | None:
+def time_layout(problem: Problem, gpu_of_rank: IntArray) -> Layout | None:
     """The layout in which a placement's step time is improved, None without one.
 
     Parameters
     ----------
-    topology, job, parts : Topology, Job, Parts
+    problem : Problem
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
+    topology, parts = problem.machine, problem.parts
     if parts.uniform_sizes() is None:
         return None
     # Nodes that differ are told apart; equal ones of a domain are not.
     is_even = len(np.unique(topology.bandwidth_factor)) == 1
     innermost = _as_fast_as_a_node(topology) if is_even else 0
     home = topology.domain_of_gpu[innermost][gpu_of_rank]
-    label = _whole_groups(job, parts.label[innermost], home)
-    capacity = node_capacity(topology, parts.block)
-    return layout_with(topology, parts, capacity, label, innermost, outward=is_even)
+    label = _whole_groups(problem.job, parts.label[innermost], home)
+    return layout_with(problem, label, innermost, outward=is_even)
 
 
 def coordinates(job: Job, layout: Layout) -> IntArray:

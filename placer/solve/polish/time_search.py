@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.objective import TimeObjective
 from placer.solve.polish.time_layout import coordinates, laid_along, time_layout
 from placer.solve.rules import obeys
 from placer.solve.solution import EXACT, is_reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from placer.cost.step import StepModel
-    from placer.solve.parts import Parts
+    from placer.solve.budget import Budget
+    from placer.solve.incumbent import Incumbent
     from placer.solve.polish.layout import Layout
+    from placer.solve.problem import Problem
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -49,38 +51,43 @@ class _Price(NamedTuple):
     traffic_s: float
 
 
-def exchanged(
-    model: StepModel,
-    parts: Parts,
-    known: Sequence[IntArray],
-    bound: float,
-    seed: int,
-    over: Callable[[], bool] = lambda: False,
+def exchanged(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Exchange units between domains of the elite pool on step time."""
+    if isinstance(problem.goal, TimeObjective):
+        name = f"units exchanged, from {incumbent.method}"
+        elite, bound = incumbent.elite, incumbent.bound
+        for gpu_of_rank in faster(problem, elite, bound, budget):
+            incumbent.offer(name, gpu_of_rank)
+            if budget.is_over():
+                return
+
+
+def faster(
+    problem: Problem, elite: Sequence[IntArray], bound: float, budget: Budget
 ) -> Iterator[IntArray]:
     """GPU of every rank in placements, each faster than those before it.
 
     Parameters
     ----------
-    model : StepModel
-    parts : Parts
-    known : sequence of ndarray
+    problem : Problem
+        To minimise step time.
+    elite : sequence of ndarray
         GPU of every rank in good placements, the best first.
     bound : float, s
         Step time that cannot be beaten.
-    seed : int
-    over : callable
-        Asked before each placement is priced; True ends the work.
+    budget : Budget
+        Asked before each placement is priced.
     """
-    if not known or model.job.world_size > LARGEST_JOB:
+    if not elite or problem.job.world_size > LARGEST_JOB:
         return
-    layout = time_layout(model.topology, model.job, parts, known[0])
+    layout = time_layout(problem, elite[0])
     if layout is None:
         return
-    search = _Exchanges(model, layout, bound, seed, over)
-    homes = [layout.homes(gpu_of_rank) for gpu_of_rank in known]
+    search = _Exchanges(problem, layout, bound, budget)
+    homes = [layout.homes(gpu_of_rank) for gpu_of_rank in elite]
     starts = [home for home in homes if home is not None]
     starts += laid_along(layout, search.coordinate)
-    search.least = model.step(known[0]).step_time_s
+    search.least = problem.goal.value(elite[0])
     for home in search.improve(starts):
         yield layout.gpu_of_rank(home)
 
@@ -97,22 +104,17 @@ class _Exchanges:
     """
 
     def __init__(
-        self,
-        model: StepModel,
-        layout: Layout,
-        bound: float,
-        seed: int,
-        over: Callable[[], bool],
+        self, problem: Problem, layout: Layout, bound: float, budget: Budget
     ) -> None:
-        self.model, self.layout, self.bound = model, layout, bound
-        self.coordinate = coordinates(model.job, layout)
+        self.model, self.layout, self.bound = problem.model, layout, bound
+        self.coordinate = coordinates(problem.job, layout)
         self.room = layout.room // layout.size
-        self.rng = np.random.default_rng(seed)
-        self.left = min(MOST_SCORES, RANKS_PRICED // model.job.world_size)
+        self.rng = np.random.default_rng(problem.seed)
+        self.left = min(MOST_SCORES, RANKS_PRICED // problem.job.world_size)
         self.priced: dict[bytes, _Price] = {}
         self.least = inf
         self.best: IntArray | None = None
-        self._over = over
+        self._budget = budget
 
     def improve(self, starts: Sequence[IntArray]) -> Iterator[IntArray]:
         """Domain of each unit, for every placement faster than those before."""
@@ -210,4 +212,8 @@ class _Exchanges:
 
     def _is_over(self) -> bool:
         """Whether nothing is left to gain, or to spend."""
-        return self.left <= 0 or is_reached(self.least, self.bound) or self._over()
+        return (
+            self.left <= 0
+            or is_reached(self.least, self.bound)
+            or self._budget.is_over()
+        )

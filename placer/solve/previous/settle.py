@@ -14,10 +14,7 @@ import numpy.typing as npt
 from placer.placement.baselines import BASELINES
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.feasibility import feasible_parts
 from placer.solve.nestings.fills import nested_fills
-from placer.solve.objective import objective_of
-from placer.solve.parts import node_capacity
 from placer.solve.previous.align import aligned
 from placer.solve.previous.repair import repaired
 from placer.solve.rules import avoided
@@ -25,11 +22,9 @@ from placer.solve.solution import EXACT, held_bound
 from placer.solve.ties import TieBreak
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.previous import Previous
-    from placer.solve.objective import Objective
+    from placer.solve.problem import Problem
     from placer.solve.solution import Solution
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -39,7 +34,7 @@ TIDIED_AT_MOST = 131_072
 
 
 def settled(
-    topology: Topology, job: Job, solution: Solution, previous: Previous | None
+    problem: Problem, solution: Solution, previous: Previous | None
 ) -> Solution:
     """The solution, or one no worse that is to be preferred.
 
@@ -49,16 +44,17 @@ def settled(
     checked and priced. The work is bounded and no clock is looked at, so the result
     does not depend on one.
     """
-    settling = _Settling(topology, job, solution, previous)
+    machine = problem.machine
+    settling = _Settling(problem, solution, previous)
     for gpu_of_rank in settling.tidier():
         settling.offer("tidied", gpu_of_rank)
     if previous is None or settling.stays:
         return settling.solution
-    mended = repaired(topology, previous)
+    mended = repaired(machine, previous)
     if mended is not None:
         settling.offer("previous plan", mended)
     found = settling.solution.placement.gpu_of_rank
-    for gpu_of_rank in aligned(topology, job, found, previous):
+    for gpu_of_rank in aligned(machine, problem.job, found, previous):
         if settling.stays:
             break
         settling.offer("kept in place", gpu_of_rank)
@@ -69,22 +65,14 @@ class _Settling:
     """The preferred solution so far."""
 
     def __init__(
-        self,
-        topology: Topology,
-        job: Job,
-        solution: Solution,
-        previous: Previous | None,
+        self, problem: Problem, solution: Solution, previous: Previous | None
     ) -> None:
         self.solution = solution
-        self._topology, self._job, self._previous = topology, job, previous
-
-    @cached_property
-    def _goal(self) -> Objective:
-        return objective_of(self._topology, self._job, self.solution.objective)
+        self._problem, self._previous = problem, previous
 
     @cached_property
     def _ties(self) -> TieBreak:
-        return TieBreak(self._topology, self._goal, self._previous)
+        return TieBreak(self._problem, self._previous)
 
     @property
     def stays(self) -> bool:
@@ -99,17 +87,11 @@ class _Settling:
         if (
             self.solution.method not in BASELINES
             or self.solution.stop_reason != "proved"
-            or self._job.world_size > TIDIED_AT_MOST
+            or self._problem.job.world_size > TIDIED_AT_MOST
         ):
             return
-        for parts in feasible_parts(self._topology, self._job)[:1]:
-            filled = nested_fills(
-                self._topology,
-                self._job,
-                parts,
-                node_capacity(self._topology, parts.block),
-                self._goal.weights,
-            )
+        if self._problem.choices:
+            filled = nested_fills(self._problem)
             yield from (gpu_of_rank for _, gpu_of_rank in islice(filled, TIDY_FILLS))
 
     def offer(self, how: str, gpu_of_rank: IntArray) -> None:
@@ -117,7 +99,7 @@ class _Settling:
         old = self.solution
         if not self._is_allowed(gpu_of_rank):
             return
-        value = float(self._goal.value(gpu_of_rank))
+        value = float(self._problem.goal.value(gpu_of_rank))
         if value >= old.value * (1 - EXACT) and not self._ties.takes(
             value, gpu_of_rank, old.value, old.placement.gpu_of_rank
         ):
@@ -135,7 +117,7 @@ class _Settling:
 
     def _is_allowed(self, gpu_of_rank: IntArray) -> bool:
         """Whether it breaks no rule and uses no more of the hosts to avoid."""
-        topology, job = self._topology, self._job
+        topology, job = self._problem.machine, self._problem.job
         before = self.solution.placement.gpu_of_rank
         if avoided(topology, job, gpu_of_rank) > avoided(topology, job, before):
             return False

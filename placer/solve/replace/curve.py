@@ -14,10 +14,8 @@ from placer.solve.rules import avoided, obeys
 from placer.solve.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.objective import Objective
+    from placer.solve.problem import Problem
     from placer.solve.replace.before import Before
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -50,11 +48,9 @@ class Curve:
         Ever more moves at ever less cost.
     """
 
-    def __init__(
-        self, topology: Topology, job: Job, goal: Objective, before: Before
-    ) -> None:
-        self._topology, self._job = topology, job
-        self._goal, self._before = goal, before
+    def __init__(self, problem: Problem, before: Before) -> None:
+        self._topology, self._job = problem.machine, problem.job
+        self._goal, self._before = problem.goal, before
         self.points: list[Point] = []
 
     def offer(self, method: str, gpu_of_rank: IntArray) -> float:

@@ -23,7 +23,7 @@ from placer.solve.replace.before import before_of
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.solve.objective import Objective
+    from placer.solve.problem import Problem
     from placer.solve.replace.before import Before
     from placer.topology.model import Topology
 
@@ -196,8 +196,9 @@ class Ground:
         return np.array(edges[is_whole[group[edges[:, 0]]]])
 
 
-def ground_of(topology: Topology, job: Job, plan: Plan, goal: Objective) -> Ground:
+def ground_of(problem: Problem, plan: Plan) -> Ground:
     """The job of a plan on what is left of its machine."""
+    topology, job, goal = problem.machine, problem.job, problem.goal
     if isinstance(goal, HopCostObjective):
         hops = goal.hops
     else:

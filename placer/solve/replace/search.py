@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from time import monotonic
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +14,9 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError, StoppedError
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.feasibility import forced_block
 from placer.solve.in_time import InTime, LeftBehind
 from placer.solve.launch.orders import solve_orders
-from placer.solve.objective import HopCostObjective, objective_of
+from placer.solve.objective import HopCostObjective
 from placer.solve.replace.curve import Curve, Point
 from placer.solve.replace.fewest import Fewest, fewest_moves
 from placer.solve.replace.ground import ground_of
@@ -28,17 +27,13 @@ from placer.solve.replace.seating import Seating
 from placer.solve.solution import EXACT, Progress, Solution, held_bound
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.solve.objective import Objective
+    from placer.solve.budget import Budget
+    from placer.solve.problem import Problem
     from placer.solve.replace.ground import Ground
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-# Ranks up to which a fresh placement is made only to learn how cheap one can be.
-PLACED_AT_MOST = 32_768
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +43,17 @@ class Terms:
     Attributes
     ----------
     within : float
-        Share by which it may cost more than the cheapest that is known, or than the
-        lower bound, for fewer moves.
+        Share by which it may cost more than before the failure, or than the cheapest
+        that is known where none costs as little.
     max_moves : int or None
         Ranks that may move at most.
+    before : float or None
+        Cost before the failure; None when it is not known.
     """
 
     within: float
     max_moves: int | None = None
+    before: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +73,8 @@ class Replaced:
     budget : float
         The cost allowed.
     reference : str
-        What ``budget`` is measured from: ``lower-bound`` or ``best-known``.
+        What ``budget`` is measured from: ``before``, ``lower-bound`` where that is
+        higher, or ``best-known`` where nothing comes near either.
     """
 
     solution: Solution
@@ -93,37 +92,26 @@ class Replaced:
 
 
 def replaced(
-    topology: Topology,
-    job: Job,
+    problem: Problem,
     plan: Plan,
     terms: Terms,
-    *,
-    objective: str | None = None,
-    seed: int = 0,
-    time_limit: float = 60.0,
+    budget: Budget,
     progress: Progress | None = None,
-    stop: Callable[[], bool] = lambda: False,
 ) -> Replaced:
     """The placement of few moves and little cost on what is left of a machine.
 
     Parameters
     ----------
-    topology : Topology
-        Without the nodes that failed.
-    job : Job
-        Its ranks numbered as in the plan.
+    problem : Problem
+        The machine without the nodes that failed; the job's ranks numbered as in the
+        plan.
     plan : Plan
         Where the ranks are.
     terms : Terms
-    objective : str, optional
-        ``time`` or ``hop-cost``.
-    seed : int
-    time_limit : float, s
-        For the fresh placement, where one is needed.
+    budget : Budget
+        Its clock is that of the fresh placement, where one is needed.
     progress : Progress, optional
         Told every better fresh placement.
-    stop : callable
-        Asked now and then; True takes the best that is known.
 
     Raises
     ------
@@ -131,52 +119,42 @@ def replaced(
         If no placement satisfies the hard requirements, or none is known that moves as
         few ranks as asked.
     StoppedError
-        If ``stop`` was true before there was any placement.
+        If the budget was stopped before there was any placement.
     """
-    return _Search(topology, job, plan, terms, objective, stop).run(
-        seed, time_limit, progress
-    )
+    return _Search(problem, plan, terms, budget).run(progress)
 
 
 class _Search:
     """The repairs and the fresh placement of one failure."""
 
     def __init__(
-        self,
-        topology: Topology,
-        job: Job,
-        plan: Plan,
-        terms: Terms,
-        objective: str | None,
-        stop: Callable[[], bool],
+        self, problem: Problem, plan: Plan, terms: Terms, budget: Budget
     ) -> None:
-        self._topology, self._job, self._plan, self._terms = topology, job, plan, terms
-        self._stop, self._start = stop, monotonic()
-        self._goal: Objective = objective_of(topology, job, objective)
+        self._problem, self._plan, self._terms = problem, plan, terms
+        self._budget, self._goal = budget, problem.goal
         self._before = self._ground.before
-        self._curve = Curve(topology, job, self._goal, self._before)
+        self._curve = Curve(problem, self._before)
         self._bound, self._argument = 0.0, "none"
-        self._fresh: Solution | None = None
         self._repairs: OfferedRepairs | None = None
         self._ended = "searched"
 
-    def run(self, seed: int, time_limit: float, progress: Progress | None) -> Replaced:
+    def run(self, progress: Progress | None) -> Replaced:
         """Repairs first; a fresh placement where they are not as cheap as asked."""
-        if not self._before.is_lost.any():
-            self._curve.offer("nothing failed", self._before.gpu_of_rank)
-            if self._curve.points:
-                self._prove(self._curve.points[0].value)
-                return self._result()
-        else:
+        if self._before.is_lost.any():
             self._repair()
-        if not self._is_cheap() or self._may_do_with_less():
-            self._place(seed, time_limit, progress)
+        else:
+            self._curve.offer("nothing failed", self._before.gpu_of_rank)
+        if not self._is_cheap():
+            self._place(progress)
         self._curve.fewest_avoided()
         return self._result()
 
+    def _is_stopped(self) -> bool:
+        return self._budget.is_stopped
+
     @cached_property
     def _ground(self) -> Ground:
-        return ground_of(self._topology, self._job, self._plan, self._goal)
+        return ground_of(self._problem, self._plan)
 
     def _repair(self) -> None:
         """Offer repairs, from the nodes that are best to use first."""
@@ -185,15 +163,15 @@ class _Search:
         for limit in (ground.dearest_cut() * (1 - EXACT), np.inf):
             for usable in self._usable():
                 repairs = Repairs(ground, Seating(ground, usable), limit)
-                self._repairs = OfferedRepairs(repairs, self._curve, self._stop)
+                self._repairs = OfferedRepairs(repairs, self._curve, self._is_stopped)
                 self._repairs.spread()
                 if self._curve.points:
                     return
 
     def _usable(self) -> Iterator[BoolArray]:
         """Nodes for newcomers: at full speed and not to be avoided; then all others."""
-        topology = self._topology
-        avoid = set(self._job.rules.avoid)
+        topology = self._problem.machine
+        avoid = set(self._problem.job.rules.avoid)
         wanted = np.array([name not in avoid for name in topology.node_names])
         fast = topology.bandwidth_factor == topology.bandwidth_factor.max()
         tried: list[BoolArray] = []
@@ -203,68 +181,55 @@ class _Search:
                 yield usable
 
     def _is_cheap(self) -> bool:
-        """Whether some repair costs as little as asked, whatever else there may be."""
+        """Whether some repair costs as little as asked; or nothing failed."""
         if not self._curve.points:
             return False
         value = self._curve.points[-1].value
-        self._prove(value / (1 + self._terms.within))
-        return value <= self._bound * (1 + self._terms.within) * (1 + EXACT)
+        self._prove(value)
+        allowed = self._least()[1] * (1 + self._terms.within) * (1 + EXACT)
+        return not self._before.is_lost.any() or value <= allowed
 
-    def _may_do_with_less(self) -> bool:
-        """Whether knowing the cheapest cost may allow fewer moves, and is worth it."""
-        if self._job.world_size > PLACED_AT_MOST or self._stop():
-            return False
-        return not self._result().is_fewest
+    def _least(self) -> tuple[str, float]:
+        """What the tolerance is measured from: the cost before, if it can be had."""
+        before = self._terms.before or 0.0
+        return max(("before", before), ("lower-bound", self._bound), key=itemgetter(1))
 
     def _prove(self, enough: float) -> None:
         """Find a lower bound; one of ``enough`` is not improved further."""
-        block = forced_block(self._topology, self._job)
-        bound, argument = lower_bound(
-            self._topology, self._job, self._goal, block, enough
-        )
+        bound, argument = lower_bound(self._problem, self._problem.forced_block, enough)
         if bound > self._bound:
             self._bound, self._argument = bound, argument
 
-    def _place(self, seed: int, time_limit: float, progress: Progress | None) -> None:
+    def _place(self, progress: Progress | None) -> None:
         """Offer a fresh placement that keeps to the plan where it costs nothing."""
+        budget = self._budget
 
-        def search(tell: Progress, over: Callable[[], bool]) -> Solution:
-            return solve_orders(
-                self._topology,
-                self._job,
-                objective=self._goal.name,
-                previous=self._plan,
-                seed=seed,
-                time_limit=left,
-                progress=tell,
-                stop=over,
-            )[1]
+        def search(tell: Progress, within: Budget) -> Solution:
+            return solve_orders(self._problem, within, tell, self._plan)[1]
 
-        left = max(0.0, time_limit - (monotonic() - self._start))
         try:
-            found = InTime(search, left, self._stop, progress).run()
+            found = InTime(search, budget, progress).run()
         except (InfeasibleError, StoppedError):
             if not self._curve.points:
                 raise
-            self._ended = "interrupted" if self._stop() else self._ended
+            self._ended = "interrupted" if budget.is_stopped else self._ended
             return
         fresh = found.solution if isinstance(found, LeftBehind) else found
-        self._fresh = fresh
         if fresh.stop_reason in ("time-limit", "interrupted"):
             self._ended = fresh.stop_reason
         if fresh.lower_bound > self._bound:
             self._bound, self._argument = fresh.lower_bound, fresh.argument
         placed = fresh.placement.gpu_of_rank
         self._curve.offer("placed afresh", placed)
-        for gpu_of_rank in led_back(self._ground, self._goal, placed, self._stop):
+        for gpu_of_rank in led_back(self._ground, self._goal, placed, self._is_stopped):
             self._curve.offer("placed afresh, led back", gpu_of_rank)
 
     def _result(self) -> Replaced:
         best = min(point.value for point in self._curve.points)
-        reference, least = "lower-bound", self._bound
-        if self._fresh is not None or not self._bound:
+        reference, least = self._least()
+        if best > least * (1 + self._terms.within) * (1 + EXACT):
             reference, least = "best-known", best
-        budget = max(least * (1 + self._terms.within), best)
+        budget = least * (1 + self._terms.within)
         if self._repairs is not None:
             self._repairs.close_in(budget)
         points = self._curve.points
@@ -308,6 +273,6 @@ class _Search:
             argument=argument,
             method=chosen.method,
             stop_reason="proved" if bound == chosen.value else self._ended,
-            wall_s=monotonic() - self._start,
+            wall_s=self._budget.elapsed_s,
             deterministic=self._ended == "searched",
         )

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
 from placer.job.rules import Rules
-from placer.solve.feasibility import feasible_parts, infeasible
+from placer.solve.feasibility import infeasible
 from placer.solve.robust.counts import broken_counts
 from placer.solve.robust.limits import Limits
 from placer.solve.robust.search import Tools, search_under_rules
@@ -23,6 +22,7 @@ from placer.solve.robust.seats import seat
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.rules import Pin
+    from placer.solve.problem import Problem
     from placer.topology.model import Topology
 
 # Time to find out which rules are to blame and what would help: the search's, within
@@ -53,18 +53,18 @@ class Blamed:
     relaxed: str = ""
 
 
-def broken_rules(topology: Topology, job: Job, tools: Tools) -> InfeasibleError:
+def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     """The error that names the rules in conflict, the counts and what would fit.
 
     Parameters
     ----------
-    topology : Topology
-    job : Job
+    problem : Problem
         With rules under which no placement was found.
     tools : Tools
     """
+    topology, job = problem.machine, problem.job
     plain = replace(job, rules=Rules())
-    trials = _Trials(topology, tools)
+    trials = _Trials(problem, tools)
     if job.world_size > topology.num_gpus or trials.fits(plain) is False:
         return infeasible(topology, plain)
     blamed, smallest = _smallest_conflict(topology, job, trials)
@@ -87,20 +87,23 @@ def broken_rules(topology: Topology, job: Job, tools: Tools) -> InfeasibleError:
 class _Trials:
     """Whether jobs fit, as far as the search can tell in the time it may take."""
 
-    def __init__(self, topology: Topology, tools: Tools) -> None:
-        self.topology = topology
-        self.tools = replace(tools, time_limit=0.0, progress=None, wants_bound=False)
-        self.end = monotonic() + min(max(tools.time_limit, SHORTEST_S), LONGEST_S)
+    def __init__(self, problem: Problem, tools: Tools) -> None:
+        self.problem = problem
+        seconds = min(max(tools.budget.seconds, SHORTEST_S), LONGEST_S)
+        self.budget = tools.budget.anew(seconds)
+        at_once = tools.budget.anew(0.0)
+        self.tools = replace(tools, budget=at_once, progress=None, wants_bound=False)
 
     def fits(self, job: Job) -> bool | None:
         """Whether some placement keeps the rules of ``job``; None when out of time."""
-        if self.tools.stop() or monotonic() > self.end:
+        if self.budget.is_over():
             return None
-        if not job.rules and feasible_parts(self.topology, job):
+        problem = self.problem.on(self.problem.machine, job)
+        if not job.rules and problem.choices:
             return True
-        if any(broken_counts(self.topology, job)):
+        if any(broken_counts(problem.machine, job)):
             return False
-        return search_under_rules(self.topology, job, self.tools) is not None
+        return search_under_rules(problem, self.tools) is not None
 
 
 def _smallest_conflict(

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.nestings.fill import share_down, tree_order
-from placer.solve.parts import node_capacity, whole_parts
+from placer.solve.parts import whole_parts
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.parts import Parts
+    from placer.solve.problem import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -39,13 +39,14 @@ class _Limit(NamedTuple):
 
 
 def limited_fills(
-    topology: Topology, job: Job, parts: Parts, at_most: tuple[tuple[int, int], ...]
+    problem: Problem, at_most: tuple[tuple[int, int], ...]
 ) -> Iterator[Candidate]:
     """(name, GPU of every rank) of replicas laid along the tree within the limits.
 
     ``at_most`` holds (tier, replicas), innermost tier first. Where an outer tier is
     limited too, domains are taken in tree order only.
     """
+    topology, job, parts = problem.machine, problem.job, problem.parts
     sizes = parts.uniform_sizes()
     if sizes is None or not at_most:
         return
@@ -54,7 +55,7 @@ def limited_fills(
     limits = [_Limit(tier, number // together * replica) for tier, number in at_most]
     if not all(limit.ranks for limit in limits):
         return
-    takes = whole_parts(topology, node_capacity(topology, parts.block), sizes)
+    takes = whole_parts(topology, problem.capacity, sizes)
     tier = limits[0].tier
     room = takes[tier]
     for window in WINDOWS if len(limits) == 1 else (1,):

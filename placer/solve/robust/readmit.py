@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
+from placer.solve.cp_sat import solver as cp_sat
 from placer.solve.feasibility import launch_blocks
 from placer.solve.parts import node_capacity, parent_of_domain, parts_of
 
@@ -72,9 +73,7 @@ def _fewest(limits: Limits, takes: IntArray, sizes: tuple[int, ...]) -> IntArray
             model.add(sum(used[node] for node in nodes) <= most)
     avoided = np.flatnonzero(limits.avoided).tolist()
     model.minimize(sum(used[node] for node in avoided))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = WORK_LIMIT
+    solver = cp_sat(WORK_LIMIT)
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     return np.array([n for n in avoided if solver.boolean_value(used[n])], dtype=int)

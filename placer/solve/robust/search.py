@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb, inf, isfinite
-from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +21,9 @@ from placer.job.rules import Rules
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.feasibility import feasible_parts, forced_block, launch_blocks
-from placer.solve.objective import objective_of
+from placer.solve.budget import Budget
+from placer.solve.feasibility import launch_blocks
+from placer.solve.problem import Problem
 from placer.solve.robust.attempts import (
     Attempt,
     attempts,
@@ -50,15 +49,15 @@ from placer.solve.solution import (
 from placer.solve.terms import Terms
 from placer.solve.ties import ROUNDING
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 # Sets of nodes to avoid that are searched when some must be used.
 MOST_SETS = 24
+
+
+# The plain search on one machine under terms; None where nothing fits.
+PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | None"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,48 +67,39 @@ class Tools:
     Attributes
     ----------
     search : callable
-        The plain search: machine, job, terms, seconds and progress to a solution, or to
-        None.
-    objective : str or None
-        As `objective_of` takes it.
-    time_limit : float, s
+        The plain search.
+    budget : Budget
     progress : Progress or None
-    stop : callable
     wants_bound : bool
         False where it only matters whether there is a placement.
     """
 
-    search: Callable[[Topology, Job, Terms, float, Progress], Solution | None]
-    objective: str | None
-    time_limit: float
-    progress: Progress | None
-    stop: Callable[[], bool]
+    search: PlainSearch
+    budget: Budget
+    progress: Progress | None = None
     wants_bound: bool = True
 
 
-def search_under_rules(topology: Topology, job: Job, tools: Tools) -> Solution | None:
+def search_under_rules(problem: Problem, tools: Tools) -> Solution | None:
     """The best placement found that keeps the job's rules, None without any.
 
     Parameters
     ----------
-    topology : Topology
-        With every host that the rules name.
-    job : Job
+    problem : Problem
     tools : Tools
     """
-    return _RuledSearch(topology, job, tools).run()
+    return _RuledSearch(problem, tools).run()
 
 
 class _RuledSearch:
     """One search: the incumbent in the whole machine, and the bound."""
 
-    def __init__(self, topology: Topology, job: Job, tools: Tools) -> None:
-        self.topology, self.tools = topology, tools
-        self.job = replace(job, rules=Rules())
-        self.limits = Limits.of(topology, job)
-        self.goal = objective_of(topology, self.job, tools.objective)
+    def __init__(self, problem: Problem, tools: Tools) -> None:
+        self.topology, self.tools = problem.machine, tools
+        self.limits = Limits.of(problem.machine, problem.job)
+        self.problem = problem.on(problem.machine, replace(problem.job, rules=Rules()))
+        self.job, self.goal = self.problem.job, self.problem.goal
         self.is_hop_cost = self.goal.name == "hop-cost"
-        self.start = monotonic()
         self.best: IntArray | None = None
         self.value, self.method = inf, ""
         self.bound, self.argument = 0.0, "none"
@@ -195,11 +185,11 @@ class _RuledSearch:
         proved = 0.0
         planned = list(attempts(self.limits, self.job, offered, self.is_hop_cost))
         for i, attempt in enumerate(planned):
-            remaining = self.tools.time_limit - (monotonic() - self.start)
-            if self.best is not None and (remaining <= 0 or self.tools.stop()):
-                self.ends.append("interrupted" if self.tools.stop() else "time-limit")
+            budget = self.tools.budget
+            if self.best is not None and budget.is_over():
+                self.ends.append("interrupted" if budget.is_stopped else "time-limit")
                 break
-            share = max(remaining, 0.0) / (len(planned) - i)
+            share = budget.share(len(planned) - i)
             solution = self._attempt(attempt, offered, prove, share)
             if solution is None:
                 continue
@@ -226,25 +216,22 @@ class _RuledSearch:
         attempt: Attempt,
         offered: BoolArray,
         prove: Callable[[float], tuple[float, str]],
-        seconds: float,
+        budget: Budget,
     ) -> Solution | None:
         """Search one part of the machine and keep what is better."""
         part = attempt.part
         mend = mender(self.limits, attempt, offered)
         known = [(self.method, part.inside(self.best))] if self.best is not None else []
-        for parts in feasible_parts(part.topology, attempt.job)[:1]:
-            known += limited_fills(
-                part.topology, attempt.job, parts, self.limits.at_most
-            )
+        problem = self.problem.on(part.topology, attempt.job)
+        if problem.choices:
+            known += limited_fills(problem, self.limits.at_most)
         terms = Terms(
             mend,
             prove,
             attempt.exact,
             tuple((name, gpus) for name, gpus in known if gpus is not None),
         )
-        solution = self.tools.search(
-            part.topology, attempt.job, terms, seconds, self._listener(part)
-        )
+        solution = self.tools.search(problem, budget, self._listener(part), terms)
         if solution is not None:
             gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)
             self._keep(solution.method, gpus, ends=True)
@@ -264,9 +251,8 @@ class _RuledSearch:
             if not self.tools.wants_bound:
                 return 0.0, "none"
             if not known:
-                goal = objective_of(machine, self.job, self.tools.objective)
-                block = forced_block(machine, self.job)
-                known.append(lower_bound(machine, self.job, goal, block, incumbent))
+                problem = self.problem.on(machine, self.job)
+                known.append(lower_bound(problem, problem.forced_block, incumbent))
             return known[0]
 
         return prove
@@ -323,7 +309,7 @@ class _RuledSearch:
             argument=argument,
             method=self.method,
             stop_reason=self._stop_reason(),
-            wall_s=monotonic() - self.start,
+            wall_s=self.tools.budget.elapsed_s,
             deterministic=self._stop_reason() in ("proved", "searched"),
             launch_bound=self.launch_bound,
         )

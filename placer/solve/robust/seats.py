@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
+from placer.solve.cp_sat import solver as cp_sat
 from placer.solve.parts import parts_of
 
 if TYPE_CHECKING:
@@ -111,9 +112,7 @@ class _Program:
             self._runs()
         avoided = np.flatnonzero(self.limits.avoided).tolist()
         self.model.minimize(sum(self.used[node] for node in avoided))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_deterministic_time = WORK_LIMIT
+        solver = cp_sat(WORK_LIMIT)
         status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)

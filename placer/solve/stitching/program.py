@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from ortools.math_opt.python import mathopt
 from ortools.math_opt.solvers.gscip import gscip_pb2
 
-from placer.solve.budget import Budget
 from placer.solve.stitching.segments import Counts, Kind, Pair, Stitching
+
+if TYPE_CHECKING:
+    from placer.solve.budget import Budget
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def test_eight_failed_trays(fragmented: Case, seed: int) -> None:
     """Within 0.1 % of the cheapest placement the moves are the fewest there are."""
     topology, job, plan = fragmented
     failed = failures(plan, "B", 8, seed)
-    found = placer.replace(topology, job, plan, failed=failed)
+    found = placer.replace(plan, topology, job, failed=failed)
     about = found.plan.previous
     assert about["lost"] == 32
     assert about["fewest"] <= about["moved"] <= about["fewest"] + 4
@@ -46,7 +46,7 @@ def test_a_hundred_failed_trays() -> None:
     topology, job = trays("G")
     plan = placer.place(topology, job).plan
     failed = failures(plan, "G", 100, 0)
-    found = placer.replace(topology, job, plan, failed=failed)
+    found = placer.replace(plan, topology, job, failed=failed)
     about = found.plan.previous
     assert about["lost"] == 400
     assert about["moved"] < 1000

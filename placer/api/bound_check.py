@@ -1,0 +1,92 @@
+"""Whether the lower bound that a plan states can be proved again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.api.checked_plan import OBJECTIVES
+from placer.job.orders import closed
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.budget import Budget
+from placer.solve.in_time import InTime, LeftBehind
+from placer.solve.launch.orders import open_orders, solve_orders
+from placer.solve.problem import Problem
+from placer.solve.solution import EXACT, Progress, Solution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.placement.inputs import Inputs
+    from placer.placement.plan import Plan
+
+
+def bound_faults(
+    plan: Plan,
+    inputs: Inputs,
+    time_limit: float,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[str]:
+    """A sentence when the bound of ``plan`` is false, or cannot be proved again.
+
+    The proofs that need no search come first; where these do not reach the bound, the
+    job is placed afresh as it was, and what that search proves is compared.
+
+    Parameters
+    ----------
+    plan : Plan
+    inputs : Inputs
+    time_limit : float, s
+        Of the search.
+    stop : callable
+        Asked now and then; True ends the search.
+    """
+    objective, stated = plan.bound.get("objective"), plan.bound.get("lower_bound")
+    if objective not in OBJECTIVES or not isinstance(stated, int | float):
+        return []  # told already
+    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    if inputs.use_spares:
+        job = closed(job)  # as when it was placed again
+    problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))
+    enough = stated * (1 - EXACT)
+    proved, argument = _certificate(problem, stated)
+    told = plan.bound.get("argument")
+    if proved >= enough:
+        return _other_argument(told, argument, proved, stated)
+    found = _search(problem, Budget(time_limit, stop))
+    if found.value < enough:
+        return [
+            f"bound.lower_bound: {stated!r} is false: "
+            f"a placement was found that costs {found.value!r}"
+        ]
+    if found.lower_bound >= enough:
+        return []
+    proved = max(proved, found.lower_bound)
+    why = "no proof of it was found again"
+    if found.stop_reason in ("time-limit", "interrupted"):
+        why = f"not verified: the search did not finish ({found.stop_reason})"
+    return [f"bound.lower_bound: {stated!r} is unproved, {proved!r} is proved: {why}"]
+
+
+def _other_argument(
+    told: object, argument: str, proved: float, stated: float
+) -> list[str]:
+    """A sentence when the proof is told otherwise than it was found."""
+    if told == argument or abs(proved - stated) > EXACT * proved:
+        return []
+    return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
+
+
+def _certificate(problem: Problem, stated: float) -> tuple[float, str]:
+    """The bound of the proofs that need no search, over all orders."""
+    orders = (problem.on(problem.machine, job) for job in open_orders(problem.job))
+    return min(lower_bound(one, one.forced_block, stated) for one in orders)
+
+
+def _search(problem: Problem, budget: Budget) -> Solution:
+    """The job placed afresh."""
+
+    def search(tell: Progress, within: Budget) -> Solution:
+        return solve_orders(problem, within, tell)[1]
+
+    found = InTime(search, budget).run()
+    return found.solution if isinstance(found, LeftBehind) else found

@@ -1,0 +1,112 @@
+"""Whether a plan keeps every promise and says nothing false of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.api.claims import false_claims
+from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.api.options import limit_problems
+from placer.arguments import FLAG, NUMBER, instance, takes
+from placer.errors import CheckError, InfeasibleError, InputError, refuse
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+
+if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
+    from placer.placement.inputs import Inputs
+
+
+@takes(plan=instance(Plan) | instance(Placement), bound=FLAG, time_limit=NUMBER)
+def check(
+    plan: Plan | Placement,
+    topology: TopologyLike | None = None,
+    job: JobLike | None = None,
+    *,
+    bound: bool = False,
+    time_limit: float = 60.0,
+) -> None:
+    """Nothing, when the plan keeps every promise and all that it says is so.
+
+    The placement is checked by code that shares nothing with the solver and the cost
+    model; then score, baselines, gap and status are worked out again and compared.
+
+    Parameters
+    ----------
+    plan : Plan or Placement
+        A placement says nothing of itself and needs topology and job.
+    topology, job : Topology, Job, or what `read_topology` and `read_job` take, optional
+        Instead of those that the plan keeps.
+    bound : bool
+        Prove the lower bound again.
+    time_limit : float, s
+        For the search that a bound may rest on.
+
+    Raises
+    ------
+    CheckError
+        With every violation found.
+    InputError
+        If an argument is of a wrong type, or the plan keeps no inputs and they are not
+        given.
+    """
+    refuse(limit_problems(time_limit, 0))
+    if isinstance(plan, Placement):
+        if topology is None or job is None:
+            raise InputError("a placement is checked against a topology and a job")
+        if broken := violations(plan, *read_inputs(topology, job)):
+            raise CheckError(broken)
+        return
+    inputs = inputs_of_plan(plan, topology, job)
+    faults = faults_of(plan, inputs)
+    if bound:
+        # The solver takes half a second to load.
+        from placer.api.bound_check import bound_faults
+
+        faults += bound_faults(plan, inputs, time_limit)
+    if faults:
+        raise CheckError(faults)
+
+
+def faults_of(plan: Plan, inputs: Inputs) -> list[str]:
+    """What a plan breaks, and what it says that is not so; a sentence each."""
+    try:
+        ruled = inputs.ruled(inputs.job)
+    except (InputError, InfeasibleError) as error:
+        return [f"its rules cannot hold: {line}" for line in str(error).splitlines()]
+    outside = [*_outside(plan, inputs)]
+    broken = violations(plan, inputs.topology, ruled)
+    try:
+        return [*broken, *outside, *false_claims(plan, inputs)]
+    except InputError as error:
+        # Without a placement there is no score, as the other sentences say already.
+        return [*broken, *outside] or [str(problem) for problem in error.problems]
+
+
+def taken_as_named(plan: Plan, inputs: Inputs) -> Plan:
+    """The plan as if it had been made for these inputs, whatever it names."""
+    return replace(
+        plan,
+        topology={
+            **plan.topology,
+            "name": inputs.topology.name,
+            "sha256": inputs.topology.sha256,
+        },
+        job={**plan.job, "name": inputs.job.name, "sha256": inputs.job.sha256},
+    )
+
+
+def _outside(plan: Plan, inputs: Inputs) -> list[str]:
+    """A sentence on nodes that are not of the allocation."""
+    known = {*inputs.machine.node_names}
+    strange = [name for name in plan.nodes if name not in known]
+    machine = {*inputs.topology.node_names}
+    strange = [name for name in strange if name in machine]
+    if not strange:
+        return []
+    return [
+        f"{len(strange):,} of {len(plan.nodes):,} nodes are outside the allocation "
+        f"(inputs.hosts): the first is {strange[0]}"
+    ]

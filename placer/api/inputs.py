@@ -1,0 +1,94 @@
+"""The topology and the job of a library call, from whatever says what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from placer.arguments import PATH, instance, sequence, takes
+from placer.errors import refuse
+from placer.job.model import Job
+from placer.job.read import read_job
+from placer.placement.inputs import Inputs, inputs_of
+from placer.placement.tier_names import unknown_tiers
+from placer.topology.model import Topology
+
+if TYPE_CHECKING:
+    import os
+
+    from placer.placement.plan import Plan
+    from placer.readers.sources import Source
+
+    TopologyLike = Topology | Source | Sequence[Source]
+    JobLike = Job | str | os.PathLike[str]
+
+_TOPOLOGY = instance(Topology) | PATH | sequence("a list of paths", PATH)
+_JOB = instance(Job) | PATH
+
+
+def read_inputs(topology: TopologyLike, job: JobLike) -> tuple[Topology, Job]:
+    """The machine and the job, known to fit each other: where the two first meet.
+
+    Parameters
+    ----------
+    topology : Topology, or what `placer.read_topology` takes
+    job : Job, or what `placer.read_job` takes
+
+    Raises
+    ------
+    InputError
+        If one cannot be read, or the job names a tier that the machine lacks.
+    """
+    machine, work = _read_topology(topology), read_given_job(job)
+    refuse(unknown_tiers(machine, work.require.items(), work.rules))
+    return machine, work
+
+
+def inputs_of_plan(
+    plan: Plan,
+    topology: TopologyLike | None = None,
+    job: JobLike | None = None,
+    *,
+    force: bool = True,
+) -> Inputs:
+    """What a plan was made of, with the machine or the job that is given instead.
+
+    Parameters
+    ----------
+    plan : Plan
+    topology : Topology, or what `placer.read_topology` takes, optional
+    job : Job, or what `placer.read_job` takes, optional
+    force : bool
+        Take them although the plan names others.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read, is neither given nor kept, is not the one that the plan
+        names, or the job names a tier that the machine lacks.
+    """
+    found = inputs_of(
+        plan,
+        None if topology is None else _read_topology(topology),
+        None if job is None else read_given_job(job),
+        force=force,
+    )
+    rules = found.job.rules.and_also(found.rules)
+    require = (*found.job.require.items(), *found.require.items())
+    refuse(unknown_tiers(found.topology, require, rules))
+    return found
+
+
+@takes(topology=_TOPOLOGY)
+def _read_topology(topology: TopologyLike) -> Topology:
+    if isinstance(topology, Topology):
+        return topology
+    from placer.readers.machine import read_topology
+
+    return read_topology(topology)
+
+
+@takes(job=_JOB)
+def read_given_job(job: JobLike) -> Job:
+    """A job, read unless it is one."""
+    return job if isinstance(job, Job) else read_job(job)

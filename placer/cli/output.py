@@ -1,0 +1,31 @@
+"""The one way for a command's data out: to a file, or to standard output."""
+
+from __future__ import annotations
+
+from placer import files
+from placer.cli.interrupt import interrupts
+
+
+def write_text(path: str, text: str) -> None:
+    """Write all of ``text`` to ``path``; ``-`` is standard output.
+
+    Raises
+    ------
+    InputError
+        If ``path`` is an input of the command.
+    OutputError
+        If it cannot be written.
+    """
+    with interrupts.writing(path):
+        files.write_text(path, text)
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write all of ``data`` to ``path``, in the same way as `write_text`."""
+    with interrupts.writing(path):
+        files.write_bytes(path, data)
+
+
+def write_line(text: str) -> None:
+    """Write ``text`` and a line end to standard output."""
+    write_text("-", f"{text}\n")

@@ -1,0 +1,26 @@
+"""Reading input files within limits, and writing output files all or nothing."""
+
+from placer.files.reading import (
+    MAX_BYTES,
+    decode,
+    inputs_kept,
+    is_file,
+    read_bytes,
+    read_text,
+    shown_name,
+)
+from placer.files.writing import check_target, make_folder, write_bytes, write_text
+
+__all__ = [
+    "MAX_BYTES",
+    "check_target",
+    "decode",
+    "inputs_kept",
+    "is_file",
+    "make_folder",
+    "read_bytes",
+    "read_text",
+    "shown_name",
+    "write_bytes",
+    "write_text",
+]

@@ -1,0 +1,291 @@
+"""What a plan was made of: machine, job, allocation and rules, kept in the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from placer.document import Document, parse_document
+from placer.errors import InputError, Problem, refuse
+from placer.hostlist import compress, expand
+from placer.job.read import decode_job
+from placer.job.rules import Rules
+from placer.job.write import to_document
+from placer.placement.host_rules import rules_left, with_rules
+from placer.placement.plan_rules import form_problems, rules_of
+from placer.placement.planned import planned_job
+from placer.placement.requirements import with_requirements
+from placer.topology.allocation import allocate, host_names
+from placer.topology.compact import compact_document
+from placer.topology.read import decode_topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+USE_SPARES = "use_spares"
+
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The inputs of a plan.
+
+    Attributes
+    ----------
+    topology : Topology
+        The whole machine.
+    job : Job
+        As it was read, without what was asked for besides.
+    hosts : tuple of str or None
+        The allocation in launch order; None is every usable node.
+    exclude : tuple of str
+        Hosts of it not to use.
+    require : mapping of str to str
+        Requirements beside those of the job.
+    rules : Rules
+        Rules beside those of the job.
+    use_spares : bool
+        Whether spare nodes may be used, as after a failure; then rules bind only on
+        hosts that are left.
+    """
+
+    topology: Topology
+    job: Job
+    hosts: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    require: Mapping[str, str] = field(default_factory=dict)
+    rules: Rules = field(default_factory=Rules)
+    use_spares: bool = False
+
+    @classmethod
+    def given(
+        cls,
+        topology: Topology,
+        job: Job,
+        hosts: Sequence[str] | str | None = None,
+        exclude: Sequence[str] | str = (),
+        require: Mapping[str, str] | None = None,
+        rules: Rules | None = None,
+    ) -> Inputs:
+        """The inputs as a library call has them: hosts as names or as a text.
+
+        Raises
+        ------
+        InputError
+            If a host list is malformed, or the file it names cannot be read.
+        """
+        named = None if hosts is None else tuple(host_names(hosts))
+        left_out = tuple(host_names(exclude))
+        return cls(topology, job, named, left_out, require or {}, rules or Rules())
+
+    @cached_property
+    def machine(self) -> Topology:
+        """The allocation as a machine.
+
+        Raises
+        ------
+        InputError
+            If a host is unknown, unavailable or given twice, or none is left.
+        """
+        return allocate(self.topology, self.hosts, self.exclude)
+
+    def ruled(self, job: Job) -> Job:
+        """The job under its own rules and those asked for besides.
+
+        Parameters
+        ----------
+        job : Job
+            That of the inputs, or the same in an order or a size of its own.
+
+        Raises
+        ------
+        InputError
+            If a rule does not fit the job or the machine.
+        InfeasibleError
+            If every host of a pin has failed.
+        """
+        machine = self.machine
+        if self.require:
+            job = with_requirements(job, machine, self.require)
+        if not self.use_spares:
+            return with_rules(job, machine, self.topology, self.rules)
+        left = rules_left(job.rules.and_also(self.rules), machine)
+        return with_rules(replace(job, rules=Rules()), machine, self.topology, left)
+
+    def to_document(self) -> dict[str, Any]:
+        """The inputs as a plan keeps them, ready for JSON."""
+        rules: dict[str, Any] = {"require": dict(self.require)} if self.require else {}
+        rules |= self.rules.to_document()
+        if self.use_spares:
+            rules[USE_SPARES] = True
+        return {
+            "topology": compact_document(self.topology),
+            "job": to_document(self.job),
+            "hosts": compress(self._hosts),
+            "exclude": compress(self.exclude),
+            "rules": rules,
+        }
+
+    @property
+    def _hosts(self) -> Sequence[str]:
+        """The hosts to name: none when they are all that the machine lists."""
+        if self.hosts is not None:
+            return self.hosts
+        listed = self.topology.listed
+        if listed is None:
+            return ()
+        usable = zip(listed.names[0], listed.usable.tolist(), strict=True)
+        everyone = tuple(name for name, is_usable in usable if is_usable)
+        own = self.topology.node_names
+        return () if own == everyone else own
+
+
+def inputs_of(
+    plan: Plan,
+    topology: Topology | None = None,
+    job: Job | None = None,
+    *,
+    force: bool = False,
+) -> Inputs:
+    """What ``plan`` was made of, its job in the order that the plan numbers ranks by.
+
+    Parameters
+    ----------
+    plan : Plan
+    topology, job : Topology, Job, optional
+        Instead of those that the plan keeps; an older plan keeps none.
+    force : bool
+        Take them although the plan names others.
+
+    Raises
+    ------
+    InputError
+        If an input is neither given nor kept, cannot be read, is not the one that the
+        plan names, or the job's ranks are numbered otherwise.
+    """
+    kept = plan.inputs
+    if not kept and (topology is None or job is None):
+        given = {"topology (-t)": topology, "job (-j)": job}
+        missing = " and the ".join(name for name, one in given.items() if one is None)
+        message = "the plan does not keep its inputs: an older placer made it"
+        raise InputError([Problem(message, hint=f"give the {missing} it was made for")])
+    refuse(_form_problems(kept))
+    found = _Kept(kept)
+    topology_used = topology or found.read("topology", decode_topology)
+    job_used = job or found.read("job", decode_job)
+    numbered = planned_job(job_used, plan)
+    if not force:
+        refuse_others(plan, topology, job)
+        refuse(_changed_inputs(plan, topology_used, job_used))
+    rules: Mapping[str, Any] = kept.get("rules", {})
+    if not kept:
+        rules = {**plan.rules, "require": plan.bound.get("require") or {}}
+        rules |= {USE_SPARES: "failed" in plan.previous}
+    return Inputs(
+        topology_used,
+        numbered,
+        found.hosts("hosts") or None,
+        found.hosts("exclude"),
+        rules.get("require", {}),
+        rules_of(rules),
+        bool(rules.get(USE_SPARES)),
+    )
+
+
+def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> None:
+    """Refuse a topology or a job that is not the one ``plan`` was made for.
+
+    Raises
+    ------
+    InputError
+        With each of them.
+    """
+    refuse(
+        Problem(
+            f"the plan was made for another {what}: {_named(stated)}; "
+            f"given is {own.name}, sha256 {own.sha256[:12]}",
+            hint=f"leave out {option}, for the plan keeps its {what}; or give --force"
+            if plan.inputs
+            else f"give the {what} it was made for, or --force",
+        )
+        for what, option, own, stated in (
+            ("topology", "-t", topology, plan.topology),
+            ("job", "-j", job, plan.job),
+        )
+        if own is not None and own.sha256 != stated.get("sha256")
+    )
+
+
+def _named(stated: Mapping[str, Any]) -> str:
+    return f"{stated.get('name')}, sha256 {str(stated.get('sha256'))[:12]}"
+
+
+class _Kept:
+    """The parts of a plan's ``inputs``, read when they are asked for."""
+
+    def __init__(self, kept: Mapping[str, Any]) -> None:
+        self._kept = kept
+
+    def read(self, key: str, decode: Callable[[Document], _Read]) -> _Read:
+        """The machine or the job of the plan."""
+        text = json.dumps(self._kept.get(key, {}))
+        try:
+            return decode(parse_document(text, "plan.json"))
+        except InputError as error:
+            # Lines would be those of no file.
+            raise InputError(
+                Problem(p.message, key=_path(key, p.key), hint=p.hint)
+                for p in error.problems
+            ) from None
+
+    def hosts(self, key: str) -> tuple[str, ...]:
+        """The hosts of a host list."""
+        try:
+            return tuple(expand(self._kept.get(key) or ""))
+        except ValueError as error:
+            raise InputError([Problem(str(error), key=_path(key))]) from None
+
+
+def _path(*keys: str) -> str:
+    return ".".join(["inputs", *filter(None, keys)])
+
+
+def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is malformed of ``inputs``, apart from the two documents."""
+    for key in ("hosts", "exclude"):
+        if not isinstance(kept.get(key) or "", str):
+            yield Problem("expected a host list", key=_path(key))
+    rules = kept.get("rules", {})
+    if not isinstance(rules, dict):
+        yield Problem("expected an object", key=_path("rules"))
+        return
+    require = rules.get("require", {})
+    if not isinstance(require, dict) or not all(
+        isinstance(tier, str) for tier in require.values()
+    ):
+        yield Problem("expected a tier for each axis", key=_path("rules.require"))
+    for key, message in form_problems(rules):
+        yield Problem(message, key=_path(key))
+
+
+def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:
+    """Problems of inputs in the plan that are not those it names."""
+    for what, option, own, stated in (
+        ("topology", "-t", topology, plan.topology),
+        ("job", "-j", job, plan.job),
+    ):
+        if own.sha256 != stated.get("sha256"):
+            message = (
+                f"the plan keeps another {what} than it names: it says "
+                f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
+            )
+            hint = f"the plan was changed: make it again, give {option}, or --force"
+            yield Problem(message, key=_path(what), hint=hint)

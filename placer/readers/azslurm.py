@@ -1,0 +1,47 @@
+"""Azure's ``azslurm``: NVLink blocks as JSON, ``[{"blockname", "size", "nodelist"}]``.
+
+CycleCloud's Slurm project prints the blocks of a block topology so, the smallest first
+(Azure/cyclecloud-slurm, azure-slurm/slurmcc/topology.py): the order says nothing of
+neighbours. What ``azslurm topology`` itself writes is a ``topology.conf``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.readers.blocks import Block
+from placer.readers.plain import Item, Plain
+from placer.readers.slurm_machine import slurm_findings
+
+if TYPE_CHECKING:
+    from placer.readers.findings import Findings
+
+
+def read(text: str, source: str) -> Findings:
+    """The blocks.
+
+    Raises
+    ------
+    InputError
+        If the file is malformed, a block has other nodes than its size, or a node is in
+        two blocks.
+    """
+    file = Plain(text, source)
+    blocks = [_block(item) for item in file.root.items()]
+    if not (blocks or file.has_problems):
+        file.root.problem("no block in it")
+    file.finish()
+    findings = slurm_findings(source, [], blocks)
+    # Block sizes are no matter of this list.
+    findings.notes.clear()
+    return findings
+
+
+def _block(item: Item) -> Block:
+    name = item.text("blockname", required=True)
+    listed = item.get("nodelist")
+    nodes = [node.as_text() for node in listed.items()] if listed else []
+    size = item.get("size")
+    if size is not None and size.value != len(nodes):
+        size.problem(f"{len(nodes)} nodes are listed")
+    return Block(name, item.file.placed(item.path, ""), nodes)

@@ -1,0 +1,135 @@
+"""Library calls: what they take for a topology and a job, and wrong types."""
+
+import inspect
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import placer
+from placer.cli.main import main
+from placer.sweep.point import Task, row_of
+
+MACHINE, JOB = "rack:2 node:2 gpu:4", "quickstart"
+
+
+@pytest.fixture(scope="module")
+def plan() -> placer.Result:
+    return placer.place(MACHINE, JOB, time_limit=1)
+
+
+def calls(plan: Any) -> dict[str, dict[str, Any]]:
+    """Every public call with arguments it takes."""
+    both = {"topology": MACHINE, "job": JOB}
+    return {
+        "check": both | {"plan": plan},
+        "diff": {"old": plan, "new": plan, "job": None},
+        "emit": {"plan": plan, "format": "json", "path": None},
+        "explain": both | {"plan": plan, "ranks": [1], "groups": [], "hosts": []},
+        "place": both | {"hosts": "r[1-2]-n[1-2]", "time_limit": 0},
+        "predict": both | {"launcher": "slurm"},
+        "read_job": {"source": JOB},
+        "read_plan": {"source": "plan.json"},
+        "read_topology": {"source": MACHINE},
+        "replace": both | {"plan": plan, "time_limit": 0},
+        "score": both | {"placement": plan},
+        "write_plan": {"plan": plan, "path": "again.json"},
+    }
+
+
+ARGUMENTS = [
+    (name, argument)
+    for name in calls(None)
+    for argument in inspect.signature(getattr(placer, name)).parameters
+]
+
+
+def test_every_public_call_is_tried() -> None:
+    """The table above has all functions of the package."""
+    public = {name for name in placer.__all__ if name[0].islower()}
+    assert set(calls(None)) == public
+
+
+@pytest.mark.parametrize("wrong", [object(), 1.5j, b"n1", [object()], {1: 2}])
+@pytest.mark.parametrize(("name", "argument"), ARGUMENTS)
+def test_a_wrong_type_names_the_argument(
+    name: str, argument: str, wrong: Any, plan: placer.Result
+) -> None:
+    """Whatever is given for it, an argument of a wrong type is an InputError."""
+    given = calls(plan.plan)[name] | {argument: wrong}
+    with pytest.raises(placer.InputError) as caught:
+        getattr(placer, name)(**given)
+    assert [problem.key for problem in caught.value.problems] == [argument]
+
+
+def test_all_wrong_arguments_at_once() -> None:
+    """Every argument that is wrong is named, with what it may be and what it is."""
+    with pytest.raises(placer.InputError) as caught:
+        placer.place(MACHINE, JOB, hosts=[1], seed="0", stop=None)  # type: ignore[list-item, arg-type]
+    assert str(caught.value).splitlines() == [
+        "hosts: expected a host list or a list of names or None, got [1]",
+        "seed: expected an integer, got '0'",
+        "stop: expected a function, got None",
+    ]
+
+
+def test_what_the_options_take(
+    plan: placer.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names, texts and paths mean what they mean after -t and -j."""
+    monkeypatch.chdir(tmp_path)
+    placer.write_plan(plan.plan, "plan.json")
+    for name, given in calls(plan.plan).items():
+        getattr(placer, name)(**given)
+    read = placer.place(placer.read_topology(MACHINE), placer.read_job(JOB))
+    assert placer.place(MACHINE, JOB).plan.node_of_rank.tolist() == (
+        read.plan.node_of_rank.tolist()
+    )
+
+
+RULES = {
+    "require": {"tp": "rak"},
+    "rules": {"at_most": {"blok": 2}, "spares": {"pod": 1}},
+}
+COMMANDS = [
+    ["place", "--time-limit", "0"],
+    ["predict", "--launcher", "slurm"],
+    ["score", "--baseline", "random"],
+    ["diff", "baseline:random", "baseline:given-order"],
+    ["diff", "plan.json", "launcher:slurm"],
+    ["check", "plan.json"],
+    ["explain", "plan.json", "--rank", "0"],
+    ["replace", "plan.json"],
+    ["sweep", "--dp", "4"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_unknown_tiers_are_refused_by_every_command(
+    command: list[str],
+    plan: placer.Result,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rule on a tier that the machine lacks ends all commands alike."""
+    monkeypatch.chdir(tmp_path)
+    placer.write_plan(plan.plan, "plan.json")
+    axes = {"tp": 4, "dp": 4}
+    job = {"format": "placer/job", "version": 1, "name": "j", "parallelism": axes}
+    Path("job.json").write_text(json.dumps(job | {"weights": {"tp": 1}} | RULES))
+    done = CliRunner().invoke(main, [*command, "-t", MACHINE, "-j", "job.json"])
+    assert done.exit_code == 2, done.output
+    for key in ("require.tp", "rules.at_most.blok", "rules.spares.pod"):
+        assert f'{key}: the topology {MACHINE} has no tier "' in done.output
+
+
+def test_unknown_tiers_in_a_sweep() -> None:
+    """A row of a job that names an unknown tier is invalid and says so."""
+    job = replace(placer.read_job(JOB), require={"tp": "rak"})
+    row = row_of(Task(placer.read_topology(MACHINE), job), {})
+    assert row is not None
+    assert row["status"] == "invalid"
+    assert row["error"].startswith("require.tp: the topology")

@@ -1,0 +1,268 @@
+"""``placer.check``: what a plan says of itself is worked out again and compared."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import placer
+from placer.api.check import faults_of
+from placer.api.claims import MOST_SHOWN, beaten
+from placer.placement.inputs import inputs_of
+from placer.placement.plan_decode import decode_plan
+from placer.placement.plan_encode import encode_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
+model: {layers: 4, hidden: 256, ffn: 512, heads: 4, kv_heads: 4, vocab: 1000}
+sequence: 512
+micro_batches: 4
+compute: {micro_batch_time: 1ms}
+weights: {tp: 10, dp: 1}
+require: {tp: node}
+"""
+MACHINE = """\
+format: placer/topology
+version: 1
+name: racks
+tiers:
+  - {name: node, size: 2, bandwidth: 450GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 50GB/s, latency: 4us}
+  - {name: cluster, bandwidth: 5GB/s, latency: 40us}
+layout: "cluster:1 rack:3 node:2"
+"""
+HOSTS = "r1-n1,r2-n[1-2],r3-n[1-2]"
+SECTIONS = ("topology", "job", "score", "baselines", "bound", "rules")
+Path_ = tuple[str | int, ...]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The JSON of a plan made under rules, in an allocation."""
+    plan = placer.place(
+        *inputs_in(tmp_path_factory.mktemp("check")),
+        hosts=HOSTS,
+        require={"pp": "rack"},
+        rules=placer.Rules(
+            at_most={"rack": 1}, avoid=("r1-n1",), spares={"cluster": 1}
+        ),
+    ).plan
+    found: dict[str, Any] = json.loads(encode_plan(plan))
+    return found
+
+
+def inputs_in(folder: Path) -> tuple[Topology, Job]:
+    (folder / "job.yaml").write_text(JOB)
+    (folder / "racks.yaml").write_text(MACHINE)
+    topology = placer.read_topology(str(folder / "racks.yaml"))
+    return topology, placer.read_job(str(folder / "job.yaml"))
+
+
+def leaves(value: object, path: Path_ = ()) -> Iterator[tuple[Path_, object]]:
+    """Path and value of every text and number."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from leaves(item, (*path, at))
+    else:
+        yield path, value
+
+
+def others(value: object) -> list[object]:
+    """Values that are not this one, near and far."""
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, int | float):
+        return [value * 2 or 1, value / 2 or -1.0, value * (1 + 1e-6) or 1e-3, None]
+    return ["junk", None]
+
+
+def corrupted(data: dict[str, Any], path: Path_, value: object) -> dict[str, Any]:
+    """The plan with another value at a path; without the key for ``...``."""
+    found = deepcopy(data)
+    inner: Any = found
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return found
+
+
+def answer(data: dict[str, Any]) -> str:
+    """What the check says, or why the plan cannot even be read."""
+    try:
+        plan = decode_plan(data, "plan.json")
+        return "\n".join(faults_of(plan, inputs_of(plan, force=True)))
+    except placer.InputError as error:
+        return str(error)
+
+
+def proved_again(plan: Plan, **options: Any) -> str:
+    try:
+        placer.check(plan, bound=True, **options)
+    except placer.CheckError as error:
+        return "\n".join(error.violations)
+    return ""
+
+
+def test_the_plan_holds(made: dict[str, Any]) -> None:
+    """Nothing is said against a plan as it was made."""
+    assert answer(made) == ""
+    assert proved_again(decode_plan(made, "plan.json")) == ""
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_corruption_is_named(made: dict[str, Any], section: str) -> None:
+    """Whatever leaf is changed or left out, the check names its key."""
+    count = 0
+    for path, value in leaves(made[section], (section,)):
+        keys = [part for part in path if isinstance(part, str)]
+        changes = [*others(value), *[...] * isinstance(path[-1], str)]
+        if section in ("score", "baselines"):  # many and alike: a change each
+            changes = [changes[count % len(changes)]]
+        if keys[-1] == "argument":
+            changes.remove("junk")  # words, which only the proof can tell
+        for other in changes:
+            found = answer(corrupted(made, path, other))
+            named = keys[-1] in found or ".".join(keys[:2]) in found
+            assert named, (path, other, found)
+            count += 1
+    assert count >= 14
+
+
+@pytest.mark.parametrize("section", ["score", "baselines", "bound"])
+def test_a_missing_section_is_named(made: dict[str, Any], section: str) -> None:
+    """A plan that keeps silent about its score, baselines or bound is no good plan."""
+    assert section in answer(made | {section: {}})
+
+
+def test_many_differences_are_cut_short(made: dict[str, Any]) -> None:
+    """A plan of another cost model ends with how many more differences there are."""
+    other = made | {"score": made["score"] | {f"key{i}": 1.0 for i in range(60)}}
+    lines = answer(other).splitlines()
+    assert len(lines) == MOST_SHOWN + 1
+    assert lines[-1] == "and 20 more such differences"
+
+
+def test_another_version_is_told(made: dict[str, Any]) -> None:
+    """Differences of a plan by another version come with both versions."""
+    other = made | {"solver": made["solver"] | {"version": "0.0.9"}}
+    assert answer(other) == ""
+    other["score"] = made["score"] | {"step_time_s": 1.0}
+    assert f"placer 0.0.9 made the plan, this is {placer.__version__}" in answer(other)
+
+
+def test_changed_inputs_are_named(made: dict[str, Any]) -> None:
+    """Inputs that are not those the plan names, and hosts it does not own."""
+    path = ("inputs", "topology", "tiers", 1, "latency")
+    assert "made for another topology" in answer(corrupted(made, path, 1e-3))
+    path = ("inputs", "job", "sequence")
+    assert "made for another job" in answer(corrupted(made, path, 1024))
+    path = ("inputs", "hosts")
+    found = answer(corrupted(made, path, "r1-n1,r2-n1,r3-n[1-2]"))
+    assert "outside the allocation (inputs.hosts): the first is r2-n2" in found
+    for key, other in (("hosts", "r["), ("hosts", 3), ("rules", []), ("job", {})):
+        assert f"inputs.{key}" in answer(corrupted(made, ("inputs", key), other))
+
+
+def test_the_library_refuses(made: dict[str, Any]) -> None:
+    """A halved step time raises `CheckError` with key, expected and found."""
+    step = made["score"]["step_time_s"]
+    path = ("score", "step_time_s")
+    plan = decode_plan(corrupted(made, path, step / 2), "plan.json")
+    with pytest.raises(placer.CheckError) as error:
+        placer.check(plan)
+    named = f"score.step_time_s: expected {step!r}, found {step / 2!r}"
+    assert named in error.value.violations
+
+
+def claimed(plan: Plan, objective: str, value: float, lower: float) -> Plan:
+    """The plan with a bound that fits together."""
+    gap = (value - lower) / value
+    bound = {
+        "objective": objective,
+        "value": value,
+        "lower_bound": lower,
+        "gap": gap,
+        "argument": "because",
+        "status": "feasible" if gap else "optimal",
+    }
+    return replace(plan, bound=bound)
+
+
+def test_a_false_bound(made: dict[str, Any]) -> None:
+    """A bound above what another placement costs is false."""
+    inputs = inputs_of(decode_plan(made, "plan.json"))
+    hosts = "r1-n1,r2-n1,r3-n1,r1-n2"
+    poor = placer.predict(inputs.topology, inputs.job, "slurm", hosts)
+    value = poor.score["step_time_s"]
+    poor = claimed(poor, "time", value, value)
+    assert placer.check(poor) is None
+    assert f"{value!r} is false: a placement was found" in proved_again(poor)
+
+
+def test_a_bound_above_a_baseline() -> None:
+    """The usual placements that break no rule refute a bound without a search."""
+    cheap: dict[str, Any] = {"given-order": {"step_time_s": 0.5}}
+    assert "is false: given-order costs 0.5" in next(beaten("time", 0.6, cheap))
+    assert not [*beaten("time", 0.5, cheap)]
+    cheap["given-order"]["violates"] = ["a rule"]
+    assert not [*beaten("time", 0.6, cheap)]
+
+
+def test_a_bound_that_is_not_reached(tmp_path: Path) -> None:
+    """A bound above what can be proved in time is unproved, and the check says why."""
+    (tmp_path / "job.yaml").write_text(
+        "format: placer/job\nversion: 1\nname: open\n"
+        "parallelism: {tp: 2, pp: 4, dp: 5, order: tp-cp-ep-pp-dp}\n"
+        "weights: {tp: 10, dp: 1}\nlauncher: {ranks: free}\n"
+    )
+    topology = placer.read_topology("rack:5 node:3 gpu:4")
+    job = placer.read_job(str(tmp_path / "job.yaml"))
+    hosts = [host for i, host in enumerate(topology.node_names) if i % 7 != 3]
+    plan = placer.place(topology, job, hosts=hosts, time_limit=0.5).plan
+    value, lower = plan.bound["value"], plan.bound["lower_bound"]
+    assert lower < value
+    high = claimed(plan, "hop-cost", value, (value + lower) / 2)
+    placer.check(high)
+    found = proved_again(high, time_limit=0.2)
+    assert "is unproved" in found
+    assert "the search did not finish (time-limit)" in found
+
+
+def test_another_argument(made: dict[str, Any]) -> None:
+    """The words of the proof are compared with those of the proof found again."""
+    junk = corrupted(made, ("bound", "argument"), "junk")
+    found = proved_again(decode_plan(junk, "plan.json"))
+    assert found.startswith("bound.argument: the proof found again is ")
+
+
+def test_an_older_plan(made: dict[str, Any], tmp_path: Path) -> None:
+    """A plan without inputs is checked with those given, for what it says."""
+    topology, job = inputs_in(tmp_path)
+    older = {key: value for key, value in made.items() if key != "inputs"}
+    placer.check(decode_plan(older, "plan.json"), topology, job)
+    with pytest.raises(placer.InputError, match="does not keep its inputs"):
+        placer.check(decode_plan(older, "plan.json"))
+    wrong = corrupted(older, ("score", "step_time_s"), 1.0)
+    with pytest.raises(placer.CheckError, match=r"score\.step_time_s"):
+        placer.check(decode_plan(wrong, "plan.json"), topology, job)

@@ -1,0 +1,137 @@
+"""Where a command's data go: all of them, or exit code 4; never over an input."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import placer
+from placer.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+PRESETS = ["-t", "dgx-h100-32", "-j", "quickstart"]
+LAUNCHER = ["--launcher", "torchrun-c10d"]
+WRITERS = {
+    "place": ["place", "-q", *PRESETS, "--previous", "plan.json"],
+    "replace": ["replace", "plan.json", "--failed", "n1"],
+    "diff": ["diff", "plan.json", "baseline:random"],
+    "emit": ["emit", "plan.json", "slurm-hostfile"],
+    "draw": ["draw", "plan.json", "--format", "svg"],
+    "topo convert": ["topo", "convert", "machine.yaml"],
+    "predict": ["predict", "-t", "machine.yaml", *PRESETS[2:], *LAUNCHER],
+}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("output")
+    machine, job = placer.read_topology("dgx-h100-32"), placer.read_job("quickstart")
+    placer.write_plan(placer.place(machine, job).plan, folder / "plan.json")
+    return {
+        "plan.json": (folder / "plan.json").read_bytes(),
+        "machine.yaml": (ROOT / "topologies/dgx-h100-32.yaml").read_bytes(),
+    }
+
+
+@pytest.fixture
+def folder(
+    inputs: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    for name, data in inputs.items():
+        (tmp_path / name).write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, list(args))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_command_writes_over_its_input(
+    inputs: dict[str, bytes], folder: Path, name: str
+) -> None:
+    """``-o`` that is an input, by whatever name, is refused and the input stays."""
+    words = WRITERS[name]
+    own = next(word for word in words if word in inputs)
+    (folder / "link").symlink_to(own)
+    found = run(*words, "-o", "link")
+    assert found.exit_code == 2, found.output
+    assert "it is an input of this command" in found.stderr
+    assert (folder / own).read_bytes() == inputs[own]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_outputs_that_cannot_be(folder: Path, name: str) -> None:
+    """A loop of links, a name too long, a read-only file: 4, and nothing changes."""
+    (folder / "loop").symlink_to("loop")
+    (folder / "kept").write_text("kept")
+    (folder / "kept").chmod(0o444)
+    for output in ("loop", "n" * 300, "kept", "none/out"):
+        found = run(*WRITERS[name], "-o", output)
+        assert found.exit_code == 4, found.output
+        assert "cannot be written" in found.stderr
+    assert (folder / "kept").read_text() == "kept"
+    assert (folder / "loop").is_symlink()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_told(folder: Path, unbuffered: str) -> None:
+    """A short write to standard output is no success, buffered or not."""
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600));"
+        f"sys.path.insert(0, {str(ROOT)!r}); from placer.__main__ import run;"
+        "sys.argv[1:] = ['emit', 'plan.json', 'json']; sys.exit(run())"
+    )
+    with (folder / "out").open("wb") as out:
+        found = subprocess.run(
+            [sys.executable, "-c", script],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            text=True,
+        )
+    assert (folder / "out").stat().st_size == 600
+    assert found.returncode == 4
+    assert found.stderr == "error: standard output: cannot be written: File too large\n"
+
+
+def test_reports_from_a_pipe(folder: Path) -> None:
+    """``verify --collected <(...)`` reads what the shell's command writes."""
+    reader, writer = os.pipe()
+    os.write(writer, b"no report\n")
+    os.close(writer)
+    try:
+        found = run("verify", str(folder / "plan.json"), "--collected", fd(reader))
+    finally:
+        os.close(reader)
+    assert "there is no report" in found.stderr
+
+
+def fd(number: int) -> str:
+    return f"/dev/fd/{number}"
+
+
+def test_data_go_one_way() -> None:
+    """Commands print messages only; what they print of data goes through the writer."""
+    printing = [
+        path.name
+        for path in (ROOT / "placer").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and (
+            (
+                ast.unparse(node.func).startswith("sys.stdout.")
+                and ast.unparse(node.func).rpartition(".")[2] in ("write", "writelines")
+            )
+            or (
+                ast.unparse(node.func) == "click.echo"
+                and not any(keyword.arg == "err" for keyword in node.keywords)
+            )
+        )
+    ]
+    assert set(printing) == {"writing.py"}

@@ -1,0 +1,224 @@
+"""Real signals at any moment of any command: a whole result, or none and a message."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+
+import placer
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE = "rack:4 node:3 gpu:4"
+HARD = """\
+format: placer/job
+version: 1
+name: hard
+launcher: {ranks: free}
+parallelism: {tp: 2, pp: 3, dp: 5, order: tp-cp-ep-pp-dp}
+weights: {tp: 40, pp: 40, dp: 41}
+"""
+HARD_ARGS = ["-t", MACHINE, "-j", "hard.yaml", "--time-limit", "2"]
+PRESETS = ["-t", "dgx-h100-32", "-j", "quickstart"]
+
+# OUT is where the result goes.
+COMMANDS = {
+    "place": ["place", "-q", *PRESETS, "-o", "OUT"],
+    "place by CP-SAT": ["place", "-v", *HARD_ARGS, "-o", "OUT"],
+    "place to stdout": ["place", *PRESETS, "--format", "json"],
+    "replace": ["replace", "plan.json", "--failed", "n1", "-q", "-o", "OUT"],
+    "sweep": ["sweep", *PRESETS, "--dp", "1-8", "--workers", "2", "--plot", "OUT.svg"],
+    "score": ["score", *PRESETS, "--plan", "plan.json", "--jitter", "1%"],
+    "diff": ["diff", "plan.json", "baseline:random", "-o", "OUT.html"],
+    "emit": ["emit", "plan.json", "json", "-o", "OUT"],
+    "draw": ["draw", "plan.json", "-o", "OUT.svg"],
+    "explain": ["explain", "plan.json", "--rank", "0-3"],
+    "check": ["check", "plan.json", *PRESETS],
+    "verify": ["verify", "plan.json", "--collected", "reports.txt"],
+    "topo convert": ["topo", "convert", MACHINE, "-o", "OUT"],
+    "jobs": ["jobs", "list"],
+    "predict": ["predict", *PRESETS, "--launcher", "torchrun-c10d", "-o", "OUT"],
+    "calibrate": ["calibrate", "measured.yaml"],
+}
+MEASURED = """\
+format: placer/measurements
+version: 1
+topology: dgx-h100-32
+job: quickstart
+points:
+  - {dp: 2, micro_batches: 8, step_time: 1.5s}
+  - {dp: 2, micro_batches: 16, step_time: 2.8s}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The inputs of the commands."""
+    path = tmp_path_factory.mktemp("signals")
+    machine, job = placer.read_topology("dgx-h100-32"), placer.read_job("quickstart")
+    placer.write_plan(placer.place(machine, job).plan, path / "plan.json")
+    (path / "hard.yaml").write_text(HARD)
+    (path / "measured.yaml").write_text(MEASURED)
+    (path / "reports.txt").write_text("no report\n")
+    return path
+
+
+@dataclass(frozen=True)
+class Run:
+    """A command that got a signal, or had ended before."""
+
+    exit_code: int
+    err: str
+    outputs: dict[str, str]
+    was_alive: bool
+
+
+def listens(pid: int) -> bool:
+    """Whether the process has a handler of SIGTERM, which Python itself has not."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    caught = re.search(r"SigCgt:\s*([0-9a-f]+)", status)
+    # One that has ended has none.
+    return caught is None or bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def signalled(folder: Path, words: list[str], number: int, delay_s: float) -> Run:
+    """The command, which gets the signal so long after it has begun to listen."""
+    mine = folder / f"{random.getrandbits(60):x}"
+    mine.mkdir()
+    args = [word.replace("OUT", str(mine / "out")) for word in words]
+    with (mine / "err").open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "placer", *args],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+        )
+    while process.poll() is None and not listens(process.pid):
+        time.sleep(0.001)
+    time.sleep(delay_s)
+    was_alive = process.poll() is None
+    process.send_signal(number)
+    code = process.wait(60)
+    texts = {path.name: path.read_text() for path in mine.iterdir()}
+    return Run(code, texts.pop("err"), texts, was_alive)
+
+
+def wrong(folder: Path, name: str, number: int, run: Run) -> Iterator[str]:
+    """What the command did that it must not."""
+    if "Traceback" in run.err or "Exception ignored" in run.err:
+        yield "a traceback"
+    if run.was_alive and number != signal.SIGKILL:
+        # One that came after the last byte changes nothing.
+        own = {"diff": 1, "verify": 2}.get(name, 0)
+        if run.exit_code not in (128 + number, own):
+            yield f"exit code {run.exit_code}"
+        if run.exit_code == 128 + number and "interrupted" not in run.err:
+            yield "silence"
+        if any(file.startswith(".") for file in run.outputs):
+            yield "a temporary file"
+    for file, text in run.outputs.items():
+        if not file.startswith(".") and not is_whole(folder, name, text):
+            yield f"a part of {file}"
+
+
+def is_whole(folder: Path, name: str, text: str) -> bool:
+    if name not in ("place", "place by CP-SAT", "replace"):
+        return text.rstrip().endswith(("}", "]", "</svg>", "</html>"))
+    plan = json.loads(text)
+    path = folder / f"{random.getrandbits(60):x}.json"
+    path.write_text(text)
+    machine = MACHINE if name == "place by CP-SAT" else "dgx-h100-32"
+    job = str(folder / "hard.yaml") if name == "place by CP-SAT" else "quickstart"
+    placer.check(
+        placer.read_plan(path), placer.read_topology(machine), placer.read_job(job)
+    )
+    return plan["world_size"] > 0
+
+
+def assert_signals_are_answered(folder: Path, count: int, seed: int) -> None:
+    rng = random.Random(seed)
+    names = islice(cycle(COMMANDS), count)
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
+
+    def one(case: tuple[str, int, float]) -> list[str]:
+        name, number, delay_s = case
+        run = signalled(folder, COMMANDS[name], number, delay_s)
+        found = wrong(folder, name, number, run)
+        return [f"{case}: {what}: {run.err}" for what in found]
+
+    cases = [(name, rng.choice(numbers), 2.5 * rng.random() ** 2) for name in names]
+    with ThreadPoolExecutor(3) as pool:
+        assert [what for found in pool.map(one, cases) for what in found] == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_any_command_at_any_moment(folder: Path) -> None:
+    """Whatever is interrupted: a whole file or none, a message, and 130 or 143."""
+    assert_signals_are_answered(folder, len(COMMANDS), seed=11)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_two_hundred_signals(folder: Path) -> None:
+    """The same two hundred times."""
+    assert_signals_are_answered(folder, 200, seed=12)
+
+
+LIBRARY = """\
+import os, signal, sys, threading, time
+sys.path.insert(0, {root!r})
+import placer
+
+def mine(*_):
+    raise KeyboardInterrupt("mine")
+
+signal.signal(signal.SIGINT, mine)
+machine, job = placer.read_topology({machine!r}), placer.read_job("hard.yaml")
+threading.Timer({delay_s}, os.kill, (os.getpid(), signal.SIGINT)).start()
+sent = time.monotonic() + {delay_s}
+try:
+    {call}
+    print("no interrupt")
+except KeyboardInterrupt as error:
+    assert error.args == ("mine",)
+    print("interrupted" if time.monotonic() - sent < 2.0 else "late")
+assert signal.getsignal(signal.SIGINT) is mine
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("connected")
+"""
+IN_A_THREAD = """\
+work = threading.Thread(target=placer.place, args=(machine, job),
+        kwargs=dict(time_limit=2.0), daemon=True)
+    work.start()
+    work.join()"""
+
+
+@pytest.mark.parametrize(
+    "call", ["placer.place(machine, job, time_limit=3.0)", IN_A_THREAD]
+)
+@pytest.mark.parametrize("delay_s", [0.05, 0.7, 1.4])
+def test_a_callers_own_handler(folder: Path, call: str, delay_s: float) -> None:
+    """In the library KeyboardInterrupt reaches the caller, whose handler stays."""
+    script = LIBRARY.format(root=str(ROOT), machine=MACHINE, delay_s=delay_s, call=call)
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "interrupted\nconnected\n", run.stderr

@@ -1,0 +1,152 @@
+"""What a plan keeps of its inputs, and reads back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import placer
+from placer.hostlist import expand, fold
+from placer.job.rules import Pin
+from placer.job.write import to_document
+from placer.placement.inputs import Inputs, inputs_of
+from placer.presets import preset_names
+from placer.topology.build import Nodes, build
+from placer.topology.compact import compact_document
+from placer.topology.read import parse_topology
+from tests.plan_cases import tiny_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from placer.topology.model import Topology
+
+FIGURES = placer.read_topology("rack:2 node:2 gpu:2").tiers
+
+
+def read_back(machine: Topology) -> Topology:
+    return parse_topology(json.dumps(compact_document(machine)), "machine.json")
+
+
+def assert_same(machine: Topology, other: Topology) -> None:
+    assert other.sha256 == machine.sha256
+    assert other.node_names == machine.node_names
+    assert dict(other.unavailable) == dict(machine.unavailable)
+    for tier in range(len(machine.tiers)):
+        built = other.gpus_of_domain(tier)
+        np.testing.assert_array_equal(built, machine.gpus_of_domain(tier))
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Topology:
+    """Racks in any order, slow nodes, nodes with few GPUs, nodes out of use."""
+    count = draw(st.integers(2, 12))
+    rack = draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
+    kept = sorted(set(rack))
+    gpus = draw(st.lists(st.integers(0, 4), min_size=count, max_size=count))
+    factor = draw(st.lists(st.sampled_from([1.0, 0.5]), min_size=count, max_size=count))
+    names = draw(st.permutations([f"n{i:02d}" for i in range(count)]))
+    out = draw(st.sets(st.sampled_from(names), max_size=count - 1))
+    nodes = Nodes(
+        np.array([range(count), [kept.index(r) for r in rack], [0] * count]),
+        (tuple(names), tuple(f"r{r}" for r in kept), (draw(st.sampled_from(["all"])),)),
+        np.array(gpus),
+        np.array(factor),
+        dict.fromkeys(sorted(out), draw(st.sampled_from(["xid 79", "no: reason"]))),
+    )
+    if nodes.problem:
+        nodes = replace(nodes, gpus=np.ones(count, np.int64), unavailable={})
+    return build("random", FIGURES, nodes)
+
+
+@given(machines())
+def test_a_machine_reads_back_as_it_was(machine: Topology) -> None:
+    """Whatever it has: the same digest, nodes, uplinks and nodes out of use."""
+    assert_same(machine, read_back(machine))
+
+
+@pytest.mark.parametrize("name", [*preset_names("topologies"), "rack:3 node:5 gpu:4"])
+def test_a_regular_machine_is_its_layout(name: str) -> None:
+    """Presets and texts take a layout, however many nodes they have."""
+    machine = placer.read_topology(name)
+    document = compact_document(machine)
+    assert "layout" in document
+    assert "nodes" not in document
+    assert_same(machine, read_back(machine))
+
+
+@pytest.mark.parametrize("name", preset_names("jobs"))
+def test_a_job_reads_back_as_it_was(name: str, tmp_path: Path) -> None:
+    """Every preset keeps its digest; a group of all ranks stays one word."""
+    job = placer.read_job(name)
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(to_document(job)))
+    assert len(path.read_text()) < 10_000
+    assert placer.read_job(str(path)).sha256 == job.sha256
+
+
+@given(
+    st.lists(st.from_regex(r"\A[a-c]{1,2}[0-9]{1,2}\Z"), min_size=1), st.integers(4, 40)
+)
+def test_folded_lists(names: list[str], longest: int) -> None:
+    """Several lists expand to the names in order, none longer than it may be."""
+    lists = list(fold(names, longest))
+    assert [name for text in lists for name in expand(text)] == names
+    assert all(len(text) <= longest or text in names for text in lists)
+
+
+def test_a_plan_keeps_its_allocation_and_its_rules() -> None:
+    """Hosts in launch order, hosts left out, requirements and rules: all come back."""
+    topology, job = placer.read_topology("rack:4 node:4 gpu:8"), "quickstart"
+    rules = placer.Rules(
+        pin=(Pin((0,), ("r3-n1", "r1-n2")),), avoid=("r1-n3",), spares={"rack": 1}
+    )
+    plan = placer.place(
+        topology,
+        placer.read_job(job),
+        hosts="r3-n[1-4],r1-n[1-4]",
+        exclude="r1-n4",
+        require={"pp": "rack"},
+        rules=rules,
+        time_limit=1,
+    ).plan
+    kept = plan.inputs
+    assert (kept["hosts"], kept["exclude"]) == ("r3-n[1-4],r1-n[1-4]", "r1-n4")
+    found = inputs_of(plan)
+    assert found.machine.node_names == tuple(expand("r3-n[1-4],r1-n[1-3]"))
+    assert found.require == {"pp": "rack"}
+    assert found.rules == rules
+    assert found.to_document() == kept
+    for_all = Inputs(topology, placer.read_job(job))
+    assert for_all.to_document()["hosts"] == ""
+    some = Inputs(topology.select(np.arange(3)), placer.read_job(job))
+    assert some.to_document()["hosts"] == "r1-n[1-3]"
+
+
+def test_what_is_missing_is_named() -> None:
+    """A plan without inputs asks for those that are not given."""
+    topology = placer.read_topology("rack:4 node:4 gpu:8")
+    with pytest.raises(placer.InputError) as error:
+        inputs_of(tiny_plan())
+    assert "topology (-t) and the job (-j)" in error.value.problems[0].hint
+    with pytest.raises(placer.InputError) as error:
+        inputs_of(tiny_plan(), topology)
+    assert "topology" not in error.value.problems[0].hint
+
+
+def test_changed_inputs_are_refused() -> None:
+    """Inputs in a plan that are not those it names are refused unless forced."""
+    topology, job = placer.read_topology("dgx-h100-32"), placer.read_job("quickstart")
+    plan = placer.place(topology, job).plan
+    wrong = replace(plan, topology={**plan.topology, "sha256": "0" * 64})
+    with pytest.raises(placer.InputError, match=r"inputs\.topology.*another topology"):
+        inputs_of(wrong)
+    assert inputs_of(wrong, force=True).topology.sha256 == topology.sha256
+    with pytest.raises(placer.InputError, match="made for another topology"):
+        inputs_of(plan, placer.read_topology("rack:2 node:4 gpu:8"))
