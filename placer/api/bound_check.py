@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from placer.api.checked_plan import OBJECTIVES
 from placer.job.orders import closed
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.budget import Budget
-from placer.solve.in_time import InTime, LeftBehind
-from placer.solve.launch.orders import open_orders, solve_orders
-from placer.solve.problem import Problem
-from placer.solve.solution import EXACT, Progress, Solution
+from placer.solve.orders import open_orders, solve_orders
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.in_time import InTime, LeftBehind
+from placer.solve.run.solution import EXACT, Progress, Solution
 
 if TYPE_CHECKING:
     from collections.abc import Callable

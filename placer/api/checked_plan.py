@@ -11,13 +11,13 @@ from placer.api.score import plain, scored
 from placer.cost.step import StepModel
 from placer.placement.build import build_plan
 from placer.placement.check import violations
-from placer.solve.solution import EXACT, held_bound
+from placer.solve.run.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
-    from placer.solve.solution import Solution
+    from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
 
 # Key of each objective in a score.

@@ -13,7 +13,7 @@ from placer.cost.step import StepModel
 from placer.placement.build import job_section, placement_of_plan, topology_section
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_rules import rules_section
-from placer.solve.solution import EXACT
+from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -13,7 +13,7 @@ from placer.explain.scene import Scene, name_parts
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.solve.objective import objective_of
+from placer.solve.problem.objective import objective_of
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:

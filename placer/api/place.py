@@ -28,13 +28,13 @@ from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
-from placer.solve.budget import Budget
-from placer.solve.solution import Progress, Solution, improvement_of
+from placer.solve.run.budget import Budget
+from placer.solve.run.solution import Progress, Solution, improvement_of
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
-    from placer.solve.problem import Problem as PlacementProblem
+    from placer.solve.problem.compiled import Problem as PlacementProblem
 
 
 @takes(
@@ -116,7 +116,7 @@ def place(
         # The solver takes half a second to load, which scoring and reading must not
         # pay. It is loaded where no signal can break it off in the middle: an extension
         # module that is interrupted says that it cannot be imported.
-        from placer.solve.problem import Problem as PlacementProblem
+        from placer.solve.problem.compiled import Problem as PlacementProblem
 
         return PlacementProblem.of(machine, ruled_job, objective, seed)
 
@@ -148,13 +148,13 @@ def _search(
     previous: Plan | None,
 ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
     """The job in its rank order, the best placement found in time, and advice."""
-    from placer.solve.in_time import InTime, LeftBehind
+    from placer.solve.run.in_time import InTime, LeftBehind
 
     def search(
         tell: Progress, within: Budget
     ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
-        from placer.solve.launch.advice import advise
-        from placer.solve.launch.orders import solve_orders
+        from placer.solve.advice import advise
+        from placer.solve.orders import solve_orders
 
         chosen, solution = solve_orders(problem(), within, tell, previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))

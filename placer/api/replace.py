@@ -39,20 +39,20 @@ from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import diff_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
-from placer.solve.budget import Budget
-from placer.solve.feasibility import feasible_parts, infeasible
-from placer.solve.objective import objective_of
-from placer.solve.problem import Problem as PlacementProblem
+from placer.solve.diagnose.feasibility import feasible_parts, infeasible
+from placer.solve.problem.compiled import Problem as PlacementProblem
+from placer.solve.problem.objective import objective_of
 from placer.solve.replace.damage import most_damaged
 from placer.solve.replace.ground import ground_of
 from placer.solve.replace.search import Replaced, Terms, replaced
+from placer.solve.run.budget import Budget
 from placer.topology.allocation import host_names
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
-    from placer.solve.solution import Progress
+    from placer.solve.run.solution import Progress
     from placer.topology.model import Topology
 
 WITHIN = 0.001

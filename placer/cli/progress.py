@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from placer.cli.live import LiveBar
-    from placer.solve.solution import Improvement
+    from placer.solve.run.solution import Improvement
 
 # A search that ends within this time says nothing.
 QUIET_S = 1.0

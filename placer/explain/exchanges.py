@@ -22,12 +22,12 @@ from placer.explain.worth import exchange_changes
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, misplaced_pins
 from placer.placement.seats import seats_of_placement
-from placer.solve.rules import violated
-from placer.solve.solution import EXACT
+from placer.solve.problem.rules import violated
+from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.objective import Objective
+    from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from placer.explain.exchanges import exchanges
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.objective import Objective
+    from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]

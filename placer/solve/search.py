@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING
 from placer.errors import InfeasibleError
 from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import prove
-from placer.solve.budget import Budget
-from placer.solve.cut_alike.placements import cut_alike
+from placer.solve.construct.chains import stitched
+from placer.solve.construct.cut_alike import cut_alike
+from placer.solve.construct.fills import nested, uneven
+from placer.solve.diagnose.conflict import broken_rules
+from placer.solve.diagnose.feasibility import infeasible
 from placer.solve.exact.every import enumerated
 from placer.solve.exact.run import exact
-from placer.solve.feasibility import infeasible
-from placer.solve.incumbent import Candidate, Incumbent
-from placer.solve.nestings.fills import nested, uneven
-from placer.solve.polish.polish import annealed
-from placer.solve.polish.time_search import exchanged
-from placer.solve.problem import Problem
-from placer.solve.robust.conflict import broken_rules
-from placer.solve.robust.search import Tools, search_under_rules
-from placer.solve.stitching.chains import stitched
+from placer.solve.improve.anneal import annealed
+from placer.solve.improve.exchange import exchanged
+from placer.solve.problem.compiled import Problem
+from placer.solve.rules.search import Tools, search_under_rules
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Candidate, Incumbent
 
 if TYPE_CHECKING:
-    from placer.solve.solution import Progress, Solution
-    from placer.solve.terms import Terms
+    from placer.solve.run.solution import Progress, Solution
+    from placer.solve.run.terms import Terms
 
 Method = Callable[[Problem, Incumbent, Budget], None]
 

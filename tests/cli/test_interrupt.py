@@ -36,7 +36,7 @@ from placer.cli.main import main
 sys.argv = ["placer", *{args!r}]
 main()
 """
-SOLVE = "placer.solve.launch.orders", "solve"
+SOLVE = "placer.solve.orders", "solve"
 UNTIL_STOPPED = """\
     found = fast(*args, **options)
     begun()
@@ -133,7 +133,7 @@ def test_a_method_that_does_not_listen_is_left_behind(tmp_path: Path) -> None:
     ("function", "body"),
     [
         (("placer.job.read", "read_job"), BEFORE),
-        (("placer.solve.feasibility", "feasible_parts"), BEFORE),
+        (("placer.solve.diagnose.feasibility", "feasible_parts"), BEFORE),
         (SOLVE, BEFORE),
     ],
     ids=["reading", "feasibility", "search"],

@@ -16,7 +16,7 @@ from placer.cost.hop_cost import hop_cost
 from placer.placement.baselines import baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.solution import Solution
+from placer.solve.run.solution import Solution
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = "rack:2 node:2 gpu:2"
@@ -110,7 +110,7 @@ def test_gap_not_met_still_writes(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gap that is not reached gives exit 1, after the plan is written."""
-    monkeypatch.setattr("placer.solve.launch.orders.solve", without_proof)
+    monkeypatch.setattr("placer.solve.orders.solve", without_proof)
     path = tmp_path / "plan.json"
     found = place(job, "--gap", "1%", "-o", path)
     assert found.exit_code == 1
@@ -148,7 +148,7 @@ def test_a_plan_that_fails_its_check_is_never_shown(
         value = hop_cost(topology, job, swapped)
         return replace(solution, placement=swapped, value=value, lower_bound=0.0)
 
-    monkeypatch.setattr("placer.solve.launch.orders.solve", wrong)
+    monkeypatch.setattr("placer.solve.orders.solve", wrong)
     path = tmp_path / "plan.json"
     found = place(job, "-o", path)
     assert found.exit_code == 70
@@ -172,7 +172,7 @@ def test_the_score_overrules_the_search(
             return replace(solution, value=solution.value * value)
         return replace(solution, lower_bound=solution.value / value)
 
-    monkeypatch.setattr("placer.solve.launch.orders.solve", wrong)
+    monkeypatch.setattr("placer.solve.orders.solve", wrong)
     path = tmp_path / "plan.json"
     assert place(job, "-o", path).exit_code == 0
     plan = json.loads(path.read_text())
@@ -194,7 +194,7 @@ def test_unwritable_output_is_found_before_the_search(
     def never(*_args: object, **_options: object) -> None:
         raise AssertionError("searched")
 
-    monkeypatch.setattr("placer.solve.launch.orders.solve", never)
+    monkeypatch.setattr("placer.solve.orders.solve", never)
     found = place(job, "-o", tmp_path / target)
     assert found.exit_code == 4
     assert "cannot be written" in found.stderr

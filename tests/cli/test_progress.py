@@ -7,7 +7,7 @@ import pytest
 
 from placer.cli.live import LiveBar
 from placer.cli.progress import ProgressLines
-from placer.solve.solution import Improvement
+from placer.solve.run.solution import Improvement
 
 FIRST = Improvement(0.1, "given-order", 2.0, 0.0)
 BETTER = Improvement(1.5, "nesting", 1.25, 1.0)

@@ -15,8 +15,8 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.nestings.fill import fill
 from placer.solve.search import solve
+from placer.solve.tree.fill import fill
 from tests.conformance.machines import (
     Host,
     crossings,

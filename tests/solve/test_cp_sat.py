@@ -17,7 +17,7 @@ from datetime import timedelta
 sys.path.insert(0, {root!r})
 from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
-from placer.solve.cp_sat import solver
+from placer.solve.engines.cp_sat import solver
 
 seen = []
 signal.signal(signal.SIGINT, lambda *_: seen.append(1))

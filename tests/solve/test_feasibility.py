@@ -12,7 +12,7 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.feasibility import (
+from placer.solve.diagnose.feasibility import (
     feasible_parts,
     forced_block,
     launch_blocks,

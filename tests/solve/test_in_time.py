@@ -9,8 +9,8 @@ import pytest
 from placer.errors import StoppedError
 from placer.placement.placement import Placement
 from placer.solve import in_time
-from placer.solve.in_time import InTime, LeftBehind
-from placer.solve.solution import Improvement, Progress, Solution, improvement_of
+from placer.solve.run.in_time import InTime, LeftBehind
+from placer.solve.run.solution import Improvement, Progress, Solution, improvement_of
 
 Over = Callable[[], bool]
 

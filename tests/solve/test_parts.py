@@ -12,7 +12,7 @@ import pytest
 from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.parts import (
+from placer.solve.problem.colocation import (
     check_requirements,
     join,
     node_capacity,

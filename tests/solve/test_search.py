@@ -19,8 +19,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
-from placer.solve.feasibility import feasible_parts
-from placer.solve.objective import objective_of
+from placer.solve.diagnose.feasibility import feasible_parts
+from placer.solve.problem.objective import objective_of
 from placer.solve.search import solve
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from _pytest.mark import ParameterSet
 
-    from placer.solve.solution import Improvement
+    from placer.solve.run.solution import Improvement
     from placer.topology.model import Topology
 
 ROOT = Path(__file__).resolve().parents[2]

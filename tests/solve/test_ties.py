@@ -14,8 +14,8 @@ from placer.job.model import Compute, ElementBytes, Job, Model, Overlap
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import previous_seats
-from placer.solve.objective import objective_of
-from placer.solve.ties import TieBreak
+from placer.solve.problem.objective import objective_of
+from placer.solve.run.ties import TieBreak
 from placer.topology.model import Tier
 from tests import plan_cases
 from tests.solve.random_cases import machine_of

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.time import time_bound
-from placer.solve.objective import TimeObjective
-from placer.solve.parts import node_capacity, parts_of
+from placer.solve.problem.colocation import node_capacity, parts_of
+from placer.solve.problem.objective import TimeObjective
 
 if TYPE_CHECKING:
-    from placer.solve.incumbent import Incumbent
-    from placer.solve.problem import Problem
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.incumbent import Incumbent
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:

@@ -29,7 +29,7 @@ from placer.solve.bounds.first_bucket import (
 )
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
-from placer.solve.parts import Parts, join
+from placer.solve.problem.colocation import Parts, join
 
 if TYPE_CHECKING:
     from placer.cost.exchange import ExchangeCost

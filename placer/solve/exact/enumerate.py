@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from placer.solve.parts import Parts
+    from placer.solve.problem.colocation import Parts
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.exact.enumerate import Enumeration
-from placer.solve.parts import Parts, node_capacity, parts_of
+from placer.solve.problem.colocation import Parts, node_capacity, parts_of
 
 if TYPE_CHECKING:
-    from placer.solve.budget import Budget
-    from placer.solve.incumbent import Incumbent
-    from placer.solve.problem import Problem
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
 
 IntArray = npt.NDArray[np.int64]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from placer.cost.step import StepModel
     from placer.job.model import Group
     from placer.solve.exact.homes import Homes, Literal
-    from placer.solve.parts import Parts
+    from placer.solve.problem.colocation import Parts
 
 IntArray = npt.NDArray[np.int64]
 

@@ -21,10 +21,10 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.solve.exact.enumerate import domain_looks
-from placer.solve.parts import parent_of_domain
+from placer.solve.problem.colocation import parent_of_domain
 
 if TYPE_CHECKING:
-    from placer.solve.parts import Parts
+    from placer.solve.problem.colocation import Parts
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]

@@ -14,12 +14,12 @@ from placer.solve.exact.engine import Limits, search
 from placer.solve.exact.group_model import minimise_groups
 from placer.solve.exact.homes import Homes
 from placer.solve.exact.hop_model import hop_tiers, minimise_hops
-from placer.solve.objective import HopCostObjective, TimeObjective
+from placer.solve.problem.objective import HopCostObjective, TimeObjective
 
 if TYPE_CHECKING:
-    from placer.solve.budget import Budget
-    from placer.solve.incumbent import Incumbent
-    from placer.solve.problem import Problem
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
 
 IntArray = npt.NDArray[np.int64]
 

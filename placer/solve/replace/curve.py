@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.rules import avoided, obeys
-from placer.solve.solution import EXACT
+from placer.solve.problem.rules import avoided, obeys
+from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.solve.problem import Problem
+    from placer.solve.problem.compiled import Problem
     from placer.solve.replace.before import Before
 
 IntArray = npt.NDArray[np.int64]

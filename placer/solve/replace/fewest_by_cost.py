@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from placer.solve.replace.leaf import leaves_of
 from placer.solve.replace.least_loss import LeastLoss
-from placer.solve.solution import EXACT
+from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.solve.replace.ground import Ground

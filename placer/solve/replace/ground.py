@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.hop_cost import HopCost
-from placer.solve.objective import HopCostObjective
-from placer.solve.parts import join, parts_of, whole_parts
-from placer.solve.polish.layout import nearest_tier
+from placer.solve.improve.layout import nearest_tier
+from placer.solve.problem.colocation import join, parts_of, whole_parts
+from placer.solve.problem.objective import HopCostObjective
 from placer.solve.replace.before import before_of
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.solve.problem import Problem
+    from placer.solve.problem.compiled import Problem
     from placer.solve.replace.before import Before
     from placer.topology.model import Topology
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.rules import obeys
+from placer.solve.problem.rules import obeys
 
 if TYPE_CHECKING:
-    from placer.solve.objective import Objective
+    from placer.solve.problem.objective import Objective
     from placer.solve.replace.ground import Ground
 
 IntArray = npt.NDArray[np.int64]

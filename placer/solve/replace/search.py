@@ -14,9 +14,8 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError, StoppedError
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.in_time import InTime, LeftBehind
-from placer.solve.launch.orders import solve_orders
-from placer.solve.objective import HopCostObjective
+from placer.solve.orders import solve_orders
+from placer.solve.problem.objective import HopCostObjective
 from placer.solve.replace.curve import Curve, Point
 from placer.solve.replace.fewest import Fewest, fewest_moves
 from placer.solve.replace.ground import ground_of
@@ -24,13 +23,14 @@ from placer.solve.replace.offers import OfferedRepairs
 from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Repairs
 from placer.solve.replace.seating import Seating
-from placer.solve.solution import EXACT, Progress, Solution, held_bound
+from placer.solve.run.in_time import InTime, LeftBehind
+from placer.solve.run.solution import EXACT, Progress, Solution, held_bound
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
-    from placer.solve.budget import Budget
-    from placer.solve.problem import Problem
+    from placer.solve.problem.compiled import Problem
     from placer.solve.replace.ground import Ground
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

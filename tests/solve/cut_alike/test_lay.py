@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from placer.solve.cut_alike.lay import evenly, leaf_of_stage
-from placer.solve.cut_alike.patterns import Need, Question, leaf_patterns, runs_of
-from placer.solve.cut_alike.program import Limits, deal
-from placer.solve.cut_alike.stages import Stages
+from placer.solve.construct.cut_lay import evenly, leaf_of_stage
+from placer.solve.construct.cut_stages import Stages
+from placer.solve.count.cut_patterns import Need, Question, leaf_patterns, runs_of
+from placer.solve.count.cut_program import Limits, deal
 
 STAGES = 4
 LIMITS = Limits(work=1.0, seconds=60.0, seed=0)

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.cut_alike.patterns import Need, Run, leaf_patterns, runs_of
+from placer.solve.count.cut_patterns import Need, Run, leaf_patterns, runs_of
 
 
 def test_runs_between_cuts() -> None:

@@ -12,8 +12,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.cut_alike.placements import cut_placements
-from placer.solve.parts import parts_of
+from placer.solve.construct.cut_alike import cut_placements
+from placer.solve.problem.colocation import parts_of
 from placer.solve.search import solve
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.solve.exact.enumerate import Enumeration
-from placer.solve.parts import parts_of
+from placer.solve.problem.colocation import parts_of
 from tests.solve.oracle import consecutive_placements, free_placements
 from tests.solve.random_cases import random_case
 

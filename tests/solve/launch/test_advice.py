@@ -10,7 +10,7 @@ import pytest
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Compute, ElementBytes, Group, Job, Model, Overlap
 from placer.job.orders import framework_orders, in_order
-from placer.solve.launch.advice import advise
+from placer.solve.advice import advise
 from placer.solve.search import solve
 from placer.topology.model import Tier, Topology
 from tests.solve import oracle
@@ -140,7 +140,7 @@ def test_large_jobs_are_only_compared_with_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Beyond so many ranks no launch is tried, but a proof still counts."""
-    monkeypatch.setattr("placer.solve.launch.advice.LARGEST_JOB", 7)
+    monkeypatch.setattr("placer.solve.advice.LARGEST_JOB", 7)
     topology = two_tiers([4, 4])
     weights = {"pp": 10.0, "dp": 1.0}
     found = advice_of(topology, job_of(DEFAULT, weights, pp=4, dp=2))

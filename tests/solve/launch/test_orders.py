@@ -12,14 +12,14 @@ from placer.errors import InfeasibleError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.orders import framework_orders, in_order
 from placer.placement.check import violations
-from placer.solve.launch.orders import solve_orders
+from placer.solve.orders import solve_orders
 from placer.solve.search import solve
 from tests.solve import oracle
 from tests.solve.launch.test_advice import job_of, random_case, two_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.solution import Improvement
+    from placer.solve.run.solution import Improvement
 
 
 def opened(job: Job) -> Job:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.solve.nestings.fill import choose_children, fill, tree_order
-from placer.solve.parts import whole_parts
+from placer.solve.problem.colocation import whole_parts
+from placer.solve.tree.fill import choose_children, fill, tree_order
 from tests.solve.random_cases import machine_of, random_tiers
 
 if TYPE_CHECKING:

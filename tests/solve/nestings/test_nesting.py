@@ -14,11 +14,11 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.solve.nestings.digits import box_of, digits_of, sequence_of
-from placer.solve.nestings.fill import fill
-from placer.solve.nestings.nesting import nestings
-from placer.solve.parts import parts_of
+from placer.solve.construct.digits import box_of, digits_of, sequence_of
+from placer.solve.construct.nesting import nestings
+from placer.solve.problem.colocation import parts_of
 from placer.solve.search import solve
+from placer.solve.tree.fill import fill
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import coordinates
 from tests.solve.random_cases import machine_of, random_axes

@@ -11,8 +11,8 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.nestings.packing import pack, packs
-from placer.solve.parts import parts_of
+from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.packing import pack, packs
 from tests.solve.oracle import free_placements, keeps_requirements
 from tests.solve.random_cases import machine_of, random_machine, random_tiers
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placer.solve.polish.annealer import Annealer, Rooms
-from placer.solve.polish.graph import UnitGraph, unit_graph
+from placer.solve.improve.annealer import Annealer, Rooms
+from placer.solve.improve.graph import UnitGraph, unit_graph
 
 COPIES, UNITS, DOMAINS = 3, 12, 4
 HOT, COLD = np.full(COPIES, 20.0), np.full(COPIES, 0.5)

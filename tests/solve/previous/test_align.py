@@ -17,11 +17,11 @@ from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.previous import previous_seats
-from placer.solve.launch.orders import solve_orders
-from placer.solve.objective import objective_of
-from placer.solve.previous.align import aligned
-from placer.solve.previous.assignment import best_pairs, completed
-from placer.solve.previous.repair import repaired
+from placer.solve.orders import solve_orders
+from placer.solve.problem.objective import objective_of
+from placer.solve.rearrange.align import aligned
+from placer.solve.rearrange.assignment import best_pairs, completed
+from placer.solve.rearrange.repair import repaired
 from tests import plan_cases
 
 if TYPE_CHECKING:

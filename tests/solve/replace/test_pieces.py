@@ -13,7 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.solve.objective import objective_of
+from placer.solve.problem.objective import objective_of
 from placer.solve.replace.before import before_of
 from placer.solve.replace.damage import most_damaged
 from placer.solve.replace.fewest import fewest_moves, least_cover

@@ -8,7 +8,7 @@ import pytest
 
 from placer.errors import InfeasibleError
 from placer.job.rules import Pin, Rules
-from placer.solve.robust.conflict import _least
+from placer.solve.diagnose.conflict import _least
 from placer.solve.search import solve
 from tests.solve.robust.rules_oracle import allowed_placements, ruled_case
 

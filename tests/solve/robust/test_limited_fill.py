@@ -9,8 +9,8 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.parts import parts_of
-from placer.solve.robust.limited_fill import limited_fills
+from placer.solve.problem.colocation import parts_of
+from placer.solve.rules.limited_fill import limited_fills
 from tests.solve.random_cases import machine_of, random_tiers
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from placer import read_topology
-from placer.solve.robust.symmetry import Symmetry
+from placer.solve.tree.symmetry import Symmetry
 from tests.solve.random_cases import random_machine
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.feasibility import feasible_parts
-from placer.solve.objective import objective_of
+from placer.solve.construct.chains import stitched_chains
+from placer.solve.construct.shapes import shapes
+from placer.solve.diagnose.feasibility import feasible_parts
+from placer.solve.problem.objective import objective_of
 from placer.solve.search import solve
-from placer.solve.stitching.chains import stitched_chains
-from placer.solve.stitching.shapes import shapes
 from placer.topology.model import Tier
 from tests.solve.machines import MODEL, fragmented, matching_job
 from tests.solve.random_cases import machine_of

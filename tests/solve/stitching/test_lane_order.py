@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from placer.solve.stitching.lane_order import Distances, arrange
-from placer.solve.stitching.shapes import LaneAxis
+from placer.solve.construct.lane_order import Distances, arrange
+from placer.solve.construct.shapes import LaneAxis
 
 LEAVES = 6
 STEPS = (17.0, 2.0)

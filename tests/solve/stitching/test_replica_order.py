@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from placer.solve.stitching.replica_order import ReplicaTour
+from placer.solve.construct.replica_order import ReplicaTour
 
 LEAVES_A_BLOCK = 3
 STEPS = (17.0, 2.0)

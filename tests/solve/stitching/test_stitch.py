@@ -12,8 +12,8 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pytest
 
-from placer.solve.stitching.segments import Segment, Stitching
-from placer.solve.stitching.stitch import stitch
+from placer.solve.count.segments import Segment, Stitching
+from placer.solve.count.stitch import stitch
 
 LIMIT = 20.0  # s, far above what these need
 Tree = list[list[int]]  # parent of each domain, level by level

@@ -10,11 +10,11 @@ import pytest
 
 from benchmarks.instances import load
 from placer.placement.placement import Placement
-from placer.solve.objective import objective_of
+from placer.solve.count import stitch as whole
+from placer.solve.count import windows as stitch_windows
+from placer.solve.count.segments import Segment, Stitching
+from placer.solve.problem.objective import objective_of
 from placer.solve.search import solve
-from placer.solve.stitching import stitch as whole
-from placer.solve.stitching import windows as stitch_windows
-from placer.solve.stitching.segments import Segment, Stitching
 from tests.solve.stitching.test_stitch import (
     LIMIT,
     half_shapes,

@@ -1,0 +1,1 @@
+"""Constructions: placements built from the shape of the job."""

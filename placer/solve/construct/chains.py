@@ -1,0 +1,277 @@
+"""Placements whose chains are stitched together over fragmented domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.hop_cost import hop_edges
+from placer.placement.placement import Placement
+from placer.solve.construct.lane_order import Distances, Lanes, arrange
+from placer.solve.construct.shapes import Shape, shapes
+from placer.solve.count.segments import Stitching
+from placer.solve.problem.colocation import parent_of_domain, whole_parts
+from placer.solve.tree.fill import fill, share_down, tree_order
+
+if TYPE_CHECKING:
+    from placer.solve.count.segments import Segment
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Candidate = tuple[str, IntArray, bool]
+
+# Joints a chain may have, tried in turn when the slowest replica sets the cost.
+JOINT_LIMITS = (1, 2, 3, None)
+# Leaves' worth of units in a ring: longer ones are cut about as often when they are
+# simply laid along the tree.
+MOST_LEAVES = 4
+# Shapes that are stitched: so many of the cheapest when laid along the tree, if what
+# they cost beyond the least is so many times that of the cheapest.
+SHAPES_AT_MOST = {"hop-cost": 3, "time": 2}
+SPREAD = 1.25
+
+
+def stitched(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Chains stitched out of what fragmented domains hold."""
+    for name, gpu_of_rank, in_time in stitched_chains(problem, budget):
+        incumbent.cut_short |= not in_time
+        incumbent.offer(name, gpu_of_rank)
+
+
+def stitched_chains(problem: Problem, budget: Budget) -> Iterator[Candidate]:
+    """(name, GPU of every rank, whether ended in time) of stitched placements.
+
+    Nothing when no units fit leaf domains, or on a machine of equal domains that hold
+    whole chains (nestings cover those). Units are cut in halves only where leaves
+    cannot hold all of them whole.
+    """
+    for shape in _promising(problem):
+        if budget.is_over():
+            return
+        yield from _Stitcher(problem, shape).solve(budget)
+
+
+def _promising(problem: Problem) -> list[Shape]:
+    """Shapes worth stitching, the cheapest first when laid out along the tree."""
+    goal = problem.goal
+    priced: dict[bytes, tuple[float, int, Shape]] = {}
+    for shape in shapes(problem):
+        if not _Stitcher(problem, shape).is_worthwhile():
+            continue
+        node_of_rank = _laid_out(problem, shape)
+        if node_of_rank is None:
+            continue
+        # Of shapes that are laid out alike, the one with the largest units.
+        key = node_of_rank.tobytes()
+        value, unit, _ = priced.get(key, (inf, 0, shape))
+        if key not in priced:
+            placement = Placement.on_nodes(problem.machine, node_of_rank)
+            value = goal.value(placement.gpu_of_rank)
+        if shape.unit > unit:
+            priced[key] = value, shape.unit, shape
+    if not priced:
+        return []
+    cheapest = sorted(priced.values(), key=lambda found: found[:2])
+    least = _least(problem)
+    most = least + SPREAD * (cheapest[0][0] - least)
+    several = cheapest[: SHAPES_AT_MOST[goal.name]]
+    return [shape for value, _, shape in several if value <= most]
+
+
+def _least(problem: Problem) -> float:
+    """Hop cost if all neighbours were in one node; 0 where time is the objective."""
+    if problem.goal.name == "time":
+        return 0.0
+    edges = sum(axis.weight * len(axis.edges) for axis in hop_edges(problem.job))
+    return edges * problem.machine.tiers[0].distance
+
+
+def _laid_out(problem: Problem, shape: Shape) -> IntArray | None:
+    """Node of every rank when chain after chain is laid along the tree."""
+    whole = shape.unit if shape.missing <= 0 else shape.inner[-1]
+    above = [max(shape.unit * m, whole) if m > 1 else whole for m in shape.multiples]
+    units = [*shape.inner[:-1], whole, *above, (above or [whole])[-1]]
+    return fill(problem.machine, problem.capacity, shape.ranks.ravel(), units)
+
+
+class _Stitcher:
+    """One shape of a job on one machine."""
+
+    def __init__(self, problem: Problem, shape: Shape) -> None:
+        self.whole, self.topology, self.shape = problem, problem.machine, shape
+        self.has_halves = shape.missing > 0
+
+    @property
+    def outer_tiers(self) -> range:
+        """Tiers above the leaves."""
+        return range(self.shape.leaf_tier + 1, len(self.topology.tiers))
+
+    def is_worthwhile(self) -> bool:
+        """Whether the units fit, stay whole, and stitching them is needed."""
+        shape = self.shape
+        needed = len(shape.ranks) * shape.length
+        return (
+            not (shape.closed and shape.length > MOST_LEAVES * shape.capacity.max())
+            and (not self.has_halves or self._fits_in_halves())
+            and self._keeps_parts(shape.ranks)
+            and not self._is_regular()
+            and (self.has_halves or self.problem.usable.sum() >= needed - 0.5)
+        )
+
+    def solve(self, budget: Budget) -> Iterator[Candidate]:
+        """(name, GPU of every rank, whether ended in time)."""
+        # The program solver takes a while to load, and most searches do without.
+        from placer.solve.count.stitch import stitch
+
+        # The slowest pipeline sets the step; a ring is as slow with two pieces as more.
+        is_limited = self.whole.goal.name == "time" and not self.shape.closed
+        for most_joints in JOINT_LIMITS if is_limited else (None,):
+            if budget.is_over():
+                return
+            problem = replace(self.problem, most_joints=most_joints)
+            stitched = stitch(problem, self.whole.seed, budget)
+            if stitched is None:
+                continue
+            joints = sum(len(replica) - 1 for replica in stitched.replicas)
+            name = f"stitched {self.shape.name}, {joints} joints"
+            if most_joints is not None:
+                name += f", at most {most_joints} a chain"
+            node_of_rank = self._realise(stitched.replicas, budget)
+            placement = Placement.on_nodes(self.topology, node_of_rank)
+            yield name, placement.gpu_of_rank, not stitched.cut_short
+            return
+
+    def _fits_in_halves(self) -> bool:
+        """Whether the units that do not fit whole fit as two halves."""
+        shape = self.shape
+        return (
+            shape.half_weight > 0
+            and int(shape.spare_halves.sum()) // 2 >= shape.missing
+            and self._keeps_parts(self.shape.halves)
+        )
+
+    def _keeps_parts(self, ranks: IntArray) -> bool:
+        """Whether ranks that must share a leaf domain, or a node, are in one unit."""
+        label = self.whole.parts.label[self.shape.leaf_tier]
+        unit_of_rank = np.empty(len(label), dtype=np.int64)
+        number = np.arange(ranks.shape[0] * ranks.shape[1])
+        unit_of_rank[ranks] = number.reshape(*ranks.shape[:2], 1)
+        first = np.unique(label, return_index=True)[1]
+        return bool((unit_of_rank == unit_of_rank[first][label]).all())
+
+    def _is_regular(self) -> bool:
+        """Whether leaves hold equally much and domains have equally many children.
+
+        Nestings cover such machines unless chains do not divide what leaves hold.
+        """
+        shape = self.shape
+        if len(np.unique(shape.capacity)) > 1 or not all(
+            len(np.unique(np.bincount(parent_of_domain(self.topology, t)))) == 1
+            for t in self.outer_tiers
+        ):
+            return False
+        held = int(shape.capacity[0])
+        whole = held // shape.length * len(shape.capacity)
+        return shape.length % held == 0 or whole >= len(shape.ranks)
+
+    @cached_property
+    def problem(self) -> Stitching:
+        """The chains to be stitched, at the prices of their edges."""
+        topology, shape = self.topology, self.shape
+        lanes, length, _ = shape.ranks.shape
+        nearest = topology.tiers[shape.leaf_tier].distance
+        steps = [topology.tiers[t].distance - nearest for t in self.outer_tiers]
+        # Of many chains some are neighbours that can share a leaf. There are few rings,
+        # and to count on it gives dearer placements there.
+        counted = shape.lanes and not shape.closed
+        shared = shape.lanes[0].weight if counted else 0.0
+        return Stitching(
+            capacity=np.minimum(shape.capacity, lanes * length),
+            parents=[parent_of_domain(topology, t) for t in self.outer_tiers],
+            joint_cost=[shape.joint_weight * step for step in steps],
+            length=length,
+            replicas=lanes,
+            shared_gain=shared * steps[0],
+            spare_halves=shape.spare_halves if self.has_halves else None,
+            half_cost=[shape.half_weight * step for step in steps],
+            closed=shape.closed,
+            multiples=shape.multiples,
+        )
+
+    def _realise(self, replicas: list[Segment], budget: Budget) -> IntArray:
+        """Node of every rank: chains numbered as lanes, leaves filled."""
+        shape = self.shape
+        rows = self._along_tree(replicas)
+        starts = shape.length if shape.closed else 1
+        distances = Distances(*self._leaf_distances())
+        lanes = Lanes(shape.lanes, starts, distances)
+        leaf = arrange(rows, lanes, self.whole.seed, budget)
+        ranks_of_unit = self.shape.halves if self.has_halves else shape.ranks
+        leaf_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
+        leaf_of_rank[ranks_of_unit] = leaf[..., None]
+        return self._on_nodes(leaf_of_rank, ranks_of_unit.ravel())
+
+    def _on_nodes(self, leaf_of_rank: IntArray, sequence: IntArray) -> IntArray:
+        """Node of every rank, the ranks of a leaf in the order of ``sequence``."""
+        topology, tier, inner = self.topology, self.shape.leaf_tier, self.shape.inner
+        units = [*inner, *[inner[-1]] * len(self.outer_tiers)]
+        takes = whole_parts(topology, self.whole.capacity, units)[: tier + 1]
+        amounts = share_down(
+            topology, takes, np.bincount(leaf_of_rank, minlength=len(takes[-1]))
+        )
+        order = tree_order(topology)
+        leaves = topology.domain_of_node[tier][order]
+        by_leaf = self._position(leaves)[leaf_of_rank[sequence]]
+        node_of_rank = np.empty(len(sequence), dtype=np.int64)
+        node_of_rank[sequence[np.argsort(by_leaf, kind="stable")]] = np.repeat(
+            order, amounts[order]
+        )
+        return node_of_rank
+
+    @staticmethod
+    def _position(leaves: IntArray) -> IntArray:
+        """Place of each leaf where it first appears in a row of leaves."""
+        position = np.empty(int(leaves.max()) + 1, dtype=np.int64)
+        position[leaves[::-1]] = np.arange(len(leaves) - 1, -1, -1)
+        return position
+
+    def _along_tree(self, replicas: list[Segment]) -> IntArray:
+        """Leaf of every unit (or half), chains in tree order."""
+        order = tree_order(self.topology)
+        position = self._position(
+            self.topology.domain_of_node[self.shape.leaf_tier][order]
+        )
+        rows = [
+            [
+                leaf
+                for piece in replica
+                for _ in range(piece.length)
+                for leaf in (
+                    (piece.leaf, piece.twin) if self.has_halves else (piece.leaf,)
+                )
+            ]
+            for replica in replicas
+        ]
+        return np.array(sorted(rows, key=lambda row: position[row].tolist()))
+
+    def _leaf_distances(self) -> tuple[IntArray, FloatArray]:
+        """Domains of each leaf and steps of the distance, from the leaf tier out."""
+        tiers = self.topology.tiers
+        leaf_tier = self.shape.leaf_tier
+        parent = np.arange(len(self.topology.domain_names[leaf_tier]))
+        domains, steps = [], []
+        for t in range(leaf_tier, len(tiers) - 1):
+            if t > leaf_tier:
+                parent = parent_of_domain(self.topology, t)[parent]
+            domains.append(parent)
+            steps.append(tiers[t + 1].distance - tiers[t].distance)
+        return np.array(domains), np.array(steps)

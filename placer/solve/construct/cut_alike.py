@@ -1,0 +1,152 @@
+"""Placements with pipelines cut alike, by what the bound says is the best compromise.
+
+`bounds.nics` lists compromises between NICs of gradient groups and cuts of pipelines:
+how many members of a gradient group a domain must hold, and how pipelines may be cut. A
+program says whether the machine's domains can be filled that way; the best compromise
+that can be had is laid on the tree. Where one replica must be cut, others may be cut as
+often without a longer step, and then two, three or more of them share their domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.bounds.time import nic_trade
+from placer.solve.construct.cut_lay import leaf_of_stage
+from placer.solve.construct.cut_stages import Stages
+from placer.solve.count.cut_patterns import Need, Question, leaf_patterns, runs_of
+from placer.solve.problem.objective import TimeObjective
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.nics import Level, NicTrade
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Candidate = tuple[str, IntArray]
+
+# Work of one program and of all, in CP-SAT's deterministic seconds.
+WORK, ALL_WORK = 0.5, 2.0
+# Ways to cut a replica that one program chooses from.
+MOST_WAYS = 64
+# Two pipeline times that differ by less are one.
+SAME = 1e-9
+
+
+class Target(NamedTuple):
+    """A compromise to aim at.
+
+    Attributes
+    ----------
+    seconds : float, s
+        Least step time.
+    level : Level
+    ways : ndarray of bool, shape (S,)
+        Which sets of cuts are good enough.
+    """
+
+    seconds: float
+    level: Level
+    ways: BoolArray
+
+    def is_weaker(self, other: Target) -> bool:
+        """Whether it exposes no less and cuts no less than ``other``."""
+        exposed, others = self.level.exposed_s, other.level.exposed_s
+        cuts = self.seconds - exposed, other.seconds - others
+        return exposed >= others and cuts[0] >= cuts[1] * (1 - SAME)
+
+
+def cut_alike(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Pipelines cut alike so that gradient groups share domains."""
+    if isinstance(problem.goal, TimeObjective):
+        value = float(incumbent.value)
+        for name, gpu_of_rank in cut_placements(problem, value, budget):
+            incumbent.offer(name, gpu_of_rank)
+
+
+def cut_placements(
+    problem: Problem, value: float, budget: Budget
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of the best compromises that can be had.
+
+    Nothing where pipelines stay inside scale-up domains, or stages do not.
+
+    Parameters
+    ----------
+    problem : Problem
+        To minimise step time.
+    value : float, s
+        Step time to beat.
+    budget : Budget
+        Asked between programs.
+    """
+    model, parts, capacity = problem.model, problem.parts, problem.capacity
+    stages = Stages.of(model, parts, capacity)
+    trade = nic_trade(model, parts, capacity)
+    if stages is None or trade is None:
+        return
+    # The program solver takes a while to load, and most searches do without.
+    from placer.solve.count.cut_program import Limits, deal
+
+    work, tried = ALL_WORK, set()
+    had: list[Target] = []
+    for target in _targets(trade, value):
+        if budget.is_over() or work <= 0 or target.seconds >= value:
+            return
+        if any(target.is_weaker(better) for better in had):
+            continue
+        question = _question(target, trade, stages)
+        if question is None or question.key in tried:
+            continue
+        tried.add(question.key)
+        limits = Limits(min(WORK, work), budget.seconds_left, problem.seed)
+        found, used = deal(question, stages.capacity, stages.replicas, limits)
+        work -= used
+        if found is None:
+            continue
+        had.append(target)
+        leaf = leaf_of_stage(question, found, stages)
+        members = int(target.level.members.max())
+        node_of_rank = stages.node_of_rank(leaf)
+        gpu_of_rank = Placement.on_nodes(model.topology, node_of_rank).gpu_of_rank
+        value = min(value, model.step(gpu_of_rank).step_time_s)
+        name = f"pipelines cut alike, {members} members of a gradient group together"
+        yield name, gpu_of_rank
+
+
+def _targets(trade: NicTrade, value: float) -> list[Target]:
+    """Compromises that promise less than ``value``, the most promising first."""
+    crossings = trade.crossings
+    found = []
+    for level in trade.levels:
+        fits = crossings.fits(level.need)
+        times = np.unique(crossings.seconds[fits])
+        apart = np.diff(times, prepend=-np.inf) > SAME * times
+        for time in times[apart].tolist():
+            seconds = trade.other_s + level.exposed_s + time
+            if seconds < value:
+                ways = fits & (crossings.seconds <= time * (1 + 2 * SAME))
+                found.append(Target(seconds, level, ways))
+    return sorted(found, key=lambda target: target.seconds)
+
+
+def _question(target: Target, trade: NicTrade, stages: Stages) -> Question | None:
+    """What the program is asked for a target, None when there is too much to it."""
+    ways = trade.crossings.cuts[target.ways]
+    if len(ways) > MOST_WAYS:
+        return None
+    sets = [runs_of(cuts) for cuts in ways]
+    runs = sorted({run for way in sets for run in way})
+    least = -(-target.level.members // stages.members)
+    variety = target.level.pace * stages.uplink / trade.rings * (1 + SAME)
+    room = int(stages.capacity.max())
+    patterns = leaf_patterns(runs, Need(least, variety), room)
+    uses = np.array([[way.count(run) for run in runs] for way in sets])
+    return Question(runs, sets, patterns, uses) if len(patterns) else None

@@ -1,0 +1,143 @@
+"""Placements that lay the ranks along the tree in one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.construct.nesting import nestings
+from placer.solve.problem.colocation import Parts, parts_of
+from placer.solve.problem.packing import pack
+from placer.solve.tree.fill import fill
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+Candidate = tuple[str, IntArray]
+
+# Nestings that are priced in full: pricing takes time in proportion to the ranks.
+NESTINGS_AT_MOST = 64
+RANKS_PRICED = 2_000_000
+
+
+def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Axes inside axes, filled into the tree in whole units."""
+    most = max(1, min(NESTINGS_AT_MOST, RANKS_PRICED // problem.job.world_size))
+    incumbent.offer_all(islice(nested_fills(problem), most))
+    if problem.parts.block < int(problem.machine.gpus_of_node.max()):
+        uneven(problem, incumbent, budget)
+
+
+def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Nodes that hold as many consecutive ranks as they can."""
+    if problem.job.launcher != "free":
+        incumbent.offer_all(uneven_fills(problem))
+
+
+def nested_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of each nesting that fits, best estimate first.
+
+    Where a nesting's units do not fit, they are given up from the outermost tier in,
+    down to what the requirements tie together. Parts that are not all alike are packed
+    exactly.
+    """
+    topology, job = problem.machine, problem.job
+    parts, capacity_of_node = problem.parts, problem.capacity
+    sizes = parts.uniform_sizes()
+    if sizes is None:
+        node_of_rank = pack(topology, parts, capacity_of_node)
+        if node_of_rank is not None:
+            yield "packing", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+        # Some nesting may keep the requirements without being made for them.
+        parts = parts_of(topology, replace(job, require={}), parts.block)
+        sizes = tuple(int(parts.sizes(t)[0]) for t in range(len(parts.label)))
+    seen = set()
+    found = False
+    for nesting in nestings(problem, parts):
+        for units in _relaxations(nesting.units, sizes):
+            node_of_rank = fill(topology, capacity_of_node, nesting.sequence, units)
+            if node_of_rank is None or not _keeps(topology, parts, node_of_rank):
+                continue
+            found = True
+            key = node_of_rank.tobytes()
+            if key not in seen:
+                seen.add(key)
+                placement = Placement.on_nodes(topology, node_of_rank)
+                yield f"nesting {nesting.name}", placement.gpu_of_rank
+            break
+    if not found:
+        yield from _in_part_order(topology, parts, capacity_of_node, sizes)
+
+
+def _relaxations(
+    units: tuple[int, ...], sizes: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    """The units, then with those of the outer tiers given up one by one."""
+    current = list(units)
+    yield tuple(current)
+    for t in range(len(units) - 1, -1, -1):
+        inner = current[t - 1] if t else 1
+        smallest = int(np.lcm(inner, sizes[t])) if t < len(units) - 1 else inner
+        if smallest != current[t]:
+            current[t] = smallest
+            current[t + 1 :] = [int(np.lcm(smallest, size)) for size in sizes[t + 1 :]]
+            current[-1] = current[-2] if len(current) > 1 else current[-1]
+            yield tuple(current)
+
+
+def _keeps(topology: Topology, parts: Parts, node_of_rank: IntArray) -> bool:
+    """Whether every part lies in one domain: units given up may have cut some."""
+    for label, row in zip(parts.label, topology.domain_of_node, strict=True):
+        domain = row[node_of_rank]
+        home = np.empty(int(label.max()) + 1, dtype=np.int64)
+        home[label] = domain
+        if (home[label] != domain).any():
+            return False
+    return True
+
+
+def _in_part_order(
+    topology: Topology, parts: Parts, capacity_of_node: IntArray, sizes: tuple[int, ...]
+) -> Iterator[Candidate]:
+    """Parts side by side in the order of their ranks, whatever the axes look like."""
+    sequence = np.lexsort(parts.label)
+    node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
+    if node_of_rank is not None:
+        yield "part order", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+
+
+def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Part sizes as units of a fill; the last tier takes those of the one below."""
+    return (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
+
+
+def uneven_fills(problem: Problem) -> Iterator[Candidate]:
+    """Ranks in order on nodes that take all they can, whole tp groups or singly.
+
+    For node-contiguous launches on machines where no one number of ranks a node fits.
+    """
+    topology, job = problem.machine, problem.job
+    for chunk in dict.fromkeys((job.parallelism.tp, 1)):
+        if job.world_size % chunk:
+            continue
+        parts = parts_of(topology, job, chunk)
+        sizes = parts.uniform_sizes()
+        if sizes is None:
+            continue
+        capacity = topology.gpus_of_node // chunk * chunk
+        node_of_rank = fill(
+            topology, capacity, np.arange(job.world_size), _units(sizes)
+        )
+        if node_of_rank is not None:
+            placement = Placement.on_nodes(topology, node_of_rank)
+            yield f"ranks in order, {chunk} at a time", placement.gpu_of_rank

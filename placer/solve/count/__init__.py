@@ -1,0 +1,1 @@
+"""Integer programs on counts, and their answers dealt out to named domains."""

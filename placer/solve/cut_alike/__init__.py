@@ -1,1 +1,0 @@
-"""Pipelines cut alike, so that gradient groups have several members in a domain."""

@@ -1,0 +1,1 @@
+"""Why nothing fits, and what would."""

@@ -1,0 +1,223 @@
+"""Which rules cannot be kept together, why, and what would make them fit.
+
+Rules are left out one after the other; one without which nothing fits either is not to
+blame (deletion filter; Chinneck and Dravnieks 1991, ORSA Journal on Computing 3(2)).
+What is left is a smallest set in conflict: without any one of them the job fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from placer.errors import InfeasibleError
+from placer.job.rules import Rules
+from placer.solve.diagnose.counts import broken_counts
+from placer.solve.diagnose.feasibility import infeasible
+from placer.solve.exact.seats import seat
+from placer.solve.rules.limits import Limits
+from placer.solve.rules.search import Tools, search_under_rules
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.job.rules import Pin
+    from placer.solve.problem.compiled import Problem
+    from placer.topology.model import Topology
+
+# Time to find out which rules are to blame and what would help: the search's, within
+# these limits, s.
+SHORTEST_S, LONGEST_S = 5.0, 30.0
+
+
+@dataclass(frozen=True)
+class Blamed:
+    """A rule that can be left out.
+
+    Attributes
+    ----------
+    text : str
+        The rule in the job's words.
+    without : callable
+        The job without it.
+    weaker : callable or None
+        The job with another number in its place.
+    numbers : tuple of int
+        Such numbers, the strictest first; the last is as good as none.
+    """
+
+    text: str
+    without: Callable[[Job], Job]
+    weaker: Callable[[Job, int], Job] | None = None
+    numbers: tuple[int, ...] = ()
+    relaxed: str = ""
+
+
+def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
+    """The error that names the rules in conflict, the counts and what would fit.
+
+    Parameters
+    ----------
+    problem : Problem
+        With rules under which no placement was found.
+    tools : Tools
+    """
+    topology, job = problem.machine, problem.job
+    plain = replace(job, rules=Rules())
+    trials = _Trials(problem, tools)
+    if job.world_size > topology.num_gpus or trials.fits(plain) is False:
+        return infeasible(topology, plain)
+    blamed, smallest = _smallest_conflict(topology, job, trials)
+    lines = list(broken_counts(topology, smallest))
+    rules = "\n".join(f"  - {rule.text}" for rule in blamed)
+    sure = bool(lines) or _is_proved(topology, smallest)
+    head = "cannot be kept together" if sure else "no placement was found that keeps"
+    if len(blamed) == 1:
+        what = f"this rule cannot be kept: {blamed[0].text}"
+        lines.insert(0, what if sure else f"{head} this rule: {blamed[0].text}")
+    else:
+        what = f"these rules {head}:" if sure else f"{head} these rules together:"
+        lines.insert(0, f"{what}\n{rules}")
+    hints = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
+    if hints:
+        lines.append(f"  hint: it fits {', or '.join(hints)}")
+    return InfeasibleError("\n".join(lines))
+
+
+class _Trials:
+    """Whether jobs fit, as far as the search can tell in the time it may take."""
+
+    def __init__(self, problem: Problem, tools: Tools) -> None:
+        self.problem = problem
+        seconds = min(max(tools.budget.seconds, SHORTEST_S), LONGEST_S)
+        self.budget = tools.budget.anew(seconds)
+        at_once = tools.budget.anew(0.0)
+        self.tools = replace(tools, budget=at_once, progress=None, wants_bound=False)
+
+    def fits(self, job: Job) -> bool | None:
+        """Whether some placement keeps the rules of ``job``; None when out of time."""
+        if self.budget.is_over():
+            return None
+        problem = self.problem.on(self.problem.machine, job)
+        if not job.rules and problem.choices:
+            return True
+        if any(broken_counts(problem.machine, job)):
+            return False
+        return search_under_rules(problem, self.tools) is not None
+
+
+def _smallest_conflict(
+    topology: Topology, job: Job, trials: _Trials
+) -> tuple[list[Blamed], Job]:
+    """Rules in conflict, none of which can be left out, and the job with only these."""
+    blamed = []
+    current = job
+    for rule in _rules(topology, job):
+        fewer = rule.without(current)
+        if trials.fits(fewer) is False:
+            current = fewer
+        else:
+            blamed.append(rule)
+    return blamed, current
+
+
+def _is_proved(topology: Topology, job: Job) -> bool:
+    """Whether there is no placement, rather than none found."""
+    seating = seat(Limits.of(topology, job))
+    return seating is not None and seating.proved and seating.node_of_rank is None
+
+
+def _rules(topology: Topology, job: Job) -> Iterator[Blamed]:
+    """Rules to leave out, those least likely to be to blame first."""
+    if job.launcher != "free":
+        yield Blamed(
+            "a node holds consecutive ranks (launcher: node-contiguous)",
+            lambda job: replace(job, launcher="free"),
+            relaxed="with launcher: {ranks: free}",
+        )
+    tiers = [tier.name for tier in topology.tiers]
+    for axis, tier in job.require.items():
+        yield _requirement(axis, tier, tiers)
+    for tier, number in job.rules.spares.items():
+        text = f"{number} spare node{'s' * (number > 1)} in every {tier} that is used"
+        fewer = range(number - 1, -1, -1)
+        yield _number(
+            "spares", tier, text, tuple(fewer), "with {} spare nodes a " + tier
+        )
+    for tier, number in job.rules.at_most.items():
+        text = f"at most {number} replica{'s' * (number > 1)} in a {tier}"
+        more = range(number + 1, job.parallelism.dp + 1)
+        yield _number("at_most", tier, text, tuple(more), "with at most {} a " + tier)
+    for pin in job.rules.pin:
+        yield _pin(pin)
+
+
+def _requirement(axis: str, tier: str, tiers: list[str]) -> Blamed:
+    wider = tuple(range(tiers.index(tier) + 1, len(tiers)))
+    return Blamed(
+        f"every {axis} group in one {tier}",
+        lambda job: replace(
+            job, require={a: t for a, t in job.require.items() if a != axis}
+        ),
+        lambda job, t: replace(job, require={**job.require, axis: tiers[t]}),
+        wider,
+        f"with a wider tier than {tier} for {axis}",
+    )
+
+
+def _number(
+    key: str, tier: str, text: str, numbers: tuple[int, ...], relaxed: str
+) -> Blamed:
+    def weaker(job: Job, number: int) -> Job:
+        own = dict(getattr(job.rules, key))
+        own[tier] = number
+        if not number:
+            del own[tier]
+        if key == "spares":
+            return replace(job, rules=replace(job.rules, spares=own))
+        return replace(job, rules=replace(job.rules, at_most=own))
+
+    def without(job: Job) -> Job:
+        return weaker(job, 0)
+
+    return Blamed(text, without, weaker, numbers, relaxed)
+
+
+def _pin(pin: Pin) -> Blamed:
+    def without(job: Job) -> Job:
+        left = tuple(other for other in job.rules.pin if other != pin)
+        return replace(job, rules=replace(job.rules, pin=left))
+
+    return Blamed(str(pin), without, relaxed=f"without pinning {pin}")
+
+
+def _relaxation(rule: Blamed, job: Job, trials: _Trials) -> str:
+    """The least change of one rule of ``job`` with which it fits; empty without any."""
+    if rule.weaker is None:
+        return rule.relaxed if trials.fits(rule.without(job)) else ""
+    weaker = rule.weaker
+    number = _least(rule.numbers, lambda n: trials.fits(weaker(job, n)))
+    if number is None:
+        return ""
+    return rule.relaxed.format(number) if number else f"without {rule.text}"
+
+
+def _least(numbers: tuple[int, ...], fits: Callable[[int], bool | None]) -> int | None:
+    """The first of ``numbers`` that fits, as all after it do; None without any.
+
+    Looked for in steps that double, then by bisection. Out of time, one that fits.
+    """
+    low, step = 0, 1
+    high = min(step, len(numbers)) - 1
+    while high >= 0 and (answer := fits(numbers[high])) is not True:
+        if answer is None or high == len(numbers) - 1:
+            return None
+        low, step = high + 1, 2 * step
+        high = min(low + step, len(numbers)) - 1
+    while low < high:
+        middle = (low + high) // 2
+        answer = fits(numbers[middle])
+        if answer is None:
+            break
+        low, high = (low, middle) if answer else (middle + 1, high)
+    return numbers[high] if numbers else None

@@ -1,0 +1,202 @@
+"""Counts that show why rules cannot be kept, in the job's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.hostlist import compress
+from placer.job.rules import ranks_text
+from placer.solve.problem.colocation import parts_of
+from placer.solve.rules.limits import Limits
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def broken_counts(topology: Topology, job: Job) -> Iterator[str]:
+    """A line for each count that no placement of ``job`` can meet; none proves nothing.
+
+    Every line is a proof that the job does not fit on ``topology``.
+    """
+    limits = Limits.of(topology, job)
+    yield from _full_hosts(limits)
+    yield from _long_runs(limits)
+    yield from _torn_parts(limits)
+    yield from _too_few_domains(limits)
+    yield from _too_many_spares(limits)
+
+
+def _full_hosts(limits: Limits) -> Iterator[str]:
+    """Hosts with fewer GPUs than ranks pinned to them."""
+    gpus = limits.topology.gpus_of_node
+    ranks_on: dict[frozenset[int], list[int]] = {}
+    for rank, hosts in limits.hosts_of_rank.items():
+        ranks_on.setdefault(hosts, []).append(rank)
+    for hosts in ranks_on:
+        ranks = sorted(
+            rank for other, own in ranks_on.items() if other <= hosts for rank in own
+        )
+        room = int(gpus[list(hosts)].sum())
+        if len(ranks) > room:
+            names = compress(limits.topology.node_names[host] for host in sorted(hosts))
+            yield (
+                f"ranks {ranks_text(ranks)} are pinned to {names}: "
+                f"{len(ranks)} ranks, {room} GPUs"
+            )
+
+
+def _long_runs(limits: Limits) -> Iterator[str]:
+    """Ranks too far apart to be on one node of a node-contiguous launch."""
+    if limits.job.launcher == "free":
+        return
+    ranks_on: dict[int, list[int]] = {}
+    for rank, hosts in limits.hosts_of_rank.items():
+        if len(hosts) == 1:
+            ranks_on.setdefault(min(hosts), []).append(rank)
+    for host, ranks in sorted(ranks_on.items()):
+        first, last = min(ranks), max(ranks)
+        room = int(limits.topology.gpus_of_node[host])
+        if last - first + 1 > room >= len(ranks):
+            yield (
+                f"ranks {first} and {last} are pinned to "
+                f"{limits.topology.node_names[host]}, which with {room} GPUs holds at "
+                f"most {room} consecutive ranks"
+            )
+
+
+def _torn_parts(limits: Limits) -> Iterator[str]:
+    """Parts of ranks pinned to several domains, or too many to one."""
+    topology = limits.topology
+    label = parts_of(topology, limits.job, 1).label
+    for tier in range(len(topology.tiers) - 1):
+        row = topology.domain_of_node[tier]
+        left: dict[int, tuple[int, set[int]]] = {}
+        for rank, hosts in limits.hosts_of_rank.items():
+            part, there = int(label[tier, rank]), {int(row[host]) for host in hosts}
+            first, before = left.get(part, (rank, there))
+            left[part] = (first, before & there)
+            if not left[part][1]:
+                yield _torn(limits, tier, first, rank)
+                return
+        only = {part: min(homes) for part, (_, homes) in left.items() if len(homes) < 2}
+        found = _overfull(limits, tier, label[tier], only)
+        if found:
+            yield found
+            return
+
+
+def _torn(limits: Limits, tier: int, first: int, rank: int) -> str:
+    """That two ranks of one part are pinned to different domains."""
+    topology = limits.topology
+    tied = [
+        axis
+        for axis, own in limits.job.require.items()
+        if topology.tier_index(own) <= tier
+    ]
+    there, here = (
+        compress(topology.node_names[h] for h in sorted(limits.hosts_of_rank[r]))
+        for r in (first, rank)
+    )
+    return (
+        f"{' x '.join(tied)} groups tie ranks {first} and {rank} together in one "
+        f"{topology.tiers[tier].name}, and they are pinned to {there} and {here}"
+    )
+
+
+def _overfull(
+    limits: Limits, tier: int, label: IntArray, home_of_part: dict[int, int]
+) -> str:
+    """That parts pinned to one domain have more ranks than it has GPUs, or nothing."""
+    topology = limits.topology
+    room = np.bincount(topology.domain_of_node[tier], topology.gpus_of_node)
+    for home in sorted(set(home_of_part.values())):
+        parts = [part for part, domain in home_of_part.items() if domain == home]
+        ranks = np.flatnonzero(np.isin(label, parts)).tolist()
+        if len(ranks) > room[home]:
+            name = topology.tiers[tier].name
+            return (
+                f"pins and required groups bring ranks {ranks_text(ranks)} to {name} "
+                f"{topology.domain_names[tier][home]}: {len(ranks)} ranks, "
+                f"{int(room[home])} GPUs"
+            )
+    return ""
+
+
+def _too_few_domains(limits: Limits) -> Iterator[str]:
+    """Tiers without enough domains for so few replicas each."""
+    topology, job = limits.topology, limits.job
+    dp, size = job.parallelism.dp, limits.replica_size
+    for tier, number in limits.at_most:
+        name = topology.tiers[tier].name
+        room = np.bincount(topology.domain_of_node[tier], topology.gpus_of_node)
+        most = int(room.max())
+        each = -(-size // most)
+        needed, there = -(-dp * each // number), len(room)
+        if needed > there:
+            yield (
+                f"{dp:,} replicas of {size:,} ranks, at most {number} a {name}, need "
+                f"{needed:,} {name}s, {there:,} are there"
+            )
+            continue
+        pinned: dict[int, set[int]] = {}
+        for rank, hosts in limits.hosts_of_rank.items():
+            homes = {int(topology.domain_of_node[tier, host]) for host in hosts}
+            if len(homes) == 1:
+                replica = int(job.parallelism.coordinates["dp"][rank])
+                pinned.setdefault(min(homes), set()).add(replica)
+        for domain, replicas in pinned.items():
+            if len(replicas) > number:
+                yield (
+                    f"{len(replicas)} replicas are pinned to {name} "
+                    f"{topology.domain_names[tier][domain]}, which may hold {number}"
+                )
+        if int(np.minimum(room, number * size).sum()) < job.world_size:
+            held = int(np.minimum(room, number * size).sum())
+            yield (
+                f"with at most {number} replicas of {size:,} ranks a {name}, the "
+                f"{there:,} {name}s can hold {held:,} of the {job.world_size:,} ranks"
+            )
+
+
+def _too_many_spares(limits: Limits) -> Iterator[str]:
+    """What is left for ranks when spare nodes are kept."""
+    topology, job = limits.topology, limits.job
+    for tier, number in limits.spares:
+        name = topology.tiers[tier].name
+        row = topology.domain_of_node[tier]
+        kept = _largest_nodes(topology, row, number)
+        room = np.bincount(row, kept)
+        roomiest = int(room.argmax())
+        nodes = int((row == roomiest).sum())
+        offers = (
+            f"{name} {topology.domain_names[tier][roomiest]} offers "
+            f"{int(room[roomiest])} of its {nodes} nodes with {number} kept free"
+        )
+        sizes = parts_of(topology, job, 1).uniform_sizes()
+        gpus = np.bincount(row, topology.gpus_of_node * kept).astype(np.int64)
+        unit = sizes[tier] if sizes is not None and tier < len(sizes) - 1 else 1
+        held = int((gpus // unit * unit).sum())
+        if unit > gpus.max():
+            most = int(topology.gpus_of_node.max())
+            yield (
+                f"{offers}; {unit:,} ranks that stay together need {-(-unit // most)}"
+            )
+        elif held < job.world_size:
+            yield f"{offers}; {held:,} of the {job.world_size:,} ranks have a place"
+
+
+def _largest_nodes(topology: Topology, row: IntArray, number: int) -> BoolArray:
+    """All nodes but the ``number`` with the fewest GPUs of each domain; shape (N,)."""
+    order = np.lexsort((topology.gpus_of_node, row))
+    start = np.searchsorted(row[order], row[order])
+    kept = np.empty(len(row), dtype=bool)
+    kept[order] = np.arange(len(row)) - start >= number
+    return kept

@@ -1,0 +1,1 @@
+"""The solvers of integer programs, as every model here is solved."""

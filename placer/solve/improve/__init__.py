@@ -1,0 +1,1 @@
+"""Local search: better placements near the best that are known."""

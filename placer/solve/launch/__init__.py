@@ -1,1 +1,0 @@
-"""Other rank orders and launchers: which to choose, and what they would save."""

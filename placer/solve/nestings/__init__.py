@@ -1,1 +1,0 @@
-"""Axes inside axes, laid along the tree in whole units."""

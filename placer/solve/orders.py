@@ -1,0 +1,143 @@
+"""The search over rank orders, for jobs that leave their order open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from placer.errors import InfeasibleError
+from placer.job.orders import framework_orders, in_order
+from placer.placement.previous import previous_seats
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.rearrange.settle import settled
+from placer.solve.run.solution import (
+    Improvement,
+    Progress,
+    Solution,
+    held_bound,
+    is_reached,
+)
+from placer.solve.search import solve
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+
+
+def solve_orders(
+    problem: Problem,
+    budget: Budget,
+    progress: Progress | None = None,
+    previous: Plan | None = None,
+) -> tuple[Problem, Solution]:
+    """The problem in the order chosen for its job, and the best placement found.
+
+    A job that leaves its order open is searched in every order that frameworks offer,
+    one after the other, each with its share of the time; of equally good ones the first
+    holds. The bound is one of all orders. Of equally good placements the one is taken
+    that leaves the most ranks where ``previous`` has them. Errors are those of
+    `placer.solve.search.solve`.
+    """
+    machine = problem.machine
+    orders = open_orders(problem.job)
+    if previous is not None:
+        # So that the order stays when no other is better.
+        orders.sort(key=lambda one: _name(one) != previous.job.get("order"))
+        # A plan of another job is refused before the search, not after it.
+        previous_seats(previous, machine, orders[0])
+    shown = _Better(progress) if progress and len(orders) > 1 else progress
+    tried: list[tuple[Problem, Solution]] = []
+    failed: list[InfeasibleError] = []
+    for count, ordered in enumerate(problem.on(machine, job) for job in orders):
+        if tried and is_best_launch(*tried[0]):
+            break
+        try:
+            solution = solve(ordered, budget.share(len(orders) - count), shown)
+        except InfeasibleError as error:
+            failed.append(error)
+        else:
+            tried.append((ordered, solution))
+    if not tried:
+        raise failed[0]
+    chosen, best = min(tried, key=lambda entry: entry[1].value)
+    if len(orders) > 1:
+        left_out = len(orders) - len(tried)
+        best = _of_all(chosen, best, [s for _, s in tried], left_out)
+    seats = previous_seats(previous, machine, chosen.job) if previous else None
+    best = settled(chosen, best, seats)
+    return chosen, replace(best, wall_s=budget.elapsed_s)
+
+
+def open_orders(job: Job) -> list[Job]:
+    """The job in each order it may have: its own, unless it leaves it open."""
+    axes = job.parallelism
+    if not axes.auto_order:
+        return [job]
+    # A free launch can put the ranks of one order where another has them.
+    most = 1 if job.launcher == "free" else None
+    return [in_order(job, order) for order in framework_orders(axes)[:most]]
+
+
+def is_best_launch(problem: Problem, solution: Solution) -> bool:
+    """Whether no other order with the same groups and no other launcher can do better.
+
+    Groups are sets of coordinates, so the cost of a placement of coordinates does not
+    depend on how they are numbered. The order of ranks only limits what a
+    node-contiguous launch can do, and a bound of free launches holds for all.
+    """
+    bound = launch_bound(problem, solution)
+    return is_reached(solution.value, bound)
+
+
+def _name(job: Job) -> str:
+    return "-".join(job.parallelism.order)
+
+
+def launch_bound(problem: Problem, solution: Solution) -> float:
+    """A lower bound for every launcher and every order with the same groups."""
+    return solution.launch_bound or lower_bound(problem, 1)[0]
+
+
+def _of_all(
+    problem: Problem, best: Solution, found: list[Solution], left_out: int
+) -> Solution:
+    """The best of ``found`` with what is proved, and why it ended, over all orders."""
+    weakest = min(found, key=lambda solution: solution.lower_bound)
+    bound, argument = weakest.lower_bound, weakest.argument
+    if left_out:
+        bound = min(bound, launch_bound(problem, best))
+    bound, argument = held_bound(best.value, bound, argument)
+    reasons = [solution.stop_reason for solution in found]
+    ended = next((r for r in ("interrupted", "time-limit") if r in reasons), "searched")
+    return replace(
+        best,
+        lower_bound=bound,
+        argument=argument,
+        stop_reason="proved" if bound == best.value else ended,
+        deterministic=all(solution.deterministic for solution in found),
+    )
+
+
+class _Better:
+    """Progress that is told of placements better than those of all orders before.
+
+    What is proved for one order may not hold for all.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._value = inf
+
+    def __call__(self, incumbent: Improvement) -> None:
+        """Pass on what improves on everything so far."""
+        if incumbent.value < self._value:
+            self._value = incumbent.value
+            found = incumbent.solution
+            if found is not None:
+                found = replace(
+                    found, lower_bound=0.0, argument="none", launch_bound=0.0
+                )
+            self._progress(replace(incumbent, solution=found))

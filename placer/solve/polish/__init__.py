@@ -1,1 +1,0 @@
-"""Local search on the hop cost: simulated annealing of units of several sizes."""

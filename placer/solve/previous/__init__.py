@@ -1,1 +1,0 @@
-"""Equal placements: fewest changes against a placement before."""

@@ -1,0 +1,1 @@
+"""What is to be placed on what, at what cost, and what must stay together."""

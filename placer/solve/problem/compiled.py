@@ -1,0 +1,99 @@
+"""What is to be placed on what, at what cost: compiled once, read by every method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from placer.solve.diagnose.feasibility import feasible_parts, forced_block
+from placer.solve.problem.colocation import check_requirements, node_capacity, parts_of
+from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from placer.cost.hop_cost import HopCost
+    from placer.cost.step import StepModel
+    from placer.job.model import Job
+    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.objective import Objective
+    from placer.topology.model import Topology
+
+    IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A job to be placed on a machine.
+
+    Attributes
+    ----------
+    machine : Topology
+        Its nodes in launch order.
+    job : Job
+    goal : Objective
+    seed : int
+    """
+
+    machine: Topology
+    job: Job
+    goal: Objective
+    seed: int = 0
+
+    @classmethod
+    def of(
+        cls, machine: Topology, job: Job, objective: str | None = None, seed: int = 0
+    ) -> Problem:
+        """The problem with the objective called so; by default what the job is for.
+
+        Raises
+        ------
+        InputError
+            If a requirement names a tier that the machine lacks, or the job lacks what
+            the objective needs.
+        """
+        check_requirements(machine, job)
+        return cls(machine, job, objective_of(machine, job, objective), seed)
+
+    def on(self, machine: Topology, job: Job) -> Problem:
+        """The same objective for another machine or job."""
+        if machine is self.machine and job is self.job:
+            return self
+        goal = objective_of(machine, job, self.goal.name)
+        return replace(self, machine=machine, job=job, goal=goal)
+
+    @property
+    def model(self) -> StepModel:
+        """What a step costs; for problems of time."""
+        if not isinstance(self.goal, TimeObjective):
+            raise TypeError("the objective is not time")
+        return self.goal.model
+
+    @property
+    def hops(self) -> HopCost:
+        """What hops cost; for problems of hop cost."""
+        if not isinstance(self.goal, HopCostObjective):
+            raise TypeError("the objective is not hop cost")
+        return self.goal.hops
+
+    @cached_property
+    def choices(self) -> list[Parts]:
+        """What stays together under each way to launch that fits, the best first."""
+        return feasible_parts(self.machine, self.job)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """What stays together: the best choice, or single ranks where none fits."""
+        return self.choices[0] if self.choices else parts_of(self.machine, self.job, 1)
+
+    @cached_property
+    def capacity(self) -> IntArray:
+        """Ranks that each node may hold; shape (N,)."""
+        return node_capacity(self.machine, self.parts.block)
+
+    @cached_property
+    def forced_block(self) -> int:
+        """Consecutive ranks that every node must hold, 1 when there is a choice."""
+        return forced_block(self.machine, self.job)

@@ -1,1 +1,0 @@
-"""Placements under rules about hosts and failures."""

@@ -1,0 +1,1 @@
+"""The search under rules about hosts and failures."""

@@ -1,0 +1,135 @@
+"""Replicas one after the other, no domain taking more of them than it may.
+
+Laid out like this, a domain that begins ``o`` ranks into a replica of ``S`` can take up
+to ``k S - o`` more. What it has beyond that is lost, so the order of the domains
+matters: the next one is the smallest that ends a replica, or, when no domain does, the
+largest (best fit). It is chosen among the next few in tree order, then among more,
+which trades nearness for room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.problem.colocation import whole_parts
+from placer.solve.tree.fill import share_down, tree_order
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+Candidate = tuple[str, IntArray]
+
+# Domains among which the next one is chosen; 1 is tree order.
+WINDOWS = (1, 4, 16, 64, 256)
+
+
+class _Limit(NamedTuple):
+    """Ranks of whole replicas that a domain of a tier may touch."""
+
+    tier: int
+    ranks: int
+
+
+def limited_fills(
+    problem: Problem, at_most: tuple[tuple[int, int], ...]
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of replicas laid along the tree within the limits.
+
+    ``at_most`` holds (tier, replicas), innermost tier first. Where an outer tier is
+    limited too, domains are taken in tree order only.
+    """
+    topology, job, parts = problem.machine, problem.job, problem.parts
+    sizes = parts.uniform_sizes()
+    if sizes is None or not at_most:
+        return
+    sequence, together = _replica_major(job, max(parts.block, 1))
+    replica = together * (job.world_size // job.parallelism.dp)
+    limits = [_Limit(tier, number // together * replica) for tier, number in at_most]
+    if not all(limit.ranks for limit in limits):
+        return
+    takes = whole_parts(topology, problem.capacity, sizes)
+    tier = limits[0].tier
+    room = takes[tier]
+    for window in WINDOWS if len(limits) == 1 else (1,):
+        shares = _shares(topology, room, limits, sizes[tier], replica, window)
+        amounts, turn = _dealt(shares, len(room), job.world_size)
+        if amounts.sum() < job.world_size:
+            continue
+        of_node = share_down(topology, takes[: tier + 1], amounts)
+        order = tree_order(topology)
+        row = topology.domain_of_node[tier][order]
+        order = order[np.argsort(turn[row], kind="stable")]
+        node_of_rank = np.empty(job.world_size, dtype=np.int64)
+        node_of_rank[sequence] = np.repeat(order, of_node[order])
+        placement = Placement.on_nodes(topology, node_of_rank)
+        yield f"replicas in order, windows of {window}", placement.gpu_of_rank
+
+
+def _replica_major(job: Job, block: int) -> tuple[IntArray, int]:
+    """Ranks replica after replica, whole blocks at a time; replicas a block touches."""
+    first = np.arange(0, job.world_size, block)
+    at = job.parallelism.coordinates
+    together = len(np.unique(at["dp"][:block]))
+    team = at["dp"][first] // together
+    order = np.lexsort((first, at["tp"][first], at["cp"][first], at["pp"][first], team))
+    return (first[order][:, None] + np.arange(block)).ravel(), together
+
+
+def _shares(
+    topology: Topology,
+    room: IntArray,
+    limits: list[_Limit],
+    unit: int,
+    replica: int,
+    window: int,
+) -> Iterator[tuple[int, int]]:
+    """(domain, ranks it takes) of the innermost limited tier, without end of ranks."""
+    row = topology.domain_of_node[limits[0].tier]
+    order = tree_order(topology)
+    domains, first = np.unique(row[order], return_index=True)
+    node_of_domain = dict(zip(domains.tolist(), order[first].tolist(), strict=True))
+    waiting = [d for d in domains[np.argsort(first)].tolist() if room[d]]
+    begun: dict[tuple[int, int], int] = {}
+    done = 0
+    while waiting:
+        start = done // replica * replica
+        end = start + limits[0].ranks
+        domain = _best_fit(waiting[:window], room, end - done)
+        waiting.remove(domain)
+        for tier, ranks in limits[1:]:
+            outer = (tier, int(topology.domain_of_node[tier, node_of_domain[domain]]))
+            end = min(end, begun.setdefault(outer, start) + ranks)
+        taken = max(min(int(room[domain]), end - done) // unit * unit, 0)
+        done += taken
+        yield domain, taken
+
+
+def _best_fit(domains: list[int], room: IntArray, most: int) -> int:
+    """The smallest domain that has room for ``most`` ranks, else the largest."""
+    enough = [domain for domain in domains if room[domain] >= most]
+    if enough:
+        return min(enough, key=lambda domain: room[domain])
+    return max(domains, key=lambda domain: room[domain])
+
+
+def _dealt(
+    shares: Iterator[tuple[int, int]], domains: int, world: int
+) -> tuple[IntArray, IntArray]:
+    """Ranks of each domain until all are dealt out, and each domain's turn."""
+    amounts = np.zeros(domains, dtype=np.int64)
+    turn = np.full(domains, domains, dtype=np.int64)
+    left = world
+    for position, (domain, taken) in enumerate(shares):
+        amounts[domain], turn[domain] = min(taken, left), position
+        left -= int(amounts[domain])
+        if not left:
+            break
+    return amounts, turn

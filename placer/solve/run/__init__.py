@@ -1,0 +1,1 @@
+"""What every search works with: the incumbent, the budget, the result."""

@@ -1,1 +1,0 @@
-"""Chains of units stitched together over fragmented domains."""

@@ -1,0 +1,1 @@
+"""The machine's tree: what fits its domains, filling it, its symmetries."""

@@ -1,0 +1,145 @@
+"""Fill the machine's tree with a sequence of ranks, in whole units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.problem.colocation import parent_of_domain, whole_parts
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+# Exact choice of the children with the least left over grows with the square of their
+# number; above this many the largest are taken.
+EXACT_CHOICE_LIMIT = 256
+
+
+def fill(
+    topology: Topology,
+    capacity_of_node: IntArray,
+    sequence: IntArray,
+    units: Sequence[int],
+) -> IntArray | None:
+    """Node of every rank when domains take consecutive stretches of ``sequence``.
+
+    Parameters
+    ----------
+    topology : Topology
+    capacity_of_node : ndarray, shape (N,)
+        Ranks each node may hold.
+    sequence : ndarray, shape (R,)
+        Ranks in the order in which they are laid out along the tree.
+    units : sequence of int, length T
+        A domain of tier ``t`` takes a multiple of ``units[t]`` ranks; each divides the
+        next and the last divides R.
+
+    Returns
+    -------
+    ndarray, shape (R,), or None
+        None when the whole units do not fit. Each domain uses as few children as can
+        hold its share, those with the least left over.
+    """
+    world = len(sequence)
+    takes = whole_parts(topology, capacity_of_node, units)
+    if takes[-1].sum() < world:
+        return None
+    amounts = share_down(topology, takes, np.array([world], dtype=np.int64))
+    order = tree_order(topology)
+    node_of_rank = np.empty(world, dtype=np.int64)
+    node_of_rank[sequence] = np.repeat(order, amounts[order])
+    return node_of_rank
+
+
+def share_down(
+    topology: Topology, takes: Sequence[IntArray], amounts: IntArray
+) -> IntArray:
+    """Ranks that each node gets; shape (N,).
+
+    Parameters
+    ----------
+    topology : Topology
+    takes : sequence of ndarray
+        Ranks that each domain can hold, from the nodes out to the tier of ``amounts``.
+    amounts : ndarray, shape (domains,)
+        Ranks that each domain of that tier is to hold.
+    """
+    for t in range(len(takes) - 1, 0, -1):
+        amounts = _share_out(parent_of_domain(topology, t), takes[t - 1], amounts)
+    return amounts
+
+
+def tree_order(topology: Topology) -> IntArray:
+    """Nodes in tree order: those of a domain side by side, at every tier."""
+    return np.lexsort(topology.domain_of_node)
+
+
+def _share_out(parent: IntArray, takes: IntArray, amounts: IntArray) -> IntArray:
+    """Ranks each child gets when its parent holds ``amounts``."""
+    given = np.zeros_like(takes)
+    inside = np.bincount(parent, takes, len(amounts)).astype(np.int64)
+    given[:] = np.where((inside == amounts)[parent], takes, 0)
+    children = np.argsort(parent, kind="stable")
+    bounds = np.searchsorted(parent[children], np.arange(len(amounts) + 1))
+    for domain in np.flatnonzero((amounts > 0) & (inside != amounts)):
+        members = children[bounds[domain] : bounds[domain + 1]]
+        given[members] = choose_children(takes[members], int(amounts[domain]))
+    return given
+
+
+def choose_children(takes: IntArray, amount: int) -> IntArray:
+    """Share of each child: as few children as can hold ``amount``, least left over.
+
+    The last of them in order takes what the others leave.
+    """
+    descending = np.sort(takes)[::-1]
+    count = int(np.searchsorted(np.cumsum(descending), amount)) + 1
+    chosen = _tightest(takes, count, amount)
+    share = np.where(chosen, takes, 0)
+    surplus = int(share.sum()) - amount
+    last = np.flatnonzero(chosen)
+    for child in last[::-1]:
+        given_back = min(surplus, int(share[child]))
+        share[child] -= given_back
+        surplus -= given_back
+    return share
+
+
+def _tightest(takes: IntArray, count: int, amount: int) -> npt.NDArray[np.bool_]:
+    """Which ``count`` children hold ``amount`` with the least left over."""
+    chosen = np.zeros(len(takes), dtype=bool)
+    if len(np.unique(takes[takes > 0])) == 1 or len(takes) > EXACT_CHOICE_LIMIT:
+        chosen[np.argsort(-takes, kind="stable")[:count]] = True
+        return chosen
+    unit = int(np.gcd.reduce(takes[takes > 0]))
+    sizes = (takes // unit).tolist()
+    reachable = _reachable_sums(sizes, count)
+    need = -(-amount // unit)
+    total = _lowest_bit(reachable[-1][count] >> need) + need
+    for child in range(len(sizes) - 1, -1, -1):
+        without = reachable[child][count]
+        if not (without >> total) & 1:
+            chosen[child] = True
+            total -= sizes[child]
+            count -= 1
+    return chosen
+
+
+def _reachable_sums(sizes: Sequence[int], count: int) -> list[list[int]]:
+    """``table[i][k]``: bit set of the sums of ``k`` among the first ``i`` sizes."""
+    row = [1] + [0] * count
+    table = [row]
+    for size in sizes:
+        grown = [row[k] | (row[k - 1] << size if k else 0) for k in range(count + 1)]
+        table.append(grown)
+        row = grown
+    return table
+
+
+def _lowest_bit(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
