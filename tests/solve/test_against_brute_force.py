@@ -9,7 +9,7 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.placement.check import violations
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.diagnose.feasibility import forced_block
+from placer.solve.problem.launch import forced_block
 from placer.solve.problem.objective import objective_of
 from placer.solve.search import solve
 from tests.solve.oracle import (

@@ -12,13 +12,8 @@ import pytest
 from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.problem.colocation import (
-    check_requirements,
-    join,
-    node_capacity,
-    parts_of,
-    whole_parts,
-)
+from placer.solve.problem.colocation import check_requirements, join, parts_of
+from placer.solve.tree.capacity import node_capacity, whole_parts
 from tests.solve.oracle import groups_of
 from tests.solve.random_cases import machine_of, random_case, random_tiers
 

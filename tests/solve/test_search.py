@@ -19,7 +19,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
-from placer.solve.diagnose.feasibility import feasible_parts
+from placer.solve.problem.launch import feasible_parts
 from placer.solve.problem.objective import objective_of
 from placer.solve.search import solve
 from tests.solve.machines import fragmented, matching_job

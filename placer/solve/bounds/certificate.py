@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.time import time_bound
-from placer.solve.problem.colocation import node_capacity, parts_of
+from placer.solve.problem.colocation import parts_of
 from placer.solve.problem.objective import TimeObjective
+from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem

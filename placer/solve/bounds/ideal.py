@@ -25,7 +25,7 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
-from placer.solve.problem.colocation import whole_parts
+from placer.solve.tree.capacity import whole_parts
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric

@@ -16,7 +16,7 @@ from placer.placement.placement import Placement
 from placer.solve.construct.lane_order import Distances, Lanes, arrange
 from placer.solve.construct.shapes import Shape, shapes
 from placer.solve.count.segments import Stitching
-from placer.solve.problem.colocation import parent_of_domain, whole_parts
+from placer.solve.tree.capacity import parent_of_domain, whole_parts
 from placer.solve.tree.fill import fill, share_down, tree_order
 
 if TYPE_CHECKING:

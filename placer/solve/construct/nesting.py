@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.construct.digits import Digit, box_of, digits_of, sequence_of
-from placer.solve.problem.colocation import whole_parts
+from placer.solve.tree.capacity import whole_parts
 
 if TYPE_CHECKING:
     from placer.job.model import Job

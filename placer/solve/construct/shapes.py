@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.construct.families import Axis, families, split
-from placer.solve.problem.colocation import whole_parts
+from placer.solve.tree.capacity import whole_parts
 
 if TYPE_CHECKING:
     from placer.solve.problem.colocation import Parts

@@ -16,7 +16,7 @@ from placer.job.rules import Rules
 from placer.solve.diagnose.counts import broken_counts
 from placer.solve.diagnose.feasibility import infeasible
 from placer.solve.exact.seats import seat
-from placer.solve.rules.limits import Limits
+from placer.solve.problem.limits import Limits
 from placer.solve.rules.search import Tools, search_under_rules
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from placer.hostlist import compress
 from placer.job.rules import ranks_text
 from placer.solve.problem.colocation import parts_of
-from placer.solve.rules.limits import Limits
+from placer.solve.problem.limits import Limits
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -11,72 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InfeasibleError
-from placer.solve.problem.colocation import (
-    Parts,
-    groups_of,
-    node_capacity,
-    parent_of_domain,
-    parts_of,
-    whole_parts,
-)
-from placer.solve.problem.packing import packs
+from placer.solve.problem.colocation import Parts, groups_of, parts_of
+from placer.solve.problem.launch import feasible_parts, launch_blocks
+from placer.solve.tree.capacity import node_capacity, parent_of_domain, whole_parts
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
-
-
-def launch_blocks(topology: Topology, job: Job) -> list[int]:
-    """Ranks a node may hold, best first: the block sizes a launch may use.
-
-    A free launch places single ranks. A node-contiguous one gives every node the same
-    number of consecutive ranks (torchrun's ``--nproc-per-node``): any divisor of the
-    world for which enough nodes are large enough. Blocks that cut no tp group come
-    first, then large ones.
-    """
-    if job.launcher == "free":
-        return [1]
-    gpus = topology.gpus_of_node
-    tp = job.parallelism.tp
-    found = [
-        block
-        for block in range(int(gpus.max()), 0, -1)
-        if job.world_size % block == 0
-        and int((gpus >= block).sum()) * block >= job.world_size
-    ]
-    return sorted(found, key=lambda block: bool(block % tp and tp % block))
-
-
-def forced_block(topology: Topology, job: Job) -> int:
-    """Consecutive ranks that every node must hold, 1 when there is a choice.
-
-    With GPUs to spare a node-contiguous launch may also give nodes different numbers.
-    """
-    gpus = topology.gpus_of_node
-    is_full = job.world_size == topology.num_gpus and bool((gpus == gpus[0]).all())
-    return int(gpus[0]) if is_full and job.launcher != "free" else 1
-
-
-def fits(topology: Topology, parts: Parts) -> bool:
-    """Whether the parts can be packed into the domains."""
-    capacity = node_capacity(topology, parts.block)
-    sizes = parts.uniform_sizes()
-    if sizes is None:
-        return packs(topology, parts, capacity)
-    takes = whole_parts(topology, capacity, sizes)
-    return bool(takes[-1].sum() >= parts.label.shape[1])
-
-
-def feasible_parts(topology: Topology, job: Job) -> list[Parts]:
-    """The parts of every launch block that can be packed, best first; may be empty."""
-    found = []
-    for block in launch_blocks(topology, job):
-        parts = parts_of(topology, job, block)
-        if fits(topology, parts):
-            found.append(parts)
-    return found
 
 
 def infeasible(topology: Topology, job: Job) -> InfeasibleError:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.exact.enumerate import Enumeration
-from placer.solve.problem.colocation import Parts, node_capacity, parts_of
+from placer.solve.problem.colocation import Parts, parts_of
+from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem

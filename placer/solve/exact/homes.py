@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.solve.exact.enumerate import domain_looks
-from placer.solve.problem.colocation import parent_of_domain
+from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.solve.problem.colocation import Parts

@@ -20,7 +20,7 @@ from placer.solve.problem.colocation import parts_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from placer.solve.rules.limits import Limits
+    from placer.solve.problem.limits import Limits
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

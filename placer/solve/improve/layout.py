@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.problem.colocation import join, whole_parts
+from placer.solve.problem.colocation import join
+from placer.solve.tree.capacity import whole_parts
 from placer.solve.tree.fill import share_down
 
 if TYPE_CHECKING:

@@ -123,36 +123,3 @@ def _by_first_rank(label: IntArray) -> IntArray:
     number = np.empty(len(first), dtype=np.int64)
     number[np.argsort(first)] = np.arange(len(first))
     return number[inverse]
-
-
-def node_capacity(topology: Topology, block: int) -> IntArray:
-    """Ranks each node may hold; shape (N,).
-
-    A node of a node-contiguous launch holds one block or nothing.
-    """
-    gpus = topology.gpus_of_node
-    return np.where(gpus >= block, block, 0) if block > 1 else gpus
-
-
-def whole_parts(
-    topology: Topology, capacity_of_node: IntArray, units: Sequence[int]
-) -> list[IntArray]:
-    """Ranks each domain can hold if it takes whole units only, one array a tier.
-
-    ``units[t]`` ranks must stay together inside a domain of tier ``t``; each unit is
-    made of whole units of the tier below. Exact: children can be filled independently.
-    """
-    takes = [capacity_of_node // units[0] * units[0]]
-    for t in range(1, len(topology.tiers)):
-        parent = parent_of_domain(topology, t)
-        inside = np.bincount(parent, takes[-1], len(topology.domain_names[t]))
-        takes.append(inside.astype(np.int64) // units[t] * units[t])
-    return takes
-
-
-def parent_of_domain(topology: Topology, tier: int) -> IntArray:
-    """Domain of ``tier`` that holds each domain of the tier below."""
-    below = topology.domain_of_node[tier - 1]
-    parent = np.empty(int(below.max()) + 1, dtype=np.int64)
-    parent[below] = topology.domain_of_node[tier]
-    return parent

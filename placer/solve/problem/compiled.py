@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from placer.solve.diagnose.feasibility import feasible_parts, forced_block
-from placer.solve.problem.colocation import check_requirements, node_capacity, parts_of
+from placer.solve.problem.colocation import check_requirements, parts_of
+from placer.solve.problem.launch import feasible_parts, forced_block
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
+from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.solve.engines.cp_sat import solver as cp_sat
-from placer.solve.problem.colocation import parent_of_domain
+from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.solve.problem.colocation import Parts

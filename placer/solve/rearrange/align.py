@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.problem.colocation import parent_of_domain
 from placer.solve.rearrange.assignment import Pair, best_pairs, completed
+from placer.solve.tree.capacity import parent_of_domain
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from placer.cost.hop_cost import HopCost
 from placer.solve.improve.layout import nearest_tier
-from placer.solve.problem.colocation import join, parts_of, whole_parts
+from placer.solve.problem.colocation import join, parts_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.replace.before import before_of
+from placer.solve.tree.capacity import whole_parts
 
 if TYPE_CHECKING:
     from placer.job.model import Job

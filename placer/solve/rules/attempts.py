@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.diagnose.feasibility import feasible_parts
+from placer.solve.problem.launch import feasible_parts
+from placer.solve.problem.limits import Limits, MachinePart
 from placer.solve.problem.rules import obeys
 from placer.solve.rearrange.pins import PinnedRanks
-from placer.solve.rules.limits import Limits, MachinePart
 from placer.solve.rules.offer import loses_nothing, within_replicas, without_spares
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.problem.colocation import whole_parts
+from placer.solve.tree.capacity import whole_parts
 from placer.solve.tree.fill import share_down, tree_order
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from placer.solve.rules.limits import Limits
+    from placer.solve.problem.limits import Limits
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]

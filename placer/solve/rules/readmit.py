@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.solve.diagnose.feasibility import launch_blocks
 from placer.solve.engines.cp_sat import solver as cp_sat
-from placer.solve.problem.colocation import node_capacity, parent_of_domain, parts_of
+from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.launch import launch_blocks
+from placer.solve.tree.capacity import node_capacity, parent_of_domain
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.rules.limits import Limits
+    from placer.solve.problem.limits import Limits
 
 IntArray = npt.NDArray[np.int64]
 

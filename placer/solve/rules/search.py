@@ -21,9 +21,10 @@ from placer.job.rules import Rules
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.diagnose.feasibility import launch_blocks
 from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.compiled import Problem
+from placer.solve.problem.launch import launch_blocks
+from placer.solve.problem.limits import Limits, MachinePart
 from placer.solve.problem.rules import obeys
 from placer.solve.rules.attempts import (
     Attempt,
@@ -33,7 +34,6 @@ from placer.solve.rules.attempts import (
     unit_of,
 )
 from placer.solve.rules.limited_fill import limited_fills
-from placer.solve.rules.limits import Limits, MachinePart
 from placer.solve.rules.offer import loses_nothing, without_spares
 from placer.solve.rules.readmit import readmitted
 from placer.solve.run.budget import Budget

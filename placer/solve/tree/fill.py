@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.problem.colocation import parent_of_domain, whole_parts
+from placer.solve.tree.capacity import parent_of_domain, whole_parts
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology

@@ -15,7 +15,8 @@ from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
 from placer.solve.bounds.time import nic_trade, time_bound
-from placer.solve.problem.colocation import node_capacity, parts_of
+from placer.solve.problem.colocation import parts_of
+from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 

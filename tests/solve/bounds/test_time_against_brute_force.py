@@ -16,8 +16,9 @@ from placer.job.model import (
     Overlap,
 )
 from placer.solve.bounds.time import time_bound
-from placer.solve.problem.colocation import node_capacity, parts_of
+from placer.solve.problem.colocation import parts_of
 from placer.solve.problem.objective import objective_of
+from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
 from tests.solve.oracle import least, legal_placements
 from tests.solve.random_cases import machine_of, random_model

@@ -13,9 +13,9 @@ from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, Group, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.diagnose.feasibility import feasible_parts, forced_block
 from placer.solve.exact.engine import Limits
 from placer.solve.exact.run import Exact, exact
+from placer.solve.problem.launch import feasible_parts, forced_block
 from placer.solve.problem.objective import objective_of
 from placer.topology.model import Tier
 from tests.solve.oracle import gpus_of, hop_cost, least, legal_placements, step_time

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.solve.problem.colocation import whole_parts
+from placer.solve.tree.capacity import whole_parts
 from placer.solve.tree.fill import choose_children, fill, tree_order
 from tests.solve.random_cases import machine_of, random_tiers
 

@@ -12,13 +12,13 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
-from placer.solve.diagnose.feasibility import feasible_parts
 from placer.solve.improve import population
 from placer.solve.improve.anneal import Known, polished
 from placer.solve.improve.layout import layout_of
-from placer.solve.problem.colocation import node_capacity
+from placer.solve.problem.launch import feasible_parts
 from placer.solve.problem.rules import obeys
 from placer.solve.search import solve
+from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
 

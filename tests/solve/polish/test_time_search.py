@@ -14,10 +14,10 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.diagnose.feasibility import feasible_parts
 from placer.solve.improve import exchange as time_search
 from placer.solve.improve.exchange import exchanged
 from placer.solve.improve.time_layout import coordinates, laid_along, time_layout
+from placer.solve.problem.launch import feasible_parts
 from placer.solve.search import solve
 from placer.topology.model import Tier, Topology
 from tests.solve.machines import fragmented, matching_job

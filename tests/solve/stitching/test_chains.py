@@ -18,7 +18,7 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.construct.chains import stitched_chains
 from placer.solve.construct.shapes import shapes
-from placer.solve.diagnose.feasibility import feasible_parts
+from placer.solve.problem.launch import feasible_parts
 from placer.solve.problem.objective import objective_of
 from placer.solve.search import solve
 from placer.topology.model import Tier
