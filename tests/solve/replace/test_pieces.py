@@ -22,7 +22,7 @@ from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Exit, Repairs, choices
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.replace.seating import Seating
-from tests.solve.previous.test_align import machine
+from tests.solve.rearrange.test_align import machine
 
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
 

@@ -15,7 +15,7 @@ from placer.placement.check import violations
 from placer.solve.orders import solve_orders
 from placer.solve.search import solve
 from tests.solve import oracle
-from tests.solve.launch.test_advice import job_of, random_case, two_tiers
+from tests.solve.test_advice import job_of, random_case, two_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job

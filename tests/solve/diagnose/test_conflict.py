@@ -10,7 +10,7 @@ from placer.errors import InfeasibleError
 from placer.job.rules import Pin, Rules
 from placer.solve.diagnose.conflict import _least
 from placer.solve.search import solve
-from tests.solve.robust.rules_oracle import allowed_placements, ruled_case
+from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
 
 
 @pytest.mark.parametrize("count", range(12))

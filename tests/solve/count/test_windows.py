@@ -15,7 +15,7 @@ from placer.solve.count import windows as stitch_windows
 from placer.solve.count.segments import Segment, Stitching
 from placer.solve.problem.objective import objective_of
 from placer.solve.search import solve
-from tests.solve.stitching.test_stitch import (
+from tests.solve.count.test_stitch import (
     LIMIT,
     half_shapes,
     least_price,
