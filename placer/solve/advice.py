@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.placement.baselines import BASELINES, baseline
-from placer.placement.check import violations
-from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills import nested_fills, uneven_fills
 from placer.solve.orders import launch_bound
@@ -116,7 +114,8 @@ def _savings(
     most_avoided = avoided(topology, job, solution.placement.gpu_of_rank)
     for launch in [*orders, free]:
         known = as_free if launch is free else []
-        best = _best(problem.on(topology, launch), known, budget)
+        launched = problem.on(topology, launch)
+        best = _best(launched, known, budget)
         if best is None:
             continue
         value, gpu_of_rank = best
@@ -126,9 +125,7 @@ def _savings(
             as_free.append(gpu_of_rank[position])
         if avoided(topology, job, gpu_of_rank) > most_avoided:
             continue
-        if value >= solution.value * (1 - EXACT) or violations(
-            Placement(gpu_of_rank), topology, launch
-        ):
+        if value >= solution.value * (1 - EXACT) or not launched.allows(gpu_of_rank):
             continue
         if launch is free:
             change = {"change": "launcher", "to": "free"}

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placer.solve.problem.colocation import check_requirements, parts_of
 from placer.solve.problem.launch import feasible_parts, forced_block
+from placer.solve.problem.limits import Limits
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
+from placer.solve.problem.rules import obeys
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from placer.cost.hop_cost import HopCost
@@ -98,3 +101,22 @@ class Problem:
     def forced_block(self) -> int:
         """Consecutive ranks that every node must hold, 1 when there is a choice."""
         return forced_block(self.machine, self.job)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The job's rules about hosts and failures, in the machine's indices."""
+        return Limits.of(self.machine, self.job)
+
+    def allows(self, gpu_of_rank: IntArray) -> bool:
+        """Whether a placement of the machine's own GPUs keeps every hard rule.
+
+        Hosts to avoid are not hard. The independent checker (`placement.check`) judges
+        every result again with its own code.
+        """
+        if not obeys(self.machine, self.job, gpu_of_rank):
+            return False
+        if np.bincount(gpu_of_rank).max() > 1:
+            return False
+        node_of_rank = self.machine.node_of_gpu[gpu_of_rank]
+        limits = self.limits
+        return limits.pins_hold(node_of_rank) and limits.numbers_hold(node_of_rank)

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.baselines import BASELINES
-from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.construct.fills import nested_fills
 from placer.solve.problem.rules import avoided
@@ -121,4 +120,4 @@ class _Settling:
         before = self.solution.placement.gpu_of_rank
         if avoided(topology, job, gpu_of_rank) > avoided(topology, job, before):
             return False
-        return not violations(Placement(gpu_of_rank), topology, job)
+        return self._problem.allows(gpu_of_rank)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.check import violations
-from placer.placement.placement import Placement
-from placer.solve.problem.rules import avoided, obeys
+from placer.solve.problem.rules import avoided
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -49,8 +47,7 @@ class Curve:
     """
 
     def __init__(self, problem: Problem, before: Before) -> None:
-        self._topology, self._job = problem.machine, problem.job
-        self._goal, self._before = problem.goal, before
+        self._problem, self._before = problem, before
         self.points: list[Point] = []
 
     def offer(self, method: str, gpu_of_rank: IntArray) -> float:
@@ -58,10 +55,10 @@ class Curve:
 
         Returns its cost; infinite if it is not legal.
         """
-        if not self._is_legal(gpu_of_rank):
+        if not self._problem.allows(gpu_of_rank):
             return inf
         moves = self._before.moved(gpu_of_rank)
-        value = float(self._goal.value(gpu_of_rank))
+        value = float(self._problem.goal.value(gpu_of_rank))
         new = Point(moves, value, method, gpu_of_rank)
         if not any(_covers(known, new) for known in self.points):
             kept = [known for known in self.points if not _covers(new, known)]
@@ -82,18 +79,11 @@ class Curve:
         cheap = [point for point in allowed if point.value <= budget * (1 + EXACT)]
         return next(iter([*cheap, *allowed[::-1]]), None)
 
-    def _is_legal(self, gpu_of_rank: IntArray) -> bool:
-        if not self._job.rules:
-            return obeys(self._topology, self._job, gpu_of_rank)
-        return not violations(Placement(gpu_of_rank), self._topology, self._job)
-
     def fewest_avoided(self) -> None:
         """Keep only placements that use the fewest of the hosts to avoid."""
-        if self._job.rules.avoid:
-            used = [
-                avoided(self._topology, self._job, point.gpu_of_rank)
-                for point in self.points
-            ]
+        machine, job = self._problem.machine, self._problem.job
+        if job.rules.avoid:
+            used = [avoided(machine, job, point.gpu_of_rank) for point in self.points]
             self.points = [
                 point
                 for point, count in zip(self.points, used, strict=True)
