@@ -24,6 +24,8 @@ from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 
 if TYPE_CHECKING:
@@ -140,13 +142,8 @@ def attempt(topology: Topology, job: Job, spec: Spec, task: Task) -> Attempt:
 
 def _by_placer(topology: Topology, job: Job, spec: Spec, task: Task) -> Attempt:
     start = perf_counter()
-    solution = solve(
-        topology,
-        job,
-        objective=task.objective,
-        seed=spec.seed,
-        time_limit=task.time_limit,
-    )
+    problem = Problem.of(topology, job, task.objective, spec.seed)
+    solution = solve(problem, Budget(task.time_limit))
     wall = perf_counter() - start
     peak = peak_bytes()
     return Attempt(

@@ -18,7 +18,7 @@ from benchmarks.run import attempts, specs, versions
 from benchmarks.tables import case_table, label, percent, random_table
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.search import solve
+from tests.solve.solving import solve
 
 
 def row(tool: str, value: float, **fields: object) -> Row:

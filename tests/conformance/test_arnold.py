@@ -20,8 +20,8 @@ from ortools.math_opt.python import mathopt
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.check import violations
-from placer.solve.search import solve
 from tests.conformance.machines import WEIGHTS, Host, machine
+from tests.solve.solving import solve
 
 GPUS = 8
 LIMIT = 5.0  # s

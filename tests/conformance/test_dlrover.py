@@ -13,8 +13,8 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
-from placer.solve.search import solve
 from tests.conformance.machines import Host, crossings, domains_of, machine, varied
+from tests.solve.solving import solve
 
 TIERS = ("node", "group", "cluster")
 FIRST_STRADDLES = {"tp": 1000.0, "ep": 1000.0, "pp": 1.0}

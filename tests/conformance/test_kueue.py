@@ -15,7 +15,6 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.search import solve
 from placer.solve.tree.fill import fill
 from tests.conformance.machines import (
     Host,
@@ -26,6 +25,7 @@ from tests.conformance.machines import (
     ranks_in,
     varied,
 )
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology

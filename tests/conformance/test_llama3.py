@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from placer.job.axes import REPLICA_MAJOR_ORDER
-from placer.solve.search import solve
 from tests.conformance.machines import Host, crossings, job, machine
+from tests.solve.solving import solve
 
 AXES = {"tp": 8, "pp": 16, "dp": 128}
 

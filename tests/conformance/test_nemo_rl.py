@@ -14,7 +14,6 @@ import pytest
 
 from placer.errors import InfeasibleError
 from placer.readers.machine import read_topology
-from placer.solve.search import solve
 from tests.conformance.machines import (
     crossings,
     domains_of,
@@ -24,6 +23,7 @@ from tests.conformance.machines import (
     varied,
     without,
 )
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement

@@ -14,7 +14,6 @@ import pytest
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.baselines import baseline
-from placer.solve.search import solve
 from tests.conformance.machines import (
     Host,
     crossings,
@@ -23,6 +22,7 @@ from tests.conformance.machines import (
     ranks_in,
     varied,
 )
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement

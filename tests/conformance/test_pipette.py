@@ -21,8 +21,8 @@ from placer.cost.step import StepModel
 from placer.document import parse_document
 from placer.job.read import decode_job
 from placer.placement.check import violations
-from placer.solve.search import solve
 from placer.topology.read import parse_topology
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

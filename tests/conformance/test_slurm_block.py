@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.errors import InfeasibleError
-from placer.solve.search import solve
 from tests.conformance.machines import (
     Host,
     crossings,
@@ -18,6 +17,7 @@ from tests.conformance.machines import (
     varied,
     without,
 )
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement

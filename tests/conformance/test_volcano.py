@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from placer.errors import InfeasibleError
-from placer.solve.search import solve
 from tests.conformance.machines import domains_of, job, machine, ranks_in
+from tests.solve.solving import solve
 
 
 def test_a_hundred_subgroups_fill_a_hundred_domains() -> None:

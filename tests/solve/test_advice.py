@@ -11,10 +11,12 @@ from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Paralle
 from placer.job.model import Compute, ElementBytes, Group, Job, Model, Overlap
 from placer.job.orders import framework_orders, in_order
 from placer.solve.advice import advise
-from placer.solve.search import solve
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests.solve import oracle
 from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
 
 DEFAULT, MAJOR = "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"
 FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"
@@ -35,7 +37,8 @@ def job_of(order: str, weights: dict[str, float], **sizes: int) -> Job:
 
 
 def advice_of(topology: Topology, job: Job) -> dict:
-    found = advise(topology, job, solve(topology, job))
+    problem = Problem.of(topology, job)
+    found = advise(problem, solve(topology, job), Budget(60.0))
     assert found is not None
     return found
 
@@ -133,7 +136,8 @@ def test_no_time_no_advice() -> None:
     """When time is up before the other launches were tried, nothing is said of them."""
     topology = two_tiers([4, 4])
     job = job_of(DEFAULT, {"pp": 10, "dp": 1}, pp=4, dp=2)
-    assert advise(topology, job, solve(topology, job), over=lambda: True) is None
+    budget = Budget(60.0, lambda: True)
+    assert advise(Problem.of(topology, job), solve(topology, job), budget) is None
 
 
 def test_large_jobs_are_only_compared_with_the_bound(
@@ -173,7 +177,7 @@ def test_advice_against_every_placement(seed: int) -> None:
     """
     topology, job = random_case(random.Random(seed))
     solution = solve(topology, job)
-    found = advise(topology, job, solution)
+    found = advise(Problem.of(topology, job), solution, Budget(60.0))
     assert found is not None
     least = {
         order: oracle.least(

@@ -9,9 +9,7 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.placement.check import violations
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.problem.launch import forced_block
-from placer.solve.problem.objective import objective_of
-from placer.solve.search import solve
+from placer.solve.problem.compiled import Problem
 from tests.solve.oracle import (
     hop_cost,
     least,
@@ -19,6 +17,7 @@ from tests.solve.oracle import (
     step_time,
 )
 from tests.solve.random_cases import random_case
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -48,9 +47,8 @@ def compare(topology: Topology, job: Job, objective: str, case: str) -> None:
     assert found.value == pytest.approx(best, rel=ROUNDING), case
     assert found.lower_bound <= best * (1 + ROUNDING), case
     assert found.status == "optimal" or len(legal) > MANY, case
-    goal = objective_of(topology, job, objective)
-    block = forced_block(topology, job)
-    bound, _ = lower_bound(topology, job, goal, block)
+    problem = Problem.of(topology, job, objective)
+    bound, _ = lower_bound(problem, problem.forced_block)
     assert bound <= best * (1 + ROUNDING), case
 
 

@@ -20,9 +20,9 @@ from placer.cost.schedule import pipeline_time
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model, Overlap
-from placer.solve.search import solve
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.cost.pipeline_order import Block

@@ -13,13 +13,16 @@ from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.orders import framework_orders, in_order
 from placer.placement.check import violations
 from placer.solve.orders import solve_orders
-from placer.solve.search import solve
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from tests.solve import oracle
+from tests.solve.solving import solve
 from tests.solve.test_advice import job_of, random_case, two_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.run.solution import Improvement
+    from placer.solve.run.solution import Improvement, Progress, Solution
+    from placer.topology.model import Topology
 
 
 def opened(job: Job) -> Job:
@@ -27,12 +30,20 @@ def opened(job: Job) -> Job:
     return replace(job, parallelism=axes)
 
 
+def chosen_order(
+    topology: Topology, job: Job, progress: Progress | None = None
+) -> tuple[Job, Solution]:
+    """The job in the order chosen for it, and its placement."""
+    problem, found = solve_orders(Problem.of(topology, job), Budget(60.0), progress)
+    return problem.job, found
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_best_of_all_orders(seed: int) -> None:
     """Value and bound of an open order are right for every placement in every order."""
     topology, job = random_case(random.Random(seed))
     job = opened(job)
-    chosen, found = solve_orders(topology, job)
+    chosen, found = chosen_order(topology, job)
     least = min(
         oracle.least(
             topology, ordered, "hop-cost", oracle.legal_placements(topology, ordered)
@@ -55,7 +66,7 @@ def test_the_order_follows_the_traffic(pp: int, dp: int, best: float) -> None:
     is: 4 x 10 + 4 x 1 + 2 x 9 = 62.
     """
     job = opened(job_of("tp-cp-ep-dp-pp", {"pp": pp, "dp": dp}, pp=4, dp=2))
-    chosen, found = solve_orders(two_tiers([4, 4]), job)
+    chosen, found = chosen_order(two_tiers([4, 4]), job)
     order = REPLICA_MAJOR_ORDER if pp > dp else MEGATRON_DEFAULT_ORDER
     assert chosen.parallelism.order == order
     assert found.value == (best if pp > dp else 62)
@@ -66,7 +77,7 @@ def test_the_order_follows_the_traffic(pp: int, dp: int, best: float) -> None:
 def test_a_fixed_order_is_kept() -> None:
     """A job that names its order is solved in it alone."""
     job = job_of("tp-cp-ep-dp-pp", {"pp": 10, "dp": 1}, pp=4, dp=2)
-    chosen, found = solve_orders(two_tiers([4, 4]), job)
+    chosen, found = chosen_order(two_tiers([4, 4]), job)
     assert chosen is job
     assert found.value == solve(two_tiers([4, 4]), job).value == 224
 
@@ -78,19 +89,19 @@ def test_an_order_that_cannot_be_launched_is_passed_over() -> None:
     """
     job = opened(job_of("tp-cp-ep-dp-pp", {"pp": 1, "dp": 1}, pp=4, dp=2))
     topology = two_tiers([4, 4])
-    chosen, _ = solve_orders(topology, replace(job, require={"pp": "node"}))
+    chosen, _ = chosen_order(topology, replace(job, require={"pp": "node"}))
     assert chosen.parallelism.order == REPLICA_MAJOR_ORDER
-    chosen, _ = solve_orders(topology, replace(job, require={"dp": "node"}))
+    chosen, _ = chosen_order(topology, replace(job, require={"dp": "node"}))
     assert chosen.parallelism.order == MEGATRON_DEFAULT_ORDER
     with pytest.raises(InfeasibleError):
-        solve_orders(topology, replace(job, require={"pp": "node", "dp": "node"}))
+        chosen_order(topology, replace(job, require={"pp": "node", "dp": "node"}))
 
 
 def test_progress_only_improves() -> None:
     """Placements told of are each better than all before, whatever their order."""
     told: list[Improvement] = []
     job = opened(job_of("tp-cp-ep-dp-pp", {"pp": 10, "dp": 1}, pp=4, dp=2))
-    solve_orders(two_tiers([4, 4]), job, progress=told.append)
+    chosen_order(two_tiers([4, 4]), job, told.append)
     values = [incumbent.value for incumbent in told]
     assert values == sorted(set(values), reverse=True)
     assert values[-1] == 96

@@ -21,9 +21,9 @@ from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
 from placer.solve.problem.launch import feasible_parts
 from placer.solve.problem.objective import objective_of
-from placer.solve.search import solve
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +100,7 @@ def test_same_inputs_same_result(seed: int, objective: str) -> None:
 SCRIPT = """
 import json
 from tests.solve.test_search import NEVER, case
-from placer.solve.search import solve
+from tests.solve.solving import solve
 found = []
 for seed, objective in ((1, "time"), (2, "hop-cost")):
     topology, job = case(seed, objective)

@@ -11,9 +11,9 @@ from placer.cost.step import StepModel
 from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.solve.bounds.first_bucket import with_best_bucket
-from placer.solve.search import solve
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
 
 STAGES = 3
 

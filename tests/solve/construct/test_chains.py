@@ -18,12 +18,12 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.construct.chains import stitched_chains
 from placer.solve.construct.shapes import shapes
-from placer.solve.problem.launch import feasible_parts
-from placer.solve.problem.objective import objective_of
-from placer.solve.search import solve
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.topology.model import Tier
 from tests.solve.machines import MODEL, fragmented, matching_job
 from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -46,14 +46,11 @@ def uneven(gpus: list[int], rack_of: list[int], block_of_rack: list[int]) -> Top
 
 def stitched(topology: Topology, job: Job, seed: int = 0) -> list[Placement]:
     """Everything that stitching finds."""
-    goal = objective_of(topology, job, None)
-    return [
-        Placement(gpu_of_rank)
-        for parts in feasible_parts(topology, job)[:1]
-        for _, gpu_of_rank, _ in stitched_chains(
-            topology, job, parts, goal, LIMIT, seed
-        )
-    ]
+    problem = Problem.of(topology, job, seed=seed)
+    if not problem.choices:
+        return []
+    chains = stitched_chains(problem, Budget(LIMIT))
+    return [Placement(gpu_of_rank) for _, gpu_of_rank, _ in chains]
 
 
 def least_cost(topology: Topology, job: Job, axis: str) -> float:
@@ -220,9 +217,7 @@ def test_shard_groups_stay_together() -> None:
         data_parallel=DataParallel(sharding="hsdp", shard_size=8),
         launcher="free",
     )
-    parts = feasible_parts(topology, job)[0]
-    goal = objective_of(topology, job, None)
-    names = [shape.name for shape in shapes(topology, job, parts, goal)]
+    names = [shape.name for shape in shapes(Problem.of(topology, job))]
     assert "across chains of shard" in names
     racks = [
         topology.domain_of_gpu[1][placement.gpu_of_rank].reshape(4, 8)

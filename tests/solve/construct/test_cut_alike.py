@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,10 +14,16 @@ from placer.job.model import Compute, DataParallel, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.construct.cut_alike import cut_placements
-from placer.solve.problem.colocation import parts_of
-from placer.solve.search import solve
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.solve.run.incumbent import Candidate
 
 
 def machine(gpus: list[int]) -> Topology:
@@ -45,6 +52,14 @@ def job(replicas: int) -> Job:
     )
 
 
+def made(
+    topology: Topology, wanted: Job, known: float = np.inf, seconds: float = 60.0
+) -> Iterator[Candidate]:
+    """What is made in the time to beat a known step time."""
+    problem = Problem.of(topology, wanted, "time")
+    return cut_placements(problem, known, Budget(seconds))
+
+
 # Nodes of 8 hold a pipeline, those of 6 three stages of one.
 UNEVEN = [8, 6, 6, 8, 6, 8, 6, 8, 8, 6, 6, 8]
 
@@ -53,9 +68,7 @@ def test_beats_pipelines_that_stay_whole() -> None:
     """With gradients in sight it is faster to cut all pipelines than a few."""
     topology, wanted = machine(UNEVEN), job(10)
     model = StepModel(topology, wanted)
-    found = list(
-        cut_placements(model, parts_of(topology, wanted, 1), np.inf, 0, lambda: 60.0)
-    )
+    found = list(made(topology, wanted))
     assert found
     values = [model.step(gpus).step_time_s for _, gpus in found]
     for _, gpus in found:
@@ -69,11 +82,7 @@ def test_beats_pipelines_that_stay_whole() -> None:
 def test_same_again() -> None:
     """Two runs give the same placements."""
     topology, wanted = machine(UNEVEN), job(10)
-    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
-    runs = [
-        [gpus.tolist() for _, gpus in cut_placements(model, parts, np.inf, 0, _minute)]
-        for _ in range(2)
-    ]
+    runs = [[gpus.tolist() for _, gpus in made(topology, wanted)] for _ in range(2)]
     assert runs[0] == runs[1]
 
 
@@ -81,25 +90,18 @@ def test_same_again() -> None:
 def test_no_time_left(seconds: float) -> None:
     """Nothing is made when the time is up."""
     topology, wanted = machine(UNEVEN), job(10)
-    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
-    assert not list(cut_placements(model, parts, np.inf, 0, lambda: seconds))
+    assert not list(made(topology, wanted, seconds=seconds))
 
 
 def test_only_better_than_known() -> None:
     """Nothing is made when no compromise promises less than what is known."""
     topology, wanted = machine(UNEVEN), job(10)
-    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
     known = solve(topology, wanted, objective="time").lower_bound
-    assert not list(cut_placements(model, parts, known, 0, _minute))
+    assert not list(made(topology, wanted, known))
 
 
 def test_not_for_pipelines_that_must_stay() -> None:
     """Nothing is made where a requirement keeps pipelines in a node."""
     topology = machine(UNEVEN)
     wanted = replace(job(5), require={"pp": "node"})
-    model, parts = StepModel(topology, wanted), parts_of(topology, wanted, 1)
-    assert not list(cut_placements(model, parts, np.inf, 0, _minute))
-
-
-def _minute() -> float:
-    return 60.0
+    assert not list(made(topology, wanted))

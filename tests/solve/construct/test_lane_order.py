@@ -9,8 +9,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from placer.solve.construct.lane_order import Distances, arrange
+from placer.solve.construct.lane_order import Distances, Lanes, arrange
 from placer.solve.construct.shapes import LaneAxis
+from placer.solve.run.budget import Budget
 
 LEAVES = 6
 STEPS = (17.0, 2.0)
@@ -75,7 +76,8 @@ def test_best_order_of_four(
     """Four lanes in a grid or a row are numbered as cheaply as any order allows."""
     rng = random.Random(seed)
     rows = random_rows(rng, lanes)
-    found = arrange(np.array(rows), lanes, starts, DISTANCES, seed).tolist()
+    grid = Lanes(lanes, starts, DISTANCES)
+    found = arrange(np.array(rows), grid, seed, Budget(60.0)).tolist()
     turned = [{tuple(way) for way in ways(row, starts)} for row in rows]
     assert all(any(tuple(row) in ways for row in found) for ways in turned)
     if lanes[-1].closed:
@@ -99,7 +101,8 @@ def test_every_chain_is_numbered_once(seed: int) -> None:
         LaneAxis(rng.choice((4, 40)), True, 1.0),
     )
     rows = random_rows(rng, lanes)
-    found = arrange(np.array(rows), lanes, 1, DISTANCES, seed).tolist()
+    grid = Lanes(lanes, 1, DISTANCES)
+    found = arrange(np.array(rows), grid, seed, Budget(60.0)).tolist()
     assert sorted(min(row, row[::-1]) for row in found) == sorted(
         min(row, row[::-1]) for row in rows
     )

@@ -16,12 +16,12 @@ from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.solve.construct.digits import box_of, digits_of, sequence_of
 from placer.solve.construct.nesting import nestings
-from placer.solve.problem.colocation import parts_of
-from placer.solve.search import solve
+from placer.solve.problem.compiled import Problem
 from placer.solve.tree.fill import fill
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import coordinates
 from tests.solve.random_cases import machine_of, random_axes
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,8 +134,8 @@ def cost_by_boxes(topology: Topology, job: Job, sequence: Sequence[int]) -> floa
 def test_nestings_come_best_first_on_regular_machines(seed: int) -> None:
     """Nestings whose units fill the domains come in the order of their real cost."""
     topology, job = machine_and_job(random.Random(seed))
-    parts = parts_of(topology, job, 1)
-    found = nestings(topology, job, parts, topology.gpus_of_node, job.weights)
+    problem = Problem.of(topology, job, "hop-cost")
+    found = nestings(problem, problem.parts)
     sizes = [
         int(np.bincount(topology.domain_of_gpu[t]).max())
         for t in range(len(topology.tiers) - 1)
@@ -169,11 +169,10 @@ def test_best_nesting_is_the_cheapest_of_all_boxes(seed: int) -> None:
             order = [(i, f) for i, f in inner + outer if f > 1]
             sequence = sequence_of(digits, order, job.world_size)
             best = min(best, cost_by_boxes(topology, job, sequence.tolist()))
-    parts = parts_of(topology, job, 1)
-    capacity = topology.gpus_of_node
+    problem = Problem.of(topology, job, "hop-cost")
     realised = []
-    for nesting in nestings(topology, job, parts, capacity, weights):
-        nodes = fill(topology, capacity, nesting.sequence, nesting.units)
+    for nesting in nestings(problem, problem.parts):
+        nodes = fill(topology, topology.gpus_of_node, nesting.sequence, nesting.units)
         if nodes is not None:
             placement = Placement.on_nodes(topology, nodes)
             realised.append(HopCost(topology, job).cost(placement.gpu_of_rank))

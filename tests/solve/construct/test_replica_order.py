@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from placer.solve.construct.replica_order import ReplicaTour
+from placer.solve.run.budget import Budget
 
 LEAVES_A_BLOCK = 3
 STEPS = (17.0, 2.0)
@@ -46,7 +47,7 @@ def test_length_is_the_sum_of_its_steps(seed: int) -> None:
     rng = random.Random(seed)
     tour = random_tour(rng, rng.choice((2, 3, 5, 9, 40)), rng.randint(1, 5))
     assert tour.length == pytest.approx(plain_length(tour.leaf.tolist()))
-    tour.improve(seed)
+    tour.improve(seed, Budget(60.0))
     assert tour.length == pytest.approx(plain_length(tour.leaf.tolist()))
 
 
@@ -56,7 +57,7 @@ def test_improve_never_lengthens(seed: int) -> None:
     rng = random.Random(seed)
     tour = random_tour(rng, rng.choice((1, 2, 3, 6, 33)), rng.randint(1, 4))
     before = tour.length
-    tour.improve(seed)
+    tour.improve(seed, Budget(60.0))
     assert tour.length <= before + 1e-9
 
 
@@ -69,7 +70,7 @@ def test_replicas_are_kept_or_turned_round(seed: int) -> None:
     rng = random.Random(seed)
     tour = random_tour(rng, rng.choice((3, 8, 35)), 4)
     before = tour.leaf.tolist()
-    tour.improve(seed)
+    tour.improve(seed, Budget(60.0))
 
     def either_way(row: list[int]) -> list[int]:
         return min(row, row[::-1])
@@ -84,7 +85,7 @@ def test_replicas_in_two_blocks_are_walked_block_by_block() -> None:
     domains = np.array([np.arange(6), np.arange(6) // LEAVES_A_BLOCK])
     tour = ReplicaTour(leaf, domains, np.array(STEPS))
     assert tour.length == 4 * 19
-    tour.improve(0)
+    tour.improve(0, Budget(60.0))
     assert tour.length == 2 * 17 + 2 * 19
 
 
@@ -93,15 +94,15 @@ def test_a_turned_replica_meets_its_neighbours() -> None:
     domains = np.array([np.arange(6), np.arange(6) // LEAVES_A_BLOCK])
     tour = ReplicaTour(np.array([[0, 3], [3, 0]]), domains, np.array(STEPS))
     assert tour.length == 4 * 19
-    tour.improve(0)
+    tour.improve(0, Budget(60.0))
     assert tour.length == 0
 
 
 def test_same_seed_same_tour() -> None:
     """Two searches from one seed give the same leaves."""
     first, second = (random_tour(random.Random(4), 40, 4) for _ in range(2))
-    first.improve(5)
-    second.improve(5)
+    first.improve(5, Budget(60.0))
+    second.improve(5, Budget(60.0))
     assert (first.leaf == second.leaf).all()
 
 
@@ -109,5 +110,5 @@ def test_asked_to_end_it_keeps_the_tour() -> None:
     """A search that is over before it starts changes nothing."""
     tour = random_tour(random.Random(1), 40, 3)
     before = tour.leaf.tolist()
-    tour.improve(0, lambda: True)
+    tour.improve(0, Budget(60.0, lambda: True))
     assert tour.leaf.tolist() == before

@@ -14,7 +14,7 @@ from placer.solve.count import stitch as whole
 from placer.solve.count import windows as stitch_windows
 from placer.solve.count.segments import Segment, Stitching
 from placer.solve.problem.objective import objective_of
-from placer.solve.search import solve
+from placer.solve.run.budget import Budget
 from tests.solve.count.test_stitch import (
     LIMIT,
     half_shapes,
@@ -25,6 +25,7 @@ from tests.solve.count.test_stitch import (
     shapes,
     stages_of,
 )
+from tests.solve.solving import solve
 
 GAP = 0.02  # that a window's program may leave
 
@@ -35,7 +36,7 @@ def windows(
     """Replicas stitched in windows of some sorts of joints, however small."""
     monkeypatch.setattr(whole, "MOST_JOINTS_AT_ONCE", 0)
     monkeypatch.setattr(stitch_windows, "MOST_WINDOW_JOINTS", joints)
-    found = whole.stitch(problem, LIMIT, 0)
+    found = whole.stitch(problem, 0, Budget(LIMIT))
     return None if found is None else found.replicas
 
 
@@ -128,7 +129,7 @@ def test_windows_do_not_beat_the_bound(
 ) -> None:
     """Over three tiers, the price lies above the bound of the whole program."""
     problem = uneven_machine(random.Random(seed))
-    exact = whole.stitch(problem, LIMIT, 0)
+    exact = whole.stitch(problem, 0, Budget(LIMIT))
     assert exact is not None
     found = windows(problem, monkeypatch, 40)
     assert found is not None
@@ -155,7 +156,8 @@ def test_stop_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(True)
         return len(asked) > 4  # twice a window: whether to, and for how long
 
-    assert whole.stitch(uneven_machine(random.Random(1)), LIMIT, 0, stop) is None
+    problem = uneven_machine(random.Random(1))
+    assert whole.stitch(problem, 0, Budget(LIMIT, stop)) is None
     assert len(asked) <= 6
 
 

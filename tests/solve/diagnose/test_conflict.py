@@ -9,8 +9,8 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.job.rules import Pin, Rules
 from placer.solve.diagnose.conflict import _least
-from placer.solve.search import solve
 from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
+from tests.solve.solving import solve
 
 
 @pytest.mark.parametrize("count", range(12))

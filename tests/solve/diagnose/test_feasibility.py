@@ -14,9 +14,9 @@ from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
 from placer.solve.diagnose.feasibility import smallest_relaxation
 from placer.solve.problem.launch import feasible_parts, forced_block, launch_blocks
-from placer.solve.search import solve
 from tests.solve.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology

@@ -14,12 +14,12 @@ from placer.job.model import Collectives, Compute, Group, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.exact.engine import Limits
-from placer.solve.exact.run import Exact, exact
-from placer.solve.problem.launch import feasible_parts, forced_block
-from placer.solve.problem.objective import objective_of
+from placer.solve.exact.run import Exact, best_homes
+from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.solve.oracle import gpus_of, hop_cost, least, legal_placements, step_time
 from tests.solve.random_cases import machine_of, random_case, random_groups
+from tests.solve.solving import with_parts
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -48,15 +48,15 @@ def check_case(seed: int, objective: str) -> bool:
     if not legal:
         return False
     best = least(topology, job, objective, legal)
-    goal = objective_of(topology, job, objective)
+    problem = Problem.of(topology, job, objective)
     start = np.array(gpus_of(topology, legal[-1]))
     found_any = False
-    for parts in feasible_parts(topology, job):
-        found = exact(topology, job, parts, goal, start, PLENTY)
+    for parts in problem.choices:
+        found = best_homes(with_parts(problem, parts), start, PLENTY)
         if found is None:
             continue
         found_any = True
-        holds = parts.block in (1, forced_block(topology, job))
+        holds = parts.block in (1, problem.forced_block)
         assert not holds or found.bound <= best * (1 + ROUNDING), seed
         assert found.gpu_of_rank is not None, seed
         broken = violations(Placement(found.gpu_of_rank), topology, job)
@@ -101,13 +101,12 @@ def machine(racks: list[int], gpus: int = 1) -> Topology:
 
 def solved(topology: Topology, job: Job, objective: str) -> tuple[Exact, float]:
     """What the model finds from ranks in order, and the value of that placement."""
-    goal = objective_of(topology, job, objective)
-    start = np.arange(job.world_size)
-    parts = feasible_parts(topology, job)[0]
-    found = exact(topology, job, parts, goal, start, PLENTY)
+    problem = Problem.of(topology, job, objective)
+    assert problem.choices
+    found = best_homes(problem, np.arange(job.world_size), PLENTY)
     assert found is not None
     assert found.gpu_of_rank is not None
-    return found, goal.value(found.gpu_of_rank)
+    return found, problem.goal.value(found.gpu_of_rank)
 
 
 def test_a_ring_over_uneven_racks() -> None:
@@ -216,18 +215,19 @@ def test_the_same_every_time() -> None:
         weights={"tp": 20.6, "cp": 0.3, "pp": 0.1, "dp": 7.6},
     )
     topology = machine([9, 7, 6, 5, 6, 3])
-    goal = objective_of(topology, job, "hop-cost")
-    parts = feasible_parts(topology, job)[0]
+    problem = Problem.of(topology, job, "hop-cost")
+    assert problem.choices
     limits = Limits(0.1, 60.0, 0, lambda: False)
     start = np.arange(job.world_size)
-    first, second = (exact(topology, job, parts, goal, start, limits) for _ in range(2))
+    first, second = (best_homes(problem, start, limits) for _ in range(2))
     assert first is not None
     assert second is not None
     assert first.in_time
     assert first.bound == second.bound
     assert np.array_equal(first.gpu_of_rank, second.gpu_of_rank)
     assert first.gpu_of_rank is not None
-    assert goal.value(first.gpu_of_rank) <= goal.value(start)
+    value = problem.goal.value
+    assert value(first.gpu_of_rank) <= value(start)
 
 
 def test_it_ends_when_asked_to() -> None:
@@ -235,10 +235,10 @@ def test_it_ends_when_asked_to() -> None:
     sizes = Parallelism(pp=8, dp=5, order=("tp", "cp", "ep", "pp", "dp"))
     job = Job("grid", sizes, weights={"pp": 11.0, "dp": 760.0})
     topology = machine([7, 5, 6, 4, 7, 6, 8])
-    goal = objective_of(topology, job, "hop-cost")
-    parts = feasible_parts(topology, job)[0]
+    problem = Problem.of(topology, job, "hop-cost")
+    assert problem.choices
     start = np.arange(40)
-    found = exact(topology, job, parts, goal, start, Limits(1e9, 60.0, 0, lambda: True))
+    found = best_homes(problem, start, Limits(1e9, 60.0, 0, lambda: True))
     assert found is not None
     assert not found.in_time
-    assert found.bound <= goal.value(start)
+    assert found.bound <= problem.goal.value(start)

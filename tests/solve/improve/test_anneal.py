@@ -13,14 +13,14 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
 from placer.solve.improve import population
-from placer.solve.improve.anneal import Known, polished
+from placer.solve.improve.anneal import polished
 from placer.solve.improve.layout import layout_of
-from placer.solve.problem.launch import feasible_parts
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
-from placer.solve.search import solve
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
 
 
 @pytest.fixture(autouse=True)
@@ -79,9 +79,8 @@ CASES = {
 
 
 def _improved(topology: Topology, job: Job, seed: int = 0) -> list[np.ndarray]:
-    parts = feasible_parts(topology, job)[0]
-    start = _start(topology, job)
-    return list(polished(topology, job, parts, HopCost(topology, job), [start], seed))
+    problem = Problem.of(topology, job, "hop-cost", seed)
+    return list(polished(problem, [_start(topology, job)], Budget(60.0)))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -101,11 +100,9 @@ def test_every_placement_is_legal_and_better_than_the_one_before(name: str) -> N
 def test_a_layout_gives_back_the_domains_it_was_given(name: str) -> None:
     """Units laid out on GPUs are found in the domains they were put in."""
     topology, job = CASES[name]
-    parts = feasible_parts(topology, job)[0]
-    axes = HopCost(topology, job).axes
+    problem = Problem.of(topology, job, "hop-cost")
     start = _start(topology, job)
-    capacity = node_capacity(topology, parts.block)
-    layout = layout_of(topology, parts, capacity, axes, start)
+    layout = layout_of(problem, problem.hops.axes, start)
     if layout is None:
         return
     home = layout.homes(start)
@@ -125,11 +122,9 @@ def test_the_same_seed_gives_the_same_placements() -> None:
 def test_it_ends_when_asked_to() -> None:
     """A request to stop at once leaves the placements as they are."""
     topology, job = CASES["racks"]
-    parts = feasible_parts(topology, job)[0]
-    hops = HopCost(topology, job)
+    problem = Problem.of(topology, job, "hop-cost")
     start = _start(topology, job)
-    found = polished(topology, job, parts, hops, [start], 0, lambda: True)
-    assert not list(found)
+    assert not list(polished(problem, [start], Budget(60.0, lambda: True)))
 
 
 def test_full_nodes_are_sorted_out_by_swaps() -> None:
@@ -140,13 +135,12 @@ def test_full_nodes_are_sorted_out_by_swaps() -> None:
     """
     topology = _machine([2, 2], [], [1, 4])
     job = _job(pp=2, dp=2)
-    hops = HopCost(topology, job)
+    problem = Problem.of(topology, job, "hop-cost")
     # Ranks 0 and 1 are the pair of stage 0, ranks 0 and 2 a pipeline.
     start = np.array([0, 2, 1, 3])
-    assert hops.cost(start) == 82
-    parts = feasible_parts(topology, job)[0]
-    *_, last = polished(topology, job, parts, hops, [start], 0)
-    assert hops.cost(last) == 58
+    assert problem.hops.cost(start) == 82
+    *_, last = polished(problem, [start], Budget(60.0))
+    assert problem.hops.cost(last) == 58
 
 
 @pytest.mark.parametrize("seed", range(12))

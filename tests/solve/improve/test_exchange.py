@@ -14,15 +14,16 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.improve import exchange as time_search
-from placer.solve.improve.exchange import exchanged
+from placer.solve.improve import exchange
+from placer.solve.improve.exchange import faster
 from placer.solve.improve.time_layout import coordinates, laid_along, time_layout
-from placer.solve.problem.launch import feasible_parts
-from placer.solve.search import solve
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.oracle import step_time
 from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
 
 TIERS = [
     Tier("node", 450e9, 1e-6, True, 1.0, 1.0, 1.0),
@@ -51,8 +52,8 @@ def _job(pp: int, dp: int, launcher: str = "node-contiguous") -> Job:
 
 
 def _improved(topology: Topology, job: Job, start: np.ndarray) -> list[np.ndarray]:
-    model, parts = StepModel(topology, job), feasible_parts(topology, job)[0]
-    return list(exchanged(model, parts, [start], 0.0, 0))
+    problem = Problem.of(topology, job, "time")
+    return list(faster(problem, [start], 0.0, Budget(60.0)))
 
 
 def _in_order(job: Job) -> np.ndarray:
@@ -114,13 +115,13 @@ def test_each_placement_is_legal_and_faster(seed: int) -> None:
     rng = random.Random(f"general {seed}")
     topology = fragmented(rng)
     job = matching_job(rng, topology, "time")
-    choices = feasible_parts(topology, job)
-    if not choices:
+    problem = Problem.of(topology, job, "time")
+    if not problem.choices:
         pytest.skip("nothing fits in equal blocks")
     model = StepModel(topology, job)
     start = solve(topology, job, time_limit=0.0).placement.gpu_of_rank
     values = [model.step(start).step_time_s]
-    for gpu_of_rank in exchanged(model, choices[0], [start], 0.0, 0):
+    for gpu_of_rank in faster(problem, [start], 0.0, Budget(60.0)):
         assert violations(Placement(gpu_of_rank), topology, job) == []
         values.append(model.step(gpu_of_rank).step_time_s)
     assert values == sorted(set(values), reverse=True)
@@ -129,8 +130,7 @@ def test_each_placement_is_legal_and_faster(seed: int) -> None:
 def test_each_start_is_a_placement() -> None:
     """Placements to begin with hold every unit, and no domain holds too many."""
     topology, job = _leaves([0, 0, 0, 1, 1, 2, 2, 2, 2]), _job(2, 4)
-    parts = feasible_parts(topology, job)[0]
-    layout = time_layout(topology, job, parts, _in_order(job))
+    layout = time_layout(Problem.of(topology, job, "time"), _in_order(job))
     assert layout is not None
     starts = list(laid_along(layout, coordinates(job, layout)))
     assert len(starts) >= 4
@@ -142,8 +142,7 @@ def test_each_start_is_a_placement() -> None:
 def test_stages_have_leaves_of_their_own() -> None:
     """One of the placements to begin with has no leaf that holds two stages."""
     topology, job = _spread(list(range(16))), _job(2, 7)
-    parts = feasible_parts(topology, job)[0]
-    layout = time_layout(topology, job, parts, _in_order(job))
+    layout = time_layout(Problem.of(topology, job, "time"), _in_order(job))
     assert layout is not None
     stage = job.parallelism.coordinates["pp"]
     apart = []
@@ -155,21 +154,21 @@ def test_stages_have_leaves_of_their_own() -> None:
 
 def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more placements are priced than the limit says."""
-    monkeypatch.setattr(time_search, "MOST_SCORES", 50)
+    monkeypatch.setattr(exchange, "MOST_SCORES", 50)
     topology, job = _spread(list(range(16))), _job(2, 7)
-    model, parts = StepModel(topology, job), feasible_parts(topology, job)[0]
+    problem = Problem.of(topology, job, "time")
     start = _in_order(job)
     priced = []
-    step = model.step
+    model, step = problem.model, problem.model.step
     monkeypatch.setattr(model, "step", lambda gpus: priced.append(1) or step(gpus))
-    list(exchanged(model, parts, [start], 0.0, 0))
+    list(faster(problem, [start], 0.0, Budget(60.0)))
     assert 10 <= len(priced) <= 50 + 1  # and the placement to beat
 
 
 def test_stops_when_asked() -> None:
     """A request to stop ends the work before another placement is priced."""
     topology, job = _spread(list(range(16))), _job(2, 7)
-    model, parts = StepModel(topology, job), feasible_parts(topology, job)[0]
+    problem = Problem.of(topology, job, "time")
     start = _in_order(job)
     asked = []
 
@@ -177,13 +176,13 @@ def test_stops_when_asked() -> None:
         asked.append(1)
         return len(asked) > 20
 
-    assert len(list(exchanged(model, parts, [start], 0.0, 0, stop))) <= 20
+    assert len(list(faster(problem, [start], 0.0, Budget(60.0, stop)))) <= 20
     assert len(asked) <= 22
 
 
 def test_large_jobs_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that takes long to price is not searched."""
-    monkeypatch.setattr(time_search, "LARGEST_JOB", 8)
+    monkeypatch.setattr(exchange, "LARGEST_JOB", 8)
     topology, job = _spread(list(range(16))), _job(2, 7)
     assert _improved(topology, job, _in_order(job)) == []
 

@@ -18,10 +18,12 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.previous import previous_seats
 from placer.solve.orders import solve_orders
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.assignment import best_pairs, completed
 from placer.solve.rearrange.repair import repaired
+from placer.solve.run.budget import Budget
 from tests import plan_cases
 
 if TYPE_CHECKING:
@@ -224,12 +226,13 @@ def test_no_worse_than_without() -> None:
     job = Job(
         "j", Parallelism(tp=2, dp=5, etp=2, order=MAJOR), weights={"tp": 9, "dp": 1}
     )
-    _, alone = solve_orders(topology, job)
+    problem = Problem.of(topology, job)
+    _, alone = solve_orders(problem, Budget(60.0))
     for _ in range(20):
         nodes = rng.sample([0, 1, 2, 3, 4, 5, 6], 5)
         gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 5)
         plan = build_plan(topology, job, Placement(gpus))
-        _, found = solve_orders(topology, job, previous=plan)
+        _, found = solve_orders(problem, Budget(60.0), previous=plan)
         previous = previous_seats(plan, topology, job)
         assert found.value <= alone.value
         assert previous.kept(found.placement.gpu_of_rank) >= previous.kept(

@@ -6,7 +6,9 @@ import pytest
 
 from placer.errors import InfeasibleError
 from placer.placement.check import violations
+from placer.solve.problem.compiled import Problem
 from placer.solve.replace.search import Terms, replaced
+from placer.solve.run.budget import Budget
 from tests.solve.replace.cases import random_failure
 
 ROUNDING = 1 + 1e-9
@@ -19,9 +21,8 @@ def check(seed: int, objective: str) -> tuple[int, int]:
         return 0, 0
     within = (0.0, 0.001, 0.05, 0.3)[seed % 4]
     try:
-        found = replaced(
-            case.left, case.job, case.plan, Terms(within), objective=objective
-        )
+        problem = Problem.of(case.left, case.job, objective)
+        found = replaced(problem, case.plan, Terms(within), Budget(60.0))
     except InfeasibleError:
         assert case.legal == []
         return 0, 0

@@ -13,7 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.solve.problem.objective import objective_of
+from placer.solve.problem.compiled import Problem
 from placer.solve.replace.before import before_of
 from placer.solve.replace.damage import most_damaged
 from placer.solve.replace.fewest import fewest_moves, least_cover
@@ -22,6 +22,7 @@ from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Exit, Repairs, choices
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.replace.seating import Seating
+from placer.solve.run.budget import Budget
 from tests.solve.rearrange.test_align import machine
 
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
@@ -96,7 +97,7 @@ def test_spare_in_the_rack_first() -> None:
     seats = topology.first_gpu_of_node[[2, 3, 5, 6]]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.array([0, 1, 2, 4, 5, 6]))
-    ground = ground_of(left, job, plan, objective_of(left, job, None))
+    ground = ground_of(Problem.of(left, job), plan)
     repairs = Repairs(ground, Seating(ground, np.ones(6, dtype=bool)), 1.0)
     (chosen,) = repairs.choices(lambda: False)
     found = repairs.placement(chosen)
@@ -119,7 +120,7 @@ def test_a_required_group_leaves_as_a_whole(spares: int) -> None:
     seats = topology.first_gpu_of_node[nodes]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.arange(1, topology.num_nodes))
-    ground = ground_of(left, job, plan, objective_of(left, job, None))
+    ground = ground_of(Problem.of(left, job), plan)
     assert fewest_moves(ground, 8).moves == (2 if spares else 4)
     assert most_damaged(ground, 1, 1) == [0]
 
@@ -130,12 +131,12 @@ def test_led_back_ends_at_home() -> None:
     job = Job("j", Parallelism(dp=5), weights={"dp": 1}, launcher="free")
     plan = build_plan(topology, job, Placement(np.arange(5)))
     left = topology.select(np.arange(1, 6))
-    goal = objective_of(left, job, None)
-    ground = ground_of(left, job, plan, goal)
+    problem = Problem.of(left, job)
+    ground = ground_of(problem, plan)
     fresh = np.array([1, 3, 0, 4, 2])
     moved = [
         ground.before.moved(found)
-        for found in led_back(ground, goal, fresh, lambda: False)
+        for found in led_back(ground, problem.goal, fresh, lambda: False)
     ]
     assert moved == sorted(moved, reverse=True)
     assert moved[-1] == 1
@@ -149,5 +150,5 @@ def test_a_leaf_of_many_atoms() -> None:
     job = Job("j", Parallelism(dp=300), weights={"dp": 1}, launcher="free")
     plan = build_plan(topology, job, Placement(np.arange(300)))
     left = topology.select(np.arange(150, 600))
-    found = replaced(left, job, plan, Terms(0.5))
+    found = replaced(Problem.of(left, job), plan, Terms(0.5), Budget(60.0))
     assert found.chosen.moves == found.fewest.moves == 150

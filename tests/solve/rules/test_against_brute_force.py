@@ -6,9 +6,9 @@ import pytest
 
 from placer.errors import InfeasibleError
 from placer.placement.check import violations
-from placer.solve.search import solve
 from tests.solve.oracle import hop_cost, least, step_time
 from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
+from tests.solve.solving import solve
 
 ROUNDING = 1e-9
 MANY = 5_000

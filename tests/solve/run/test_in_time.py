@@ -8,11 +8,12 @@ import pytest
 
 from placer.errors import StoppedError
 from placer.placement.placement import Placement
-from placer.solve import in_time
+from placer.solve.run import in_time
+from placer.solve.run.budget import Budget
 from placer.solve.run.in_time import InTime, LeftBehind
 from placer.solve.run.solution import Improvement, Progress, Solution, improvement_of
 
-Over = Callable[[], bool]
+Stop = Callable[[], bool]
 
 
 def told(value: float, bound: float = 0.0, reason: str = "interrupted") -> Improvement:
@@ -36,17 +37,17 @@ def never() -> bool:
 
 def test_the_answer_of_a_search_that_ends() -> None:
     """A search that ends gives its own answer."""
-    assert InTime(lambda _tell, _over: "answer", 60.0, never).run() == "answer"
+    assert InTime(lambda _tell, _within: "answer", Budget(60.0)).run() == "answer"
 
 
 def test_an_error_of_the_search_is_raised() -> None:
     """What the search raises is raised where it is waited for."""
 
-    def fail(_tell: Progress, _over: Over) -> str:
+    def fail(_tell: Progress, _within: Budget) -> str:
         raise LookupError("in the search")
 
     with pytest.raises(LookupError, match="in the search"):
-        InTime(fail, 60.0, never).run()
+        InTime(fail, Budget(60.0)).run()
 
 
 @pytest.mark.parametrize(
@@ -54,18 +55,18 @@ def test_an_error_of_the_search_is_raised() -> None:
     [(60.0, lambda: True, "interrupted"), (0.0, never, "time-limit")],
 )
 def test_a_deaf_search_is_left_with_its_best(
-    time_limit: float, stop: Over, reason: str
+    time_limit: float, stop: Stop, reason: str
 ) -> None:
     """Asked to stop or out of time, the best that was told is the result."""
     end = Event()
 
-    def deaf(tell: Progress, _over: Over) -> str:
+    def deaf(tell: Progress, _within: Budget) -> str:
         for incumbent in (told(3.0), told(2.0), told(2.0, bound=1.5), told(2.5)):
             tell(incumbent)
         end.wait()
         return "late"
 
-    found = InTime(deaf, time_limit, stop).run()
+    found = InTime(deaf, Budget(time_limit, stop)).run()
     end.set()
     assert isinstance(found, LeftBehind)
     assert found.solution.value == 2.0
@@ -78,12 +79,12 @@ def test_a_finished_search_keeps_its_reason() -> None:
     """What comes after the search, left behind, takes nothing from its proof."""
     end = Event()
 
-    def proved(tell: Progress, _over: Over) -> str:
+    def proved(tell: Progress, _within: Budget) -> str:
         tell(told(2.0, bound=2.0, reason="proved"))
         end.wait()
         return "late"
 
-    found = InTime(proved, 60.0, lambda: True).run()
+    found = InTime(proved, Budget(60.0, lambda: True)).run()
     end.set()
     assert isinstance(found, LeftBehind)
     assert found.solution.stop_reason == "proved"
@@ -93,12 +94,12 @@ def test_stopped_without_a_placement() -> None:
     """Without any placement there is nothing to return."""
     end = Event()
 
-    def empty(_tell: Progress, _over: Over) -> str:
+    def empty(_tell: Progress, _within: Budget) -> str:
         end.wait()
         return "late"
 
     with pytest.raises(StoppedError):
-        InTime(empty, 60.0, lambda: True).run()
+        InTime(empty, Budget(60.0, lambda: True)).run()
     end.set()
 
 
@@ -106,11 +107,11 @@ def test_the_first_placement_is_waited_for() -> None:
     """Out of time but without a placement, the search goes on to its answer."""
     begun = Event()
 
-    def slow(_tell: Progress, _over: Over) -> str:
+    def slow(_tell: Progress, _within: Budget) -> str:
         begun.wait(0.3)
         return "answer"
 
-    assert InTime(slow, 0.0, never).run() == "answer"
+    assert InTime(slow, Budget(0.0)).run() == "answer"
 
 
 def test_a_search_is_told_that_it_was_left() -> None:
@@ -118,17 +119,19 @@ def test_a_search_is_told_that_it_was_left() -> None:
     ended, go_on = Event(), Event()
     seen: list[float] = []
 
-    def deaf(tell: Progress, over: Over) -> str:
+    def deaf(tell: Progress, within: Budget) -> str:
         tell(told(2.0))
         go_on.wait()
         tell(told(1.0))
-        if over():
+        if within.is_over():
             ended.set()
         return "late"
 
     stops = iter([False, True])
     found = InTime(
-        deaf, 60.0, lambda: next(stops, False), lambda one: seen.append(one.value)
+        deaf,
+        Budget(60.0, lambda: next(stops, False)),
+        lambda one: seen.append(one.value),
     ).run()
     go_on.set()
     assert ended.wait(60)
@@ -140,10 +143,10 @@ def test_progress_hears_better_placements_only() -> None:
     """A bound that rises changes what is kept, not what the user is shown."""
     seen: list[float] = []
 
-    def search(tell: Progress, _over: Over) -> str:
+    def search(tell: Progress, _within: Budget) -> str:
         for incumbent in (told(3.0), told(3.0, bound=1.0), told(2.0), told(4.0)):
             tell(incumbent)
         return "answer"
 
-    InTime(search, 60.0, never, lambda one: seen.append(one.value)).run()
+    InTime(search, Budget(60.0), lambda one: seen.append(one.value)).run()
     assert seen == [3.0, 2.0]

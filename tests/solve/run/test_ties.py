@@ -14,7 +14,7 @@ from placer.job.model import Compute, ElementBytes, Job, Model, Overlap
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import previous_seats
-from placer.solve.problem.objective import objective_of
+from placer.solve.problem.compiled import Problem
 from placer.solve.run.ties import TieBreak
 from placer.topology.model import Tier
 from tests import plan_cases
@@ -48,10 +48,11 @@ def test_one_slow_replica_is_better_than_three() -> None:
         Tier("cluster", 1e8, 0.0, False, 1.0, 1.0, 1.0),
     ]
     topology = machine_of([3, 3], [[0, 0]], tiers)
-    goal = objective_of(topology, piped(), "time")
+    problem = Problem.of(topology, piped(), "time")
+    goal = problem.goal
     one, three = np.array([0, 1, 2, 3, 4, 5]), np.array([0, 3, 1, 4, 2, 5])
     assert goal.value(one) == pytest.approx(goal.value(three), rel=1e-12)
-    ties = TieBreak(topology, goal)
+    ties = TieBreak(problem)
     assert ties.prefers(one, three)
     assert not ties.prefers(three, one)
     assert not ties.prefers(one, one.copy())
@@ -67,8 +68,9 @@ def test_fewest_domains_outermost_first() -> None:
     """One block rather than two, then one rack rather than two."""
     topology = even_links()
     job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
-    goal = objective_of(topology, job, None)
-    ties = TieBreak(topology, goal)
+    problem = Problem.of(topology, job)
+    goal = problem.goal
+    ties = TieBreak(problem)
     rack, block, cluster = (
         np.array(gpus) for gpus in ([0, 1, 2, 3], [0, 1, 4, 5], [0, 2, 8, 9])
     )
@@ -94,9 +96,7 @@ def test_ranks_kept_come_last() -> None:
     topology = even_links()
     job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
     plan = build_plan(topology, job, Placement(np.array([8, 9, 10, 11])))
-    ties = TieBreak(
-        topology, objective_of(topology, job, None), previous_seats(plan, topology, job)
-    )
+    ties = TieBreak(Problem.of(topology, job), previous_seats(plan, topology, job))
     here, there = np.array([0, 1, 2, 3]), np.array([8, 9, 10, 11])
     assert ties.prefers(there, here)
     assert not ties.prefers(here, there)

@@ -1,0 +1,40 @@
+"""The solver as tests ask it: a machine, a job, and how long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.solve import search
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.job.model import Job
+    from placer.solve.problem.colocation import Parts
+    from placer.solve.run.solution import Progress, Solution
+    from placer.topology.model import Topology
+
+
+def solve(
+    topology: Topology,
+    job: Job,
+    *,
+    objective: str | None = None,
+    seed: int = 0,
+    time_limit: float = 60.0,
+    progress: Progress | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Solution:
+    """The best placement found in the time, s, and a lower bound."""
+    problem = Problem.of(topology, job, objective, seed)
+    return search.solve(problem, Budget(time_limit, stop), progress)
+
+
+def with_parts(problem: Problem, parts: Parts) -> Problem:
+    """The same problem, launched so that ``parts`` stay together."""
+    chosen = replace(problem)
+    vars(chosen)["choices"] = [parts]
+    return chosen
