@@ -133,7 +133,7 @@ def test_a_method_that_does_not_listen_is_left_behind(tmp_path: Path) -> None:
     ("function", "body"),
     [
         (("placer.job.read", "read_job"), BEFORE),
-        (("placer.solve.diagnose.feasibility", "feasible_parts"), BEFORE),
+        (("placer.solve.problem.launch", "feasible_parts"), BEFORE),
         (SOLVE, BEFORE),
     ],
     ids=["reading", "feasibility", "search"],

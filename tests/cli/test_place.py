@@ -119,10 +119,10 @@ def test_gap_not_met_still_writes(
     assert place(job, "--gap", "0.6", "-o", path).exit_code == 0
 
 
-def without_proof(topology, job, **_options):  # type: ignore[no-untyped-def]
+def without_proof(problem, *_options):  # type: ignore[no-untyped-def]
     """A search that stops at the given order, half of it proved."""
-    placement = baseline("given-order", topology, job)
-    value = hop_cost(topology, job, placement)
+    placement = baseline("given-order", problem.machine, problem.job)
+    value = hop_cost(problem.machine, problem.job, placement)
     return Solution(
         placement=placement,
         objective="hop-cost",
@@ -141,11 +141,11 @@ def test_a_plan_that_fails_its_check_is_never_shown(
 ) -> None:
     """A wrong answer of the search is an internal error: exit 70 and no plan."""
 
-    def wrong(topology, job, **_options):  # type: ignore[no-untyped-def]
-        solution = without_proof(topology, job)
+    def wrong(problem, *_options):  # type: ignore[no-untyped-def]
+        solution = without_proof(problem)
         gpus = solution.placement.gpu_of_rank[[0, 2, 1, 3, 4, 5, 6, 7]]
         swapped = Placement(gpus)
-        value = hop_cost(topology, job, swapped)
+        value = hop_cost(problem.machine, problem.job, swapped)
         return replace(solution, placement=swapped, value=value, lower_bound=0.0)
 
     monkeypatch.setattr("placer.solve.orders.solve", wrong)
@@ -166,8 +166,8 @@ def test_the_score_overrules_the_search(
 ) -> None:
     """Value and bound of the search are believed only so far as the score agrees."""
 
-    def wrong(topology, job, **_options):  # type: ignore[no-untyped-def]
-        solution = without_proof(topology, job)
+    def wrong(problem, *_options):  # type: ignore[no-untyped-def]
+        solution = without_proof(problem)
         if value > 1:
             return replace(solution, value=solution.value * value)
         return replace(solution, lower_bound=solution.value / value)

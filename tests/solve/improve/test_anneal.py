@@ -178,14 +178,6 @@ def _least(topology: Topology, job: Job) -> float:
     )
 
 
-def test_known_keeps_the_best_of_different_values() -> None:
-    """Of many placements the four of least value stay, one a value."""
-    known = Known()
-    for value in (5.0, 3.0, 3.0, 9.0, 1.0, 4.0):
-        known.add(value, np.array([int(value)]))
-    assert [int(found[0]) for found in known.placements()] == [1, 3, 4, 5]
-
-
 def test_rings_that_outweigh_pipelines_on_uneven_racks() -> None:
     """On hosts of one tensor parallel group each, the search reaches its bound."""
     topology, job = case("random-42", "hop-cost")
