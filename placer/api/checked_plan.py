@@ -79,6 +79,7 @@ def checked_plan(
                 "deterministic": solution.deterministic and advice is not None,
                 "method": solution.method,
             }
+            | ({"moves": solution.moves} if solution.moves else {})
         ),
     )
     if broken := violations(plan, machine, job):

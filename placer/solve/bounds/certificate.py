@@ -5,15 +5,16 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.solve.bounds.cut import cut_bound
-from placer.solve.bounds.time import time_bound
-from placer.solve.problem.colocation import parts_of
-from placer.solve.problem.objective import TimeObjective
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.bounds.cut import least_hop_cost
+from placer.solve.bounds.proof import Bound, Proof
+from placer.solve.bounds.time import least_step_time
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.incumbent import Incumbent
+
+BOUNDS: tuple[Bound, ...] = (least_step_time, least_hop_cost)
+NONE = Proof(0.0, "none")
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
@@ -28,18 +29,11 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
     incumbent.prove(bound, argument)
 
 
-def lower_bound(
-    problem: Problem, block: int, incumbent: float = inf
-) -> tuple[float, str]:
-    """(bound, what it rests on) for every placement that meets the requirements.
+def lower_bound(problem: Problem, block: int, incumbent: float = inf) -> Proof:
+    """The best of all bounds for every placement that meets the requirements.
 
     ``block`` consecutive ranks share a node; 1 bounds every launch. ``incumbent`` is
     the value of a known placement: a bound that reaches it is not improved further.
     """
-    machine, job, goal = problem.machine, problem.job, problem.goal
-    if isinstance(goal, TimeObjective):
-        parts = parts_of(machine, job, block)
-        found = time_bound(goal.model, parts, node_capacity(machine, block))
-        return found.value, found.argument
-    bound = cut_bound(machine, job, incumbent)
-    return bound.value, bound.argument
+    proofs = (bound(problem, block, incumbent) for bound in BOUNDS)
+    return max((proof for proof in proofs if proof is not None), default=NONE)

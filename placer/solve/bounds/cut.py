@@ -36,10 +36,13 @@ import numpy.typing as npt
 
 from placer.cost.hop_cost import hop_edges
 from placer.errors import InfeasibleError
+from placer.solve.bounds.proof import Proof
 from placer.solve.bounds.tier_cut import TierCut
+from placer.solve.problem.objective import HopCostObjective
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -68,6 +71,14 @@ class CutBound:
     value: float
     cut_per_tier: tuple[float, ...]
     argument: str
+
+
+def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | None:
+    """The bound on the hop cost, however ranks are launched; None for step time."""
+    if not isinstance(problem.goal, HopCostObjective):
+        return None
+    found = cut_bound(problem.machine, problem.job, incumbent)
+    return Proof(found.value, found.argument)
 
 
 def cut_bound(topology: Topology, job: Job, incumbent: float = inf) -> CutBound:

@@ -29,12 +29,16 @@ from placer.solve.bounds.first_bucket import (
 )
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
-from placer.solve.problem.colocation import Parts, join
+from placer.solve.bounds.proof import Proof
+from placer.solve.problem.colocation import Parts, join, parts_of
+from placer.solve.problem.objective import TimeObjective
+from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.cost.exchange import ExchangeCost
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step, StepModel
+    from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
 
@@ -45,21 +49,15 @@ BEST = (
 )
 
 
-@dataclass(frozen=True)
-class TimeBound:
-    """A lower bound and what it rests on.
-
-    Attributes
-    ----------
-    value : float, s
-    argument : str
-    """
-
-    value: float
-    argument: str
+def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | None:
+    """The bound on the step time; None for another objective."""
+    if not isinstance(problem.goal, TimeObjective):
+        return None
+    parts = parts_of(problem.machine, problem.job, block)
+    return time_bound(problem.model, parts, node_capacity(problem.machine, block))
 
 
-def time_bound(model: StepModel, parts: Parts, capacity_of_node: IntArray) -> TimeBound:
+def time_bound(model: StepModel, parts: Parts, capacity_of_node: IntArray) -> Proof:
     """The bound for placements whose ranks stay together as ``parts`` say.
 
     Parameters
@@ -94,7 +92,7 @@ def nic_trade(
     return NicTrade.of(model.step_on(network), network, room)
 
 
-def _cases(model: StepModel, parts: Parts, capacity: IntArray) -> Iterator[TimeBound]:
+def _cases(model: StepModel, parts: Parts, capacity: IntArray) -> Iterator[Proof]:
     """The bound of every case."""
     scale_up = model.fabric.scale_up_tier
     label = parts.label
@@ -119,7 +117,7 @@ def _cases(model: StepModel, parts: Parts, capacity: IntArray) -> Iterator[TimeB
     if not stages_alike(model.fabric):
         step = with_best_bucket(step, kink_seconds(model, network))
     argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
-    yield TimeBound(step.step_time_s, argument)
+    yield Proof(step.step_time_s, argument)
 
 
 def _together(label: IntArray, members: IntArray) -> bool:
@@ -144,7 +142,7 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
 
 def _with_crossing(
     model: StepModel, network: IdealNetwork, axis: str, room: int
-) -> TimeBound:
+) -> Proof:
     """Least step time when a group of ``axis`` leaves its scale-up domain."""
     step = model.step_on(network)
     if axis == "pp":
@@ -158,15 +156,15 @@ def _with_crossing(
         for stage in range(model.job.parallelism.pp)
     )
     text = f"cheapest when a {axis} group leaves its scale-up domain"
-    return TimeBound(value, f"{text}, {BEST}")
+    return Proof(value, f"{text}, {BEST}")
 
 
-def _with_cuts(trade: NicTrade) -> TimeBound:
+def _with_cuts(trade: NicTrade) -> Proof:
     """Least step time when a pipeline leaves its scale-up domain."""
     value, level = trade.least()
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
-    return TimeBound(
+    return Proof(
         value,
         "cheapest when a pp group leaves its scale-up domain, gradient groups having "
         f"at least {members} members (NICs) in each domain they touch, by stage, and "

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
+    from placer.solve.run.move_counts import MoveCounts
 
 IntArray = npt.NDArray[np.int64]
 
@@ -32,14 +33,14 @@ def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if not isinstance(problem.goal, HopCostObjective):
         return
     name = f"annealed, from {incumbent.method}"
-    for gpu_of_rank in polished(problem, incumbent.elite, budget):
+    for gpu_of_rank in polished(problem, incumbent.elite, budget, incumbent.moves):
         incumbent.offer(name, gpu_of_rank)
         if budget.is_over():
             return
 
 
 def polished(
-    problem: Problem, elite: Sequence[IntArray], budget: Budget
+    problem: Problem, elite: Sequence[IntArray], budget: Budget, counts: MoveCounts
 ) -> Iterator[IntArray]:
     """GPU of every rank in placements, each better than those before it.
 
@@ -50,6 +51,8 @@ def polished(
     elite : sequence of ndarray
         GPU of every rank in good placements, the best first.
     budget : Budget
+    counts : MoveCounts
+        Told of every move.
     """
     axes = problem.hops.axes
     if not (elite and axes):
@@ -63,7 +66,7 @@ def polished(
         return
     if len(np.unique(layout.fence)) == 1:
         starts += _in_axis_order(problem.job, layout)
-    population = Population(layout, axes, np.array(starts), problem.seed)
+    population = Population(layout, axes, np.array(starts), problem.seed, counts)
     for home in population.improve(budget):
         yield layout.gpu_of_rank(home)
 

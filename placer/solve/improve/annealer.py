@@ -19,6 +19,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from placer.solve.improve.graph import UnitGraph
     from placer.solve.run.budget import Budget
+    from placer.solve.run.move_counts import MoveCounts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -96,6 +97,8 @@ class Annealer:
         Domain of each unit.
     rooms : Rooms
     rng : Generator
+    counts : MoveCounts
+        Told of every move.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Annealer:
         home: IntArray,
         rooms: Rooms,
         rng: np.random.Generator,
+        counts: MoveCounts,
     ) -> None:
         self.graph, self.copy, self.home, self.rooms = graph, copy, home.copy(), rooms
         self.rng = rng
@@ -115,6 +119,7 @@ class Annealer:
         held = np.bincount(self.base + home, graph.size, self.copies * domains)
         self.free = np.tile(rooms.capacity, self.copies) - held.astype(np.int64)
         self.pull = self._all_pulls()
+        self.counts = counts
         self.proposed = max(FEWEST_PROPOSED, int(len(home) * PROPOSED_SHARE))
         self._claim = np.full(len(home), NOBODY)
         self._room_claim = np.full(len(self.free), NOBODY)
@@ -178,6 +183,9 @@ class Annealer:
             1.0 - self.rng.random(len(cost))
         )
         accepted = changes.only((cost <= limit) & ((cost < -WORTHWHILE) | (limit > 0)))
+        is_swap, helped = changes.unit != changes.partner, cost < -WORTHWHILE
+        for move, own in (("swap units", is_swap), ("move a unit", ~is_swap)):
+            self.counts.count(move, int((helped & own).sum()), int(own.sum()))
         if len(accepted.unit):
             self._make(accepted.only(self._independent(accepted)))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.improve.moves import MOVES, Units
 from placer.solve.improve.time_layout import coordinates, laid_along, time_layout
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.rules import obeys
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
+    from placer.solve.run.move_counts import MoveCounts
 
 IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Larger jobs take too long to price; placements priced in all, and the ranks of these.
 LARGEST_JOB = 1024
@@ -38,8 +39,6 @@ MOST_STARTS, ROUNDS = 8, 3
 # Temperatures at the start and the end of a round, and what the traffic of a placement
 # is worth, relative to the gap that is left.
 HOT, COLD, TRAFFIC = 0.1, 0.003, 0.02
-# Shares of the changes that move a unit by itself, and that send nothing back.
-ALONE_SHARE, ONE_WAY_SHARE = 0.4, 0.4
 # Changes proposed for every placement priced; most others are known already.
 TRIES_A_SCORE = 20
 
@@ -56,14 +55,18 @@ def exchanged(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if isinstance(problem.goal, TimeObjective):
         name = f"units exchanged, from {incumbent.method}"
         elite, bound = incumbent.elite, incumbent.bound
-        for gpu_of_rank in faster(problem, elite, bound, budget):
+        for gpu_of_rank in faster(problem, elite, bound, budget, incumbent.moves):
             incumbent.offer(name, gpu_of_rank)
             if budget.is_over():
                 return
 
 
 def faster(
-    problem: Problem, elite: Sequence[IntArray], bound: float, budget: Budget
+    problem: Problem,
+    elite: Sequence[IntArray],
+    bound: float,
+    budget: Budget,
+    counts: MoveCounts,
 ) -> Iterator[IntArray]:
     """GPU of every rank in placements, each faster than those before it.
 
@@ -77,16 +80,18 @@ def faster(
         Step time that cannot be beaten.
     budget : Budget
         Asked before each placement is priced.
+    counts : MoveCounts
+        Told of every move.
     """
     if not elite or problem.job.world_size > LARGEST_JOB:
         return
     layout = time_layout(problem, elite[0])
     if layout is None:
         return
-    search = _Exchanges(problem, layout, bound, budget)
+    search = _Exchanges(problem, layout, bound, budget, counts)
     homes = [layout.homes(gpu_of_rank) for gpu_of_rank in elite]
     starts = [home for home in homes if home is not None]
-    starts += laid_along(layout, search.coordinate)
+    starts += laid_along(layout, search.units.coordinate)
     search.least = problem.goal.value(elite[0])
     for home in search.improve(starts):
         yield layout.gpu_of_rank(home)
@@ -104,11 +109,17 @@ class _Exchanges:
     """
 
     def __init__(
-        self, problem: Problem, layout: Layout, bound: float, budget: Budget
+        self,
+        problem: Problem,
+        layout: Layout,
+        bound: float,
+        budget: Budget,
+        counts: MoveCounts,
     ) -> None:
         self.model, self.layout, self.bound = problem.model, layout, bound
-        self.coordinate = coordinates(problem.job, layout)
-        self.room = layout.room // layout.size
+        room = layout.room // layout.size
+        self.units = Units(coordinates(problem.job, layout), room)
+        self.counts = counts
         self.rng = np.random.default_rng(problem.seed)
         self.left = min(MOST_SCORES, RANKS_PRICED // problem.job.world_size)
         self.priced: dict[bytes, _Price] = {}
@@ -146,12 +157,14 @@ class _Exchanges:
         worth = TRAFFIC * gap / max(price.traffic_s, EXACT)
         best, energy = home, price.step_s + worth * price.traffic_s
         lowest, end = energy, self.left - scores
-        for _ in range(TRIES_A_SCORE * scores):
+        for tried in range(TRIES_A_SCORE * scores):
             if self.left <= end or self._is_over():
                 break
-            changed = self._changed(home)
+            move = MOVES[tried % len(MOVES)]
+            changed = move(self.units, home, self.rng)
             price = self._price(changed)
             reached = price.step_s + worth * price.traffic_s
+            self.counts.count(move.__name__, reached < energy)
             cooled = 1 - (self.left - end) / scores
             temperature = gap * HOT * (COLD / HOT) ** cooled
             rise = max(reached - energy, 0.0)
@@ -160,38 +173,6 @@ class _Exchanges:
             if energy < lowest:
                 best, lowest = home, energy
         return best
-
-    def _changed(self, home: IntArray) -> IntArray:
-        """The placement after two domains exchange units, or one gives some away.
-
-        What goes and what comes is alike along some of the axes: a stage of all
-        replicas there, a replica, the whole domain, or one unit by itself.
-        """
-        unit = int(self.rng.integers(len(home)))
-        here, there = home[unit], int(self.rng.integers(len(self.room)))
-        if here == there:
-            return home
-        tied = self.rng.random(len(self.coordinate)) < 0.5
-        going = self._like(unit, tied, np.flatnonzero(home == here))
-        coming = np.flatnonzero(home == there)
-        if len(coming) and self.rng.random() >= ONE_WAY_SHARE:
-            coming = self._like(int(self.rng.choice(coming)), tied, coming)
-        else:
-            coming = coming[:0]
-        free = self.room - np.bincount(home, minlength=len(self.room))
-        going = going[: free[there] + len(coming)]
-        coming = coming[: free[here] + len(going)]
-        changed = home.copy()
-        changed[going], changed[coming] = there, here
-        return changed
-
-    def _like(self, unit: int, tied: BoolArray, among: IntArray) -> IntArray:
-        """The unit by itself, or those with its coordinates along the tied axes."""
-        if self.rng.random() < ALONE_SHARE:
-            return np.array([unit])
-        rows = self.coordinate[tied]
-        alike: IntArray = among[(rows[:, among] == rows[:, [unit]]).all(axis=0)]
-        return alike
 
     def _price(self, home: IntArray) -> _Price:
         """Step time and traffic, infinite where a rule is broken or work is used up."""

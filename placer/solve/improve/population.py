@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from placer.cost.hop_cost import AxisEdges
     from placer.solve.improve.layout import Layout
     from placer.solve.run.budget import Budget
+    from placer.solve.run.move_counts import MoveCounts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -52,12 +53,19 @@ class Population:
     starts : ndarray, shape (starts, U)
         Domain of each unit in the placements to begin with, the best known first.
     seed : int
+    counts : MoveCounts
+        Told of every move.
     """
 
     def __init__(
-        self, layout: Layout, axes: Sequence[AxisEdges], starts: IntArray, seed: int
+        self,
+        layout: Layout,
+        axes: Sequence[AxisEdges],
+        starts: IntArray,
+        seed: int,
+        counts: MoveCounts,
     ) -> None:
-        self.layout = layout
+        self.layout, self.counts = layout, counts
         self.rng = np.random.default_rng(seed)
         self.links = links_between(axes, layout.label)
         self.rooms = Rooms(layout.room, layout.distance, layout.fence)
@@ -121,7 +129,7 @@ class Population:
             return
         copy, common = np.empty((2, len(graph.size)), dtype=np.int64)
         copy[label], common[label] = np.repeat(np.arange(copies), units), home
-        annealer = Annealer(graph, copy, common, self.rooms, self.rng)
+        annealer = Annealer(graph, copy, common, self.rooms, self.rng, self.counts)
         distance = self.rooms.distance
         scale = float(np.median(graph.weight.max(axis=1)) * np.ptp(distance))
         if scale > 0:

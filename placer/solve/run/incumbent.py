@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.problem.rules import obeys
+from placer.solve.run.move_counts import MoveCounts
 from placer.solve.run.solution import (
     EXACT,
     Progress,
@@ -64,6 +65,8 @@ class Incumbent:
         without one.
     cut_short : bool
         Whether the clock ended some method.
+    moves : MoveCounts
+        Of the local searches.
     terms : Terms or None
     """
 
@@ -77,6 +80,7 @@ class Incumbent:
         self.gpu_of_rank: IntArray | None = None
         self.value, self.method, self.bound = inf, "", 0.0
         self.launch_bound = 0.0
+        self.moves = MoveCounts()
         self.cut_short = False
         self.budget = budget.until(self._is_proved)
         self.terms = terms
@@ -188,4 +192,5 @@ class Incumbent:
             wall_s=self._own.elapsed_s,
             deterministic=ended in ("proved", "searched"),
             launch_bound=self.launch_bound,
+            moves=self.moves.as_dict(),
         )

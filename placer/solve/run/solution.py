@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class Solution:
     launch_bound : float
         A lower bound for every launcher and every rank order with the same groups; 0
         when none was needed.
+    moves : mapping
+        Of local search: how often each move was ``tried``, and ``helped``.
     """
 
     placement: Placement
@@ -102,6 +105,7 @@ class Solution:
     wall_s: float
     deterministic: bool
     launch_bound: float = 0.0
+    moves: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:
