@@ -61,6 +61,21 @@ class Rooms(NamedTuple):
     fence: IntArray
 
 
+class Placed(NamedTuple):
+    """Where the units are.
+
+    Attributes
+    ----------
+    copy : ndarray, shape (U,)
+        Copy that each unit belongs to, from 0 up.
+    home : ndarray, shape (U,)
+        Domain of each unit.
+    """
+
+    copy: IntArray
+    home: IntArray
+
+
 class _Changes(NamedTuple):
     """Proposed changes, one a row: ``unit`` goes from ``old`` to ``new``.
 
@@ -91,10 +106,7 @@ class Annealer:
     ----------
     graph : UnitGraph
         Of all copies; no edge joins two of them.
-    copy : ndarray, shape (U,)
-        Copy that each unit belongs to, from 0 up.
-    home : ndarray, shape (U,)
-        Domain of each unit.
+    placed : Placed
     rooms : Rooms
     rng : Generator
     counts : MoveCounts
@@ -104,12 +116,12 @@ class Annealer:
     def __init__(
         self,
         graph: UnitGraph,
-        copy: IntArray,
-        home: IntArray,
+        placed: Placed,
         rooms: Rooms,
         rng: np.random.Generator,
         counts: MoveCounts,
     ) -> None:
+        copy, home = placed
         self.graph, self.copy, self.home, self.rooms = graph, copy, home.copy(), rooms
         self.rng = rng
         self.copies = int(copy.max()) + 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.improve.annealer import Annealer, Rooms, setup_work
+from placer.solve.improve.annealer import Annealer, Placed, Rooms, setup_work
 from placer.solve.improve.graph import links_between, unit_graph
 from placer.solve.problem.colocation import join
 from placer.solve.run.solution import EXACT
@@ -129,7 +129,9 @@ class Population:
             return
         copy, common = np.empty((2, len(graph.size)), dtype=np.int64)
         copy[label], common[label] = np.repeat(np.arange(copies), units), home
-        annealer = Annealer(graph, copy, common, self.rooms, self.rng, self.counts)
+        annealer = Annealer(
+            graph, Placed(copy, common), self.rooms, self.rng, self.counts
+        )
         distance = self.rooms.distance
         scale = float(np.median(graph.weight.max(axis=1)) * np.ptp(distance))
         if scale > 0:

@@ -39,6 +39,10 @@ class Kind:
         return dict(self.inside).get(kind, 0)
 
 
+# How many parts of a kind each domain of a tier holds.
+Held = dict[tuple[int, Kind], cp_model.IntVar]
+
+
 def packs(topology: Topology, parts: Parts, capacity_of_node: IntArray) -> bool:
     """Whether a packing exists; False also when none is found within the work limit."""
     return pack(topology, parts, capacity_of_node) is not None
@@ -104,7 +108,7 @@ def _solve(
         ranks = sum(kind.size * held[0][node, kind] for kind in sorted(set(kinds[0])))
         model.add(ranks <= int(room))
     for t in range(1, len(topology.tiers)):
-        _balance(model, topology, t, set(kinds[t - 1]), set(kinds[t]), held)
+        _balance(model, parent_of_domain(topology, t), held[t - 1], held[t])
     solver = cp_sat(WORK_LIMIT)
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
@@ -114,22 +118,21 @@ def _solve(
 
 
 def _balance(
-    model: cp_model.CpModel,
-    topology: Topology,
-    t: int,
-    inner: set[Kind],
-    outer: set[Kind],
-    held: list[dict[tuple[int, Kind], cp_model.IntVar]],
+    model: cp_model.CpModel, parent: IntArray, below: Held, held: Held
 ) -> None:
-    """The parts inside a domain's parts are the parts inside its children."""
-    parent = parent_of_domain(topology, t)
+    """The parts inside a domain's parts are the parts inside its children.
+
+    ``held`` has the domains of a tier, ``below`` those of the tier below; ``parent``
+    gives the domain that holds each of these.
+    """
+    inner, outer = ({kind for _, kind in tier} for tier in (below, held))
     for domain in range(int(parent.max()) + 1):
         children = np.flatnonzero(parent == domain).tolist()
         for kind in sorted(inner):
             wanted = sum(
-                whole.count(kind) * held[t][domain, whole] for whole in sorted(outer)
+                whole.count(kind) * held[domain, whole] for whole in sorted(outer)
             )
-            model.add(sum(held[t - 1][child, kind] for child in children) == wanted)
+            model.add(sum(below[child, kind] for child in children) == wanted)
 
 
 def _deal(

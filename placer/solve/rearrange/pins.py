@@ -184,7 +184,7 @@ class PinnedRanks:
             for host in sorted(hosts)[:MOST_HOSTS]:
                 there = int(row[host])
                 if not {here, there} & settled and self._swap(
-                    node_of_rank, local, row, here, there, rank, host
+                    node_of_rank, local, row, rank, host
                 ):
                     settled.add(there)
                     break
@@ -198,8 +198,6 @@ class PinnedRanks:
         node_of_rank: IntArray,
         local: IntArray,
         row: IntArray,
-        here: int,
-        there: int,
         rank: int,
         host: int,
     ) -> bool:
@@ -212,6 +210,7 @@ class PinnedRanks:
         np.maximum.at(need, node_of_rank, local + 1)
         becomes = np.arange(self.topology.num_nodes)
         first = int(node_of_rank[rank])
+        here, there = int(row[first]), int(row[host])
         for source, target in ((here, there), (there, here)):
             nodes, places = np.flatnonzero(row == source), np.flatnonzero(row == target)
             nodes = nodes[np.argsort(-need[nodes], kind="stable")]

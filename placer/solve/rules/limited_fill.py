@@ -32,10 +32,11 @@ WINDOWS = (1, 4, 16, 64, 256)
 
 
 class _Limit(NamedTuple):
-    """Ranks of whole replicas that a domain of a tier may touch."""
+    """Ranks of whole replicas that a domain of a tier may touch, and of one replica."""
 
     tier: int
     ranks: int
+    replica: int
 
 
 def limited_fills(
@@ -52,14 +53,16 @@ def limited_fills(
         return
     sequence, together = _replica_major(job, max(parts.block, 1))
     replica = together * (job.world_size // job.parallelism.dp)
-    limits = [_Limit(tier, number // together * replica) for tier, number in at_most]
+    limits = [
+        _Limit(tier, number // together * replica, replica) for tier, number in at_most
+    ]
     if not all(limit.ranks for limit in limits):
         return
     takes = whole_parts(topology, problem.capacity, sizes)
     tier = limits[0].tier
     room = takes[tier]
     for window in WINDOWS if len(limits) == 1 else (1,):
-        shares = _shares(topology, room, limits, sizes[tier], replica, window)
+        shares = _shares(topology, room, limits, sizes[tier], window)
         amounts, turn = _dealt(shares, len(room), job.world_size)
         if amounts.sum() < job.world_size:
             continue
@@ -88,7 +91,6 @@ def _shares(
     room: IntArray,
     limits: list[_Limit],
     unit: int,
-    replica: int,
     window: int,
 ) -> Iterator[tuple[int, int]]:
     """(domain, ranks it takes) of the innermost limited tier, without end of ranks."""
@@ -100,6 +102,7 @@ def _shares(
     begun: dict[tuple[int, int], int] = {}
     done = 0
     while waiting:
+        replica = limits[0].replica
         start = done // replica * replica
         end = start + limits[0].ranks
         domain = _best_fit(waiting[:window], room, end - done)
