@@ -107,7 +107,7 @@ def _shares(
         end = start + limits[0].ranks
         domain = _best_fit(waiting[:window], room, end - done)
         waiting.remove(domain)
-        for tier, ranks in limits[1:]:
+        for tier, ranks, _ in limits[1:]:
             outer = (tier, int(topology.domain_of_node[tier, node_of_domain[domain]]))
             end = min(end, begun.setdefault(outer, start) + ranks)
         taken = max(min(int(room[domain]), end - done) // unit * unit, 0)

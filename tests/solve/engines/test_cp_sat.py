@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PLACE = "placer/solve/cp_sat.py"
+ROOT = Path(__file__).resolve().parents[3]
+PLACE = "placer/solve/engines/cp_sat.py"
 
 # A signal while each engine solves and one afterwards must reach the script's handler.
 SCRIPT = """\

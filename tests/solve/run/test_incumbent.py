@@ -14,7 +14,7 @@ from tests.solve.random_cases import machine_of
 
 
 def pair() -> Problem:
-    """Two ranks on five nodes of two GPUs; from the first, the others are 3, 4, 5, 9."""
+    """Two ranks on five nodes of two GPUs, each a tier further from the first."""
     distances = {"node": 1.0, "rack": 3.0, "block": 4.0, "pod": 5.0, "cluster": 9.0}
     tiers = [
         Tier(name, 1e9, 1e-6, name == "node", 1.0, 1.0, distance)
