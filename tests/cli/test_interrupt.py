@@ -25,7 +25,6 @@ import {module} as module
 fast = module.{name}
 
 def slow(*args, **options):
-    stop = options.get("stop")
     {body}
 
 def begun():
@@ -40,7 +39,8 @@ SOLVE = "placer.solve.orders", "solve"
 UNTIL_STOPPED = """\
     found = fast(*args, **options)
     begun()
-    while not stop():
+    _, budget, *_ = args
+    while not budget.is_stopped:
         time.sleep(0.01)
     from dataclasses import replace
     return replace(found, stop_reason="interrupted", deterministic=False)
