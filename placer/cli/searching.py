@@ -26,7 +26,10 @@ Found = TypeVar("Found", bound="Result")
 def search_options(function: _Function) -> _Function:
     """``--seed``, ``--time-limit``, ``-v`` and where the plan goes."""
     verbose = click.option(
-        "-v", "--verbose", is_flag=True, help="Progress from the start."
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Progress from the start, and how local search went.",
     )
     output = plan_output_options("No progress and notes")
     return seed_option(time_limit_option("the search")(output(verbose(function))))
@@ -63,9 +66,18 @@ def run_search(
             leave(interrupts.exit_code)
         interrupts.outcome = "left before the plan was written"
         write(found)
+    if options["verbose"]:
+        _tell_moves(found)
     if interrupts.exit_code:
         click.echo("interrupted: this is the best plan so far", err=True)
     return found, interrupts.exit_code
+
+
+def _tell_moves(found: Result) -> None:
+    """How often each move of local search was tried and helped, on stderr."""
+    for move, count in found.plan.solver.get("moves", {}).items():
+        text = f"{move}: tried {count['tried']:,} times, helped {count['helped']:,}"
+        click.echo(f"local search: {text}", err=True)
 
 
 def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:

@@ -1,12 +1,18 @@
 """Progress lines: silent at first, one line a better placement, plain in a pipe."""
 
 import io
+import json
 import time
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from placer.cli.live import LiveBar
+from placer.cli.main import main
 from placer.cli.progress import ProgressLines
+from placer.solve.orders import solve_orders
 from placer.solve.run.solution import Improvement
 
 FIRST = Improvement(0.1, "given-order", 2.0, 0.0)
@@ -60,3 +66,23 @@ def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "[red]n[1-2] :smile:" in terminal.getvalue()
     assert "0:00:00" in terminal.getvalue()
     assert "\x1b[3" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize("flags", [[], ["-v"]])
+def test_verbose_tells_the_moves_of_local_search(
+    flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``-v`` says how often each move was tried and helped, as the plan keeps it."""
+    moves = {"exchange": {"tried": 1234, "helped": 5}}
+
+    def counted(*args: Any) -> Any:
+        problem, solution = solve_orders(*args)
+        return problem, replace(solution, moves=moves)
+
+    monkeypatch.setattr("placer.solve.orders.solve_orders", counted)
+    args = ["place", "-t", "dgx-h100-32", "-j", "quickstart", "--format", "json"]
+    run = CliRunner().invoke(main, [*args, *flags])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["solver"]["moves"] == moves
+    told = "local search: exchange: tried 1,234 times, helped 5"
+    assert (told in run.stderr) == bool(flags)
