@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 Advice = dict[str, Any]
 
-# Nestings priced for each launch that is tried, and ranks beyond which none is.
-NESTINGS_TRIED = 8
-LARGEST_JOB = 131_072
-
 
 def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | None:
     """What other launches would save, as a plan says it; None when there was no time.
@@ -48,10 +44,11 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     those that are better. A free launch leaves nothing to advise.
     """
     machine, job = problem.machine, problem.job
+    largest = problem.params.advice_ranks
     if job.launcher == "free":
         return {}
     orders = _other_orders(job)
-    if solution.launch_bound or job.world_size <= LARGEST_JOB:
+    if solution.launch_bound or job.world_size <= largest:
         unlike = (problem.on(machine, other) for other in _unlike(job, orders))
         bound = min(
             launch_bound(problem, solution),
@@ -61,8 +58,8 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
         bound, _ = held_bound(solution.value, bound, "")
         if bound == solution.value:
             return {"status": "proved", "lower_bound": bound}
-    if job.world_size > LARGEST_JOB:
-        return {"status": "not-computed", "most_ranks": LARGEST_JOB}
+    if job.world_size > largest:
+        return {"status": "not-computed", "most_ranks": largest}
     if budget.is_over():
         return None
     savings = _savings(problem, solution, orders, budget)
@@ -159,6 +156,7 @@ def _constructed(problem: Problem) -> Iterator[IntArray]:
             placement = baseline(name, problem.machine, problem.job, problem.seed)
             yield placement.gpu_of_rank
     if problem.choices:
-        yield from (gpus for _, gpus in islice(nested_fills(problem), NESTINGS_TRIED))
+        most = problem.params.advice_nestings
+        yield from (gpus for _, gpus in islice(nested_fills(problem), most))
     if problem.job.launcher != "free":
         yield from (gpus for _, gpus in uneven_fills(problem))

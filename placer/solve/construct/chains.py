@@ -29,16 +29,6 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Candidate = tuple[str, IntArray, bool]
 
-# Joints a chain may have, tried in turn when the slowest replica sets the cost.
-JOINT_LIMITS = (1, 2, 3, None)
-# Leaves' worth of units in a ring: longer ones are cut about as often when they are
-# simply laid along the tree.
-MOST_LEAVES = 4
-# Shapes that are stitched: so many of the cheapest when laid along the tree, if what
-# they cost beyond the least is so many times that of the cheapest.
-SHAPES_AT_MOST = {"hop-cost": 3, "time": 2}
-SPREAD = 1.25
-
 
 def stitched(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Chains stitched out of what fragmented domains hold."""
@@ -82,8 +72,8 @@ def _promising(problem: Problem) -> list[Shape]:
         return []
     cheapest = sorted(priced.values(), key=lambda found: found[:2])
     least = _least(problem)
-    most = least + SPREAD * (cheapest[0][0] - least)
-    several = cheapest[: SHAPES_AT_MOST[goal.name]]
+    most = least + problem.params.shape_spread * (cheapest[0][0] - least)
+    several = cheapest[: problem.params.shapes[goal.name]]
     return [shape for value, _, shape in several if value <= most]
 
 
@@ -120,7 +110,10 @@ class _Stitcher:
         shape = self.shape
         needed = len(shape.ranks) * shape.length
         return (
-            not (shape.closed and shape.length > MOST_LEAVES * shape.capacity.max())
+            not (
+                shape.closed
+                and shape.length > self.whole.params.ring_leaves * shape.capacity.max()
+            )
             and (not self.has_halves or self._fits_in_halves())
             and self._keeps_parts(shape.ranks)
             and not self._is_regular()
@@ -134,11 +127,12 @@ class _Stitcher:
 
         # The slowest pipeline sets the step; a ring is as slow with two pieces as more.
         is_limited = self.whole.goal.name == "time" and not self.shape.closed
-        for most_joints in JOINT_LIMITS if is_limited else (None,):
+        limits = self.whole.params.joint_limits if is_limited else (None,)
+        for most_joints in limits:
             if budget.is_over():
                 return
             problem = replace(self.problem, most_joints=most_joints)
-            stitched = stitch(problem, self.whole.seed, budget)
+            stitched = stitch(problem, self.whole.params, self.whole.seed, budget)
             if stitched is None:
                 continue
             joints = sum(len(replica) - 1 for replica in stitched.replicas)

@@ -32,10 +32,6 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 Candidate = tuple[str, IntArray]
 
-# Work of one program and of all, in CP-SAT's deterministic seconds.
-WORK, ALL_WORK = 0.5, 2.0
-# Ways to cut a replica that one program chooses from.
-MOST_WAYS = 64
 # Two pipeline times that differ by less are one.
 SAME = 1e-9
 
@@ -95,18 +91,19 @@ def cut_placements(
     # The program solver takes a while to load, and most searches do without.
     from placer.solve.count.cut_program import Limits, deal
 
-    work, tried = ALL_WORK, set()
+    params = problem.params
+    work, tried = params.all_cut_work, set()
     had: list[Target] = []
     for target in _targets(trade, value):
         if budget.is_over() or work <= 0 or target.seconds >= value:
             return
         if any(target.is_weaker(better) for better in had):
             continue
-        question = _question(target, trade, stages)
+        question = _question(target, trade, stages, params.cut_ways)
         if question is None or question.key in tried:
             continue
         tried.add(question.key)
-        limits = Limits(min(WORK, work), budget.seconds_left, problem.seed)
+        limits = Limits(min(params.cut_work, work), budget.seconds_left, problem.seed)
         found, used = deal(question, stages.capacity, stages.replicas, limits)
         work -= used
         if found is None:
@@ -137,10 +134,12 @@ def _targets(trade: NicTrade, value: float) -> list[Target]:
     return sorted(found, key=lambda target: target.seconds)
 
 
-def _question(target: Target, trade: NicTrade, stages: Stages) -> Question | None:
+def _question(
+    target: Target, trade: NicTrade, stages: Stages, most_ways: int
+) -> Question | None:
     """What the program is asked for a target, None when there is too much to it."""
     ways = trade.crossings.cuts[target.ways]
-    if len(ways) > MOST_WAYS:
+    if len(ways) > most_ways:
         return None
     sets = [runs_of(cuts) for cuts in ways]
     runs = sorted({run for way in sets for run in way})

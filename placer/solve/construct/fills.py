@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 Candidate = tuple[str, IntArray]
 
-# Nestings that are priced in full: pricing takes time in proportion to the ranks.
-NESTINGS_AT_MOST = 64
-RANKS_PRICED = 2_000_000
-
 
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Axes inside axes, filled into the tree in whole units."""
-    most = max(1, min(NESTINGS_AT_MOST, RANKS_PRICED // problem.job.world_size))
+    params = problem.params
+    priced = params.ranks_priced // problem.job.world_size
+    most = max(1, min(params.nestings, priced))
     incumbent.offer_all(islice(nested_fills(problem), most))
     if problem.parts.block < int(problem.machine.gpus_of_node.max()):
         uneven(problem, incumbent, budget)

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-# Boxes of one tier that are looked at; beyond, the cheapest by their own tier are kept.
-MOST_BOXES = 2048
-
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
@@ -129,7 +126,7 @@ class _Chains:
             step = max(distance[t + 1] - distance[t], 1e-6 * distance[t + 1])
             boxes = _boxes(digits, least, capacities[t])
             cost = step * _cut(digits, boxes, problem.goal.weights)
-            keep = np.argsort(cost, kind="stable")[:MOST_BOXES]
+            keep = np.argsort(cost, kind="stable")[: problem.params.boxes]
             self.boxes.append(boxes[keep])
             own.append(cost[keep])
         self.estimate, self.following = self._continue(own)

@@ -18,21 +18,13 @@ from typing import TYPE_CHECKING
 
 from placer.solve.count.deal import deal
 from placer.solve.count.program import EXACT, SEARCHED, solve_counts
-from placer.solve.count.windows import MOST_WINDOW_JOINTS, Windows
+from placer.solve.count.windows import Windows
 
 if TYPE_CHECKING:
     from placer.solve.count.program import Limits
     from placer.solve.count.segments import Segment, Stitching
+    from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-
-# Sorts of joints times domains: above, machines are stitched window by window.
-MOST_JOINTS_AT_ONCE = 1_000
-# Open chains of up to 12 units are stitched with a proof. For longer ones, and for
-# rings, where much costs the same, that takes minutes.
-MOST_PROVED_SORTS = 36
-# Chains too long for windows are stitched on small machines only. Elsewhere they cross
-# so many leaves that laying them along the tree is about as good.
-MOST_LONG_JOINTS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +49,25 @@ class Stitched:
     cut_short: bool
 
 
-def stitch(problem: Stitching, seed: int, budget: Budget) -> Stitched | None:
-    """Replicas with the cheapest joints, None when none were found."""
+def stitch(
+    problem: Stitching, params: Params, seed: int, budget: Budget
+) -> Stitched | None:
+    """Replicas with the cheapest joints, None when none were found.
+
+    Chains too long for windows are stitched on small machines only: elsewhere they
+    cross so many leaves that laying them along the tree is about as good. Short open
+    chains are stitched with a proof; for longer ones, and for rings, where much costs
+    the same, that takes minutes.
+    """
     domains = sum(int(parent.max()) + 1 for parent in problem.parents)
     sorts = len(problem.pairs())
-    if sorts > MOST_WINDOW_JOINTS and domains * sorts > MOST_LONG_JOINTS:
+    if sorts > params.window_joints and domains * sorts > params.long_joints:
         return None
-    if domains * sorts <= MOST_JOINTS_AT_ONCE:
-        proves = sorts <= MOST_PROVED_SORTS and not problem.closed
+    if domains * sorts <= params.joints_at_once:
+        proves = sorts <= params.proved_sorts and not problem.closed
         limits = EXACT if proves else SEARCHED
         return _at_once(problem, limits.within(budget, seed))
-    windows = Windows(problem, seed, budget)
+    windows = Windows(problem, params.window_joints, seed, budget)
     if not windows.stitch():
         return None
     return Stitched(windows.replicas, -inf, False, windows.cut_short)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     IntArray = npt.NDArray[np.int64]
 
-# Sorts of joints times domains of a window: more take many seconds.
-MOST_WINDOW_JOINTS = 450
 # Replicas' worth of free units that a window hands on to the next.
 HANDED_ON = 2
 
@@ -40,12 +38,15 @@ class Windows:
     Parameters
     ----------
     problem : Stitching
+    most_joints : int
+        Sorts of joints times domains of a window: more take many seconds.
     seed : int
     budget : Budget
         Asked before every program.
     """
 
     problem: Stitching
+    most_joints: int
     seed: int
     budget: Budget
 
@@ -62,7 +63,7 @@ class Windows:
         """Whether all replicas were stitched."""
         problem = self.problem
         order = _tree_order(problem)
-        width = max(1, MOST_WINDOW_JOINTS // len(problem.pairs()))
+        width = max(1, self.most_joints // len(problem.pairs()))
         windows = deque(np.array_split(order, -(-len(order) // width)))
         seen = np.zeros(len(self.free), dtype=bool)
         while windows and not self.budget.is_over():

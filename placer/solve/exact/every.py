@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-# Placements that are listed, by objective, and steps of the walk for each.
-MOST = {"time": 20_000, "hop-cost": 100_000}
+# Steps of the walk for each placement that is listed.
 STEPS_A_PLACEMENT = 2
-SMALL_JOB_UNITS = 8
-TRIED_AT_MOST = 2_000  # of more placements than are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +62,9 @@ def every_placement(problem: Problem, budget: Budget) -> Every:
     topology, job, parts = problem.machine, problem.job, problem.parts
     is_free = job.launcher == "free"
     largest = 1 if is_free else int(topology.gpus_of_node.max())
-    if job.world_size > SMALL_JOB_UNITS * largest:
+    if job.world_size > problem.params.listed_units * largest:
         return Every([], complete=False)
-    most = MOST[problem.goal.name]
+    most = problem.params.listed[problem.goal.name]
 
     def walk(shape: Parts) -> Enumeration:
         capacity = node_capacity(topology, shape.block)
@@ -83,4 +80,4 @@ def every_placement(problem: Problem, budget: Budget) -> Every:
     if not (complete or is_free) and parts.block > 1:
         # Too many ways to give nodes different numbers of ranks: equal ones only.
         found = listed(walk(parts).units())
-    return Every(found if complete else found[:TRIED_AT_MOST], complete)
+    return Every(found if complete else found[: problem.params.listed_sample], complete)

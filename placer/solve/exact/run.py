@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-# A unit, or part, in a domain: beyond these a proof is out of reach, and local search
-# finds as good placements in less time.
-MOST_HOP_HOMES, MOST_GROUP_HOMES = 320, 2_000
-EXACT_WORK = 2.0  # CP-SAT's deterministic seconds
 ARGUMENT = "a search of all homes of {units} units in the domains of each tier (CP-SAT)"
 
 
@@ -54,7 +50,9 @@ def exact(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer the best homes of a small job's units; complete, that is a proof."""
     if incumbent.gpu_of_rank is None:
         return
-    limits = Limits(EXACT_WORK, budget.seconds_left, problem.seed, budget.is_over)
+    limits = Limits(
+        problem.params.exact_work, budget.seconds_left, problem.seed, budget.is_over
+    )
     found = best_homes(problem, incumbent.gpu_of_rank, limits)
     if found is None:
         return
@@ -102,12 +100,17 @@ def best_homes(problem: Problem, start: IntArray, limits: Limits) -> Exact | Non
 
 
 def _homes(problem: Problem) -> Homes | None:
-    """The variables of the model, None where it is too large or of no use."""
+    """The variables of the model, None where it is too large or of no use.
+
+    Beyond so many homes of units in domains a proof is out of reach, and local search
+    finds as good placements in less time.
+    """
+    params = problem.params
     topology, job, goal = problem.machine, problem.job, problem.goal
     if isinstance(goal, HopCostObjective):
-        tiers, most = hop_tiers(goal.hops), MOST_HOP_HOMES
+        tiers, most = hop_tiers(goal.hops), params.hop_homes
     elif job.model is None:
-        tiers, most = list(range(len(topology.tiers) - 1)), MOST_GROUP_HOMES
+        tiers, most = list(range(len(topology.tiers) - 1)), params.group_homes
     else:
         return None
     if job.world_size // max(problem.parts.block, 1) > most:

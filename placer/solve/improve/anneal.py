@@ -66,7 +66,7 @@ def polished(
         return
     if len(np.unique(layout.fence)) == 1:
         starts += _in_axis_order(problem.job, layout)
-    population = Population(layout, axes, np.array(starts), problem.seed, counts)
+    population = Population(layout, axes, np.array(starts), problem, counts)
     for home in population.improve(budget):
         yield layout.gpu_of_rank(home)
 

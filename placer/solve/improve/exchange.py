@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-# Larger jobs take too long to price; placements priced in all, and the ranks of these.
-LARGEST_JOB = 1024
-MOST_SCORES, RANKS_PRICED = 600, 200_000
 # Placements to begin with, and rounds after which the worse half of them is left out.
 MOST_STARTS, ROUNDS = 8, 3
 # Temperatures at the start and the end of a round, and what the traffic of a placement
@@ -83,7 +80,7 @@ def faster(
     counts : MoveCounts
         Told of every move.
     """
-    if not elite or problem.job.world_size > LARGEST_JOB:
+    if not elite or problem.job.world_size > problem.params.exchange_ranks:
         return
     layout = time_layout(problem, elite[0])
     if layout is None:
@@ -121,7 +118,9 @@ class _Exchanges:
         self.units = Units(coordinates(problem.job, layout), room)
         self.counts = counts
         self.rng = np.random.default_rng(problem.seed)
-        self.left = min(MOST_SCORES, RANKS_PRICED // problem.job.world_size)
+        params, ranks = problem.params, problem.job.world_size
+        most = params.exchange_ranks_priced // ranks
+        self.left = min(params.exchange_scores, most)
         self.priced: dict[bytes, _Price] = {}
         self.least = inf
         self.best: IntArray | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from placer.cost.hop_cost import AxisEdges
     from placer.solve.improve.layout import Layout
+    from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.move_counts import MoveCounts
 
@@ -30,9 +31,6 @@ MOST_PULLS = 25_000_000
 # Cycles at most, and how often the set-up must be worth its work in each.
 MOST_CYCLES = 5
 SETUPS_A_CYCLE = 8
-# Work of all cycles together, in microseconds, roughly: at most, and for every pair of
-# a unit and a domain.
-MOST_WORK, WORK_OF_PAIR = 4e6, 8e3
 # Starts that cost more than this, relative to the best, are left out.
 WORST_START = 1.03
 # Start temperatures of the copies and the end, relative to what the heaviest edges of
@@ -52,7 +50,7 @@ class Population:
     axes : sequence of AxisEdges
     starts : ndarray, shape (starts, U)
         Domain of each unit in the placements to begin with, the best known first.
-    seed : int
+    problem : Problem
     counts : MoveCounts
         Told of every move.
     """
@@ -62,11 +60,11 @@ class Population:
         layout: Layout,
         axes: Sequence[AxisEdges],
         starts: IntArray,
-        seed: int,
+        problem: Problem,
         counts: MoveCounts,
     ) -> None:
         self.layout, self.counts = layout, counts
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(problem.seed)
         self.links = links_between(axes, layout.label)
         self.rooms = Rooms(layout.room, layout.distance, layout.fence)
         pairs = layout.units * len(layout.room)
@@ -78,7 +76,8 @@ class Population:
         chosen = worth[np.arange(copies) % len(worth)]
         self.home, self.cost = starts[chosen], costs[chosen]
         self.best, self.best_cost = starts[0], float(costs[0])
-        self.work = min(MOST_WORK, WORK_OF_PAIR * pairs)
+        params = problem.params
+        self.work = min(params.anneal_work, params.anneal_work_of_pair * pairs)
         # Copies that start cold stay near their placement, hot ones go far.
         self.start = np.geomspace(COLDEST_START, HOTTEST_START, max(copies, 1))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from placer.solve.problem.colocation import check_requirements, parts_of
 from placer.solve.problem.launch import feasible_parts, forced_block
 from placer.solve.problem.limits import Limits
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
+from placer.solve.problem.params import Params
 from placer.solve.problem.rules import obeys
 from placer.solve.tree.capacity import node_capacity
 
@@ -39,12 +40,14 @@ class Problem:
     job : Job
     goal : Objective
     seed : int
+    params : Params
     """
 
     machine: Topology
     job: Job
     goal: Objective
     seed: int = 0
+    params: Params = field(default_factory=Params)
 
     @classmethod
     def of(
@@ -67,6 +70,10 @@ class Problem:
             return self
         goal = objective_of(machine, job, self.goal.name)
         return replace(self, machine=machine, job=job, goal=goal)
+
+    def with_params(self, **changes: Any) -> Problem:
+        """The same problem, searched with some other `Params`."""
+        return replace(self, params=replace(self.params, **changes))
 
     @property
     def model(self) -> StepModel:

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-# Nestings tried beside an optimal baseline, and ranks up to which they are.
-TIDY_FILLS = 4
-TIDIED_AT_MOST = 131_072
-
 
 def settled(
     problem: Problem, solution: Solution, previous: Previous | None
@@ -86,12 +82,12 @@ class _Settling:
         if (
             self.solution.method not in BASELINES
             or self.solution.stop_reason != "proved"
-            or self._problem.job.world_size > TIDIED_AT_MOST
+            or self._problem.job.world_size > self._problem.params.tidy_ranks
         ):
             return
         if self._problem.choices:
-            filled = nested_fills(self._problem)
-            yield from (gpu_of_rank for _, gpu_of_rank in islice(filled, TIDY_FILLS))
+            filled, most = nested_fills(self._problem), self._problem.params.tidy_fills
+            yield from (gpu_of_rank for _, gpu_of_rank in islice(filled, most))
 
     def offer(self, how: str, gpu_of_rank: IntArray) -> None:
         """Take a placement if it is legal, no worse and to be preferred."""

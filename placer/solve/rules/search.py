@@ -52,9 +52,6 @@ from placer.solve.run.ties import ROUNDING
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Sets of nodes to avoid that are searched when some must be used.
-MOST_SETS = 24
-
 
 # The plain search on one machine under terms; None where nothing fits.
 PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | None"]
@@ -143,7 +140,7 @@ class _RuledSearch:
     def _choices(self, least: IntArray) -> list[IntArray]:
         """Sets of nodes to avoid that are used all the same, as many as are needed."""
         avoided = np.flatnonzero(self.limits.avoided)
-        if comb(len(avoided), len(least)) > MOST_SETS:
+        if comb(len(avoided), len(least)) > self.problem.params.avoided_sets:
             return [least]
         return [
             np.array(chosen, dtype=np.int64)

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 Candidate = tuple[str, IntArray]
 
-# Placements of different values in the elite pool.
-MOST_ELITE = 4
-
 
 class Incumbent:
     """Keeps the best legal placement that methods offer, and the best bound.
@@ -168,7 +165,7 @@ class Incumbent:
         if all(value != known for known, _ in self._pool):
             self._pool.append((value, gpu_of_rank))
             self._pool.sort(key=lambda entry: entry[0])
-            del self._pool[MOST_ELITE:]
+            del self._pool[self._problem.params.elite :]
 
     def _report(self) -> None:
         """Let the user know, and keep, what has been found so far."""

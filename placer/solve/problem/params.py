@@ -1,0 +1,101 @@
+"""Every knob of the search in one place, given to it with the problem.
+
+Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
+Tolerances of rounding, and limits inside a bound, stay with the code that they belong
+to: they are no choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Params:
+    """How hard the search tries. Work is in CP-SAT's deterministic seconds.
+
+    Attributes
+    ----------
+    elite : int
+        Placements of different values that local search starts from.
+    nestings, ranks_priced : int
+        Nestings that are priced in full, and ranks of all of them together: pricing
+        takes time in proportion to the ranks.
+    boxes : int
+        Boxes of one tier that nestings look at; beyond, the cheapest by their own tier
+        are kept.
+    joint_limits : tuple of (int or None)
+        Joints a chain may have, tried in turn when the slowest replica sets the cost.
+    ring_leaves : int
+        Leaves' worth of units in a ring that is stitched: longer ones are cut about as
+        often when they are laid along the tree.
+    shapes : mapping of str to int
+        Shapes that are stitched, by objective: the cheapest when laid along the tree.
+    shape_spread : float
+        Shapes that cost more than this times the cheapest, beyond the least, are not.
+    joints_at_once, window_joints, long_joints, proved_sorts : int
+        Sorts of joints times domains: above the first a machine is stitched window by
+        window, of so many each; above the third chains too long for windows are left.
+        Programs with at most so many sorts are solved to the end.
+    cut_work, all_cut_work : float
+        Work of one program that cuts pipelines alike, and of all.
+    cut_ways : int
+        Ways to cut a replica that one such program chooses from.
+    listed : mapping of str to int
+        Placements that are tried one by one, by objective: all of a small job's.
+    listed_units, listed_sample : int
+        Nodes' worth of units of a small job; placements tried of more than are listed.
+    exact_work : float
+        Work of the exact model of a small job.
+    hop_homes, group_homes : int
+        Units times domains of an exact model: of hop cost, of groups of the job's own.
+    anneal_work, anneal_work_of_pair : float, us
+        Work of annealing on the hop cost: at most, and for each unit and domain.
+    exchange_ranks : int
+        Largest job whose step time is searched: larger ones take too long to price.
+    exchange_scores, exchange_ranks_priced : int
+        Placements priced in that search, and their ranks.
+    avoided_sets : int
+        Sets of hosts to avoid that are searched when some must be used.
+    tidy_fills, tidy_ranks : int
+        Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
+    advice_nestings, advice_ranks : int
+        Nestings priced for each other launch, in jobs of at most so many ranks.
+    """
+
+    elite: int = 4
+    nestings: int = 64
+    ranks_priced: int = 2_000_000
+    boxes: int = 2048
+    joint_limits: tuple[int | None, ...] = (1, 2, 3, None)
+    ring_leaves: int = 4
+    shapes: Mapping[str, int] = field(
+        default_factory=lambda: {"hop-cost": 3, "time": 2}
+    )
+    shape_spread: float = 1.25
+    joints_at_once: int = 1_000
+    window_joints: int = 450
+    long_joints: int = 2_000
+    proved_sorts: int = 36
+    cut_work: float = 0.5
+    all_cut_work: float = 2.0
+    cut_ways: int = 64
+    listed: Mapping[str, int] = field(
+        default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
+    )
+    listed_units: int = 8
+    listed_sample: int = 2_000
+    exact_work: float = 2.0
+    hop_homes: int = 320
+    group_homes: int = 2_000
+    anneal_work: float = 4e6
+    anneal_work_of_pair: float = 8e3
+    exchange_ranks: int = 1024
+    exchange_scores: int = 600
+    exchange_ranks_priced: int = 200_000
+    avoided_sets: int = 24
+    tidy_fills: int = 4
+    tidy_ranks: int = 131_072
+    advice_nestings: int = 8
+    advice_ranks: int = 131_072
