@@ -18,6 +18,7 @@ from placer.solve.improve.layout import layout_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.run.budget import Budget
+from placer.solve.run.move_counts import MoveCounts
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
@@ -80,7 +81,7 @@ CASES = {
 
 def _improved(topology: Topology, job: Job, seed: int = 0) -> list[np.ndarray]:
     problem = Problem.of(topology, job, "hop-cost", seed)
-    return list(polished(problem, [_start(topology, job)], Budget(60.0)))
+    return list(polished(problem, [_start(topology, job)], Budget(60.0), MoveCounts()))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -124,7 +125,8 @@ def test_it_ends_when_asked_to() -> None:
     topology, job = CASES["racks"]
     problem = Problem.of(topology, job, "hop-cost")
     start = _start(topology, job)
-    assert not list(polished(problem, [start], Budget(60.0, lambda: True)))
+    budget = Budget(60.0, lambda: True)
+    assert not list(polished(problem, [start], budget, MoveCounts()))
 
 
 def test_full_nodes_are_sorted_out_by_swaps() -> None:
@@ -139,7 +141,7 @@ def test_full_nodes_are_sorted_out_by_swaps() -> None:
     # Ranks 0 and 1 are the pair of stage 0, ranks 0 and 2 a pipeline.
     start = np.array([0, 2, 1, 3])
     assert problem.hops.cost(start) == 82
-    *_, last = polished(problem, [start], Budget(60.0))
+    *_, last = polished(problem, [start], Budget(60.0), MoveCounts())
     assert problem.hops.cost(last) == 58
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placer.solve.improve.annealer import Annealer, Rooms
+from placer.solve.improve.annealer import Annealer, Placed, Rooms
 from placer.solve.improve.graph import UnitGraph, unit_graph
+from placer.solve.run.budget import Budget
+from placer.solve.run.move_counts import MoveCounts
 
 COPIES, UNITS, DOMAINS = 3, 12, 4
 HOT, COLD = np.full(COPIES, 20.0), np.full(COPIES, 0.5)
@@ -31,16 +33,16 @@ def _annealer(seed: int) -> Annealer:
     distance += 2 * (pair[:, None] != pair[None, :])
     rooms = Rooms(capacity, distance, np.zeros(DOMAINS, dtype=np.int64))
     copy = np.repeat(np.arange(COPIES), UNITS)
-    return Annealer(graph, copy, home, rooms, rng)
+    return Annealer(graph, Placed(copy, home), rooms, rng, MoveCounts())
 
 
 def _again(annealer: Annealer) -> Annealer:
     return Annealer(
         annealer.graph,
-        annealer.copy,
-        annealer.home,
+        Placed(annealer.copy, annealer.home),
         annealer.rooms,
         np.random.default_rng(0),
+        MoveCounts(),
     )
 
 
@@ -51,7 +53,7 @@ def test_simultaneous_changes_have_exactly_the_effect_they_are_judged_by(
     """After thousands of changes the running costs equal those counted afresh."""
     annealer = _annealer(seed)
     start = annealer.home.copy()
-    annealer.run(HOT, COLD, 1e5)
+    annealer.run(HOT, COLD, 1e5, Budget(60.0))
     assert (annealer.home != start).any()
     fresh = _again(annealer)
     np.testing.assert_allclose(annealer.pull, fresh.pull, atol=1e-6)
@@ -62,7 +64,7 @@ def test_simultaneous_changes_have_exactly_the_effect_they_are_judged_by(
 def test_no_domain_is_ever_too_full(seed: int) -> None:
     """Units of several sizes never take more room than a domain has."""
     annealer = _annealer(seed)
-    annealer.run(HOT, COLD, 1e5)
+    annealer.run(HOT, COLD, 1e5, Budget(60.0))
     for copy in range(COPIES):
         mine = annealer.copy == copy
         held = np.bincount(annealer.home[mine], annealer.graph.size[mine], DOMAINS)
@@ -75,7 +77,7 @@ def test_units_stay_behind_their_fence() -> None:
     fence = np.array([0, 0, 1, 1])
     annealer.rooms = annealer.rooms._replace(fence=fence)
     before = fence[annealer.home]
-    annealer.run(HOT, COLD, 1e5)
+    annealer.run(HOT, COLD, 1e5, Budget(60.0))
     np.testing.assert_array_equal(fence[annealer.home], before)
 
 
@@ -91,8 +93,9 @@ def test_two_full_domains_exchange_units() -> None:
     rooms = Rooms(np.array([2, 2]), distance, np.zeros(2, dtype=np.int64))
     home = np.array([0, 1, 0, 1])
     copy = np.zeros(4, dtype=np.int64)
-    annealer = Annealer(graph, copy, home, rooms, np.random.default_rng(0))
-    annealer.run(np.array([0.1]), np.array([0.01]), 2e4)
+    placed, rng = Placed(copy, home), np.random.default_rng(0)
+    annealer = Annealer(graph, placed, rooms, rng, MoveCounts())
+    annealer.run(np.array([0.1]), np.array([0.01]), 2e4, Budget(60.0))
     assert annealer.home[0] == annealer.home[1]
     assert annealer.home[2] == annealer.home[3]
     assert annealer.home[0] != annealer.home[2]

@@ -19,6 +19,7 @@ from placer.solve.improve.exchange import faster
 from placer.solve.improve.time_layout import coordinates, laid_along, time_layout
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.run.move_counts import MoveCounts
 from placer.topology.model import Tier, Topology
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.oracle import step_time
@@ -53,7 +54,7 @@ def _job(pp: int, dp: int, launcher: str = "node-contiguous") -> Job:
 
 def _improved(topology: Topology, job: Job, start: np.ndarray) -> list[np.ndarray]:
     problem = Problem.of(topology, job, "time")
-    return list(faster(problem, [start], 0.0, Budget(60.0)))
+    return list(faster(problem, [start], 0.0, Budget(60.0), MoveCounts()))
 
 
 def _in_order(job: Job) -> np.ndarray:
@@ -121,7 +122,7 @@ def test_each_placement_is_legal_and_faster(seed: int) -> None:
     model = StepModel(topology, job)
     start = solve(topology, job, time_limit=0.0).placement.gpu_of_rank
     values = [model.step(start).step_time_s]
-    for gpu_of_rank in faster(problem, [start], 0.0, Budget(60.0)):
+    for gpu_of_rank in faster(problem, [start], 0.0, Budget(60.0), MoveCounts()):
         assert violations(Placement(gpu_of_rank), topology, job) == []
         values.append(model.step(gpu_of_rank).step_time_s)
     assert values == sorted(set(values), reverse=True)
@@ -161,7 +162,7 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     priced = []
     model, step = problem.model, problem.model.step
     monkeypatch.setattr(model, "step", lambda gpus: priced.append(1) or step(gpus))
-    list(faster(problem, [start], 0.0, Budget(60.0)))
+    list(faster(problem, [start], 0.0, Budget(60.0), MoveCounts()))
     assert 10 <= len(priced) <= 50 + 1  # and the placement to beat
 
 
@@ -176,7 +177,9 @@ def test_stops_when_asked() -> None:
         asked.append(1)
         return len(asked) > 20
 
-    assert len(list(faster(problem, [start], 0.0, Budget(60.0, stop)))) <= 20
+    assert (
+        len(list(faster(problem, [start], 0.0, Budget(60.0, stop), MoveCounts()))) <= 20
+    )
     assert len(asked) <= 22
 
 
