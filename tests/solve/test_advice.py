@@ -36,8 +36,8 @@ def job_of(order: str, weights: dict[str, float], **sizes: int) -> Job:
     return Job("job", axes, weights=weights)
 
 
-def advice_of(topology: Topology, job: Job) -> dict:
-    problem = Problem.of(topology, job)
+def advice_of(topology: Topology, job: Job, **params: int) -> dict:
+    problem = Problem.of(topology, job).with_params(**params)
     found = advise(problem, solve(topology, job), Budget(60.0))
     assert found is not None
     return found
@@ -140,16 +140,15 @@ def test_no_time_no_advice() -> None:
     assert advise(Problem.of(topology, job), solve(topology, job), budget) is None
 
 
-def test_large_jobs_are_only_compared_with_the_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_large_jobs_are_only_compared_with_the_bound() -> None:
     """Beyond so many ranks no launch is tried, but a proof still counts."""
-    monkeypatch.setattr("placer.solve.advice.LARGEST_JOB", 7)
     topology = two_tiers([4, 4])
     weights = {"pp": 10.0, "dp": 1.0}
-    found = advice_of(topology, job_of(DEFAULT, weights, pp=4, dp=2))
+    job = job_of(DEFAULT, weights, pp=4, dp=2)
+    found = advice_of(topology, job, advice_ranks=7)
     assert found == {"status": "not-computed", "most_ranks": 7}
-    assert advice_of(topology, job_of(MAJOR, weights, pp=4, dp=2))["status"] == "proved"
+    found = advice_of(topology, job_of(MAJOR, weights, pp=4, dp=2), advice_ranks=7)
+    assert found["status"] == "proved"
 
 
 def random_case(rng: random.Random) -> tuple[Topology, Job]:

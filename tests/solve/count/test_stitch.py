@@ -14,6 +14,7 @@ import pytest
 
 from placer.solve.count.segments import Segment, Stitching
 from placer.solve.count.stitch import stitch
+from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 
 LIMIT = 20.0  # s, far above what these need
@@ -126,7 +127,7 @@ def check(problem: Stitching) -> None:
     """Stitch and compare with the cheapest set of replicas."""
     room = tuple(problem.capacity.tolist())
     best = least_price(shapes(problem), room, problem.replicas)
-    found = stitch(problem, 0, Budget(LIMIT))
+    found = stitch(problem, Params(), 0, Budget(LIMIT))
     if np.isinf(best):
         assert found is None
         return
@@ -179,7 +180,7 @@ def test_a_ring_over_two_leaves() -> None:
     problem = Stitching(
         np.array([4, 2]), [np.zeros(2, dtype=np.int64)], [5.0], 3, 2, closed=True
     )
-    found = stitch(problem, 0, Budget(LIMIT))
+    found = stitch(problem, Params(), 0, Budget(LIMIT))
     assert found is not None
     assert sorted(len(replica) for replica in found.replicas) == [1, 2]
     assert found.lower_bound == pytest.approx(10.0)
@@ -188,7 +189,7 @@ def test_a_ring_over_two_leaves() -> None:
 def test_whole_replicas_need_no_joints() -> None:
     """Leaves that hold whole replicas are not cut."""
     problem = Stitching(np.array([8, 8, 5]), [np.zeros(3, dtype=np.int64)], [1.0], 4, 5)
-    found = stitch(problem, 0, Budget(LIMIT))
+    found = stitch(problem, Params(), 0, Budget(LIMIT))
     assert found is not None
     assert [len(replica) for replica in found.replicas] == [1] * 5
 
@@ -196,7 +197,7 @@ def test_whole_replicas_need_no_joints() -> None:
 def test_two_remainders_make_one_replica() -> None:
     """Three leaves of 6 units hold four replicas of 4 with one joint in one of them."""
     problem = Stitching(np.array([6, 6, 6]), [np.zeros(3, dtype=np.int64)], [1.0], 4, 4)
-    found = stitch(problem, 0, Budget(LIMIT))
+    found = stitch(problem, Params(), 0, Budget(LIMIT))
     assert found is not None
     assert sorted(len(replica) for replica in found.replicas) == [1, 1, 1, 2]
 
@@ -262,7 +263,7 @@ def test_units_made_of_halves(seed: int) -> None:
     assert problem.spare_halves is not None
     room = (*problem.capacity.tolist(), *problem.spare_halves.tolist())
     best = least_price(half_shapes(problem), room, problem.replicas)
-    found = stitch(problem, 0, Budget(LIMIT))
+    found = stitch(problem, Params(), 0, Budget(LIMIT))
     if np.isinf(best):
         assert found is None
         return

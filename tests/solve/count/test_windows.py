@@ -11,9 +11,9 @@ import pytest
 from benchmarks.instances import load
 from placer.placement.placement import Placement
 from placer.solve.count import stitch as whole
-from placer.solve.count import windows as stitch_windows
 from placer.solve.count.segments import Segment, Stitching
 from placer.solve.problem.objective import objective_of
+from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 from tests.solve.count.test_stitch import (
     LIMIT,
@@ -30,13 +30,10 @@ from tests.solve.solving import solve
 GAP = 0.02  # that a window's program may leave
 
 
-def windows(
-    problem: Stitching, monkeypatch: pytest.MonkeyPatch, joints: int
-) -> list[Segment] | None:
+def windows(problem: Stitching, joints: int) -> list[Segment] | None:
     """Replicas stitched in windows of some sorts of joints, however small."""
-    monkeypatch.setattr(whole, "MOST_JOINTS_AT_ONCE", 0)
-    monkeypatch.setattr(stitch_windows, "MOST_WINDOW_JOINTS", joints)
-    found = whole.stitch(problem, 0, Budget(LIMIT))
+    params = Params(joints_at_once=0, window_joints=joints)
+    found = whole.stitch(problem, params, 0, Budget(LIMIT))
     return None if found is None else found.replicas
 
 
@@ -62,13 +59,13 @@ def check_room(problem: Stitching, replicas: list[Segment]) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_one_window_is_the_whole_program(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int,
 ) -> None:
     """A window of all domains is solved to within its gap."""
     problem = random_problem(random.Random(seed), levels=2)
     room = tuple(problem.capacity.tolist())
     best = least_price(shapes(problem), room, problem.replicas)
-    found = windows(problem, monkeypatch, 10**6)
+    found = windows(problem, 10**6)
     if np.isinf(best):
         assert found is None
         return
@@ -79,10 +76,10 @@ def test_one_window_is_the_whole_program(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_narrow_windows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_narrow_windows(seed: int) -> None:
     """Windows of one domain find replicas whenever the units suffice."""
     problem = random_problem(random.Random(seed), levels=2)
-    found = windows(problem, monkeypatch, 1)
+    found = windows(problem, 1)
     fits = int(problem.capacity.sum()) >= problem.replicas * problem.length
     if problem.most_joints is None:
         assert (found is not None) == fits
@@ -95,11 +92,11 @@ def test_narrow_windows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_halves_in_windows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_halves_in_windows(seed: int) -> None:
     """Halves are paired within the spare room, and never where nothing fits."""
     problem = random_halves(random.Random(seed))
     assert problem.spare_halves is not None
-    found = windows(problem, monkeypatch, 1)
+    found = windows(problem, 1)
     if found is not None:
         check_room(problem, found)
         room = (*problem.capacity.tolist(), *problem.spare_halves.tolist())
@@ -125,31 +122,30 @@ def uneven_machine(rng: random.Random) -> Stitching:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_windows_do_not_beat_the_bound(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int,
 ) -> None:
     """Over three tiers, the price lies above the bound of the whole program."""
     problem = uneven_machine(random.Random(seed))
-    exact = whole.stitch(problem, 0, Budget(LIMIT))
+    exact = whole.stitch(problem, Params(), 0, Budget(LIMIT))
     assert exact is not None
-    found = windows(problem, monkeypatch, 40)
+    found = windows(problem, 40)
     assert found is not None
     check_room(problem, found)
     price = sum(price_of(problem, stages_of(replica))[0] for replica in found)
     assert price >= exact.lower_bound - 1e-6
 
 
-def test_same_seed_same_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_seed_same_replicas() -> None:
     """Stitching twice with one seed gives the same replicas."""
     problem = uneven_machine(random.Random(7))
-    first = windows(problem, monkeypatch, 40)
+    first = windows(problem, 40)
     assert first is not None
-    assert windows(problem, monkeypatch, 40) == first
+    assert windows(problem, 40) == first
 
 
-def test_stop_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_ends_the_work() -> None:
     """Asked to stop before the third program, windows return nothing."""
-    monkeypatch.setattr(whole, "MOST_JOINTS_AT_ONCE", 0)
-    monkeypatch.setattr(stitch_windows, "MOST_WINDOW_JOINTS", 1)
+    params = Params(joints_at_once=0, window_joints=1)
     asked: list[bool] = []
 
     def stop() -> bool:
@@ -157,7 +153,7 @@ def test_stop_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return len(asked) > 4  # twice a window: whether to, and for how long
 
     problem = uneven_machine(random.Random(1))
-    assert whole.stitch(problem, 0, Budget(LIMIT, stop)) is None
+    assert whole.stitch(problem, params, 0, Budget(LIMIT, stop)) is None
     assert len(asked) <= 6
 
 

@@ -12,7 +12,6 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
-from placer.solve.improve import population
 from placer.solve.improve.anneal import polished
 from placer.solve.improve.layout import layout_of
 from placer.solve.problem.compiled import Problem
@@ -22,11 +21,6 @@ from placer.solve.run.move_counts import MoveCounts
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
-
-
-@pytest.fixture(autouse=True)
-def _little_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(population, "MOST_WORK", 2e5)
 
 
 def _machine(gpus: list[int], rows: list[list[int]], distances: list[int]) -> Topology:
@@ -49,6 +43,11 @@ def _job(
         weights=weights,
         require=require or {},
     )
+
+
+def _problem(topology: Topology, job: Job, seed: int = 0) -> Problem:
+    """To be annealed with little work."""
+    return Problem.of(topology, job, "hop-cost", seed).with_params(anneal_work=2e5)
 
 
 def _start(topology: Topology, job: Job) -> np.ndarray:
@@ -80,7 +79,7 @@ CASES = {
 
 
 def _improved(topology: Topology, job: Job, seed: int = 0) -> list[np.ndarray]:
-    problem = Problem.of(topology, job, "hop-cost", seed)
+    problem = _problem(topology, job, seed)
     return list(polished(problem, [_start(topology, job)], Budget(60.0), MoveCounts()))
 
 
@@ -101,7 +100,7 @@ def test_every_placement_is_legal_and_better_than_the_one_before(name: str) -> N
 def test_a_layout_gives_back_the_domains_it_was_given(name: str) -> None:
     """Units laid out on GPUs are found in the domains they were put in."""
     topology, job = CASES[name]
-    problem = Problem.of(topology, job, "hop-cost")
+    problem = _problem(topology, job)
     start = _start(topology, job)
     layout = layout_of(problem, problem.hops.axes, start)
     if layout is None:
@@ -123,7 +122,7 @@ def test_the_same_seed_gives_the_same_placements() -> None:
 def test_it_ends_when_asked_to() -> None:
     """A request to stop at once leaves the placements as they are."""
     topology, job = CASES["racks"]
-    problem = Problem.of(topology, job, "hop-cost")
+    problem = _problem(topology, job)
     start = _start(topology, job)
     budget = Budget(60.0, lambda: True)
     assert not list(polished(problem, [start], budget, MoveCounts()))
@@ -137,7 +136,7 @@ def test_full_nodes_are_sorted_out_by_swaps() -> None:
     """
     topology = _machine([2, 2], [], [1, 4])
     job = _job(pp=2, dp=2)
-    problem = Problem.of(topology, job, "hop-cost")
+    problem = _problem(topology, job)
     # Ranks 0 and 1 are the pair of stage 0, ranks 0 and 2 a pipeline.
     start = np.array([0, 2, 1, 3])
     assert problem.hops.cost(start) == 82

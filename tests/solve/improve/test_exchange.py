@@ -14,7 +14,6 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.improve import exchange
 from placer.solve.improve.exchange import faster
 from placer.solve.improve.time_layout import coordinates, laid_along, time_layout
 from placer.solve.problem.compiled import Problem
@@ -154,10 +153,9 @@ def test_stages_have_leaves_of_their_own() -> None:
 
 
 def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more placements are priced than the limit says."""
-    monkeypatch.setattr(exchange, "MOST_SCORES", 50)
+    """No more placements are priced than the limit says; each move is counted."""
     topology, job = _spread(list(range(16))), _job(2, 7)
-    problem = Problem.of(topology, job, "time")
+    problem = Problem.of(topology, job, "time").with_params(exchange_scores=50)
     start = _in_order(job)
     priced = []
     model, step = problem.model, problem.model.step
@@ -183,11 +181,13 @@ def test_stops_when_asked() -> None:
     assert len(asked) <= 22
 
 
-def test_large_jobs_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_jobs_are_left_alone() -> None:
     """A job that takes long to price is not searched."""
-    monkeypatch.setattr(exchange, "LARGEST_JOB", 8)
     topology, job = _spread(list(range(16))), _job(2, 7)
-    assert _improved(topology, job, _in_order(job)) == []
+    problem = Problem.of(topology, job, "time").with_params(exchange_ranks=8)
+    start, counts = _in_order(job), MoveCounts()
+    assert list(faster(problem, [start], 0.0, Budget(60.0), counts)) == []
+    assert counts.as_dict() == {}
 
 
 def test_same_seed_same_placements() -> None:
