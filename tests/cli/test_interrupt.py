@@ -129,14 +129,25 @@ def test_a_method_that_does_not_listen_is_left_behind(tmp_path: Path) -> None:
     assert assert_plan(path)["deterministic"] is False
 
 
+def test_baselines_come_before_what_is_feasible(tmp_path: Path) -> None:
+    """Who interrupts the first step of the search has the best baseline already."""
+    path = tmp_path / "plan.json"
+    run = start(path, BEFORE, ("placer.solve.problem.launch", "feasible_parts"))
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert err == "interrupted: this is the best plan so far\n"
+    assert assert_plan(path)["stop_reason"] == "interrupted"
+
+
 @pytest.mark.parametrize(
     ("function", "body"),
     [
         (("placer.job.read", "read_job"), BEFORE),
-        (("placer.solve.problem.launch", "feasible_parts"), BEFORE),
+        (("placer.solve.problem.objective", "objective_of"), BEFORE),
         (SOLVE, BEFORE),
     ],
-    ids=["reading", "feasibility", "search"],
+    ids=["reading", "objective", "search"],
 )
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
