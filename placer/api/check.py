@@ -10,6 +10,7 @@ from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import FLAG, NUMBER, instance, takes
 from placer.errors import CheckError, InfeasibleError, InputError, refuse
+from placer.loading import load
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
@@ -63,6 +64,7 @@ def check(
     faults = faults_of(plan, inputs)
     if bound:
         # The solver takes half a second to load.
+        load("placer.api.bound_check")
         from placer.api.bound_check import bound_faults
 
         faults += bound_faults(plan, inputs, time_limit)

@@ -75,7 +75,7 @@ def _expected(plan: Plan, inputs: Inputs, job: Job) -> dict[str, Any]:
         "score": score,
         "rules": rules_section(job.rules, machine, placement),
     }
-    if plan.inputs and not _is_given(plan):
+    if plan.inputs and (plan.baselines or not _is_given(plan)):
         reason = str(plan.solver.get("stop_reason"))
         seed = plan.solver.get("seed", 0)
         costs = baseline_costs(model, seed, placement, score, reason)

@@ -79,6 +79,11 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
         for i, name in enumerate(plan.nodes)
         if name not in index
     )
+    unlisted = (plan.node_of_rank < 0) | (plan.node_of_rank >= len(plan.nodes))
+    refuse(
+        Problem(f"outside the list of {len(plan.nodes)} nodes", key=f"node_of_rank[{r}]")
+        for r in np.flatnonzero(unlisted)[:1]
+    )
     node = np.array([index[name] for name in plan.nodes], dtype=np.int64)
     node_of_rank = node[plan.node_of_rank]
     outside = np.flatnonzero(plan.gpu_of_rank >= topology.gpus_of_node[node_of_rank])
