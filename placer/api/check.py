@@ -60,7 +60,15 @@ def check(
         if broken := violations(plan, *read_inputs(topology, job)):
             raise CheckError(broken)
         return
-    inputs = inputs_of_plan(plan, topology, job)
+    try:
+        inputs = inputs_of_plan(plan, topology, job)
+    except InputError:
+        if topology is None or job is None:
+            raise
+        # A plan of another size or order has no inputs, but it can be told why not.
+        if broken := violations(plan, *read_inputs(topology, job)):
+            raise CheckError(broken) from None
+        raise
     faults = faults_of(plan, inputs)
     if bound:
         # The solver takes half a second to load.

@@ -78,7 +78,7 @@ class Form:
                 if not (type(item) is int and item in _INDICES):  # there are many
                     self.harmless(item, f"{key}[{index}]", depth + 1)
         elif isinstance(value, int) and abs(value) > _MAX_WHOLE:
-            self.add(key, f"the number is too large: {shown(value)[:20]}...")
+            self.add(key, f"expected a number of 64 bits, got {shown(value)[:20]}...")
 
     def whole(self, key: str, value: object, least: int = 0) -> int:
         """A whole number of at least ``least``."""
