@@ -182,6 +182,9 @@ def _bound_faults(
     yield from _differences(
         "bound.require", bound.get("require", {}), dict(inputs.require), 0.0
     )
+    keys = {"objective", "lower_bound", "argument", "require", *expected}
+    for key in sorted(bound.keys() - keys):
+        yield f"bound.{key}: expected nothing, found {_shown(bound[key])}"
     argument = bound.get("argument")
     if not (isinstance(argument, str) and argument):
         yield f"bound.argument: expected a text, found {_shown(argument)}"

@@ -163,10 +163,12 @@ HUGE = 10**400
         (("bound", "status"), {}),
         (("solver", "seed"), "junk"),
         (("solver", "method"), 3),
+        (("bound", "more"), 1),
+        (("inputs", "rules", "at_least"), {"rack": 1}),
     ],
 )
-def test_a_wrong_type_is_named(made: dict[str, Any], path: Path_, value: Any) -> None:
-    """What is no text, or no number that anything can hold, is named by its key."""
+def test_what_cannot_be_is_named(made: dict[str, Any], path: Path_, value: Any) -> None:
+    """A value of a wrong type, a huge number, a key or rule unknown."""
     assert ".".join(map(str, path)) in answer(corrupted(made, path, value))
 
 
