@@ -10,6 +10,7 @@ from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import FLAG, NUMBER, instance, takes
 from placer.errors import CheckError, InfeasibleError, InputError, refuse
+from placer.loading import load
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
@@ -64,13 +65,14 @@ def check(
     except InputError:
         if topology is None or job is None:
             raise
-        # A plan of another job is told what it breaks of this one.
+        # A plan of another size or order has no inputs, but it can be told why not.
         if broken := violations(plan, *read_inputs(topology, job)):
             raise CheckError(broken) from None
         raise
     faults = faults_of(plan, inputs)
     if bound:
         # The solver takes half a second to load.
+        load("placer.api.bound_check")
         from placer.api.bound_check import bound_faults
 
         faults += bound_faults(plan, inputs, time_limit)
