@@ -5,8 +5,9 @@ Public names load with their first use, so that importing the package is cheap.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from placer.loading import load
 
 if TYPE_CHECKING:
     from placer.api.check import check
@@ -94,10 +95,10 @@ def __getattr__(name: str) -> Any:
     """The public name ``name``, from the module it lives in."""
     if name == "emit":
         # A package that answers calls: importing it binds the name.
-        return import_module("placer.emit")
+        return load("placer.emit")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(load(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import FLAG, NUMBER, instance, takes
 from placer.errors import CheckError, InfeasibleError, InputError, refuse
+from placer.loading import load
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
@@ -59,10 +60,19 @@ def check(
         if broken := violations(plan, *read_inputs(topology, job)):
             raise CheckError(broken)
         return
-    inputs = inputs_of_plan(plan, topology, job)
+    try:
+        inputs = inputs_of_plan(plan, topology, job)
+    except InputError:
+        if topology is None or job is None:
+            raise
+        # A plan of another size or order has no inputs, but it can be told why not.
+        if broken := violations(plan, *read_inputs(topology, job)):
+            raise CheckError(broken) from None
+        raise
     faults = faults_of(plan, inputs)
     if bound:
         # The solver takes half a second to load.
+        load("placer.api.bound_check")
         from placer.api.bound_check import bound_faults
 
         faults += bound_faults(plan, inputs, time_limit)

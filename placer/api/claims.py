@@ -75,7 +75,7 @@ def _expected(plan: Plan, inputs: Inputs, job: Job) -> dict[str, Any]:
         "score": score,
         "rules": rules_section(job.rules, machine, placement),
     }
-    if plan.inputs and not _is_given(plan):
+    if plan.inputs and (plan.baselines or not _is_given(plan)):
         reason = str(plan.solver.get("stop_reason"))
         seed = plan.solver.get("seed", 0)
         costs = baseline_costs(model, seed, placement, score, reason)
@@ -182,6 +182,9 @@ def _bound_faults(
     yield from _differences(
         "bound.require", bound.get("require", {}), dict(inputs.require), 0.0
     )
+    keys = {"objective", "lower_bound", "argument", "require", *expected}
+    for key in sorted(bound.keys() - keys):
+        yield f"bound.{key}: expected nothing, found {_shown(bound[key])}"
     argument = bound.get("argument")
     if not (isinstance(argument, str) and argument):
         yield f"bound.argument: expected a text, found {_shown(argument)}"

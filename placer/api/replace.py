@@ -149,7 +149,7 @@ def replace(
 ) -> Replacement:
     """The placement after failures that moves the fewest ranks at almost no cost.
 
-    Without a failure the plan is kept as it is. `place` explains what is not said here.
+    Without a failure the plan stays as it is. `place` explains the other arguments.
 
     Parameters
     ----------
@@ -170,7 +170,6 @@ def replace(
         Give up the fewest replicas when the job does not fit any more.
     force : bool
         Take ``topology`` and ``job`` although the plan names others.
-    time_limit, seed, progress, stop
 
     Raises
     ------

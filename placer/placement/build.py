@@ -71,13 +71,23 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
     Raises
     ------
     InputError
-        If the topology lacks one of the plan's nodes, or a node lacks one of its GPUs.
+        If the topology lacks one of the plan's nodes, or a node lacks one of its GPUs;
+        or the plan has ranks without a node or a GPU.
     """
+    if len(plan.node_of_rank) != len(plan.gpu_of_rank):
+        raise InputError([Problem("not one for each rank", key="gpu_of_rank")])
     index = {name: i for i, name in enumerate(topology.node_names)}
     refuse(
         Problem(_why_missing(name, topology), key=f"nodes[{i}]")
         for i, name in enumerate(plan.nodes)
         if name not in index
+    )
+    unlisted = (plan.node_of_rank < 0) | (plan.node_of_rank >= len(plan.nodes))
+    refuse(
+        Problem(
+            f"outside the list of {len(plan.nodes)} nodes", key=f"node_of_rank[{r}]"
+        )
+        for r in np.flatnonzero(unlisted)[:1]
     )
     node = np.array([index[name] for name in plan.nodes], dtype=np.int64)
     node_of_rank = node[plan.node_of_rank]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 USE_SPARES = "use_spares"
+_RULES = ("require", "pin", "avoid", "at_most", "spares", USE_SPARES)
 
 _Read = TypeVar("_Read")
 
@@ -272,6 +273,9 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
         isinstance(tier, str) for tier in require.values()
     ):
         yield Problem("expected a tier for each axis", key=_path("rules.require"))
+    # A rule that is not understood must not be dropped.
+    for key in sorted(rules.keys() - {*_RULES}):
+        yield Problem("there is no such rule", key=_path("rules", key))
     for key, message in form_problems(rules):
         yield Problem(message, key=_path(key))
 

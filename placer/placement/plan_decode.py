@@ -37,6 +37,11 @@ _NUMBERS = {
         "traffic_bytes": 2,
     },
     "bound": {"value": 0, "lower_bound": 0, "gap": 0},
+    "solver": {"wall_s": 0},
+}
+_TEXTS = {
+    "bound": ("objective", "argument", "status"),
+    "solver": ("version", "stop_reason", "method"),
 }
 # The lists of the score that reports read: texts and numbers of every entry.
 _LISTS = {
@@ -62,7 +67,9 @@ def decode_plan(data: object, source: str) -> Plan:
     form.fail()
     plan = _plan(form)
     _check_inputs(form)
+    _check_texts(form)
     _check_numbers(form)
+    form.whole("solver.seed", plan.solver.get("seed", MISSING))
     for key, message in form_problems(plan.rules):
         form.add(key, message)
     world_size = form.whole("world_size", form.get("world_size"), 1)
@@ -121,6 +128,14 @@ def _check_inputs(form: Form) -> None:
         return
     for axis, size in sizes.items():
         form.whole(f"job.parallelism.{axis}", size, 1)
+
+
+def _check_texts(form: Form) -> None:
+    for section, names in _TEXTS.items():
+        inside = form.data.get(section)
+        if isinstance(inside, dict):
+            for name in names:
+                form.text(f"{section}.{name}", inside.get(name))
 
 
 def _check_numbers(form: Form) -> None:

@@ -15,6 +15,8 @@ from placer.hostlist import name_problem
 MISSING = object()
 
 _MAX_INDEX = 2**31
+_INDICES = range(_MAX_INDEX)
+_MAX_WHOLE = 2**63
 _MAX_NUMBER = 1e300
 
 
@@ -61,7 +63,7 @@ class Form:
         return self.data.get(key, MISSING)
 
     def harmless(self, value: object, key: str = "", depth: int = 0) -> None:
-        """Refuse what would spoil a terminal or overflow a stack."""
+        """Refuse what would spoil a terminal or overflow a stack or a float."""
         if isinstance(value, str):
             if CONTROL.search(value):
                 self.add(key, f'control character in "{visible(value)}"')
@@ -73,8 +75,10 @@ class Form:
                 self.harmless(item, f"{key}.{name}" if key else name, depth + 1)
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                if isinstance(item, str | dict | list):
+                if not (type(item) is int and item in _INDICES):  # there are many
                     self.harmless(item, f"{key}[{index}]", depth + 1)
+        elif isinstance(value, int) and abs(value) > _MAX_WHOLE:
+            self.add(key, f"expected a number of 64 bits, got {shown(value)[:20]}...")
 
     def whole(self, key: str, value: object, least: int = 0) -> int:
         """A whole number of at least ``least``."""
@@ -99,6 +103,11 @@ class Form:
             elif not isinstance(value[name], str):
                 self.add(f"{key}.{name}", f"expected a text, got {shown(value[name])}")
         return value
+
+    def text(self, key: str, value: object) -> None:
+        """Check a text; null is as good as absent."""
+        if not (value is None or isinstance(value, str)):
+            self.add(key, f"expected a text, got {shown(value)}")
 
     def names(self, key: str, value: object, hosts: bool = False) -> tuple[str, ...]:
         """A list of names, or of host names."""

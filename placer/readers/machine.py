@@ -16,6 +16,7 @@ from placer.arguments import (
     NOTHING,
     PATH,
     TEXT,
+    TEXT_BY_NAME,
     sequence,
     takes,
 )
@@ -45,6 +46,7 @@ _FOREIGN = 'the formats of "placer topo formats"'
     hardware=PATH | NOTHING,
     gpus_per_node=INTEGER | NOTHING,
     name=TEXT | NOTHING,
+    labels=TEXT_BY_NAME | NOTHING,
     note=CALL | NOTHING,
 )
 def read_topology(
@@ -101,10 +103,13 @@ def read_topology(
         message = "no source says how fast the machine's links are"
         raise InputError([Problem(message, key="hardware", hint=_NO_HARDWARE)])
     tell = note or _warn
-    tree = _combined(findings, kind.scale_up_tier >= 1, tell)
+    _tell(findings, tell)
+    tree = combine(findings, multi_node_nvlink=kind.scale_up_tier >= 1)
     if note:
         for line in summaries(findings, tree, kind, gpus_per_node):
             note(line)
+    for remark in tree.notes:
+        tell(remark)
     own = _stem(texts[0]) if name is None else _named(name)
     return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
 
@@ -128,21 +133,11 @@ def read_alone(
     opened = open_source(source)
     if isinstance(opened, Topology):
         return opened
-    findings = read_all([opened])
-    if any(found.nodes for found in findings):
-        return _combined(findings, False, note or _warn)
-    _tell(findings, note or _warn)
-    return Tree((), [], [], {})
-
-
-def _combined(
-    findings: Sequence[Findings],
-    multi_node_nvlink: bool,
-    tell: Callable[[str], None],
-) -> Tree:
-    """The findings as one tree, all remarks told."""
+    findings, tell = read_all([opened]), note or _warn
     _tell(findings, tell)
-    tree = combine(findings, multi_node_nvlink)
+    if not any(found.nodes for found in findings):
+        return Tree((), [], [], {})
+    tree = combine(findings, multi_node_nvlink=False)
     for remark in tree.notes:
         tell(remark)
     return tree

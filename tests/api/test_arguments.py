@@ -99,10 +99,10 @@ COMMANDS = [
     ["predict", "--launcher", "slurm"],
     ["score", "--baseline", "random"],
     ["diff", "baseline:random", "baseline:given-order"],
-    ["diff", "plan.json", "launcher:slurm"],
+    ["diff", "plan.json", "launcher:slurm", "--force"],
     ["check", "plan.json"],
-    ["explain", "plan.json", "--rank", "0"],
-    ["replace", "plan.json"],
+    ["explain", "plan.json", "--rank", "0", "--force"],
+    ["replace", "plan.json", "--force"],
     ["sweep", "--dp", "4"],
 ]
 
@@ -117,7 +117,7 @@ def test_unknown_tiers_are_refused_by_every_command(
     """A rule on a tier that the machine lacks ends all commands alike."""
     monkeypatch.chdir(tmp_path)
     placer.write_plan(plan.plan, "plan.json")
-    axes = {"tp": 4, "dp": 4}
+    axes = {"tp": 4, "pp": 2, "dp": 2}
     job = {"format": "placer/job", "version": 1, "name": "j", "parallelism": axes}
     Path("job.json").write_text(json.dumps(job | {"weights": {"tp": 1}} | RULES))
     done = CliRunner().invoke(main, [*command, "-t", MACHINE, "-j", "job.json"])

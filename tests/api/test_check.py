@@ -149,6 +149,37 @@ def test_every_corruption_is_named(made: dict[str, Any], section: str) -> None:
     assert count >= 14
 
 
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("score", "worst_group", "groups"), HUGE),
+        (("inputs", "rules", "at_most", "rack"), HUGE),
+        (("inputs", "rules", "spares", "cluster"), HUGE),
+        (("previous",), {"curve": [-HUGE]}),
+        (("bound", "objective"), []),
+        (("bound", "status"), {}),
+        (("solver", "seed"), "junk"),
+        (("solver", "method"), 3),
+        (("bound", "more"), 1),
+        (("inputs", "rules", "at_least"), {"rack": 1}),
+    ],
+)
+def test_what_cannot_be_is_named(made: dict[str, Any], path: Path_, value: Any) -> None:
+    """A value of a wrong type, a huge number, a key or rule unknown."""
+    assert ".".join(map(str, path)) in answer(corrupted(made, path, value))
+
+
+def test_a_given_plan_is_compared_too(made: dict[str, Any]) -> None:
+    """To call a placement given hides no false cost of a baseline."""
+    given = corrupted(made, ("solver", "method"), "baseline: given-order")
+    assert answer(given | {"baselines": {}, "bound": {}}) == ""
+    path = ("baselines", "given-order", "step_time_s")
+    assert "baselines.given-order.step_time_s" in answer(corrupted(given, path, 9.0))
+
+
 @pytest.mark.parametrize("section", ["score", "baselines", "bound"])
 def test_a_missing_section_is_named(made: dict[str, Any], section: str) -> None:
     """A plan that keeps silent about its score, baselines or bound is no good plan."""

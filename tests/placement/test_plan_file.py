@@ -229,7 +229,10 @@ for _ in range(50):
         ({"node_of_rank": [True]}, "node_of_rank[0]: expected an index, got true"),
         ({"gpu_of_rank": [0.0]}, "gpu_of_rank[0]: expected an index, got 0.0"),
         ({"gpu_of_rank": [-1]}, "gpu_of_rank[0]: expected an index, got -1"),
-        ({"gpu_of_rank": [2**70]}, "gpu_of_rank[0]: expected an index, got 118059"),
+        (
+            {"gpu_of_rank": [2**70]},
+            "gpu_of_rank[0]: expected a number of 64 bits, got 118059",
+        ),
         (
             {"world_size": "16"},
             "world_size: expected a whole number of at least 1, got",
@@ -239,7 +242,10 @@ for _ in range(50):
             {"score": {"step_time_s": "1"}},
             'score.step_time_s: expected a number, got "1"',
         ),
-        ({"score": {"hop_cost": 10**400}}, "score.hop_cost: expected a number"),
+        (
+            {"score": {"hop_cost": 10**400}},
+            "score.hop_cost: expected a number of 64 bits",
+        ),
         ({"score": {"exposed_s": 1}}, "score.exposed_s: expected an object, got 1"),
         (
             {"score": {"crossings": {"pp": {"rack": False}}}},

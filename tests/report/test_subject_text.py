@@ -32,9 +32,9 @@ def test_everything_is_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = [f"{worst['axis']}:{worst['group']}"] if worst else []
     rank = int(np.random.default_rng(seed).integers(job.world_size))
     found = explain(
+        plan,
         case.topology,
         job,
-        plan,
         ranks=[rank],
         groups=groups,
         hosts=[plan.host_of_rank[rank]],

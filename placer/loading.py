@@ -1,0 +1,38 @@
+"""Modules loaded where no signal reaches them.
+
+Python runs signal handlers in the main thread. A handler that raises, as that of Ctrl-C
+does, breaks off whatever is imported there. An extension module that is broken off says
+that it cannot be imported, and some never can be again in that process.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+
+def load(name: str) -> Any:
+    """The module ``name``, loaded in a thread unless it is there.
+
+    What a signal raises meanwhile reaches the caller, and the module loads to its end.
+
+    Raises
+    ------
+    ImportError
+        If it cannot be imported.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and name not in sys.modules:
+        thread = threading.Thread(target=_load, args=(name,), daemon=True)
+        thread.start()
+        thread.join()
+    return import_module(name)
+
+
+def _load(name: str) -> None:
+    # Whoever waits imports it too, and gets the error where it can be handled.
+    with suppress(Exception):
+        import_module(name)

@@ -1,0 +1,89 @@
+"""A signal during a library call breaks off no import, so the next call works."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from placer.loading import load
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Ctrl-C comes while an extension module imports another, which it cannot bear.
+SCRIPT = """\
+import os, signal, sys, time
+sys.path.insert(0, {root!r})
+import placer
+
+sent = []
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r} and not sent:
+            sent.append(name)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+plan = {plan}
+sys.meta_path.insert(0, CtrlC())
+caught = 0
+while True:
+    try:
+        {call}
+        break
+    except KeyboardInterrupt:
+        caught += 1
+print(caught, len(sent))
+"""
+SMALL = "'node:2 gpu:8', 'quickstart'"
+
+
+def test_a_module_loads_once_and_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C reaches the caller at once; the module is not run a second time."""
+    (tmp_path / "slow_to_load.py").write_text(
+        "import os, time\n"
+        "assert 'SLOW' not in os.environ\n"
+        "os.environ['SLOW'] = '1'\n"
+        "time.sleep(0.5)\n"
+        "done = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("SLOW", raising=False)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        load("slow_to_load")
+    assert load("slow_to_load").done
+
+
+def test_what_cannot_be_imported() -> None:
+    """The error of an import reaches the caller."""
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        load("no_such_module")
+
+
+@pytest.mark.parametrize(
+    ("module", "plan", "call"),
+    [
+        ("numpy.exceptions", None, "placer.read_topology('node:2 gpu:8')"),
+        (
+            "ortools.util.python.sorted_interval_list",
+            f"placer.predict({SMALL}, 'slurm')",
+            "placer.check(plan, bound=True)",
+        ),
+    ],
+)
+def test_ctrl_c_while_compiled_modules_load(
+    module: str, plan: str | None, call: str
+) -> None:
+    """Ctrl-C is a `KeyboardInterrupt`, and the call works when it is made again."""
+    script = SCRIPT.format(root=str(ROOT), module=module, plan=plan, call=call)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "1 1\n", run.stderr
