@@ -101,6 +101,21 @@ def test_import_is_light() -> None:
     assert set(run.stdout.split()) & HEAVY == set()
 
 
+def test_the_reference_scorer_stands_alone() -> None:
+    """The scorer that the fast one is tested against takes nothing from the package."""
+    script = "import sys, tests.cost.reference; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = run.stdout.split()
+    assert "tests.cost.reference.step" in loaded
+    assert [name for name in loaded if name.split(".")[0] == "placer"] == []
+
+
 @pytest.mark.parametrize("start", [["cli.py"], ["-m", "placer"]])
 def test_command_starts_from_a_checkout(start: list[str]) -> None:
     """``python cli.py`` and ``python -m placer`` both run the command."""
