@@ -22,7 +22,7 @@ from benchmarks.peers.problem import UNITS, unit_size
 from benchmarks.results import Report, Result, best_of
 from benchmarks.run import PEERS, attempts, rows, specs, versions
 from benchmarks.tables import case_table, gap_table, label, percent, random_table, shown
-from placer.cost.hop_cost import hop_edges
+from placer.job.edges import hop_edges
 
 DEFAULT = {"hop-cost": "A,Araw,B,C,D,E,H", "time": "B,Braw"}
 

@@ -101,6 +101,51 @@ def test_import_is_light() -> None:
     assert set(run.stdout.split()) & HEAVY == set()
 
 
+@pytest.mark.parametrize(
+    ("script", "own", "others"),
+    [
+        (
+            "from placer.readers.registry import read; read('hosts', 'n[1-4]', '-')",
+            "placer.readers.hosts",
+            {"placer.readers.kubernetes", "placer.readers.netq", "yaml", "networkx"},
+        ),
+        (
+            "from placer.emit.registry import render;"
+            "from tests.plan_cases import tiny_plan; render(tiny_plan(), 'csv')",
+            "placer.emit.rank_map_csv",
+            {"placer.emit.kubernetes", "placer.emit.nccl", "networkx"},
+        ),
+    ],
+)
+def test_formats_load_alone(script: str, own: str, others: set[str]) -> None:
+    """To read or write one format loads no other."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; {script}; print(*sys.modules)"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(run.stdout.split())
+    assert own in loaded
+    assert loaded & others == set()
+
+
+def test_the_reference_scorer_stands_alone() -> None:
+    """The scorer that the fast one is tested against takes nothing from the package."""
+    script = "import sys, tests.cost.reference; print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = run.stdout.split()
+    assert "tests.cost.reference.step" in loaded
+    assert [name for name in loaded if name.split(".")[0] == "placer"] == []
+
+
 @pytest.mark.parametrize("start", [["cli.py"], ["-m", "placer"]])
 def test_command_starts_from_a_checkout(start: list[str]) -> None:
     """``python cli.py`` and ``python -m placer`` both run the command."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.hop_cost import hop_edges
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
+from placer.job.edges import hop_edges
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism

@@ -89,7 +89,7 @@ def place(
     time_limit : float, s
     seed : int
     workers : int, optional
-        Threads at most. The search now uses one, and its plan never depends on this.
+        Threads at most: the search runs in one, so this changes nothing.
     progress : callable, optional
         Called with an ``Improvement`` at every better placement.
     stop : callable

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 @click.option(
     "--workers",
     type=click.IntRange(1, 1024),
-    help="Threads at most; the plan does not depend on it.",
+    help="Threads at most: the search runs in one, so this changes nothing.",
 )
 @search_options
 @click.pass_context

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.gradients import sync_groups
-from placer.cost.hop_cost import HOP_AXES
 from placer.cost.network import PlacedNetwork
 from placer.cost.one_group import OneGroup
 from placer.cost.rings import build_rings
 from placer.cost.traffic import total_load
 from placer.cost.worst_groups import OPERATIONS, SAME, PlacedGroups, child_name
+from placer.job.edges import EDGE_AXES, LIKE_AXIS
 
 if TYPE_CHECKING:
     from placer.cost.links import LinkLoad
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-# How the members of a group of the user's own talk: as those of an axis.
-_LIKE = {"all_to_all": "ep", "send_recv": "pp", "relay": "pp"}
 _ONE = "one operation"
 _WHERE = (
     "common_tier",
@@ -71,7 +69,7 @@ class GroupCosts:
         job = self.model.job
         members = {
             axis: job.parallelism.ranks_of_group[axis]
-            for axis in HOP_AXES
+            for axis in EDGE_AXES
             if axis in (*self.step.stage_times, *job.weights)
         }
         members |= self._sync_groups
@@ -185,7 +183,7 @@ class GroupCosts:
         )
         for group in job.groups:
             if group.name == axis:
-                kind = _LIKE.get(group.collective, "dp")
+                kind = LIKE_AXIS.get(group.collective, "dp")
         opened = kind == "pp" and (axis != "pp" or job.parallelism.vp == 1)
         return PlacedGroups(
             self.model.fabric,

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.job.edges import hop_edges
+
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.placement import Placement
@@ -20,23 +22,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-
-HOP_AXES = ("tp", "cp", "ep", "pp", "dp", "edp")
-
-
-class AxisEdges(NamedTuple):
-    """The edges of one axis; all have the same weight.
-
-    Attributes
-    ----------
-    axis : str
-    weight : float
-    edges : ndarray, shape (E, 2), rank
-    """
-
-    axis: str
-    weight: float
-    edges: IntArray
 
 
 class Neighbours(NamedTuple):
@@ -53,24 +38,6 @@ class Neighbours(NamedTuple):
     start: IntArray
     rank: IntArray
     weight: FloatArray
-
-
-def hop_edges(job: Job) -> tuple[AxisEdges, ...]:
-    """Edges of every axis that has a weight and more than one member.
-
-    A ring in every ``tp``, ``cp``, ``dp`` and ``edp`` group (one edge for two members),
-    a chain along ``pp``, all pairs in an ``ep`` group.
-    """
-    parallelism = job.parallelism
-    return tuple(
-        AxisEdges(
-            axis,
-            float(job.weights[axis]),
-            _group_edges(axis, parallelism.ranks_of_group[axis]),
-        )
-        for axis in HOP_AXES
-        if job.weights.get(axis) and parallelism.size(axis) > 1
-    )
 
 
 def hop_cost(topology: Topology, job: Job, placement: Placement) -> float:
@@ -197,15 +164,3 @@ class HopCost:
             edges[:, ::-1].T.ravel()[by_source],
             np.tile(weight, 2)[by_source],
         )
-
-
-def _group_edges(axis: str, groups: IntArray) -> IntArray:
-    """Edges inside every group (one row a group, members in ring order)."""
-    members = groups.shape[1]
-    if axis == "ep":
-        first, second = np.triu_indices(members, k=1)
-    else:
-        first, second = np.arange(members - 1), np.arange(1, members)
-        if axis != "pp" and members > 2:
-            first, second = np.append(first, 0), np.append(second, members - 1)
-    return np.stack([groups[:, first].ravel(), groups[:, second].ravel()], axis=1)

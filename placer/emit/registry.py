@@ -1,13 +1,17 @@
-"""Every launcher format by name; the only place that knows them all."""
+"""Every launcher format by name.
+
+A format is a row of `FORMATS`, a line of `placer.emit.writers` and its function of a
+plan.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from placer.emit import writers
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -22,11 +26,10 @@ class Format:
     ----------
     suffix : str
         Usual end of the file's name.
-    module : str
-        Module of this package that writes it.
-    call : str
-        Its function of a plan, which gives the text, or for a folder name and text of
-        each file.
+    text : callable or None
+        Gives the file's text for a plan; None where it is several files.
+    files : callable or None
+        Gives name and text of each file for a plan; None where it is one.
     free_ranks : bool
         Whether a node may hold ranks that are not consecutive.
     free_gpus : bool
@@ -35,8 +38,6 @@ class Format:
         Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
     unaligned_nodes : bool
         Whether a node's first rank may be no multiple of its number of ranks.
-    folder : bool
-        Whether it is several files.
     alone : bool
         Whether it launches the whole map by itself; others help a launcher.
     """
@@ -44,14 +45,18 @@ class Format:
     name: str
     description: str
     suffix: str
-    module: str
-    call: str = "render"
+    text: Callable[[Plan], str] | None = None
+    files: Callable[[Plan], dict[str, str]] | None = None
     free_ranks: bool = True
     free_gpus: bool = True
     unequal_nodes: bool = True
     unaligned_nodes: bool = True
-    folder: bool = False
     alone: bool = True
+
+    @property
+    def folder(self) -> bool:
+        """Whether it is several files."""
+        return self.files is not None
 
 
 FORMATS: dict[str, Format] = {
@@ -61,20 +66,20 @@ FORMATS: dict[str, Format] = {
             name="torchrun",
             description="script a node: static rendezvous in the plan's node order",
             suffix=".sh",
-            module="torchrun",
+            text=lambda plan: writers.torchrun.render(plan),
             free_ranks=False,
         ),
         Format(
             name="torchrun-wrapper",
             description="script a node: torchrun, then the RANK of its workers",
             suffix=".sh",
-            module="torchrun_wrapper",
+            text=lambda plan: writers.torchrun_wrapper.render(plan),
         ),
         Format(
             name="torchrun-map",
             description="node map for torchrun --rdzv-backend=placer",
             suffix=".json",
-            module="torchrun_map",
+            text=lambda plan: writers.torchrun_map.render(plan),
             free_ranks=False,
             free_gpus=False,
         ),
@@ -82,56 +87,53 @@ FORMATS: dict[str, Format] = {
             name="env",
             description="script a process: RANK, LOCAL_RANK, ... for env://",
             suffix=".sh",
-            module="env",
+            text=lambda plan: writers.env.render(plan),
         ),
         Format(
             name="sbatch",
             description="batch script: the plan's nodes, one task a rank",
             suffix=".sbatch",
-            module="sbatch",
+            text=lambda plan: writers.sbatch.render(plan),
         ),
         Format(
             name="sbatch-torchrun",
             description="batch script: the plan's nodes, one torchrun a node",
             suffix=".sbatch",
-            module="sbatch",
-            call="render_torchrun",
+            text=lambda plan: writers.sbatch.render_torchrun(plan),
             free_ranks=False,
         ),
         Format(
             name="slurm-hostfile",
             description="one host a task in rank order, for srun -m arbitrary",
             suffix=".txt",
-            module="slurm_hostfile",
+            text=lambda plan: writers.slurm_hostfile.render(plan),
             free_gpus=False,
         ),
         Format(
             name="openmpi-seq",
             description="one host a rank, for mpirun --map-by seq",
             suffix=".txt",
-            module="openmpi_seq",
+            text=lambda plan: writers.openmpi_seq.render(plan),
             free_gpus=False,
         ),
         Format(
             name="openmpi-rankfile",
             description="rank K=HOST slot=S lines for mpirun",
             suffix=".txt",
-            module="openmpi_rankfile",
+            text=lambda plan: writers.openmpi_rankfile.render(plan),
             free_gpus=False,
         ),
         Format(
             name="hydra",
             description="machine file and GPU script for mpiexec.hydra",
             suffix="",
-            module="hydra",
-            call="files",
-            folder=True,
+            files=lambda plan: writers.hydra.files(plan),
         ),
         Format(
             name="deepspeed",
             description="HOST slots=N lines for deepspeed --hostfile",
             suffix=".txt",
-            module="deepspeed",
+            text=lambda plan: writers.deepspeed.render(plan),
             free_ranks=False,
             free_gpus=False,
             unaligned_nodes=False,
@@ -140,74 +142,68 @@ FORMATS: dict[str, Format] = {
             name="deepspeed-node",
             description="script a node: DeepSpeed's launcher, GPUs in any order",
             suffix=".sh",
-            module="deepspeed_node",
+            text=lambda plan: writers.deepspeed_node.render(plan),
             free_ranks=False,
         ),
         Format(
             name="jax",
             description="process ids and device order, with a loader in Python",
             suffix="",
-            module="jax",
-            call="files",
-            folder=True,
+            files=lambda plan: writers.jax.files(plan),
         ),
         Format(
             name="kubernetes-job",
             description="indexed Job: pods find their node rank by node name",
             suffix=".yaml",
-            module="kubernetes",
-            call="render_job",
+            text=lambda plan: writers.kubernetes.render_job(plan),
             unequal_nodes=False,
         ),
         Format(
             name="kubernetes-jobset",
             description="JobSet: pods find their node rank by node name",
             suffix=".yaml",
-            module="kubernetes",
-            call="render_jobset",
+            text=lambda plan: writers.kubernetes.render_jobset(plan),
             unequal_nodes=False,
         ),
         Format(
             name="kubernetes-pinned",
             description="JobSet: every node rank on a node of its own",
             suffix=".yaml",
-            module="kubernetes",
-            call="render_pinned",
+            text=lambda plan: writers.kubernetes.render_pinned(plan),
         ),
         Format(
             name="gpu-wrapper",
             description="script a process: the GPU of the rank it already has",
             suffix=".sh",
-            module="gpu_wrapper",
+            text=lambda plan: writers.gpu_wrapper.render(plan),
             alone=False,
         ),
         Format(
             name="megatron",
             description="bash array of Megatron-LM flags for the plan's rank order",
             suffix=".sh",
-            module="megatron",
+            text=lambda plan: writers.megatron.render(plan),
             alone=False,
         ),
         Format(
             name="nccl",
             description="report: communicators and the rings NCCL will build",
             suffix=".txt",
-            module="nccl",
+            text=lambda plan: writers.nccl.render(plan),
             alone=False,
         ),
         Format(
             name="slurm-request",
             description="#SBATCH lines for a next job with such nodes (--segment)",
             suffix=".sbatch",
-            module="slurm_request",
+            text=lambda plan: writers.slurm_request.render(plan),
             alone=False,
         ),
         Format(
             name="kueue-request",
             description="annotations for next pods on such nodes, for Kueue",
             suffix=".yaml",
-            module="pod_request",
-            call="render_kueue",
+            text=lambda plan: writers.pod_request.render_kueue(plan),
             unequal_nodes=False,
             alone=False,
         ),
@@ -215,8 +211,7 @@ FORMATS: dict[str, Format] = {
             name="kai-request",
             description="annotations for next pods on such nodes, for KAI scheduler",
             suffix=".yaml",
-            module="pod_request",
-            call="render_kai",
+            text=lambda plan: writers.pod_request.render_kai(plan),
             unequal_nodes=False,
             alone=False,
         ),
@@ -224,13 +219,13 @@ FORMATS: dict[str, Format] = {
             name="json",
             description="the rank map as placer/rank-map JSON",
             suffix=".json",
-            module="rank_map_json",
+            text=lambda plan: writers.rank_map_json.render(plan),
         ),
         Format(
             name="csv",
             description="the rank map as a table, one rank a line",
             suffix=".csv",
-            module="rank_map_csv",
+            text=lambda plan: writers.rank_map_csv.render(plan),
         ),
     )
 }
@@ -246,11 +241,11 @@ def render(plan: Plan, name: str) -> str:
     InputError
         If there is no such format, or it is several files.
     """
-    if format_called(name).folder:
+    write = format_called(name).text
+    if write is None:
         message = f'"{name}" is several files: name a folder to write them to'
         raise InputError([Problem(message, hint="-o FOLDER; it is made if need be")])
-    text: str = _call(name)(plan)
-    return text
+    return write(plan)
 
 
 def render_files(plan: Plan, name: str) -> dict[str, str]:
@@ -260,9 +255,13 @@ def render_files(plan: Plan, name: str) -> dict[str, str]:
     ------
     EmitError
         If the launcher cannot express the plan, or a host name is not safe to write.
+    InputError
+        If there is no such format, or it is one file.
     """
-    files: dict[str, str] = _call(name)(plan)
-    return files
+    write = format_called(name).files
+    if write is None:
+        raise InputError([Problem(f'"{name}" is one file')])
+    return write(plan)
 
 
 def format_called(name: str) -> Format:
@@ -299,11 +298,3 @@ def formats_for(
         and row.unequal_nodes >= unequal_nodes
         and row.unaligned_nodes >= unaligned_nodes
     )
-
-
-def _call(name: str) -> Callable[[Plan], Any]:
-    row = FORMATS[name]
-    call: Callable[[Plan], Any] = getattr(
-        import_module(f"placer.emit.{row.module}"), row.call
-    )
-    return call

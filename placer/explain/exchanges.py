@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.hop_cost import hop_edges
 from placer.explain.units import Units, units_with
 from placer.explain.worth import exchange_changes
+from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, misplaced_pins
 from placer.placement.seats import seats_of_placement

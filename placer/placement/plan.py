@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.job.axes import Parallelism
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 IntArray = npt.NDArray[np.int64]
 
@@ -99,6 +102,32 @@ class Plan:
         local = np.empty_like(by_node)
         local[by_node] = np.arange(len(nodes)) - starts
         return local
+
+    def to_networkx(self, tier: str | None = None) -> nx.Graph:
+        """Who talks to whom: ranks, or domains of a tier, joined by pairs of ranks.
+
+        Two ranks are a pair where an axis makes them neighbours: in the ring of a
+        ``tp``, ``cp``, ``dp`` or ``edp`` group, in the chain of a ``pp`` group, and
+        anywhere in an ``ep`` group. An edge has ``pairs`` (axis -> pairs of ranks
+        between its ends) and ``weight``, their sum by the job's weights of the hop
+        cost. In a job without weights every pair counts 1, and groups of the user's own
+        count as well.
+
+        Parameters
+        ----------
+        tier : str, optional
+            Vertices are the domains ``(tier, name)`` that hold ranks, as in
+            `Topology.to_networkx`, with the number of their ``ranks``. Without it they
+            are ranks, with ``gpu`` and ``domains`` (tier -> name).
+
+        Raises
+        ------
+        InputError
+            If the plan keeps no inputs, or names no domains of such a tier.
+        """
+        from placer.placement.graph import traffic_graph
+
+        return traffic_graph(self, tier)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its file form, ready for JSON."""

@@ -19,7 +19,7 @@ from placer.readers.findings import MAX_NODES, Findings, Known, NodeFacts, some
 from placer.readers.infiniband import Fabric, read_fabric
 from placer.readers.leaf_sets import Units, units_of_hosts
 from placer.readers.link_notes import link_notes
-from placer.readers.switch_heights import joined_units, switch_heights
+from placer.readers.switch_heights import joined_units, switch_graph, switch_heights
 from placer.readers.switches import display_names, switch_levels
 
 _LONGEST = 400
@@ -126,13 +126,14 @@ def _add_levels(
     findings: Findings, fabric: Fabric, units: Units, leaves: Mapping[str, set[str]]
 ) -> None:
     names = _unit_names(fabric, units)
-    heights = switch_heights(fabric, set().union(*units.leaves))
+    graph = switch_graph(fabric, units.leaves)
+    heights = switch_heights(graph, units.leaves)
     columns = []
     before = len(units.leaves)
     top = max(heights.values())
     # Without spines the leaves are cabled to each other.
     for height in range(min(1, top), top + 1):
-        joined = joined_units(fabric, units.leaves, heights, height)
+        joined = joined_units(graph, units.leaves, heights, height)
         if len(set(joined)) < before:
             before = len(set(joined))
             columns.append(joined)

@@ -17,24 +17,12 @@ _MOST_SHOWN = 8
 
 def islands(count: int, links: Iterable[tuple[int, int]]) -> list[list[int]]:
     """The islands of GPUs 0 to ``count - 1``, by their first GPU."""
-    others: list[list[int]] = [[] for _ in range(count)]
+    island = {gpu: {gpu} for gpu in range(count)}
     for a, b in links:
-        others[a].append(b)
-        others[b].append(a)
-    found = []
-    seen = [False] * count
-    for first in range(count):
-        if seen[first]:
-            continue
-        seen[first] = True
-        island = [first]
-        for gpu in island:
-            new = [other for other in dict.fromkeys(others[gpu]) if not seen[other]]
-            for other in new:
-                seen[other] = True
-            island += new
-        found.append(sorted(island))
-    return found
+        if island[a] is not island[b]:
+            island[a] |= island[b]
+            island |= dict.fromkeys(island[b], island[a])
+    return [sorted(gpus) for first, gpus in island.items() if first == min(gpus)]
 
 
 def island_words(names: Sequence[str], found: Sequence[Sequence[int]]) -> str:

@@ -1,6 +1,7 @@
-"""Every format that a machine can be read from; the only place that knows them all.
+"""Every format that a machine can be read from.
 
-A format is a row of `FORMATS` and a module of this package with one function
+A format is a row of `FORMATS`, a line of `placer.readers.modules` and a module with one
+function
 
     def read(text: str, source: str) -> Findings
 
@@ -22,10 +23,11 @@ them otherwise, is given by ``Findings.join``; measured bandwidths by
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from placer.readers import modules
 from placer.readers.labelled import LABEL
 
 if TYPE_CHECKING:
@@ -44,20 +46,20 @@ class Format:
     name : str
         What stands before the colon in ``name:FILE``.
     description : str
-    module : str
-        Module of this package whose ``read(text, source)`` gives the findings.
+    read : callable
+        Gives the findings of a text, a source's name and the meaning of node labels.
     pattern : str
         Regular expression (multi-line) that is found in files of this format and in no
         others; empty when the content does not show the format.
     wraps : bool
         Whether it holds a file of another format, whose pattern may be found too.
     takes_labels : bool
-        Whether ``read`` takes `placer.readers.node_labels.LabelRules` as well.
+        Whether it takes `placer.readers.node_labels.LabelRules`.
     """
 
     name: str
     description: str
-    module: str
+    read: Callable[[str, str, LabelRules | None], Findings]
     pattern: str
     wraps: bool = False
     takes_labels: bool = False
@@ -69,108 +71,110 @@ FORMATS: dict[str, Format] = {
         Format(
             name="slurm",
             description="Slurm topology.conf: switches or blocks",
-            module="slurm_conf",
+            read=lambda text, source, _: modules.slurm_conf.read(text, source),
             pattern=r"(?i)^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S++"
             r"(?![^\n]* (?:Level|BlockIndex)=)",
         ),
         Format(
             name="slurm-yaml",
             description="Slurm topology.yaml: tree and block topologies",
-            module="slurm_yaml",
+            read=lambda text, source, _: modules.slurm_yaml.read(text, source),
             pattern=r"^-[ \t]+topology[ \t]*:",
         ),
         Format(
             name="scontrol",
             description="what scontrol show topology prints",
-            module="slurm_scontrol",
+            read=lambda text, source, _: modules.slurm_scontrol.read(text, source),
             pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
         ),
         Format(
             name="configmap",
             description="a ConfigMap of Slinky around topology.yaml or topology.conf",
-            module="configmap",
+            read=lambda text, source, _: modules.configmap.read(text, source),
             pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
             wraps=True,
         ),
         Format(
             name="azslurm",
             description="NVLink blocks as JSON, of Azure's azslurm",
-            module="azslurm",
+            read=lambda text, source, _: modules.azslurm.read(text, source),
             pattern=r'"blockname"\s*:',
         ),
         Format(
             name="topograph",
             description="topograph's graph JSON",
-            module="topograph_graph",
+            read=lambda text, source, _: modules.topograph_graph.read(text, source),
             pattern=r'"network_layers"\s*:',
         ),
         Format(
             name="topograph-model",
             description="topograph's simulation model YAML",
-            module="topograph_model",
+            read=lambda text, source, _: modules.topograph_model.read(text, source),
             pattern=r"^blocks[ \t]*:[ \t]*(?:#.*)?$",
         ),
         Format(
             name="kubernetes",
             description="node labels, as kubectl get nodes -o json prints them",
-            module="kubernetes",
+            read=lambda text, source, rules: modules.kubernetes.read(
+                text, source, rules
+            ),
             pattern=r'"kind"\s*:\s*"Node(?:List)?"',
             takes_labels=True,
         ),
         Format(
             name="topologies",
             description="Topology objects of Kueue or KAI: the order of node labels",
-            module="label_orders",
+            read=lambda text, source, _: modules.label_orders.read(text, source),
             pattern=r'\A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")'
             r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
         ),
         Format(
             name="aws",
             description="aws ec2 describe-instance-topology",
-            module="aws",
+            read=lambda text, source, _: modules.aws.read(text, source),
             pattern=r'"NetworkNodes"\s*:',
         ),
         Format(
             name="gcp",
             description="gcloud compute instances list --format=json",
-            module="gcp",
+            read=lambda text, source, _: modules.gcp.read(text, source),
             pattern=r'"physicalHost(?:Topology)?"\s*:',
         ),
         Format(
             name="oci",
             description="OCI compute hosts, or host: {rdmaTopologyData} lines",
-            module="oci",
+            read=lambda text, source, _: modules.oci.read(text, source),
             pattern=r'"(?:customerLocalBlock|local-?[bB]lock-?[iI]d)"\s*:',
         ),
         Format(
             name="fabric",
             description="nvidia-smi -q of many hosts, or its fabric ids as CSV",
-            module="nvidia_fabric",
+            read=lambda text, source, _: modules.nvidia_fabric.read(text, source),
             pattern=rf"^(?:{LABEL})?(?: {{2,}}Fabric[ ]*"
             rf"|[ ]*{_UUID}[ ]*,[ ]*[0-9]{{1,20}}[ ]*)$",
         ),
         Format(
             name="nmx",
             description="compute nodes of NVLink domains, from NMX or NetQ",
-            module="nmx",
+            read=lambda text, source, _: modules.nmx.read(text, source),
             pattern=r'"DomainUUID"\s*:',
         ),
         Format(
             name="netq",
             description="NetQ's topology graph: switches and links by tier",
-            module="netq",
+            read=lambda text, source, _: modules.netq.read(text, source),
             pattern=r'"compounded_nodes"\s*:',
         ),
         Format(
             name="topo-m",
             description="nvidia-smi topo -m, of one node or of many",
-            module="nvidia_topo",
+            read=lambda text, source, _: modules.nvidia_topo.read(text, source),
             pattern=rf"^(?:{LABEL})?[ \t]*GPU0[ \t]+X(?:[ \t]|$)",
         ),
         Format(
             name="rocm-smi",
             description="rocm-smi --showtopo or amd-smi topology, of one node or many",
-            module="amd_topo",
+            read=lambda text, source, _: modules.amd_topo.read(text, source),
             pattern=rf"^(?:{LABEL})?(?:=+ Link Type between two GPUs =+|"
             r"LINK TYPE TABLE:)[ \t]*$"
             r'|"\(Topology\) Link type between DRM devices '
@@ -179,32 +183,32 @@ FORMATS: dict[str, Format] = {
         Format(
             name="nccl",
             description="NCCL's or RCCL's topology XML, of one node",
-            module="nccl_xml",
+            read=lambda text, source, _: modules.nccl_xml.read(text, source),
             pattern=r"^[ \t]*<(?:system|graphs)(?:[ \t>]|$)",
         ),
         Format(
             name="ibnetdiscover",
             description="what ibnetdiscover prints of an InfiniBand fabric",
-            module="ibnetdiscover",
+            read=lambda text, source, _: modules.ibnetdiscover.read(text, source),
             pattern=r'^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-[0-9A-Fa-f]+"',
         ),
         Format(
             name="bandwidth",
             description="measured bandwidths, a CSV matrix of hosts or GPUs",
-            module="bandwidth",
+            read=lambda text, source, _: modules.bandwidth.read(text, source),
             pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?"
             r"[ ]*[,\t]",
         ),
         Format(
             name="hosts",
             description="the nodes, as host lists",
-            module="hosts",
+            read=lambda text, source, _: modules.hosts.read(text, source),
             pattern="",
         ),
         Format(
             name="names",
             description="host names for instance ids, two words a line",
-            module="names",
+            read=lambda text, source, _: modules.names.read(text, source),
             pattern="",
         ),
     )
@@ -227,10 +231,7 @@ def read(
     InputError
         If anything is wrong with the text.
     """
-    row = FORMATS[name]
-    module = import_module(f"placer.readers.{row.module}")
-    more = (rules,) if row.takes_labels else ()
-    findings: Findings = module.read(text, source, *more)
+    findings = FORMATS[name].read(text, source, rules)
     findings.format = name
     return findings
 

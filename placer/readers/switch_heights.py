@@ -1,10 +1,12 @@
-"""Heights of switches above the leaves, and what they join."""
+"""The graph of a fabric's switches: heights above the leaves, and what they join."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
+
+import networkx as nx
 
 from placer.readers.switches import MAX_HEIGHT
 
@@ -12,54 +14,36 @@ if TYPE_CHECKING:
     from placer.readers.infiniband import Fabric
 
 
-def switch_heights(fabric: Fabric, leaves: Iterable[str]) -> dict[str, int]:
+def switch_graph(fabric: Fabric, units: Sequence[frozenset[str]]) -> nx.Graph:
+    """Every switch that is linked to another; the leaves of a unit are a path.
+
+    Its hosts join the leaves of a unit.
+    """
+    graph = nx.Graph(
+        (link.node, link.other)
+        for link in fabric.links.values()
+        if link.node.startswith("S-") and link.other.startswith("S-")
+    )
+    for leaves in units:
+        nx.add_path(graph, leaves)
+    return graph
+
+
+def switch_heights(graph: nx.Graph, units: Sequence[frozenset[str]]) -> dict[str, int]:
     """Hops from the closest leaf, of every switch that can be reached."""
-    neighbours: dict[str, set[str]] = defaultdict(set)
-    for link in fabric.links.values():
-        if link.node.startswith("S-") and link.other.startswith("S-"):
-            neighbours[link.node].add(link.other)
-    heights = dict.fromkeys(leaves, 0)
-    front = list(heights)
-    for height in range(1, MAX_HEIGHT):
-        front = [
-            other
-            for other in dict.fromkeys(
-                n for switch in front for n in neighbours[switch]
-            )
-            if other not in heights
-        ]
-        heights |= dict.fromkeys(front, height)
-    return heights
+    layers = islice(nx.bfs_layers(graph, set().union(*units)), MAX_HEIGHT)
+    return {switch: height for height, layer in enumerate(layers) for switch in layer}
 
 
 def joined_units(
-    fabric: Fabric,
+    graph: nx.Graph,
     units: Sequence[frozenset[str]],
     heights: Mapping[str, int],
     height: int,
 ) -> list[int]:
-    """Number of the group of each unit that switches up to ``height`` join.
-
-    The leaves of a unit are joined by its hosts.
-    """
-    root: dict[str, str] = {}
-
-    def find(switch: str) -> str:
-        root.setdefault(switch, switch)
-        while root[switch] != switch:
-            root[switch] = root[root[switch]]
-            switch = root[switch]
-        return switch
-
-    for leaves in units:
-        first, *others = sorted(leaves)
-        for leaf in others:
-            root[find(leaf)] = find(first)
-    for link in fabric.links.values():
-        if (
-            max(heights.get(end, height + 1) for end in (link.node, link.other))
-            <= height
-        ):
-            root[find(link.node)] = find(link.other)
-    number: dict[str, int] = {}
-    return [number.setdefault(find(min(unit)), len(number)) for unit in units]
+    """Number of the group of each unit that switches up to ``height`` join."""
+    low = graph.subgraph(switch for switch, h in heights.items() if h <= height)
+    parts = enumerate(nx.connected_components(low))
+    part_of = {switch: number for number, part in parts for switch in part}
+    group: dict[int, int] = {}
+    return [group.setdefault(part_of[min(unit)], len(group)) for unit in units]

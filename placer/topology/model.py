@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from placer.topology.build import Nodes
 
 IntArray = npt.NDArray[np.int64]
@@ -157,6 +159,23 @@ class Topology:
             if tier.name == name:
                 return index
         raise KeyError(name)
+
+    def to_networkx(self, *, gpus: bool = False) -> nx.DiGraph:
+        """The machine's tree as a directed graph, from the whole cluster down.
+
+        A domain is the vertex ``(tier, name)``, such as ``("rack", "r01")``, with
+        ``tier``, ``size`` (usable GPUs), ``scale_up``, and, as in `Tier`, ``bandwidth``
+        (B/s) and ``latency`` (s). The ``bandwidth`` of an edge is the uplink of its
+        lower end, B/s one way, nominal.
+
+        Parameters
+        ----------
+        gpus : bool
+            GPU k of a node is the vertex ``("gpu", node, k)`` below it.
+        """
+        from placer.topology.graph import machine_tree
+
+        return machine_tree(self, gpus=gpus)
 
     def select(self, nodes: IntArray) -> Topology:
         """The same machine with only ``nodes`` (indices), in that order.

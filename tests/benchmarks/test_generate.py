@@ -11,7 +11,7 @@ from benchmarks.generate import (
     generate,
     random_case,
 )
-from placer.cost.hop_cost import hop_edges
+from placer.job.edges import hop_edges
 
 
 def test_nothing_missing() -> None:

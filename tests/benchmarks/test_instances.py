@@ -17,7 +17,8 @@ from benchmarks.instances import (
     place_in_order,
     replica_major,
 )
-from placer.cost.hop_cost import hop_cost, hop_edges
+from placer.cost.hop_cost import hop_cost
+from placer.job.edges import hop_edges
 
 # name: ranks, edges, total weight, leaves, GPUs
 SIZES = {

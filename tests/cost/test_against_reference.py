@@ -2,10 +2,10 @@
 
 import pytest
 
-from placer.cost.reference import reference_step
 from placer.cost.score import score
 from placer.placement.placement import Placement
 from tests.cost.random_cases import random_case
+from tests.cost.reference import reference_step
 
 PARTS = ("step_time_s", "compute_s", "bubble_s", "fixed_s", "exposed_scale_out_s")
 BATCH = 20

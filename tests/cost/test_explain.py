@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from placer.cost.explain import explain
-from placer.cost.reference.groups import groups
 from placer.cost.score import score_with
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
@@ -16,6 +15,7 @@ from placer.placement.placement import Placement
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import Case, random_case
+from tests.cost.reference.groups import groups
 
 MODEL = Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000)
 JOB = Job(

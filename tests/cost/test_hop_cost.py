@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.cost.hop_cost import HopCost, hop_cost, hop_edges
+from placer.cost.hop_cost import HopCost, hop_cost
 from placer.job.axes import Parallelism
+from placer.job.edges import hop_edges
 from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.topology.model import Tier, Topology

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from placer.cost.fabric import Fabric
-from placer.cost.reference import reference_step
 from placer.cost.score import score
 from placer.placement.placement import Placement
 from placer.topology.allocation import allocate
 from placer.topology.read import parse_topology, read_topology
 from tests.cost.random_cases import random_case
+from tests.cost.reference import reference_step
 
 UNAVAILABLE = """
 format: placer/topology

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from placer.cost import long_run
 from placer.cost.max_plus import times_power
 from placer.cost.pipeline_order import blocks
-from placer.cost.reference.pipeline import Replica, longest_path
 from placer.cost.schedule import HEAD, WALKED, Stages, pipeline_time, pipeline_times
+from tests.cost.reference.pipeline import Replica, longest_path
 
 SHAPES = [(p, v, m * p) for p in (1, 2, 3, 4, 8) for v in (1, 2, 4) for m in (1, 2, 5)]
 

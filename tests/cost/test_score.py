@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.cost.reference.groups import groups
-from placer.cost.reference.machine import Machine
 from placer.cost.score import score
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
@@ -29,6 +27,8 @@ from placer.job.model import (
 from placer.placement.placement import Placement
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import Case, random_case
+from tests.cost.reference.groups import groups
+from tests.cost.reference.machine import Machine
 from tests.plan_cases import machine as racked
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.cost.reference import reference_step
+from tests.cost.reference import reference_step
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from placer.cost.pipeline_walk import PipelineWalk
-from placer.cost.reference.pipeline import Replica, longest_path
 from placer.cost.schedule import pipeline_time
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model, Overlap
 from placer.topology.model import Tier, Topology
+from tests.cost.reference.pipeline import Replica, longest_path
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
 

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.hop_cost import hop_edges
 from placer.errors import InfeasibleError
+from placer.job.edges import hop_edges
 from placer.solve.bounds.proof import Proof
 from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.problem.objective import HopCostObjective

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.hop_cost import hop_edges
+from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.solve.construct.lane_order import Distances, Lanes, arrange
 from placer.solve.construct.shapes import Shape, shapes

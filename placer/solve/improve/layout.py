@@ -22,7 +22,7 @@ from placer.solve.tree.fill import share_down
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from placer.cost.hop_cost import AxisEdges
+    from placer.job.edges import AxisEdges
     from placer.solve.problem.colocation import Parts
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology

@@ -15,7 +15,7 @@ from placer.solve.run.solution import EXACT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from placer.cost.hop_cost import AxisEdges
+    from placer.job.edges import AxisEdges
     from placer.solve.improve.layout import Layout
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget

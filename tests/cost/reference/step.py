@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placer.cost.reference.algorithms import all_reduces, gathers
-from placer.cost.reference.collectives import all_to_alls, messages
-from placer.cost.reference.groups import coordinates, groups
-from placer.cost.reference.machine import Machine
-from placer.cost.reference.pipeline import Replica, longest_path
-from placer.cost.reference.sizes import sizes
-from placer.cost.reference.sync import exposed_sync
+from tests.cost.reference.algorithms import all_reduces, gathers
+from tests.cost.reference.collectives import all_to_alls, messages
+from tests.cost.reference.groups import coordinates, groups
+from tests.cost.reference.machine import Machine
+from tests.cost.reference.pipeline import Replica, longest_path
+from tests.cost.reference.sizes import sizes
+from tests.cost.reference.sync import exposed_sync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING
 
-from placer.cost.reference.collectives import by_island, edges, mean, rings
+from tests.cost.reference.collectives import by_island, edges, mean, rings
 
 if TYPE_CHECKING:
-    from placer.cost.reference.machine import Machine
+    from tests.cost.reference.machine import Machine
 
 Groups = list[list[int]]
 

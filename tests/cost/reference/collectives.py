@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from placer.cost.reference.machine import Machine
+    from tests.cost.reference.machine import Machine
 
 
 @dataclass(frozen=True)

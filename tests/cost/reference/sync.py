@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING
 
-from placer.cost.reference.algorithms import all_reduces, gathers
-from placer.cost.reference.groups import coordinates, groups
+from tests.cost.reference.algorithms import all_reduces, gathers
+from tests.cost.reference.groups import coordinates, groups
 
 if TYPE_CHECKING:
-    from placer.cost.reference.machine import Machine
-    from placer.cost.reference.sizes import Sizes
     from placer.job.model import Job
+    from tests.cost.reference.machine import Machine
+    from tests.cost.reference.sizes import Sizes
 
 Chunks = list[list[float]]  # by pipeline rank and chunk
 

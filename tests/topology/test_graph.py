@@ -1,0 +1,59 @@
+"""The machine's tree as a networkx graph, against a machine worked by hand."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+
+from tests.plan_cases import machine
+
+
+def test_domains_and_uplinks() -> None:
+    """Every domain hangs below its own, with its tier's figures and its uplink."""
+    plain = machine([("b0", [2, 4]), ("b1", [8])])
+    node, rack, block, cluster = plain.tiers
+    topology = replace(
+        plain,
+        tiers=(node, replace(rack, bandwidth=5e9, oversubscription=4), block, cluster),
+    )
+    tree = topology.to_networkx()
+    assert nx.is_arborescence(tree)
+    assert tree.nodes["rack", "r0"] == {
+        "tier": "rack",
+        "size": 6,
+        "bandwidth": 5e9,
+        "latency": 1e-6,
+        "scale_up": False,
+    }
+    assert list(tree["rack", "r0"]) == [("node", "n000"), ("node", "n001")]
+    # Four GPUs of 5 GB/s each, a quarter of it.
+    assert tree["rack", "r0"]["node", "n001"] == {"bandwidth": 5e9}
+    root = ("cluster", "all")
+    assert tree.nodes[root]["size"] == 14
+    assert nx.descendants(tree, root) == {
+        ("block", "b0"),
+        ("block", "b1"),
+        ("rack", "r0"),
+        ("rack", "r1"),
+        ("node", "n000"),
+        ("node", "n001"),
+        ("node", "n002"),
+    }
+
+
+def test_nodes_left_out_keep_their_uplinks() -> None:
+    """A rack loses the size of a node left out; its uplink stays as it was built."""
+    whole = machine([("b0", [2, 4]), ("b1", [8])])
+    tree = whole.select(np.array([2, 1])).to_networkx()
+    assert tree.nodes["rack", "r0"]["size"] == 4
+    assert tree["block", "b0"]["rack", "r0"]["bandwidth"] == 6e9
+    assert ("node", "n000") not in tree
+
+
+def test_gpus() -> None:
+    """GPUs are the tree's leaves where they are asked for."""
+    tree = machine([("b0", [2, 1])]).to_networkx(gpus=True)
+    leaves = [vertex for vertex, below in tree.out_degree() if not below]
+    assert leaves == [("gpu", "n000", 0), ("gpu", "n000", 1), ("gpu", "n001", 0)]
+    assert tree.nodes["gpu", "n001", 0] == {"tier": "gpu", "size": 1}
+    assert tree["node", "n000"]["gpu", "n000", 1] == {"bandwidth": 1e9}
