@@ -169,3 +169,30 @@ def test_continuous_integration_runs_the_readme_line() -> None:
     readme = (ROOT / "README.md").read_text()
     pattern = r"^python3 -m venv \.venv && .* -m pytest -n auto$"
     assert len(re.findall(pattern, readme, re.MULTILINE)) == 1
+
+
+def test_words_of_the_method_are_defined() -> None:
+    """Every term in bold in the method page is in the glossary, and there only once."""
+    glossary = (ROOT / "docs/glossary.md").read_text()
+    words = [word.lower() for word in re.findall(r"^\| ([^|]+?) \|", glossary, re.M)]
+    defined = [word for word in words if word != "word"]
+    assert len(defined) == len(set(defined))
+    method = FENCE.sub("", (ROOT / "docs/method.md").read_text())
+    used = re.findall(r"\*\*([a-z][^*]*)\*\*", method)
+    assert len(used) > 20
+    assert {word for word in used if word.removesuffix("s") not in defined} <= {
+        *defined
+    }
+
+
+def test_modules_the_method_names_exist() -> None:
+    """Every path of the solver that the method page names is there."""
+    method = FENCE.sub("", (ROOT / "docs/method.md").read_text())
+    named = re.findall(
+        r"`(?:placer/)?((?:solve|placement|cli)/[\w/]+(?:\.py|/))`", method
+    )
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / "placer" / name).exists()] == []
+    # A module named alone lies in some folder of the package.
+    alone = re.findall(r"`(\w+\.py)`", method)
+    assert [name for name in alone if not [*(ROOT / "placer").rglob(name)]] == []
