@@ -1,6 +1,6 @@
 """The documents keep their word: what they show runs, what they link to exists.
 
-In the README and ``docs/*.md``, in order and in one folder for each document:
+In the pages of `DOCUMENTS`, in order and in one folder for each document:
 
 * a fence after ``<!-- file: NAME -->`` is written to that file;
 * a ``python`` fence is executed;
@@ -17,10 +17,12 @@ must be valid bash here; `tests.clients.test_tutorial` runs it.
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.doc_blocks import (
     FENCE,
@@ -34,7 +36,8 @@ from tests.doc_blocks import (
     with_placer,
 )
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")]
+TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+DOCUMENTS = [*(ROOT / name for name in TOP), *ROOT.glob("docs/**/*.md")]
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 INSTALL_AND_RUN = re.compile(r"^python3 -m venv .*&& \S*/(?P<command>placer .*)$")
 
@@ -169,3 +172,57 @@ def test_continuous_integration_runs_the_readme_line() -> None:
     readme = (ROOT / "README.md").read_text()
     pattern = r"^python3 -m venv \.venv && .* -m pytest -n auto$"
     assert len(re.findall(pattern, readme, re.MULTILINE)) == 1
+
+
+def test_words_of_the_method_are_defined() -> None:
+    """Every term in bold in the method page is in the glossary, and there only once."""
+    glossary = (ROOT / "docs/glossary.md").read_text()
+    words = [word.lower() for word in re.findall(r"^\| ([^|]+?) \|", glossary, re.M)]
+    defined = [word for word in words if word != "word"]
+    assert len(defined) == len(set(defined))
+    method = FENCE.sub("", (ROOT / "docs/method.md").read_text())
+    used = re.findall(r"\*\*([a-z][^*]*)\*\*", method)
+    assert len(used) > 20
+    assert {word for word in used if word.removesuffix("s") not in defined} <= {
+        *defined
+    }
+
+
+def test_modules_the_method_names_exist() -> None:
+    """Every path of the solver that the method page names is there."""
+    method = FENCE.sub("", (ROOT / "docs/method.md").read_text())
+    named = re.findall(
+        r"`(?:placer/)?((?:solve|placement|cli)/[\w/]+(?:\.py|/))`", method
+    )
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / "placer" / name).exists()] == []
+    # A module named alone lies in some folder of the package.
+    alone = re.findall(r"`(\w+\.py)`", method)
+    assert [name for name in alone if not [*(ROOT / "placer").rglob(name)]] == []
+
+
+def test_citation_has_the_version() -> None:
+    """Who cites the project cites the version that is there."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
+
+
+def test_commits_and_changes_pass_the_same_checks() -> None:
+    """Every hook before a commit is a check of ``.ci/run``, run by the same tool."""
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    checks = (ROOT / ".ci/run").read_text().replace('"$venv/bin/', ".venv/bin/")
+    checks = checks.replace('"', "")
+    for hook in (hook for repo in hooks for hook in repo["hooks"]):
+        assert hook["entry"].removesuffix(" --force-exclude") in checks
+
+
+def test_issues_are_asked_for_the_version() -> None:
+    """Every issue template has a name, and asks for what an answer needs."""
+    templates = [*(ROOT / ".github/ISSUE_TEMPLATE").glob("*.md")]
+    assert len(templates) >= 3
+    for path in templates:
+        _, head, body = path.read_text().split("---\n", 2)
+        assert yaml.safe_load(head).keys() == {"name", "about"}
+        assert "`placer --version`" in body
