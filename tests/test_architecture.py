@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-HEAVY = {"matplotlib", "networkx", "numpy", "ortools", "pandas", "rich"}
+HEAVY = {"matplotlib", "networkx", "numpy", "ortools", "pandas"}
 
 
 def name_of(path: Path) -> str:
@@ -82,7 +82,7 @@ def test_only_the_command_prints() -> None:
     "args", [["--help"], ["--version"], ["place", "--help"], ["no-such-command"]]
 )
 def test_help_loads_nothing_heavy(args: list[str]) -> None:
-    """Help, version and usage errors import no solver, array, graph, table library."""
+    """Help, version and usage errors import no solver, array, graph library."""
     loaded = loaded_by(*args)
     assert "placer" in loaded
     assert loaded & HEAVY == set()

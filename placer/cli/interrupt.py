@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from placer.cli.look import CLEAR_LINE
+
 if TYPE_CHECKING:
     import click
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTHING = "nothing is written"
-_SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 
 
 class Interrupts:
@@ -116,8 +117,9 @@ class Interrupts:
     def _leave(self) -> NoReturn:
         # Past Python's own streams, whose locks the command may hold.
         with suppress(OSError):
-            cursor = _SHOW_CURSOR if os.isatty(2) else ""
-            os.write(2, f"{cursor}interrupted: {self.outcome}\n".encode())
+            # Over a progress bar, if there is one.
+            clear = CLEAR_LINE if os.isatty(2) else ""
+            os.write(2, f"{clear}interrupted: {self.outcome}\n".encode())
         os._exit(self.exit_code)
 
 

@@ -1,4 +1,4 @@
-"""What standard output can show."""
+"""What standard output and standard error can show."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from placer.report.look import Look
+
+CLEAR_LINE = "\r\x1b[K"
 
 _LEAST, _MOST = 20, 120  # columns; prose over 120 is hard to read
 
@@ -23,10 +25,19 @@ def look_of_stdout() -> Look:
     if sys.stdout is None or not sys.stdout.isatty():
         return PLAIN
     width = shutil.get_terminal_size().columns
-    dumb = os.environ.get("TERM", "dumb") == "dumb"
+    dumb = _is_dumb()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return Look(
         width=min(max(width, _LEAST), _MOST),
         colour=not (dumb or os.environ.get("NO_COLOR")),
         bars=unicode and not dumb,
     )
+
+
+def has_bars() -> bool:
+    """Whether standard error is a terminal that can take a line back."""
+    return sys.stderr.isatty() and not _is_dumb()
+
+
+def _is_dumb() -> bool:
+    return os.environ.get("TERM", "dumb") == "dumb"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING
 
 import click
+
+from placer.cli.look import has_bars
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -65,7 +66,7 @@ class ProgressLines:
 
     def _open(self) -> None:
         with self._lock:
-            if sys.stderr.isatty():
+            if has_bars():
                 from placer.cli.live import LiveBar
 
                 self._bar = LiveBar(self._time_limit)

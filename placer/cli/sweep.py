@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -201,7 +200,9 @@ def _engine(options: dict[str, Any]) -> Engine:
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:
-    if quiet or not sys.stderr.isatty():
+    from placer.cli.look import has_bars
+
+    if quiet or not has_bars():
         return nullcontext(lambda _done, _total: None)
     from placer.cli.live import CountBar
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from placer.cli.live import LiveBar
+from placer.cli.live import CountBar, LiveBar
 from placer.cli.main import main
 from placer.cli.progress import ProgressLines
 from placer.solve.orders import solve_orders
@@ -47,25 +47,63 @@ def test_nothing_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nesting" not in capsys.readouterr().err
 
 
-def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal lines stand above a bar, as they are, without unwanted colour."""
+class Terminal(io.StringIO):
+    """A terminal, and what is to be seen on it: its last line may be taken back."""
 
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+    def isatty(self) -> bool:
+        return True
 
+    @property
+    def seen(self) -> list[str]:
+        return [line.split("\r\x1b[K")[-1] for line in self.getvalue().split("\n")]
+
+
+def terminal_of(monkeypatch: pytest.MonkeyPatch, **environ: str) -> Terminal:
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("NO_COLOR", "1")
-    with ProgressLines(60.0, delay_s=0.0) as lines:
+    for name, value in ({"TERM": "xterm", "COLUMNS": "80"} | environ).items():
+        monkeypatch.setenv(name, value)
+    return terminal
+
+
+def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines stand above a bar of the time, as they are; it moves, and then is gone."""
+    terminal = terminal_of(monkeypatch)
+    with ProgressLines(0.5, delay_s=0.0) as lines:
         lines._timer.join()
         lines(Improvement(0.1, "[red]n[1-2] :smile:", 2.0, 0.0))
-        time.sleep(0.2)
         assert isinstance(lines._bar, LiveBar)
-    assert "[red]n[1-2] :smile:" in terminal.getvalue()
-    assert "0:00:00" in terminal.getvalue()
-    assert "\x1b[3" not in terminal.getvalue()
+        assert terminal.seen[-1] == f"[{'-' * 40}] 0:00:00"
+        time.sleep(0.45)
+        assert terminal.seen[-1].count("#") >= 10
+    assert terminal.seen[-2].endswith("[red]n[1-2] :smile:")
+    assert terminal.seen[-1] == ""
+
+
+def test_count_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar of a sweep counts points, and then is gone."""
+    terminal = terminal_of(monkeypatch)
+    with CountBar() as done:
+        done(3, 4)
+        assert terminal.seen == [f"points [{'#' * 30}{'-' * 10}] 3/4"]
+    assert terminal.seen == [""]
+
+
+def test_bars_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar never wraps, for a wrapped line cannot be taken back."""
+    terminal = terminal_of(monkeypatch, COLUMNS="30")
+    with CountBar() as done:
+        done(3, 4)
+        assert terminal.seen == ["points [" + "#" * 21]
+
+
+def test_no_bar_on_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that cannot take a line back gets plain lines."""
+    terminal = terminal_of(monkeypatch, TERM="dumb")
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines._timer.join()
+    assert lines._bar is None
+    assert "\r" not in terminal.getvalue()
 
 
 @pytest.mark.parametrize("flags", [[], ["-v"]])

@@ -135,7 +135,7 @@ def test_report_is_light() -> None:
     )
     report, modules = done.stdout.splitlines()
     assert json.loads(report)["rank"] == 0
-    heavy = {"numpy", "networkx", "ortools", "yaml", "rich", "torch", "jax"}
+    heavy = {"numpy", "networkx", "ortools", "yaml", "torch", "jax"}
     assert heavy & set(modules.split()) == set()
 
 
