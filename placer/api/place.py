@@ -34,7 +34,7 @@ from placer.solve.run.solution import Progress, Solution, improvement_of
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem as PlacementProblem
+    from placer.topology.model import Topology
 
 
 @takes(
@@ -111,17 +111,9 @@ def place(
     inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
     machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
-
-    def problem() -> PlacementProblem:
-        # The solver takes half a second to load, which scoring and reading must not
-        # pay. It is loaded where no signal can break it off in the middle: an extension
-        # module that is interrupted says that it cannot be imported.
-        from placer.solve.problem.compiled import Problem as PlacementProblem
-
-        return PlacementProblem.of(machine, ruled_job, objective, seed)
-
+    asked = machine, ruled_job, objective, seed
     chosen_job, solution, advice = _search(
-        problem, ruled_job, Budget(time_limit, stop), progress, previous
+        asked, Budget(time_limit, stop), progress, previous
     )
     plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
     if previous is not None:
@@ -141,28 +133,34 @@ def _ruled(inputs: Inputs) -> Job:
 
 
 def _search(
-    problem: Callable[[], PlacementProblem],
-    job: Job,
+    asked: tuple[Topology, Job, str | None, int],
     budget: Budget,
     progress: Progress | None,
     previous: Plan | None,
 ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
-    """The job in its rank order, the best placement found in time, and advice."""
+    """The job in its rank order, the best placement found in time, and advice.
+
+    ``asked`` is the machine, the job, the objective and the seed.
+    """
     from placer.solve.run.in_time import InTime, LeftBehind
 
     def search(
         tell: Progress, within: Budget
     ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
+        # The solver takes half a second to load, which scoring and reading must not
+        # pay. It is loaded in this thread, where no signal can break it off in the
+        # middle: an extension module that is interrupted cannot be imported.
         from placer.solve.advice import advise
         from placer.solve.orders import solve_orders
+        from placer.solve.problem.compiled import Problem
 
-        chosen, solution = solve_orders(problem(), within, tell, previous)
+        chosen, solution = solve_orders(Problem.of(*asked), within, tell, previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))
         return chosen.job, solution, advise(chosen, solution, within)
 
     found = InTime(search, budget, progress).run()
     if isinstance(found, LeftBehind):
-        return in_order(job, found.order), found.solution, None
+        return in_order(asked[1], found.order), found.solution, None
     return found
 
 
