@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from placer.cost.group_cost import GroupCosts
 from placer.cost.step import StepModel
-from placer.explain.exchanges import exchanges
+from placer.reasons.exchanges import exchanges
 
 if TYPE_CHECKING:
     from placer.job.model import Job
