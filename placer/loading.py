@@ -13,6 +13,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from placer.threads import start
+
 
 def load(name: str) -> Any:
     """The module ``name``, loaded in a thread unless it is there.
@@ -26,9 +28,7 @@ def load(name: str) -> Any:
     """
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and name not in sys.modules:
-        thread = threading.Thread(target=_load, args=(name,), daemon=True)
-        thread.start()
-        thread.join()
+        start(lambda: _load(name), "placer-loading").join()
     return import_module(name)
 
 

@@ -4,19 +4,20 @@ Methods look at the clock and at requests to stop between two steps, but a step 
 long: a program that an engine solves, the bound of a large job. So the search runs in a
 thread of its own, and who waits for it leaves with the best placement told so far when
 no answer comes. A thread left behind goes on until its step ends and then stops; it
-never holds up the end of the process.
+holds up the end of the process for a few seconds at most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from placer.errors import StoppedError
 from placer.solve.run.solution import EXACT
+from placer.threads import start
 
 if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
@@ -73,7 +74,7 @@ class InTime(Generic[Answer]):
         StoppedError
             If it was asked to stop before it had a placement.
         """
-        Thread(target=self._run, name=SEARCH_THREAD, daemon=True).start()
+        start(self._run, SEARCH_THREAD)
         try:
             best = self._wait()
         finally:

@@ -1,0 +1,32 @@
+"""Threads that may be left behind, and that the end of the process waits for a little.
+
+Native code that still runs when a process ends is torn down under its feet, and aborts.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable
+from threading import Thread
+from time import monotonic
+from weakref import WeakSet
+
+# Seconds that they get at the end, all together: a step of a search is mostly shorter.
+PATIENCE = 5.0
+
+_started: WeakSet[Thread] = WeakSet()
+
+
+def start(target: Callable[[], object], name: str) -> Thread:
+    """A thread that runs ``target``, begun."""
+    thread = Thread(target=target, name=name, daemon=True)
+    _started.add(thread)
+    thread.start()
+    return thread
+
+
+@atexit.register
+def _wait() -> None:
+    end = monotonic() + PATIENCE
+    for thread in list(_started):
+        thread.join(max(0.0, end - monotonic()))
