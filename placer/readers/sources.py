@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer import files
@@ -63,8 +62,8 @@ def open_source(source: Source) -> Topology | Text:
     prefixed = _PREFIXED.fullmatch(given)
     if prefixed and prefixed[1] in FORMATS:
         return _prefixed(prefixed[1], prefixed[2])
-    if not (given == "-" or _is_file(given)):
-        if prefixed and not _is_file(given):
+    if not (given == "-" or files.is_file(given)):
+        if prefixed and not files.is_file(given):
             raise _unknown_format(prefixed[1])
         return topology_files.read_topology(source)
     text, shown = files.read_text(given), files.shown_name(given)
@@ -114,13 +113,6 @@ def _unknown_format(name: str) -> InputError:
     meant = f'did you mean "{near[0]}"? ' if near else ""
     hint = f"{meant}formats: {', '.join(FORMATS)}"
     return InputError([Problem(f'there is no file and no format "{name}"', hint=hint)])
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return Path(path).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def read_all(texts: Sequence[Text], rules: LabelRules | None = None) -> list[Findings]:

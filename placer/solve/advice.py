@@ -1,7 +1,7 @@
 """What another rank order or a free launcher would save, found by placing the job so.
 
 Nothing is guessed: a saving is the difference of two scores, the second that of a
-placement which the independent checker passes. These searches take the constructions
+placement which keeps every rule. These searches take the constructions
 alone, so that they hardly add to the time of the main search; what they find is what
 can be saved at the least.
 """

@@ -85,11 +85,6 @@ class Replaced:
     budget: float
     reference: str
 
-    @property
-    def is_fewest(self) -> bool:
-        """Whether no placement within the budget is proved to need fewer moves."""
-        return self.chosen.moves == self.fewest.moves
-
 
 def replaced(
     problem: Problem,

@@ -24,7 +24,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks
-from placer.solve.problem.limits import Limits, MachinePart
+from placer.solve.problem.limits import MachinePart
 from placer.solve.problem.rules import obeys
 from placer.solve.rules.attempts import (
     Attempt,
@@ -93,7 +93,7 @@ class _RuledSearch:
 
     def __init__(self, problem: Problem, tools: Tools) -> None:
         self.topology, self.tools = problem.machine, tools
-        self.limits = Limits.of(problem.machine, problem.job)
+        self.limits = problem.limits
         self.problem = problem.on(problem.machine, replace(problem.job, rules=Rules()))
         self.job, self.goal = self.problem.job, self.problem.goal
         self.is_hop_cost = self.goal.name == "hop-cost"
