@@ -166,13 +166,17 @@ def test_gpu_wrapper_beside_a_host_list(mpi: OpenMpi, tmp_path: Path) -> None:
 
 def test_gpu_wrapper_stops_elsewhere(mpi: OpenMpi, tmp_path: Path) -> None:
     """A rank on another host than the plan's stops the launch before the program."""
-    file = write_hosts(tmp_path, sorted(host for host, _ in FREE))
+    planned = [host for host, _ in FREE]
+    file = write_hosts(tmp_path, sorted(planned))
     script = emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
     options = (*mpi.agent(ssh_stand_in(tmp_path)), "-n", "8")
     seq = mpi.map_by("openmpi-seq", file, file)
     done = mpi.run(*options, *seq, "bash", script, "echo", "ran")
-    assert done.status != 0
+    # Now and then mpirun 5 itself exits with 0 though it ended the job: read what it says.
+    assert done.status != 0 or "will terminate the job" in done.error
     assert re.search(r"placer: rank \d runs on n\d, where the plan has", done.error)
+    at_home = sum(map(str.__eq__, planned, sorted(planned)))
+    assert done.output.count("ran") <= at_home < len(planned)
 
 
 def test_env_script(mpi: OpenMpi, tmp_path: Path) -> None:
