@@ -172,7 +172,7 @@ def test_gpu_wrapper_stops_elsewhere(mpi: OpenMpi, tmp_path: Path) -> None:
     options = (*mpi.agent(ssh_stand_in(tmp_path)), "-n", "8")
     seq = mpi.map_by("openmpi-seq", file, file)
     done = mpi.run(*options, *seq, "bash", script, "echo", "ran")
-    # Now and then mpirun 5 itself exits with 0 though it ended the job: read what it says.
+    # Now and then mpirun 5 exits with 0 though it ended the job: read what it says.
     assert done.status != 0 or "will terminate the job" in done.error
     assert re.search(r"placer: rank \d runs on n\d, where the plan has", done.error)
     at_home = sum(map(str.__eq__, planned, sorted(planned)))
