@@ -102,12 +102,13 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
 
 
 def topology_section(topology: Topology) -> dict[str, Any]:
-    """What a plan repeats of its machine."""
+    """What a plan repeats of its machine, tiers inside the node among it."""
+    machine = topology.by_island
     return {
         "name": topology.name,
         "sha256": topology.sha256,
-        "tiers": [tier.name for tier in topology.tiers],
-        "scale_up": topology.scale_up_tier + 1,
+        "tiers": [tier.name for tier in machine.tiers],
+        "scale_up": machine.scale_up_tier + 1,
     }
 
 

@@ -46,7 +46,9 @@ def doubled_gpus(seats: Seats, topology: Topology) -> Iterator[str]:
 
 def split_groups(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
     """A sentence for each requirement whose groups leave their domain."""
-    tiers = {tier.name: t for t, tier in enumerate(topology.tiers)}
+    machine = topology.by_island
+    gpus = topology.first_gpu_of_node[seats.node] + seats.gpu
+    tiers = {tier.name: t for t, tier in enumerate(machine.tiers)}
     for axis, tier in job.require.items():
         groups = _groups(axis, job)
         if tier not in tiers:
@@ -54,7 +56,7 @@ def split_groups(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
         elif groups is None:
             yield f"{axis} must stay in one {tier}, the job has no such groups"
         else:
-            domain = topology.domain_of_node[tiers[tier]][seats.node]
+            domain = machine.domain_of_gpu[tiers[tier]][gpus]
             yield from _split(axis, tier, domain, *groups)
 
 

@@ -56,6 +56,38 @@ class Tier:
 
 
 @dataclass(frozen=True, eq=False)
+class Islands:
+    """The tiers inside a node: groups of its GPUs that talk faster than the others.
+
+    Shapes: K tiers below the node, I islands of the innermost one in every node.
+
+    Attributes
+    ----------
+    tiers : tuple of Tier, length K
+        Innermost first.
+    sizes : tuple of int, length K + 1
+        GPUs of an innermost island, then how many islands of a tier the next one holds;
+        the last counts the outermost islands of a node.
+    gpus : ndarray, shape (N, I)
+        Healthy GPUs of each innermost island of each node. The GPUs of a node are
+        numbered island by island.
+    """
+
+    tiers: tuple[Tier, ...]
+    sizes: tuple[int, ...]
+    gpus: IntArray
+
+    def of_nodes(self, nodes: IntArray) -> Islands:
+        """Those of some nodes, in that order."""
+        return replace(self, gpus=self.gpus[nodes])
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether no GPU of any island is missing."""
+        return bool((self.gpus == self.sizes[0]).all())
+
+
+@dataclass(frozen=True, eq=False)
 class Topology:
     """A machine, compiled: every node, its GPUs and its domain at each tier.
 
@@ -88,6 +120,11 @@ class Topology:
     listed : Nodes or None
         Every node the machine lists, usable or not, whatever was left out since; None
         for a machine that was not built from a description.
+    islands : Islands or None
+        The tiers inside the node; None when all GPUs of a node talk alike.
+    node_tier : int
+        Index of the tier whose domains are hosts: 0, but in the view `by_island` of a
+        machine with islands, whose nodes are the islands.
     """
 
     name: str
@@ -103,6 +140,8 @@ class Topology:
     description: str = ""
     built: tuple[IntArray, ...] | None = None
     listed: Nodes | None = None
+    islands: Islands | None = None
+    node_tier: int = 0
 
     @property
     def num_nodes(self) -> int:
@@ -204,4 +243,19 @@ class Topology:
             domain_of_node=domain_of_node,
             domain_names=tuple(names),
             built=tuple(built),
+            islands=self.islands.of_nodes(nodes) if self.islands else None,
         )
+
+    @cached_property
+    def by_island(self) -> Topology:
+        """The machine with its innermost domains as nodes: what cost and search see.
+
+        The machine itself where nodes have no islands. Elsewhere every island is a node
+        of the view, called ``node/0``, ``node/1`` ..., and its tiers begin inside the
+        node. GPUs keep their global index.
+        """
+        if self.islands is None:
+            return self
+        from placer.topology.islands import seen_by_island
+
+        return seen_by_island(self, self.islands)
