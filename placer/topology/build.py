@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from placer.topology.islands import launcher_indices
 from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
 
 MAX_GPUS = 1 << 24
@@ -92,6 +93,7 @@ def build(
         description=description,
         listed=nodes,
         islands=nodes.islands,
+        gpu_index=launcher_indices(nodes.islands) if nodes.islands else None,
     )
     if unavailable or not _in_order(nodes.domains):
         machine = machine.select(np.flatnonzero(nodes.usable))
@@ -121,7 +123,11 @@ def _digest(machine: Topology) -> str:
     ):
         digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
     if islands := machine.islands:
-        inside = [[astuple(tier) for tier in islands.tiers], islands.sizes]
+        inside = [
+            [astuple(tier) for tier in islands.tiers],
+            islands.sizes,
+            islands.members,
+        ]
         digest.update(json.dumps(inside).encode())
         digest.update(np.ascontiguousarray(islands.gpus, dtype="<i8").tobytes())
     return digest.hexdigest()

@@ -57,7 +57,25 @@ def seen_by_island(topology: Topology, islands: Islands) -> Topology:
         listed=None,
         islands=None,
         node_tier=len(islands.tiers),
+        gpu_index=topology.index_of_gpu,
     )
+
+
+def launcher_indices(islands: Islands) -> IntArray:
+    """What a launcher calls each GPU on its node; shape (G,).
+
+    It counts the GPUs that are there. Those an island misses are taken to be its last.
+    """
+    size = islands.sizes[0]
+    members = np.array(islands.members).reshape(-1, size)
+    rows, row_of_node = np.unique(islands.gpus, axis=0, return_inverse=True)
+    of_row = []
+    for row in rows.tolist():
+        kept = np.concatenate(
+            [own[:count] for own, count in zip(members, row, strict=True)]
+        )
+        of_row.append(np.argsort(np.argsort(kept)))
+    return np.concatenate([of_row[row] for row in row_of_node.ravel().tolist()])
 
 
 def _inner_tiers(sizes: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -75,7 +75,7 @@ def _whole_islands(tiers: Tiers, num_nodes: int) -> Islands | None:
         return None
     size, *counts = tiers.sizes
     gpus = np.full((num_nodes, prod(counts)), size)
-    return Islands(tiers.inside, tiers.sizes, gpus)
+    return Islands(tiers.inside, tiers.sizes, gpus, tiers.members)
 
 
 @dataclass
@@ -114,13 +114,15 @@ class _Listing:
             names.append(tuple(tier.index))
             domains.append(tier.of_node)
         gpus = np.array(self.gpus, dtype=np.int64)
-        inside, sizes = self.tiers.inside, self.tiers.sizes
+        tiers = self.tiers
         return Nodes(
             np.array(domains, dtype=np.int64),
             tuple(names),
             gpus.sum(axis=1),
             np.array(self.bandwidth_factor),
-            islands=Islands(inside, sizes, gpus) if inside else None,
+            islands=Islands(tiers.inside, tiers.sizes, gpus, tiers.members)
+            if tiers.inside
+            else None,
         )
 
     def _read_entry(self, section: Section) -> None:

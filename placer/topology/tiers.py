@@ -37,11 +37,14 @@ class Tiers:
     sizes : tuple of int
         GPUs of an innermost domain, then how many domains of a tier the next one holds,
         up to the node.
+    members : tuple of int
+        What a launcher calls the GPUs of a node, innermost domain by domain.
     """
 
     tiers: tuple[Tier, ...]
     inside: tuple[Tier, ...]
     sizes: tuple[int, ...]
+    members: tuple[int, ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -78,10 +81,11 @@ def read_tiers(document: Document) -> Tiers:
     node = names.index(NODE) if NODE in names else 0
     if len(tiers[node:]) == 1:
         hint = "add a last tier for the whole cluster"
-        message = f"no tier outside {names[node]!r}, at least one is needed"
+        message = f"one tier, {names[node]!r}, at least 2 are needed"
         document.root.problem(message, "tiers", hint)
     sizes = _read_sizes(sections, node)
-    return Tiers(tuple(tiers[node:]), tuple(tiers[:node]), sizes)
+    members = _read_members(sections, sizes)
+    return Tiers(tuple(tiers[node:]), tuple(tiers[:node]), sizes, members)
 
 
 def _read_sizes(sections: Sequence[Section], node: int) -> tuple[int, ...]:
@@ -95,9 +99,27 @@ def _read_sizes(sections: Sequence[Section], node: int) -> tuple[int, ...]:
     for section in sections[node + 1 :]:
         if section.has("size"):
             hint = "give domain sizes in layout, or list the nodes"
-            message = "only the node, and tiers inside it, have a size"
+            message = "only the first tiers, up to the node, have a size"
             section.problem(message, "size", hint)
     return tuple(sizes) or (1,)
+
+
+def _read_members(sections: Sequence[Section], sizes: Sequence[int]) -> tuple[int, ...]:
+    """What a launcher calls the GPUs of a node, island by island."""
+    size, gpus = sizes[0], prod(sizes)
+    in_order = tuple(range(gpus))
+    value = sections[0].get("members") if sections and len(sizes) > 1 else None
+    if value is None:
+        return in_order
+    rows = [item.integers(maximum=gpus - 1) for item in value.items()]
+    members = tuple(gpu for row in rows for gpu in row)
+    if any(len(row) != size for row in rows) or sorted(members) != [*in_order]:
+        islands = [[*in_order[i : i + size]] for i in range(0, gpus, size)]
+        hint = f"such as {islands}"
+        message = f"GPUs 0 to {gpus - 1}, each once, {size} an island"
+        value.problem(f"expected {message}", hint)
+        return in_order
+    return members
 
 
 def _read_tier(section: Section, inner: Sequence[Tier]) -> Tier:

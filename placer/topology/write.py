@@ -51,11 +51,17 @@ def node_size(gpus: IntArray, islands: Islands | None) -> int:
 
 def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
     """All tiers, those inside the node first; ``size`` is the GPUs of a usual node."""
-    inside = topology.islands.tiers if topology.islands else ()
+    islands = topology.islands
+    inside = islands.tiers if islands else ()
     entries = [_tier_entry(tier) for tier in (*inside, *topology.tiers)]
-    sizes = topology.islands.sizes if topology.islands else (size,)
+    sizes = islands.sizes if islands else (size,)
     for entry, of_tier in zip(entries, sizes, strict=False):
         entry["size"] = of_tier
+    if islands and islands.members != tuple(range(len(islands.members))):
+        size, members = islands.sizes[0], islands.members
+        entries[0]["members"] = [
+            [*members[i : i + size]] for i in range(0, len(members), size)
+        ]
     return entries
 
 
@@ -74,7 +80,7 @@ def _tier_entry(tier: Tier) -> dict[str, Any]:
 def listed_gpus(gpus: IntArray, islands: Islands | None) -> list[int | tuple[int, ...]]:
     """``gpus`` of every entry: those of each island where only some have them all."""
     if islands is None:
-        return gpus.tolist()
+        return [*map(int, gpus)]
     size, whole = islands.sizes[0], prod(islands.sizes)
     return [
         whole if min(row) == size else 0 if max(row) == 0 else tuple(row)

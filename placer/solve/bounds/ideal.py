@@ -55,7 +55,7 @@ class Limit:
     shared_pace: float = 0.0
 
     @property
-    def by_island(self) -> bool:
+    def leaves(self) -> bool:
         """Whether the groups are known to leave their scale-up domain."""
         return self.nics < int(self.groups.shape[1])
 
