@@ -114,7 +114,8 @@ def _digest(machine: Topology) -> str:
 
     Name, sources and the nodes left out do not count.
     """
-    text = json.dumps([[astuple(tier) for tier in machine.tiers], machine.domain_names])
+    tiers = [_facts(tier) for tier in machine.tiers]
+    text = json.dumps([tiers, machine.domain_names])
     digest = hashlib.sha256(text.encode())
     for array, kind in (
         (machine.domain_of_node, "<i8"),
@@ -124,10 +125,16 @@ def _digest(machine: Topology) -> str:
         digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
     if islands := machine.islands:
         inside = [
-            [astuple(tier) for tier in islands.tiers],
+            [_facts(tier) for tier in islands.tiers],
             islands.sizes,
             islands.members,
         ]
         digest.update(json.dumps(inside).encode())
         digest.update(np.ascontiguousarray(islands.gpus, dtype="<i8").tobytes())
     return digest.hexdigest()
+
+
+def _facts(tier: Tier) -> tuple[object, ...]:
+    """What the digest holds of a tier; rails only where there are some."""
+    *facts, rails = astuple(tier)
+    return (*facts, rails) if rails else (*facts,)

@@ -44,6 +44,8 @@ class Tier:
         Share of the line rate that long messages reach, in (0, 1].
     distance : float
         Weight of a hop at this tier in the hop-cost objective.
+    rails : bool
+        Whether GPU i of every node has a switch of its own at this tier, its rail.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Tier:
     oversubscription: float
     efficiency: float
     distance: float
+    rails: bool = False
 
 
 @dataclass(frozen=True, eq=False)

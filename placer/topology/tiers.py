@@ -140,7 +140,20 @@ def _read_tier(section: Section, inner: Sequence[Tier]) -> Tier:
         oversubscription=section.number("oversubscription", 1.0, minimum=_SMALLEST),
         efficiency=section.number("efficiency", 1.0, minimum=_SMALLEST, maximum=1.0),
         distance=section.number("distance", innermost / bandwidth),
+        rails=_read_rails(section, scale_up, inner),
     )
+
+
+def _read_rails(section: Section, scale_up: bool, inner: Sequence[Tier]) -> bool:
+    rails = section.boolean("rails", False)
+    if rails and (scale_up or not inner):
+        hint = "rails are the switches between nodes that GPU 0, 1, ... of each share"
+        section.problem("only a scale-out tier around nodes has rails", "rails", hint)
+    elif rails and not inner[0].scale_up:
+        hint = "without scale_up inside it only the spine joins rails: leave it out"
+        message = "GPUs of a node that is not scale_up cannot reach other rails"
+        section.problem(message, "rails", hint)
+    return rails
 
 
 def _check_names(sections: Sequence[Section], tiers: Sequence[Tier]) -> None:

@@ -74,6 +74,7 @@ def _tier_entry(tier: Tier) -> dict[str, Any]:
         "oversubscription": tier.oversubscription,
         "efficiency": tier.efficiency,
         "distance": tier.distance,
+        **({"rails": True} if tier.rails else {}),
     }
 
 
