@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import placer
-from tests.cli.forked import Forked
+from tests.forked import Forked
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The command, in which one function makes a file when it has begun and then hangs: until it is told to stop, for ever, or before it does its work. "hang" is the body.
+# The command, in which one function makes a file when it has begun and then hangs:
+# until it is told to stop, for ever, or before it does its work. "hang" is the body.
 SLOW = """\
 import pathlib, signal, sys, time
 signal.signal(signal.SIGINT, signal.{before})

@@ -11,7 +11,7 @@ from select import select
 
 import pytest
 
-from tests.cli.forked import RUN, Forked
+from tests.forked import Forked, command
 
 COMMAND = ["place", "-t", "node:2 gpu:8", "-j", "quickstart", "--time-limit", "1"]
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -28,9 +28,8 @@ def on_terminal(folder: Path, width: int, **changed: str) -> str:
     """Standard output of the command on a terminal of ``width`` columns."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    run = Forked(
-        RUN.format(COMMAND), folder, os.ttyname(slave), environment(**changed)
-    )
+    terminal, environ = Path(os.ttyname(slave)), environment(**changed)
+    run = Forked(command(*COMMAND), folder, out=terminal, environ=environ)
     written = b""
     while run.is_running() or select([master], [], [], 0)[0]:
         if select([master], [], [], 0.01)[0]:
@@ -63,8 +62,8 @@ def test_no_colours_where_none_are_wanted(
 def test_a_pipe_is_plain(tmp_path: Path) -> None:
     """In a pipe: 80 columns whatever COLUMNS says, no colours, no bars."""
     path = tmp_path / "plan.json"
-    script = RUN.format([*COMMAND, "-o", str(path)])
-    _, out, _ = Forked(script, tmp_path, None, environment(COLUMNS="200")).end()
+    script, environ = command(*COMMAND, "-o", str(path)), environment(COLUMNS="200")
+    _, out, _ = Forked(script, tmp_path, environ=environ).end()
     assert "\x1b" not in out
     assert FULL not in out
     assert max(map(len, out.splitlines())) <= 80

@@ -95,15 +95,14 @@ def check(seed: int) -> None:
     assert bound.value <= best * (1 + 1e-9), seed
 
 
-@pytest.mark.parametrize("first", range(0, 10, 10))
-def test_no_placement_is_faster(first: int) -> None:
+@pytest.mark.parametrize("seed", range(5))
+def test_no_placement_is_faster(seed: int) -> None:
     """No placement of 6 to 8 ranks beats the bound."""
-    for seed in range(first, first + 10):
-        check(seed)
+    check(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(10, 240, 10))
+@pytest.mark.parametrize("first", range(5, 105, 10))
 def test_no_placement_of_many_is_faster(first: int) -> None:
     """The same for many more machines."""
     for seed in range(first, first + 10):

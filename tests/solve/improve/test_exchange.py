@@ -20,6 +20,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.move_counts import MoveCounts
 from placer.topology.model import Tier, Topology
+from tests.marks import slow
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.oracle import step_time
 from tests.solve.random_cases import machine_of
@@ -30,7 +31,7 @@ TIERS = [
     Tier("leaf", 50e9, 4e-6, False, 1.0, 1.0, 9.0),
     Tier("spine", 50e9, 8e-6, False, 4.0, 1.0, 10.0),
 ]
-FRAGMENTED = (0, 3, 4, 21, 24, 27)
+FRAGMENTED = (0, 4, 27, *slow((3, 21, 24)))
 
 
 def _leaves(leaf: list[int]) -> Topology:
@@ -60,8 +61,14 @@ def _in_order(job: Job) -> np.ndarray:
     return np.arange(job.world_size)
 
 
-@pytest.mark.parametrize("leaf", [[0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 0]])
-@pytest.mark.parametrize(("pp", "dp"), [(2, 3), (3, 2), (1, 6)])
+@pytest.mark.parametrize(
+    ("leaf", "pp", "dp"),
+    [
+        ([0, 0, 0, 1, 1, 1, 2], 2, 3),
+        ([0, 1, 2, 0, 1, 2, 0], 3, 2),
+        ([0, 1, 2, 0, 1, 2, 0], 1, 6),
+    ],
+)
 def test_as_good_as_every_permutation(leaf: list[int], pp: int, dp: int) -> None:
     """Six units on seven nodes: nothing beats the search, by the plain-loop scorer."""
     topology, job = _leaves(leaf), _job(pp, dp)
@@ -102,11 +109,10 @@ def test_order_of_hosts_does_not_matter(hosts: int) -> None:
     node = np.repeat(np.array(stages) if stage_by_stage else np.array(stages).T, 4)
     gpus = Placement.on_nodes(by_hand, node.ravel()).gpu_of_rank
     least = StepModel(by_hand, job).step(gpus).step_time_s
-    for seed in range(2):
-        order = list(range(16))
-        random.Random(seed).shuffle(order)
-        value = solve(by_hand.select(np.array(order[:hosts])), job).value
-        assert value <= least * (1 + 1e-9)
+    order = list(range(16))
+    random.Random(hosts).shuffle(order)
+    value = solve(by_hand.select(np.array(order[:hosts])), job).value
+    assert value <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", FRAGMENTED)
@@ -193,5 +199,10 @@ def test_same_seed_same_placements() -> None:
     """The same seed finds the same placements."""
     topology, job = _spread([0, 3, 1, 6, 2, 9, 5, 4, 7, 8, 10, 15]), _job(2, 5)
     start = _in_order(job)
-    once, again = (_improved(topology, job, start) for _ in range(2))
+    problem = Problem.of(topology, job, "time").with_params(exchange_scores=300)
+    once, again = (
+        list(faster(problem, [start], 0.0, Budget(60.0), MoveCounts()))
+        for _ in range(2)
+    )
+    assert once
     assert [one.tolist() for one in once] == [one.tolist() for one in again]
