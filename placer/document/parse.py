@@ -1,7 +1,7 @@
 """Text or file to a document, by notation.
 
-Parsing gives plain values. Places are looked up in a tree only where a problem is told;
-JSON is then parsed a second time for it.
+Parsing gives plain values. Places are looked up only where a problem is told, in a tree
+that a second parse of the same text gives.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from placer import files
 from placer.document.document import Document
 from placer.document.json_tree import json_tree
 from placer.document.plain_json import is_modest, most_values, plain_json
-from placer.document.scalars import Boolean, Number
+from placer.document.scalars import Number
 from placer.document.tree import MAX_NODES, Node, TreeBuilder
-from placer.document.yaml_tree import yaml_tree
+from placer.document.values import ValueBuilder, plain
+from placer.document.yaml_reader import read_yaml
 from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
 
 # Values of a file: a machine of 50,000 nodes that are listed one by one.
@@ -73,10 +74,9 @@ def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
         If it is not that, a key comes twice, or it is too large.
     """
     if yaml and not _OPENS_JSON.match(text):
-        builder = TreeBuilder(source)
-        tree = yaml_tree(text, builder)
-        refuse(builder.problems)
-        return Document(source, plain(tree), lambda: tree)
+        document = _yaml(text, source, MAX_NODES)
+        document.fail_if_problems()
+        return document
     values = most_values(text)
     if values > MAX_ANSWER_VALUES:
         message = f"more than {MAX_ANSWER_VALUES} values"
@@ -90,23 +90,35 @@ def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
 
 
 def _parse(text: str, source: str) -> Document:
-    builder = TreeBuilder(source, MAX_VALUES)
     is_json = source.lower().endswith(".json")
     if is_json or re.match(r'\s*\{\s*["}]', text):
         with suppress(ValueError):
             data = plain_json(text, Number)
             if most_values(text) <= MAX_VALUES and is_modest(data):
                 return Document(source, data, partial(_tree, text, source))
+        builder = TreeBuilder(source, MAX_VALUES)
         try:
             tree = json_tree(text, builder)
+            return Document(source, plain(tree), lambda: tree, builder.problems)
         except InputError:
             if is_json:
                 raise
-            builder = TreeBuilder(source, MAX_VALUES)
-            tree = yaml_tree(text, builder)
-    else:
-        tree = yaml_tree(text, builder)
-    return Document(source, plain(tree), lambda: tree, builder.problems)
+    return _yaml(text, source, MAX_VALUES)
+
+
+def _yaml(text: str, source: str, most: int) -> Document:
+    try:
+        values = read_yaml(text, ValueBuilder(most))
+        return Document(source, values, partial(_yaml_tree, text, source, most))
+    except ValueError:
+        builder = TreeBuilder(source, most)
+        tree = read_yaml(text, builder)
+        return Document(source, plain(tree), lambda: tree, builder.problems)
+
+
+def _yaml_tree(text: str, source: str, most: int) -> Node | None:
+    tree: Node | None = read_yaml(text, TreeBuilder(source, most))
+    return tree
 
 
 def _tree(text: str, source: str) -> Node | None:
@@ -127,20 +139,3 @@ def _answer_tree(text: str, source: str) -> Node:
             found[0] = replace(found[0], hint=_ASK)
         raise InputError(found[:MOST_PROBLEMS]) from None
     return tree
-
-
-def plain(node: Node) -> Any:
-    """The value of a tree.
-
-    Numbers and booleans stay as written until a schema asks for them: YAML 1.1 would
-    turn ``no`` into false and ``010`` into 8 before anybody could object.
-    """
-    if node.kind == "list":
-        return [plain(item) for item in node.items]
-    if node.kind == "mapping":
-        return {key: plain(value) for key, value in node.entries.items()}
-    if node.kind == "number":
-        return Number(node.raw)
-    if node.kind == "boolean":
-        return Boolean(node.raw)
-    return None if node.kind == "null" else node.raw

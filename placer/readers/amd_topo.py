@@ -72,7 +72,7 @@ def read(text: str, source: str) -> Findings:
             else:
                 of = f' of "{host}"' if host else ""
                 message = f"no link types between GPUs{of} in it"
-                ignored.append(Problem(message, source, lines[0][0], 1, hint=_HOW))
+                ignored.append(Problem(message, source, lines.first, 1, hint=_HOW))
         refuse(problems if matrices or problems else ignored)
     for host, matrix in matrices.items():
         problems += _unread(matrix, host, source)
@@ -81,22 +81,24 @@ def read(text: str, source: str) -> Findings:
     return findings_of(source, matrices, words, ignored)
 
 
-def _table(lines: Lines, host: str, source: str, problems: list[Problem]) -> Lines:
+def _table(
+    lines: Lines, host: str, source: str, problems: list[Problem]
+) -> Lines | None:
     """The lines below the title of the link types, up to the next title."""
     starts = [i for i, (_, line) in enumerate(lines) if _TITLE.match(line)]
     if len(starts) > 1:
         of = f' of "{host}"' if host else ""
         message = f"several matrices{of}: whose they are cannot be told"
-        problems.append(Problem(message, source, lines[starts[1]][0], 1))
+        problems.append(Problem(message, source, lines[starts[1] :].first, 1))
     if len(starts) != 1:
-        return []
+        return None
     below = lines[starts[0] + 1 :]
     ends = (i for i, (_, line) in enumerate(below) if _ANY_TITLE.match(line))
-    table = below[: next(ends, len(below))]
+    table = below[: next(ends, None)]
     if any(_STYLE.header.match(line) for _, line in table):
         return table
-    problems.append(Problem("the matrix is cut", source, lines[starts[0]][0], 1))
-    return []
+    problems.append(Problem("the matrix is cut", source, lines[starts[0] :].first, 1))
+    return None
 
 
 def _of_json(text: str, source: str) -> Matrix:

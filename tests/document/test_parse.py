@@ -87,6 +87,33 @@ def test_any_json_object_reads_as_the_standard_library_reads_it(content):
         assert read(text, "x.json") == written(content)
 
 
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(values, st.sampled_from(["x.yaml", "x.json"]))
+def test_a_doubt_changes_no_value(content, source):
+    """A text reads alike from its tree, as it does where a key may be wrong."""
+    usual = read(json.dumps({"a": content}), source)
+    doubtful = read(json.dumps({"\xad": 0, "a": content}), source)
+    assert doubtful == {"\xad": ("number", "0"), **usual}
+
+
+@pytest.mark.parametrize("name", ["json_tree", "TreeBuilder"])
+@pytest.mark.parametrize("source", ["x.yaml", "x.json"])
+def test_a_good_text_needs_no_tree(name, source, monkeypatch):
+    """Places are looked up only when a problem is told."""
+    monkeypatch.delattr(f"placer.document.parse.{name}")
+    document = parse_document('{"a": [1, {"b": "c"}]}', source)
+    assert document.root.items("a")[1].section().text("b") == "c"
+    document.finish()
+
+
+@pytest.mark.parametrize("text", ['{"a": X}', "a: X"])
+@pytest.mark.parametrize("size", [31, 32])
+def test_both_ways_of_reading_end_at_the_same_depth(text, size):
+    """Thirty-two lists and mappings may lie in each other, not one more."""
+    nested = text.replace("X", "[" * size + "]" * size)
+    assert outcome(nested, "x.yaml") == ("read" if size == 31 else "refused")
+
+
 def test_places_are_one_based_lines_and_columns():
     """Values and keys know where they start, in both notations."""
     for source in ("x.yaml", "x.json"):
