@@ -94,6 +94,7 @@ def _parse(text: str, source: str) -> Document:
     if is_json or re.match(r'\s*\{\s*["}]', text):
         with suppress(ValueError):
             data = plain_json(text, Number)
+            is_json = True  # and no YAML, whatever else is wrong with it
             if most_values(text) <= MAX_VALUES and is_modest(data):
                 return Document(source, data, partial(_tree, text, source))
         builder = TreeBuilder(source, MAX_VALUES)
