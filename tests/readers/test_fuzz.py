@@ -284,7 +284,7 @@ def test_memory_and_time():
 
     Read one after the other in a process of its own: its peak is above that of each.
     """
-    texts = [*LONG_LINES.items()]
+    texts = [*LONG_LINES.items(), ("topo-m", "a\n" * 2_000_000)]
     for name, text in cases.TEXTS.items():
         chance = random.Random(name)
         mutants = (mutated(text, chance) for _ in range(200))

@@ -1,4 +1,4 @@
-"""YAML text to a tree, with everything refused that a data file has no use for."""
+"""YAML text to values or a tree, without what a data file has no use for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import yaml
 
-from placer.document.tree import CONTROL, Kind, Node, TreeBuilder
+from placer.document.tree import CONTROL, Kind, TreeBuilder
+from placer.document.values import ValueBuilder
+
+Builder = TreeBuilder | ValueBuilder
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -38,12 +41,12 @@ for _word in _BOOLEANS:
     _WORDS |= dict.fromkeys((_word, _word.capitalize(), _word.upper()), "boolean")
 
 
-def yaml_tree(text: str, builder: TreeBuilder) -> Node:
-    """Tree of the one YAML document in ``text``.
+def read_yaml(text: str, builder: Builder) -> Any:
+    """What ``builder`` makes of the one YAML document in ``text``.
 
     Raises
     ------
-    InputError
+    InputError or what the builder raises
         If the text is not YAML, holds several documents, anchors, aliases, unknown tags
         or control characters, or is nested too deep or too large.
     """
@@ -66,7 +69,7 @@ def yaml_tree(text: str, builder: TreeBuilder) -> Node:
     return builder.root
 
 
-def _add(event: yaml.Event, builder: TreeBuilder, line: int, column: int) -> None:
+def _add(event: yaml.Event, builder: Builder, line: int, column: int) -> None:
     if isinstance(event, yaml.ScalarEvent):
         if event.anchor is not None:
             raise _anchor(builder, line, column)
@@ -88,7 +91,7 @@ def _add(event: yaml.Event, builder: TreeBuilder, line: int, column: int) -> Non
 
 
 def _scalar(
-    event: yaml.ScalarEvent, builder: TreeBuilder, line: int, column: int
+    event: yaml.ScalarEvent, builder: Builder, line: int, column: int
 ) -> tuple[Kind, str]:
     raw: str = event.value
     if event.style in ("|", ">"):
@@ -107,18 +110,18 @@ def _scalar(
     return ("number" if _NUMBER.fullmatch(raw) else "text"), raw
 
 
-def _anchor(builder: TreeBuilder, line: int, column: int) -> Exception:
+def _anchor(builder: Builder, line: int, column: int) -> Exception:
     message = "anchors (&) and aliases (*) are not supported"
     hint = "write the value out, or put text that starts with & or * in quotes"
     return builder.error(message, line, column, hint)
 
 
-def _tag(tag: str, builder: TreeBuilder, line: int, column: int) -> Exception:
+def _tag(tag: str, builder: Builder, line: int, column: int) -> Exception:
     message = f"the tag {tag.replace(_TAG, '!!')} is not supported"
     return builder.error(message, line, column, "write the value without a tag")
 
 
-def _refuse_control_characters(text: str, builder: TreeBuilder) -> None:
+def _refuse_control_characters(text: str, builder: Builder) -> None:
     found = _FORBIDDEN.search(text)
     if found is not None:
         line = text.count("\n", 0, found.start()) + 1
@@ -127,7 +130,7 @@ def _refuse_control_characters(text: str, builder: TreeBuilder) -> None:
         raise builder.error(message, line, column, "remove it")
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, builder: TreeBuilder) -> Exception:
+def _syntax_error(error: yaml.MarkedYAMLError, builder: Builder) -> Exception:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.problem, error.context) if part]
