@@ -4,25 +4,20 @@ Equal domains of the machine may exchange what they hold, equal nodes their rank
 replicas that sit alike their places. None of this changes what a placement costs (the
 search prices it again all the same).
 
-What is exchanged is chosen by assignment. The ranks kept when domain B takes over what
-domain A holds are those of the best assignment of A's children to B's, found from the
-nodes outwards; the choice is then read off from the outermost tier in. Only pairs with
-a rank to keep matter, and a rank is in one pair of each tier, so the work grows with
-the ranks and not with the square of the nodes.
+An exchange is worth the ranks that it keeps, and the best is taken
+(`placer.solve.tree.symmetry`). A rank is in one pair of domains of each tier, so the
+work grows with the ranks.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.rearrange.assignment import Pair, best_pairs, completed
-from placer.solve.tree.capacity import parent_of_domain
-from placer.solve.tree.symmetry import Symmetry
+from placer.solve.tree.symmetry import Pair, Symmetry, best_pairs, completed
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -59,61 +54,9 @@ def _with_domains_exchanged(
     # A free launch can give a rank any GPU of its node.
     countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
     moves = np.stack([node[countable], old_node[countable]], axis=1)
-    target = _Exchange(topology).target_of_node(moves)[node]
-    moved = topology.first_gpu_of_node[target] + local
+    becomes = Symmetry(topology).exchange(_counted(moves))
+    moved = topology.first_gpu_of_node[becomes[node]] + local
     return _on_old_gpus(topology, moved, previous) if is_free else moved
-
-
-class _Exchange:
-    """Exchanges of equal domains of a machine."""
-
-    def __init__(self, topology: Topology) -> None:
-        tiers = range(1, len(topology.tiers))
-        self._parent = [parent_of_domain(topology, t) for t in tiers]
-        symmetry = Symmetry(topology)
-        self._children, self._kind = symmetry.children, symmetry.shape
-
-    def target_of_node(self, moves: IntArray) -> IntArray:
-        """Node that takes over what each node holds; shape (N,).
-
-        ``moves`` of shape (any, 2) has a row for each rank that would be kept if the
-        second node took over what the first one holds.
-        """
-        weights = self._of_one_kind(0, _counted(moves))
-        chosen: list[dict[Pair, list[Pair]]] = []
-        for t, parent in enumerate(self._parent, start=1):
-            inside: dict[Pair, dict[Pair, int]] = defaultdict(dict)
-            for (a, b), weight in weights.items():
-                inside[int(parent[a]), int(parent[b])][a, b] = weight
-            chosen.append({pair: best_pairs(own) for pair, own in inside.items()})
-            kept = {
-                pair: sum(weights[child] for child in children)
-                for pair, children in chosen[-1].items()
-            }
-            weights = self._of_one_kind(t, kept)
-        return self._read_off(chosen)
-
-    def _of_one_kind(self, tier: int, weights: dict[Pair, int]) -> dict[Pair, int]:
-        """The pairs of equal domains."""
-        kind = self._kind[tier]
-        return {(a, b): w for (a, b), w in weights.items() if kind[a] == kind[b]}
-
-    def _read_off(self, chosen: list[dict[Pair, list[Pair]]]) -> IntArray:
-        """Target of every node, from the pairs chosen inside each pair of domains."""
-        pairs = [(0, 0)]
-        for t in range(len(chosen), 0, -1):
-            children, kind = self._children[t], self._kind[t - 1]
-            pairs = [
-                child
-                for a, b in pairs
-                for child in completed(
-                    chosen[t - 1].get((a, b), []), children[a], children[b], kind
-                ).items()
-            ]
-        target = np.empty(len(pairs), dtype=np.int64)
-        of_node = np.array(pairs)
-        target[of_node[:, 0]] = of_node[:, 1]
-        return target
 
 
 def _on_old_gpus(

@@ -121,8 +121,9 @@ class PinnedRanks:
             homes[node] = homes.get(node, hosts) & hosts
             if not homes[node]:
                 return None
-        becomes = self.symmetry.exchange(homes)
-        if becomes is None:
+        worth = {(node, home): 1 for node, own in homes.items() for home in own}
+        becomes = self.symmetry.exchange(worth)
+        if any(int(becomes[node]) not in own for node, own in homes.items()):
             return None
         local = gpu_of_rank - self.topology.first_gpu_of_node[node_of_rank]
         moved: IntArray = self.topology.first_gpu_of_node[becomes[node_of_rank]] + local
