@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.job.rules import Rules
 from placer.solve.problem.colocation import check_requirements, parts_of
 from placer.solve.problem.launch import feasible_parts, forced_block
 from placer.solve.problem.limits import Limits
@@ -108,6 +109,11 @@ class Problem:
     def forced_block(self) -> int:
         """Consecutive ranks that every node must hold, 1 when there is a choice."""
         return forced_block(self.machine, self.job)
+
+    @cached_property
+    def without_rules(self) -> Problem:
+        """The problem without rules about hosts and failures."""
+        return self.on(self.machine, replace(self.job, rules=Rules()))
 
     @cached_property
     def limits(self) -> Limits:

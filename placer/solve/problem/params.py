@@ -58,6 +58,15 @@ class Params:
         Placements priced in that search, and their ranks.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
+    small_machine : int
+        Nodes of a machine that is searched whole besides, its rules mended.
+    limited_windows : tuple of int
+        Domains among which the next is chosen when replicas are laid one after the
+        other, a fill for each number; 1 is tree order.
+    pin_turns, pin_exchanges : int
+        Turns of the ring, and exchanges of replicas, tried for the pins of a placement.
+    pin_hosts : int
+        Hosts of a pin tried for an exchange of nodes or domains.
     tidy_fills, tidy_ranks : int
         Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
     advice_nestings, advice_ranks : int
@@ -95,6 +104,11 @@ class Params:
     exchange_scores: int = 600
     exchange_ranks_priced: int = 200_000
     avoided_sets: int = 24
+    small_machine: int = 64
+    limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)
+    pin_turns: int = 64
+    pin_exchanges: int = 400
+    pin_hosts: int = 16
     tidy_fills: int = 4
     tidy_ranks: int = 131_072
     advice_nestings: int = 8
