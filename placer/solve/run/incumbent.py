@@ -145,6 +145,13 @@ class Incumbent:
         return found
 
     @property
+    def best(self) -> IntArray:
+        """The best placement; there must be one."""
+        if self.gpu_of_rank is None:
+            raise ValueError("no placement was found")
+        return self.gpu_of_rank
+
+    @property
     def elite(self) -> list[IntArray]:
         """The best few placements."""
         return [gpu_of_rank for _, gpu_of_rank in self._pool]
@@ -246,12 +253,10 @@ class Incumbent:
             self._tell(improvement_of(self._state("interrupted"), order))
 
     def _state(self, ended: str) -> Solution:
-        if self.gpu_of_rank is None:
-            raise ValueError("no placement was found")
         value = float(self.value)
         bound, argument = held_bound(value, float(self.bound), self._argument)
         return Solution(
-            placement=Placement(self.gpu_of_rank),
+            placement=Placement(self.best),
             objective=self._problem.goal.name,
             value=value,
             lower_bound=bound,

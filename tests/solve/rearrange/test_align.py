@@ -21,7 +21,7 @@ from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.align import aligned
-from placer.solve.rearrange.repair import repaired
+from placer.solve.rearrange.settle import repaired
 from placer.solve.run.budget import Budget
 from placer.solve.tree.symmetry import best_pairs, completed
 from tests import plan_cases
