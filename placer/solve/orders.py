@@ -128,13 +128,13 @@ def _better(progress: Progress) -> Progress:
     """
     told = inf
 
-    def tell(found: Improvement) -> None:
+    def tell(incumbent: Improvement) -> None:
         nonlocal told
-        if found.value < told:
-            told = found.value
-            solution = found.solution and replace(
-                found.solution, lower_bound=0.0, argument="none", launch_bound=0.0
+        if incumbent.value < told:
+            told = incumbent.value
+            solution = incumbent.solution and replace(
+                incumbent.solution, lower_bound=0.0, argument="none", launch_bound=0.0
             )
-            progress(replace(found, solution=solution))
+            progress(replace(incumbent, solution=solution))
 
     return tell

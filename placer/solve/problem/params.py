@@ -67,6 +67,14 @@ class Params:
         Turns of the ring, and exchanges of replicas, tried for the pins of a placement.
     pin_hosts : int
         Hosts of a pin tried for an exchange of nodes or domains.
+    repairs : int
+        Repairs after a failure that are carried out to begin with.
+    grown_exits, segment_exits, weighed_exits : int
+        Sets of ranks that may leave a domain: grown one by one, by segment at most,
+        and weighed for each number of moves.
+    relink_work : int
+        Ranks priced on the way back from a fresh placement: ranks x cells away from
+        home, squared.
     tidy_fills, tidy_ranks : int
         Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
     advice_nestings, advice_ranks : int
@@ -109,6 +117,11 @@ class Params:
     pin_turns: int = 64
     pin_exchanges: int = 400
     pin_hosts: int = 16
+    repairs: int = 24
+    grown_exits: int = 64
+    segment_exits: int = 512
+    weighed_exits: int = 12
+    relink_work: int = 4_000_000
     tidy_fills: int = 4
     tidy_ranks: int = 131_072
     advice_nestings: int = 8

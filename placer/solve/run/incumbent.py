@@ -264,7 +264,7 @@ class Incumbent:
             method=self.method,
             stop_reason=ended,
             wall_s=self._own.elapsed_s,
-            deterministic=ended in ("proved", "searched"),
+            deterministic=ended in ("proved", "searched") and not self.cut_short,
             launch_bound=self.launch_bound,
             moves=self.moves.as_dict(),
         )

@@ -1,7 +1,12 @@
-"""Placements by their moves and their cost, and which of them to take."""
+"""The incumbents of a search with two goals: few moves, and little cost.
+
+No one placement is best: each number of moves has its cheapest. So this incumbent keeps
+all that no other beats in both (a Pareto front), and one is chosen at the end.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,17 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.problem.rules import avoided
+from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-    from placer.solve.replace.before import Before
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 
 
 class Point(NamedTuple):
-    """A placement on the curve.
+    """A placement on the front.
 
     Attributes
     ----------
@@ -37,8 +43,16 @@ class Point(NamedTuple):
     gpu_of_rank: IntArray
 
 
-class Curve:
+class Front(Incumbent):
     """The cheapest legal placement known for every number of moves.
+
+    Parameters
+    ----------
+    problem : Problem
+    budget : Budget
+        The clock does not end the search for repairs, which is bounded.
+    moved : callable
+        How many ranks a placement moves.
 
     Attributes
     ----------
@@ -46,27 +60,15 @@ class Curve:
         Ever more moves at ever less cost.
     """
 
-    def __init__(self, problem: Problem, before: Before) -> None:
-        self._problem, self._before = problem, before
+    def __init__(
+        self, problem: Problem, budget: Budget, moved: Callable[[IntArray], int]
+    ) -> None:
+        super().__init__(problem, budget.anew(inf))
+        self._moved = moved
         self.points: list[Point] = []
 
-    def offer(self, method: str, gpu_of_rank: IntArray) -> float:
-        """Keep a placement if it is legal and no other is as good in both.
-
-        Returns its cost; infinite if it is not legal.
-        """
-        if not self._problem.allows(gpu_of_rank):
-            return inf
-        moves = self._before.moved(gpu_of_rank)
-        value = float(self._problem.goal.value(gpu_of_rank))
-        new = Point(moves, value, method, gpu_of_rank)
-        if not any(_covers(known, new) for known in self.points):
-            kept = [known for known in self.points if not _covers(new, known)]
-            self.points = sorted([*kept, new], key=lambda point: point.moves)
-        return value
-
-    def chosen(self, budget: float, max_moves: int | None) -> Point | None:
-        """The fewest moves that cost no more than ``budget``.
+    def choose(self, cost: float, max_moves: int | None) -> Point | None:
+        """Make the placement of fewest moves that costs no more the one to return.
 
         Where that takes more than ``max_moves``, the cheapest within those; None where
         there is none.
@@ -76,10 +78,13 @@ class Curve:
             for point in self.points
             if max_moves is None or point.moves <= max_moves
         ]
-        cheap = [point for point in allowed if point.value <= budget * (1 + EXACT)]
-        return next(iter([*cheap, *allowed[::-1]]), None)
+        cheap = [point for point in allowed if point.value <= cost * (1 + EXACT)]
+        chosen = next(iter([*cheap, *allowed[::-1]]), None)
+        if chosen is not None:
+            _, self.value, self.method, self.gpu_of_rank = chosen
+        return chosen
 
-    def fewest_avoided(self) -> None:
+    def keep_fewest_avoided(self) -> None:
         """Keep only placements that use the fewest of the hosts to avoid."""
         machine, job = self._problem.machine, self._problem.job
         if job.rules.avoid:
@@ -89,6 +94,13 @@ class Curve:
                 for point, count in zip(self.points, used, strict=True)
                 if count == min(used)
             ]
+
+    def _keep(self, method: str, legal: IntArray, value: float) -> None:
+        """Keep a legal placement if no other is as good in moves and in cost."""
+        new = Point(self._moved(legal), value, method, legal)
+        if not any(_covers(known, new) for known in self.points):
+            kept = [known for known in self.points if not _covers(new, known)]
+            self.points = sorted([*kept, new], key=lambda point: point.moves)
 
 
 def _covers(known: Point, other: Point) -> bool:
