@@ -20,33 +20,33 @@ import numpy.typing as npt
 from placer.solve.tree.symmetry import Pair, Symmetry, best_pairs, completed
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.previous import Previous
-    from placer.topology.model import Topology
+    from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
 
 
 def aligned(
-    topology: Topology, job: Job, gpu_of_rank: IntArray, previous: Previous
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous
 ) -> Iterator[IntArray]:
     """Placements like ``gpu_of_rank`` that keep more ranks in place; shape (R,) each.
 
     The first exchanges equal domains, which is always allowed. The others exchange
     replicas too, inside the domains of a tier, the innermost first.
     """
-    best = _with_domains_exchanged(topology, job, gpu_of_rank, previous)
+    symmetry = Symmetry(problem.machine)
+    best = _with_domains_exchanged(problem, symmetry, gpu_of_rank, previous)
     yield best
-    for t in range(1, len(topology.tiers)):
-        replicas = _with_replicas_exchanged(topology, job, best, previous, t)
-        yield _with_domains_exchanged(topology, job, replicas, previous)
+    for t in range(1, len(problem.machine.tiers)):
+        replicas = _with_replicas_exchanged(problem, best, previous, t)
+        yield _with_domains_exchanged(problem, symmetry, replicas, previous)
 
 
 def _with_domains_exchanged(
-    topology: Topology, job: Job, gpu_of_rank: IntArray, previous: Previous
+    problem: Problem, symmetry: Symmetry, gpu_of_rank: IntArray, previous: Previous
 ) -> IntArray:
     """The placement after the best exchange of equal domains."""
-    is_free = job.launcher == "free"
+    topology, is_free = problem.machine, problem.job.launcher == "free"
     node = topology.node_of_gpu[gpu_of_rank]
     local = gpu_of_rank - topology.first_gpu_of_node[node]
     old_node = topology.node_of_gpu[previous.gpu_of_rank]
@@ -54,15 +54,16 @@ def _with_domains_exchanged(
     # A free launch can give a rank any GPU of its node.
     countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
     moves = np.stack([node[countable], old_node[countable]], axis=1)
-    becomes = Symmetry(topology).exchange(_counted(moves))
+    becomes = symmetry.exchange(_counted(moves))
     moved = topology.first_gpu_of_node[becomes[node]] + local
-    return _on_old_gpus(topology, moved, previous) if is_free else moved
+    return _on_old_gpus(problem, moved, previous) if is_free else moved
 
 
 def _on_old_gpus(
-    topology: Topology, gpu_of_rank: IntArray, previous: Previous
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous
 ) -> IntArray:
     """The same ranks on every node, those that were there before on their old GPUs."""
+    topology = problem.machine
     node = topology.node_of_gpu[gpu_of_rank]
     before = previous.gpu_of_rank
     stays = (before >= 0) & (topology.node_of_gpu[before] == node)
@@ -77,20 +78,21 @@ def _on_old_gpus(
 
 
 def _with_replicas_exchanged(
-    topology: Topology, job: Job, gpu_of_rank: IntArray, previous: Previous, tier: int
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous, tier: int
 ) -> IntArray:
     """The placement after the best exchange of replicas.
 
     Replicas may take each other's seats when these lie in the same domains of ``tier``,
     coordinate by coordinate.
     """
-    at = job.parallelism.coordinates
+    axes = problem.job.parallelism
+    at = axes.coordinates
     by_replica = np.lexsort((at["tp"], at["cp"], at["pp"], at["dp"]))
-    ranks = by_replica.reshape(job.parallelism.dp, -1)
+    ranks = by_replica.reshape(axes.dp, -1)
     seats = gpu_of_rank[ranks]
-    homes = topology.domain_of_gpu[tier][seats]
+    homes = problem.machine.domain_of_gpu[tier][seats]
     _, kind = np.unique(homes, axis=0, return_inverse=True)
-    moves = _replica_moves(topology, seats, previous.gpu_of_rank[ranks])
+    moves = _replica_moves(problem, seats, previous.gpu_of_rank[ranks])
     weights = _counted(moves[kind[moves[:, 0]] == kind[moves[:, 1]]])
     every = range(len(ranks))
     chosen = completed(best_pairs(weights), every, every, kind)
@@ -99,13 +101,13 @@ def _with_replicas_exchanged(
     return found
 
 
-def _replica_moves(topology: Topology, seats: IntArray, before: IntArray) -> IntArray:
+def _replica_moves(problem: Problem, seats: IntArray, before: IntArray) -> IntArray:
     """(replica, replica whose seats it would take) for each rank that would stay.
 
     ``seats`` and ``before`` are GPUs of shape (replicas, ranks of each); a rank stays
     when its old GPU is the seat of its counterpart in another replica.
     """
-    seat_of_gpu = np.full(topology.num_gpus, -1, dtype=np.int64)
+    seat_of_gpu = np.full(problem.machine.num_gpus, -1, dtype=np.int64)
     seat_of_gpu[seats] = np.arange(seats.size).reshape(seats.shape)
     seat = np.where(before >= 0, seat_of_gpu[before], -1)
     size = seats.shape[1]

@@ -18,7 +18,7 @@ from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-    from placer.solve.problem.limits import Limits
+    from placer.solve.problem.rules import Limits
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

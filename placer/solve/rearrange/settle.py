@@ -13,7 +13,6 @@ import numpy.typing as npt
 from placer.placement.baselines import BASELINES
 from placer.placement.placement import Placement
 from placer.solve.construct.fills import nested_fills
-from placer.solve.problem.rules import avoided
 from placer.solve.rearrange.align import aligned
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import held_bound
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from placer.placement.previous import Previous
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.solution import Solution
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -38,7 +36,6 @@ def settled(
     checked and priced. The work is bounded and no clock is looked at, so the result
     does not depend on one.
     """
-    machine, job = problem.machine, problem.job
     incumbent = Incumbent.resumed(problem, solution, previous)
     candidates = [("tidied", _tidier(problem, solution))]
     if previous is not None:
@@ -46,8 +43,7 @@ def settled(
         candidates.append(("kept in place", _aligned(problem, incumbent, previous)))
     for how, placements in candidates:
         for gpu_of_rank in placements:
-            most = avoided(machine, job, incumbent.best)
-            if avoided(machine, job, gpu_of_rank) <= most:
+            if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
                 incumbent.offer(f"{incumbent.method}, {how}", gpu_of_rank)
     if incumbent.best is solution.placement.gpu_of_rank:
         return solution
@@ -81,7 +77,7 @@ def _mended(
 ) -> Iterator[IntArray]:
     """The previous placement, unless it is the incumbent."""
     if not _stays(previous, incumbent.best):
-        found = repaired(problem.machine, previous)
+        found = repaired(problem, previous)
         if found is not None:
             yield found
 
@@ -91,7 +87,7 @@ def _aligned(
 ) -> Iterator[IntArray]:
     """Exchanges in the incumbent, until all stay where they were."""
     if not _stays(previous, incumbent.best):
-        for found in aligned(problem.machine, problem.job, incumbent.best, previous):
+        for found in aligned(problem, incumbent.best, previous):
             yield found
             if _stays(previous, incumbent.best):
                 return
@@ -103,7 +99,7 @@ def _stays(previous: Previous, gpu_of_rank: IntArray) -> bool:
     return previous.kept(gpu_of_rank) == seats
 
 
-def repaired(topology: Topology, previous: Previous) -> IntArray | None:
+def repaired(problem: Problem, previous: Previous) -> IntArray | None:
     """The previous placement, the ranks of lost nodes on unused ones; shape (R,).
 
     The ranks of a lost node go to the nearest unused node that can hold them, the
@@ -111,6 +107,7 @@ def repaired(topology: Topology, previous: Previous) -> IntArray | None:
     """
     if previous.is_new.any():
         return None
+    topology = problem.machine
     gpu_of_rank = previous.gpu_of_rank.copy()
     unused = np.ones(topology.num_nodes, dtype=bool)
     unused[topology.node_of_gpu[gpu_of_rank[gpu_of_rank >= 0]]] = False

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.problem.limits import Limits
-from placer.solve.problem.rules import obeys
+from placer.solve.problem.rules import Limits, obeys
 from placer.solve.rearrange.pins import PinnedRanks
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.problem.rules import avoided
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT
 
@@ -86,14 +85,12 @@ class Front(Incumbent):
 
     def keep_fewest_avoided(self) -> None:
         """Keep only placements that use the fewest of the hosts to avoid."""
-        machine, job = self._problem.machine, self._problem.job
-        if job.rules.avoid:
-            used = [avoided(machine, job, point.gpu_of_rank) for point in self.points]
-            self.points = [
-                point
-                for point, count in zip(self.points, used, strict=True)
-                if count == min(used)
-            ]
+        used = [self._problem.avoided(point.gpu_of_rank) for point in self.points]
+        self.points = [
+            point
+            for point, count in zip(self.points, used, strict=True)
+            if count == min(used)
+        ]
 
     def _keep(self, method: str, legal: IntArray, value: float) -> None:
         """Keep a legal placement if no other is as good in moves and in cost."""
