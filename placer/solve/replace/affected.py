@@ -21,7 +21,7 @@ class Affected(NamedTuple):
     ----------
     ranks : ndarray, shape (any,)
         All that were in it, ascending.
-    part : ndarray, shape (any,)
+    tied : ndarray, shape (any,)
         The part of each of them.
     size, kept : ndarray, shape (parts,), ranks
         All of each part, and those that have a seat.
@@ -30,7 +30,7 @@ class Affected(NamedTuple):
     """
 
     ranks: IntArray
-    part: IntArray
+    tied: IntArray
     size: IntArray
     kept: IntArray
     excess: int
@@ -42,13 +42,13 @@ def affected_domains(state: RepairState, tier: int) -> Iterator[Affected]:
     room = state.room_of_domains(tier)
     for domain in np.unique(home[is_lost]).tolist():
         ranks = np.flatnonzero(home == domain)
-        part = np.unique(state.parts[tier][ranks], return_inverse=True)[1]
+        tied = np.unique(state.parts[tier][ranks], return_inverse=True)[1]
         held = int(room[domain]) if domain < len(room) else 0
         yield Affected(
             ranks,
-            part,
-            np.bincount(part),
-            np.bincount(part, ~is_lost[ranks]).astype(np.int64),
+            tied,
+            np.bincount(tied),
+            np.bincount(tied, ~is_lost[ranks]).astype(np.int64),
             len(ranks) - held,
         )
 
@@ -78,5 +78,5 @@ def _has_to_move(state: RepairState) -> npt.NDArray[np.bool_]:
             order = np.argsort(domain.kept, kind="stable")
             gone = np.cumsum(domain.size[order])
             leaving = order[: int(np.searchsorted(gone, domain.excess)) + 1]
-            found[domain.ranks[np.isin(domain.part, leaving)]] = True
+            found[domain.ranks[np.isin(domain.tied, leaving)]] = True
     return found

@@ -22,7 +22,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class MachinePart:
+class Submachine:
     """Some nodes of a machine as a machine of their own.
 
     Attributes
@@ -38,7 +38,7 @@ class MachinePart:
     nodes: IntArray
 
     @classmethod
-    def of(cls, whole: Topology, kept: BoolArray) -> MachinePart:
+    def of(cls, whole: Topology, kept: BoolArray) -> Submachine:
         """The part with the ``kept`` nodes."""
         nodes = np.flatnonzero(kept)
         topology = whole if kept.all() else whole.select(nodes)
@@ -73,14 +73,14 @@ class Attempt(NamedTuple):
 
     Attributes
     ----------
-    part : MachinePart
+    inner : Submachine
     job : Job
         Without rules, perhaps with more requirements.
     exact : bool
         Whether no legal placement is lost, up to equal nodes.
     """
 
-    part: MachinePart
+    inner: Submachine
     job: Job
     exact: bool
 
@@ -96,12 +96,12 @@ def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
     spared = without_spares(limits, offered, unit_of(tied))
     if tight is not None:
         capped = within_replicas(limits, spared)
-        yield Attempt(MachinePart.of(machine, capped), tight, exact=False)
+        yield Attempt(Submachine.of(machine, capped), tight, exact=False)
     is_exact = loses_nothing(limits, offered) and costs_the_same(plain, spared)
-    yield Attempt(MachinePart.of(machine, spared), plain.job, is_exact)
+    yield Attempt(Submachine.of(machine, spared), plain.job, is_exact)
     is_small = machine.num_nodes <= problem.params.small_machine
     if not is_exact and (offered.all() or is_small):
-        whole = MachinePart.of(machine, np.ones_like(offered))
+        whole = Submachine.of(machine, np.ones_like(offered))
         yield Attempt(whole, plain.job, exact=True)
 
 
@@ -112,15 +112,15 @@ def mender(
 
     ``tried`` is the problem of the attempt, a part of ``problem``.
     """
-    part, limits = attempt.part, problem.limits
+    inner, limits = attempt.inner, problem.limits
 
     def legal(gpu_of_rank: IntArray) -> bool:
         return obeys(tried.machine, tried.job, gpu_of_rank) and limits.numbers_hold(
-            part.node_in_whole(gpu_of_rank)
+            inner.node_in_whole(gpu_of_rank)
         )
 
     pinned = PinnedRanks(
-        tried, Limits.of(tried.machine, problem.job), offered[part.nodes]
+        tried, Limits.of(tried.machine, problem.job), offered[inner.nodes]
     )
     return lambda gpu_of_rank: pinned.settle(gpu_of_rank, legal)
 

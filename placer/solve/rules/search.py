@@ -27,7 +27,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.rules.attempts import (
     Attempt,
-    MachinePart,
+    Submachine,
     attempts,
     costs_the_same,
     loses_nothing,
@@ -183,11 +183,11 @@ class _RuledSearch:
         self, attempt: Attempt, offered: BoolArray, prove: Prover, budget: Budget
     ) -> Solution | None:
         """Search one part of the machine and keep what is better."""
-        part, incumbent = attempt.part, self.incumbent
-        problem = self.problem.without_rules.on(part.topology, attempt.job)
+        inner, incumbent = attempt.inner, self.incumbent
+        problem = self.problem.without_rules.on(inner.topology, attempt.job)
         known = []
         if incumbent.gpu_of_rank is not None:
-            inside = part.inside(incumbent.gpu_of_rank)
+            inside = inner.inside(incumbent.gpu_of_rank)
             known += [(incumbent.method, inside)] if inside is not None else []
         if problem.choices:
             known += limited_fills(problem, self.limits.at_most)
@@ -196,7 +196,7 @@ class _RuledSearch:
 
         def keep(found: Solution | None) -> None:
             if found is not None:
-                gpus = part.gpu_in_whole(found.placement.gpu_of_rank)
+                gpus = inner.gpu_in_whole(found.placement.gpu_of_rank)
                 incumbent.offer(found.method, gpus)
 
         solution = self.tools.search(
@@ -216,7 +216,7 @@ class _RuledSearch:
             kept = without_spares(unpinned, kept, unit_of(plain))
         if not costs_the_same(plain, kept):
             kept = np.ones_like(kept)
-        machine = MachinePart.of(plain.machine, kept).topology
+        machine = Submachine.of(plain.machine, kept).topology
         known: list[Proof] = []
 
         def prove(incumbent: float) -> Proof:
