@@ -29,8 +29,8 @@ from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent
 
 if TYPE_CHECKING:
+    from placer.solve.run.incumbent import Terms
     from placer.solve.run.solution import Progress, Solution
-    from placer.solve.run.terms import Terms
 
 Method = Callable[[Problem, Incumbent, Budget], None]
 

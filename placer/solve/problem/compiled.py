@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.job.rules import Rules
 from placer.solve.problem.colocation import check_requirements, parts_of
 from placer.solve.problem.launch import feasible_parts, forced_block
-from placer.solve.problem.limits import Limits
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
 from placer.solve.problem.params import Params
-from placer.solve.problem.rules import obeys
+from placer.solve.problem.rules import Limits, obeys
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
@@ -110,9 +110,18 @@ class Problem:
         return forced_block(self.machine, self.job)
 
     @cached_property
+    def without_rules(self) -> Problem:
+        """The problem without rules about hosts and failures."""
+        return self.on(self.machine, replace(self.job, rules=Rules()))
+
+    @cached_property
     def limits(self) -> Limits:
         """The job's rules about hosts and failures, in the machine's indices."""
         return Limits.of(self.machine, self.job)
+
+    def avoided(self, gpu_of_rank: IntArray) -> int:
+        """How many of the hosts to avoid a placement uses."""
+        return self.limits.avoided_used(self.machine.node_of_gpu[gpu_of_rank])
 
     def allows(self, gpu_of_rank: IntArray) -> bool:
         """Whether a placement of the machine's own GPUs keeps every hard rule.

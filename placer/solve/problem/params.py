@@ -58,6 +58,23 @@ class Params:
         Placements priced in that search, and their ranks.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
+    small_machine : int
+        Nodes of a machine that is searched whole besides, its rules mended.
+    limited_windows : tuple of int
+        Domains among which the next is chosen when replicas are laid one after the
+        other, a fill for each number; 1 is tree order.
+    pin_turns, pin_exchanges : int
+        Turns of the ring, and exchanges of replicas, tried for the pins of a placement.
+    pin_hosts : int
+        Hosts of a pin tried for an exchange of nodes or domains.
+    repairs : int
+        Repairs after a failure that are carried out to begin with.
+    grown_exits, segment_exits, weighed_exits : int
+        Sets of ranks that may leave a domain: grown one by one, by segment at most,
+        and weighed for each number of moves.
+    relink_work : int
+        Ranks priced on the way back from a fresh placement: ranks x cells away from
+        home, squared.
     tidy_fills, tidy_ranks : int
         Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
     advice_nestings, advice_ranks : int
@@ -95,6 +112,16 @@ class Params:
     exchange_scores: int = 600
     exchange_ranks_priced: int = 200_000
     avoided_sets: int = 24
+    small_machine: int = 64
+    limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)
+    pin_turns: int = 64
+    pin_exchanges: int = 400
+    pin_hosts: int = 16
+    repairs: int = 24
+    grown_exits: int = 64
+    segment_exits: int = 512
+    weighed_exits: int = 12
+    relink_work: int = 4_000_000
     tidy_fills: int = 4
     tidy_ranks: int = 131_072
     advice_nestings: int = 8

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 Candidate = tuple[str, IntArray]
 
-# Domains among which the next one is chosen; 1 is tree order.
-WINDOWS = (1, 4, 16, 64, 256)
-
 
 class _Limit(NamedTuple):
     """Ranks of whole replicas that a domain of a tier may touch, and of one replica."""
@@ -61,7 +58,7 @@ def limited_fills(
     takes = whole_parts(topology, problem.capacity, sizes)
     tier = limits[0].tier
     room = takes[tier]
-    for window in WINDOWS if len(limits) == 1 else (1,):
+    for window in problem.params.limited_windows if len(limits) == 1 else (1,):
         shares = _shares(topology, room, limits, sizes[tier], window)
         amounts, turn = _dealt(shares, len(room), job.world_size)
         if amounts.sum() < job.world_size:

@@ -1,8 +1,8 @@
-"""The leaves of a machine after failures: who must leave them, and what that costs.
+"""A machine after failures: where ranks were, who must leave, and what that costs.
 
-A *leaf* is a domain of the largest tier inside which all hops cost the same, so that
-only the leaf of a rank matters. Ranks of a leaf that must move together are an *atom*,
-made of *cells*: ranks that share a node.
+A *base domain* is one of the largest tier inside which all hops cost the same, so only
+the base domain of a rank matters. Ranks that leave it together or not at all are a
+*move group*, made of *cells*: ranks that share a node.
 """
 
 from __future__ import annotations
@@ -18,19 +18,74 @@ from placer.cost.hop_cost import HopCost
 from placer.solve.improve.layout import nearest_tier
 from placer.solve.problem.colocation import join, parts_of
 from placer.solve.problem.objective import HopCostObjective
-from placer.solve.replace.before import before_of
 from placer.solve.tree.capacity import whole_parts
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.solve.problem.compiled import Problem
-    from placer.solve.replace.before import Before
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Before:
+    """The seats of a plan, some of which are gone.
+
+    Attributes
+    ----------
+    gpu_of_rank : ndarray, shape (R,)
+        GPU of the machine that is left; -1 for a rank whose node is gone.
+    domain : ndarray, shape (T, R)
+        Domain of every rank at each tier, numbered as the machine's. Nodes and domains
+        that are gone have numbers of their own, beyond those.
+    """
+
+    gpu_of_rank: IntArray
+    domain: IntArray
+
+    @property
+    def is_lost(self) -> BoolArray:
+        """Whether each rank needs another seat; shape (R,)."""
+        return self.gpu_of_rank < 0
+
+    def moved(self, gpu_of_rank: IntArray) -> int:
+        """How many ranks a placement puts elsewhere."""
+        return int(np.count_nonzero(gpu_of_rank != self.gpu_of_rank))
+
+
+def before_of(plan: Plan, machine: Topology) -> Before:
+    """Where ``plan`` has its ranks on ``machine``, which may lack some of its nodes.
+
+    A node that has fewer GPUs than the plan uses of it counts as gone.
+    """
+    index = {name: i for i, name in enumerate(machine.node_names)}
+    node = np.array([index.get(name, -1) for name in plan.nodes], dtype=np.int64)
+    needed = np.zeros(len(node), dtype=np.int64)
+    np.maximum.at(needed, plan.node_of_rank, plan.gpu_of_rank + 1)
+    is_there = (node >= 0) & (needed <= machine.gpus_of_node[node])
+    seat = machine.first_gpu_of_node[node[plan.node_of_rank]] + plan.gpu_of_rank
+    rows = [np.where(is_there, node, machine.num_nodes + np.arange(len(node)))]
+    for t, tier in enumerate(machine.tiers[1:-1], start=1):
+        named = _numbered(plan.domains.get(tier.name, plan.nodes), machine, t)
+        rows.append(np.where(node >= 0, machine.domain_of_node[t][node], named))
+    if len(machine.tiers) > 1:
+        rows.append(np.zeros(len(node), dtype=np.int64))
+    return Before(
+        np.where(is_there[plan.node_of_rank], seat, -1),
+        np.array(rows)[:, plan.node_of_rank],
+    )
+
+
+def _numbered(names: tuple[str, ...], machine: Topology, tier: int) -> IntArray:
+    """Number of each domain of a tier; unknown ones are numbered beyond the others."""
+    number = {name: d for d, name in enumerate(machine.domain_names[tier])}
+    return np.array(
+        [number.setdefault(name, len(number)) for name in names], dtype=np.int64
+    )
 
 
 class Edges(NamedTuple):
@@ -42,31 +97,44 @@ class Edges(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class RepairState:
     """A job on what is left of a machine.
 
     Attributes
     ----------
-    topology : Topology
-    job : Job
-    hops : HopCost
-        Of the job with the weights by which moves are judged.
+    problem : Problem
     before : Before
     """
 
-    topology: Topology
-    job: Job
-    hops: HopCost
+    problem: Problem
     before: Before
+
+    @property
+    def topology(self) -> Topology:
+        """What is left of the machine."""
+        return self.problem.machine
+
+    @property
+    def job(self) -> Job:
+        """The job, its ranks numbered as before."""
+        return self.problem.job
+
+    @cached_property
+    def hops(self) -> HopCost:
+        """The hop cost with the weights by which moves are judged."""
+        goal = self.problem.goal
+        if isinstance(goal, HopCostObjective):
+            return goal.hops
+        return HopCost(self.topology, replace(self.job, weights=goal.weights))
 
     @cached_property
     def tier(self) -> int:
-        """Tier of the leaves."""
+        """Tier of the base domains."""
         return nearest_tier(self.topology)
 
     @cached_property
     def home(self) -> IntArray:
-        """Leaf that each rank was in; shape (R,)."""
+        """Base domain that each rank was in; shape (R,)."""
         return np.array(self.before.domain[self.tier])
 
     @cached_property
@@ -82,25 +150,25 @@ class Ground:
         return np.array(self.parts[0])
 
     @cached_property
-    def struck(self) -> IntArray:
-        """Leaves that lost ranks, ascending."""
+    def affected(self) -> IntArray:
+        """Base domains that lost ranks, ascending."""
         return np.unique(self.home[self.before.is_lost])
 
     @cached_property
     def residents(self) -> IntArray:
-        """Ranks of the struck leaves, ascending."""
-        return np.flatnonzero(np.isin(self.home, self.struck))
+        """Ranks of the affected base domains, ascending."""
+        return np.flatnonzero(np.isin(self.home, self.affected))
 
     @cached_property
-    def domains_of_leaf(self) -> IntArray:
-        """Domains around each leaf at each tier from its own; shape (T - t, leaves)."""
+    def domains_of_base(self) -> IntArray:
+        """Domains around each base domain from its tier on; shape (T - t, D)."""
         rows = self.topology.domain_of_node
         first = np.unique(rows[self.tier], return_index=True)[1]
         return np.array(rows[self.tier :, first])
 
     @property
     def rise(self) -> float:
-        """What an edge costs more, a unit of weight, once it leaves a leaf."""
+        """What an edge costs more, a unit of weight, once it leaves a base domain."""
         distance = self.hops.distance
         outside = distance[self.tier + 1 :]
         return float(outside.min() - distance[self.tier]) if len(outside) else 0.0
@@ -154,14 +222,14 @@ class Ground:
         return found
 
     def tied(self, limit: float, ranks: IntArray, cells: bool = False) -> IntArray:
-        """Atom of each of ``ranks``; all others are by themselves; shape (R,).
+        """Move group of each of ``ranks``; all others are by themselves; shape (R,).
 
         Parts are tied, and groups that no cut of less than ``limit`` divides; cells too
-        if wanted. ``ranks`` are all those of some leaves.
+        if wanted. ``ranks`` are all those of some base domains.
         """
-        atom = np.arange(len(self.home))
+        group = np.arange(len(self.home))
         for label in (*[self.cell] * cells, *self.parts[: self.tier + 1]):
-            atom = _joined_in_row(atom, ranks, label, self.home)
+            group = _joined_in_row(group, ranks, label, self.home)
         chosen = np.zeros(len(self.home), dtype=bool)
         chosen[ranks] = True
         for axis in self.hops.axes:
@@ -172,8 +240,8 @@ class Ground:
             edges = axis.edges[inside]
             if axis.weight * self.rise <= limit:
                 edges = self._whole(axis.axis, edges)
-            atom = join(atom, edges) if len(edges) else atom
-        return atom
+            group = join(group, edges) if len(edges) else group
+        return group
 
     def dearest_cut(self) -> float:
         """What it costs at least to divide a group of the axis dearest to divide."""
@@ -181,14 +249,14 @@ class Ground:
         return max(cuts, default=0.0)
 
     def _least_cut(self, axis: str, weight: float) -> float:
-        """What it costs at least to divide a group that is in one leaf."""
+        """What it costs at least to divide a group that is in one base domain."""
         members = self.job.parallelism.size(axis)
         is_ring = axis not in ("pp", "ep") and members > 2
         edges = members - 1 if axis == "ep" else 2 if is_ring else 1
         return edges * weight * self.rise
 
     def _whole(self, axis: str, edges: IntArray) -> IntArray:
-        """Edges of groups that are in one leaf as a whole."""
+        """Edges of groups that are in one base domain as a whole."""
         members = self.job.parallelism.ranks_of_group[axis]
         inside = self.home[members]
         group = np.empty(len(self.home), dtype=np.int64)
@@ -197,21 +265,16 @@ class Ground:
         return np.array(edges[is_whole[group[edges[:, 0]]]])
 
 
-def ground_of(problem: Problem, plan: Plan) -> Ground:
+def repair_state(problem: Problem, plan: Plan) -> RepairState:
     """The job of a plan on what is left of its machine."""
-    topology, job, goal = problem.machine, problem.job, problem.goal
-    if isinstance(goal, HopCostObjective):
-        hops = goal.hops
-    else:
-        hops = HopCost(topology, replace(job, weights=goal.weights))
-    return Ground(topology, job, hops, before_of(plan, topology))
+    return RepairState(problem, before_of(plan, problem.machine))
 
 
 def _joined_in_row(
-    atom: IntArray, ranks: IntArray, label: IntArray, home: IntArray
+    group: IntArray, ranks: IntArray, label: IntArray, home: IntArray
 ) -> IntArray:
-    """Atoms after tying ``ranks`` of the same label and home together."""
+    """Move groups after tying ``ranks`` of the same label and home together."""
     row = ranks[np.lexsort((ranks, label[ranks], home[ranks]))]
     same = (label[row[1:]] == label[row[:-1]]) & (home[row[1:]] == home[row[:-1]])
     pairs = np.stack((row[:-1], row[1:]), axis=1)[same]
-    return join(atom, pairs) if len(pairs) else atom
+    return join(group, pairs) if len(pairs) else group

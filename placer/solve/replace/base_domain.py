@@ -1,4 +1,4 @@
-"""One struck leaf: its atoms, and which sets of them may leave it."""
+"""One affected base domain: its move groups, and which sets of them may leave it."""
 
 from __future__ import annotations
 
@@ -13,40 +13,39 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from placer.solve.replace.ground import Ground
+    from placer.solve.replace.state import RepairState
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Sets of atoms that are listed for a leaf, times atoms, at most about.
+# Sets of move groups that are listed for a base domain, times groups, at most about: a
+# limit of the bound on moves, too.
 MOST_LISTED = 300_000
-# Sets that grow atom by atom, and segments of one sort, at most.
-MOST_GROWN, MOST_SEGMENTS = 64, 512
 
 
 @dataclass(frozen=True, eq=False)
-class Leaf:
-    """Atoms of a leaf that lost ranks.
+class BaseDomain:
+    """A base domain that lost ranks, and its move groups.
 
     Attributes
     ----------
     number : int
-        The leaf.
-    atoms : tuple of ndarray
-        Ranks of each atom, ascending.
+        The base domain.
+    groups : tuple of ndarray
+        Ranks of each group, ascending.
     size, lost : ndarray, shape (A,), ranks
-        All of each atom, and those whose seats are gone.
+        All of each group, and those whose seats are gone.
     cells, lost_cells : ndarray, shape (A,)
         The same in cells.
     inside : ndarray, shape (A, A)
-        Weight of the edges between two atoms.
+        Weight of the edges between two groups.
     gain : ndarray, shape (A,)
-        The most that each atom can save by leaving.
+        The most that each group can save by leaving.
     """
 
     number: int
-    atoms: tuple[IntArray, ...]
+    groups: tuple[IntArray, ...]
     size: IntArray
     lost: IntArray
     cells: IntArray
@@ -56,7 +55,7 @@ class Leaf:
 
     @property
     def kept(self) -> IntArray:
-        """Ranks of each atom that have a seat, and lose it when the atom leaves."""
+        """Ranks of each group that have a seat, and lose it when the group leaves."""
         return self.size - self.lost
 
     def losses(self, sets: BoolArray, rise: float) -> FloatArray:
@@ -71,16 +70,16 @@ class Leaf:
         return found
 
     def pieces(self, chosen: BoolArray) -> list[IntArray]:
-        """Atoms of a set, those that have edges with each other together."""
+        """Move groups of a set, those that have edges with each other together."""
         left = chosen.copy()
         found = []
         while left.any():
             piece, reached = [], [int(left.argmax())]
             left[reached[0]] = False
             while reached:
-                atom = reached.pop()
-                piece.append(atom)
-                near = np.flatnonzero((self.inside[atom] > 0) & left)
+                group = reached.pop()
+                piece.append(group)
+                near = np.flatnonzero((self.inside[group] > 0) & left)
                 left[near] = False
                 reached += near.tolist()
             found.append(np.array(sorted(piece)))
@@ -88,95 +87,99 @@ class Leaf:
 
     @cached_property
     def most_others(self) -> int:
-        """Atoms with seats up to which every set is among those of `few`.
+        """Move groups with seats up to which every set is among those of `few`.
 
-        -1 where there are too many sets of lost atoms alone.
+        -1 where there are too many sets of lost groups alone.
         """
         free = int((self.lost == 0).sum())
-        touched = len(self.atoms) - free
+        touched = len(self.groups) - free
         sets, most = 2 ** min(touched, 40), -1
-        while sets * len(self.atoms) <= MOST_LISTED and most < free:
+        while sets * len(self.groups) <= MOST_LISTED and most < free:
             most += 1
             sets = 2**touched * sum(comb(free, n) for n in range(most + 2))
         return most
 
     def few(self) -> BoolArray:
-        """Every set with at most `most_others` atoms that lost nothing; (S, A)."""
+        """Every set with at most `most_others` groups that lost nothing; (S, A)."""
         if self.most_others < 0:
-            return np.zeros((0, len(self.atoms)), dtype=bool)
+            return np.zeros((0, len(self.groups)), dtype=bool)
         free = np.flatnonzero(self.lost == 0)
         touched = np.flatnonzero(self.lost > 0)
         lost = (np.arange(2 ** len(touched))[:, None] >> np.arange(len(touched))) & 1
         rows = []
         for n in range(self.most_others + 1):
             for others in combinations(free.tolist(), n):
-                block = np.zeros((len(lost), len(self.atoms)), dtype=bool)
+                block = np.zeros((len(lost), len(self.groups)), dtype=bool)
                 block[:, touched] = lost
                 block[:, others] = True
                 rows.append(block)
         return np.concatenate(rows)
 
-    def grown(self, rise: float, cells: int) -> Iterator[BoolArray]:
-        """Sets that grow atom by atom, the one that costs least each time.
+    def grown(self, rise: float, cells: int, most: int) -> Iterator[BoolArray]:
+        """Sets that grow group by group, the one that costs least each time.
 
-        First from what is lost whole, then from nothing; from ``cells`` cells on.
+        First from what is lost whole, then from nothing; ``most`` sets each, from
+        ``cells`` cells on.
         """
         degree = self.inside.sum(axis=1)
-        for start in (self.kept == 0, np.zeros(len(self.atoms), dtype=bool)):
+        for start in (self.kept == 0, np.zeros(len(self.groups), dtype=bool)):
             chosen, told = start.copy(), 0
             joined = self.inside @ chosen
-            while told < MOST_GROWN:
+            while told < most:
                 if chosen @ self.cells >= cells:
                     told += 1
                     yield chosen.copy()
                 if chosen.all():
                     break
                 added = rise * (degree - 2 * joined) - self.gain
-                atom = int(np.where(chosen, inf, added).argmin())
-                chosen[atom] = True
-                joined = joined + self.inside[atom]
+                group = int(np.where(chosen, inf, added).argmin())
+                chosen[group] = True
+                joined = joined + self.inside[group]
 
-    def closed(self) -> Iterator[BoolArray]:
-        """Sets that no edge of some weight or more leaves: segments, replicas."""
+    def closed(self, most: int) -> Iterator[BoolArray]:
+        """Sets that no edge of some weight or more leaves: segments, replicas.
+
+        One by one where there are at most so many, and all that lost ranks as one.
+        """
         for weight in np.unique(self.inside[self.inside > 0])[::-1]:
-            label = np.arange(len(self.atoms))
+            label = np.arange(len(self.groups))
             for a, b in np.argwhere(self.inside >= weight):
                 label[label == label[b]] = label[a]
             kinds = np.unique(label)
-            if len(kinds) <= MOST_SEGMENTS:
+            if len(kinds) <= most:
                 yield from (label == kind for kind in kinds)
             yield np.isin(label, label[self.lost > 0])
 
 
-def leaves_of(ground: Ground, atom: IntArray) -> list[Leaf]:
-    """The struck leaves, when ranks are tied into atoms as ``atom`` says."""
-    ranks = ground.residents
-    ranks = ranks[np.lexsort((ranks, atom[ranks], ground.home[ranks]))]
-    home = ground.home[ranks]
+def base_domains(state: RepairState, group: IntArray) -> list[BaseDomain]:
+    """The affected base domains, when ranks are tied into groups as ``group`` says."""
+    ranks = state.residents
+    ranks = ranks[np.lexsort((ranks, group[ranks], state.home[ranks]))]
+    home = state.home[ranks]
     starts = np.flatnonzero(np.diff(home, prepend=-1))
-    return [_leaf(ground, atom, own) for own in np.split(ranks, starts[1:]) if len(own)]
+    return [_base(state, group, own) for own in np.split(ranks, starts[1:]) if len(own)]
 
 
-def _leaf(ground: Ground, atom: IntArray, ranks: IntArray) -> Leaf:
-    """The leaf of ``ranks``, sorted by atom."""
-    _, first, which = np.unique(atom[ranks], return_index=True, return_inverse=True)
+def _base(state: RepairState, group: IntArray, ranks: IntArray) -> BaseDomain:
+    """The base domain of ``ranks``, sorted by group."""
+    _, first, which = np.unique(group[ranks], return_index=True, return_inverse=True)
     count = len(first)
-    is_lost = ground.before.is_lost[ranks]
-    _, cell_first = np.unique(ground.cell[ranks], return_index=True)
-    number = int(ground.home[ranks[0]])
-    index = np.full(len(ground.home), -1, dtype=np.int64)
+    is_lost = state.before.is_lost[ranks]
+    _, cell_first = np.unique(state.cell[ranks], return_index=True)
+    number = int(state.home[ranks[0]])
+    index = np.full(len(state.home), -1, dtype=np.int64)
     index[ranks] = which
-    source, target, weight = ground.edges_of(ranks)
-    stays = ground.home[target] == number
+    source, target, weight = state.edges_of(ranks)
+    stays = state.home[target] == number
     inside = np.zeros((count, count))
     np.add.at(inside, (index[source[stays]], index[target[stays]]), weight[stays])
     np.fill_diagonal(inside, 0.0)
-    nearest = float(ground.hops.distance.min())
-    saved = weight * (ground.distances(source, target) - nearest)
+    nearest = float(state.hops.distance.min())
+    saved = weight * (state.distances(source, target) - nearest)
     gain = np.bincount(index[source[~stays]], saved[~stays], count).astype(float)
-    return Leaf(
+    return BaseDomain(
         number=number,
-        atoms=tuple(np.split(ranks, first[1:])),
+        groups=tuple(np.split(ranks, first[1:])),
         size=np.bincount(which, minlength=count),
         lost=np.bincount(which, is_lost, count).astype(np.int64),
         cells=np.bincount(which[cell_first], minlength=count),
