@@ -15,12 +15,13 @@ from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.solve.construct.lane_order import Distances, Lanes, arrange
 from placer.solve.construct.shapes import Shape, shapes
-from placer.solve.count.segments import Stitching
+from placer.solve.construct.stitch import stitch
+from placer.solve.construct.segments import Stitching
 from placer.solve.tree.capacity import parent_of_domain, whole_parts
 from placer.solve.tree.fill import fill, share_down, tree_order
 
 if TYPE_CHECKING:
-    from placer.solve.count.segments import Segment
+    from placer.solve.construct.segments import Segment
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
@@ -122,9 +123,6 @@ class _Stitcher:
 
     def solve(self, budget: Budget) -> Iterator[Candidate]:
         """(name, GPU of every rank, whether ended in time)."""
-        # The program solver takes a while to load, and most searches do without.
-        from placer.solve.count.stitch import stitch
-
         # The slowest pipeline sets the step; a ring is as slow with two pieces as more.
         is_limited = self.whole.goal.name == "time" and not self.shape.closed
         limits = self.whole.params.joint_limits if is_limited else (None,)

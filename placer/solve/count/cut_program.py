@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.solve.engines.cp_sat import solver as cp_sat
+from placer.solve.count.engine import cp_sat
 
 if TYPE_CHECKING:
     from placer.solve.count.cut_patterns import Question

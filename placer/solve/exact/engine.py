@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
-from placer.solve.engines.cp_sat import solver as cp_sat
+from placer.solve.count.engine import cp_sat
 
 if TYPE_CHECKING:
     from placer.solve.exact.homes import Homes

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.solve.engines.cp_sat import solver as cp_sat
+from placer.solve.count.engine import cp_sat
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:

@@ -38,6 +38,12 @@ class Params:
         Sorts of joints times domains: above the first a machine is stitched window by
         window, of so many each; above the third chains too long for windows are left.
         Programs with at most so many sorts are solved to the end.
+    proved_nodes, stitched_nodes, window_nodes : int
+        Nodes of SCIP's tree: of programs solved to the end, of others, of a window's.
+    window_gap : float
+        Relative difference from the bound that a window's program may leave.
+    handed_on : int
+        Replicas' worth of free units that a window hands on to the next.
     cut_work, all_cut_work : float
         Work of one program that cuts pipelines alike, and of all.
     cut_ways : int
@@ -78,6 +84,11 @@ class Params:
     window_joints: int = 450
     long_joints: int = 2_000
     proved_sorts: int = 36
+    proved_nodes: int = 1_000
+    stitched_nodes: int = 500
+    window_nodes: int = 100
+    window_gap: float = 0.02
+    handed_on: int = 2
     cut_work: float = 0.5
     all_cut_work: float = 2.0
     cut_ways: int = 64

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.solve.engines.cp_sat import solver as cp_sat
+from placer.solve.count.engine import cp_sat
 from placer.solve.problem.colocation import parts_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.tree.capacity import node_capacity, parent_of_domain

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PLACE = "placer/solve/engines/cp_sat.py"
+PLACE = "placer/solve/count/engine.py"
 
 # A signal while each engine solves and one afterwards must reach the script's handler.
 SCRIPT = """\
@@ -17,7 +17,7 @@ from datetime import timedelta
 sys.path.insert(0, {root!r})
 from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
-from placer.solve.engines.cp_sat import solver
+from placer.solve.count.engine import cp_sat as solver
 
 seen = []
 signal.signal(signal.SIGINT, lambda *_: seen.append(1))
