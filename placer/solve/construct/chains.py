@@ -116,7 +116,7 @@ class _Stitcher:
                 and shape.length > self.whole.params.ring_leaves * shape.capacity.max()
             )
             and (not self.has_halves or self._fits_in_halves())
-            and self._keeps_parts(shape.ranks)
+            and self._keeps(shape.ranks)
             and not self._is_regular()
             and (self.has_halves or self.problem.usable.sum() >= needed - 0.5)
         )
@@ -148,17 +148,12 @@ class _Stitcher:
         return (
             shape.half_weight > 0
             and int(shape.spare_halves.sum()) // 2 >= shape.missing
-            and self._keeps_parts(self.shape.halves)
+            and self._keeps(shape.halves)
         )
 
-    def _keeps_parts(self, ranks: IntArray) -> bool:
+    def _keeps(self, ranks: IntArray) -> bool:
         """Whether ranks that must share a leaf domain, or a node, are in one unit."""
-        label = self.whole.parts.label[self.shape.leaf_tier]
-        unit_of_rank = np.empty(len(label), dtype=np.int64)
-        number = np.arange(ranks.shape[0] * ranks.shape[1])
-        unit_of_rank[ranks] = number.reshape(*ranks.shape[:2], 1)
-        first = np.unique(label, return_index=True)[1]
-        return bool((unit_of_rank == unit_of_rank[first][label]).all())
+        return self.whole.parts.lie_in(self.shape.leaf_tier, ranks)
 
     def _is_regular(self) -> bool:
         """Whether leaves hold equally much and domains have equally many children.

@@ -48,6 +48,15 @@ class Params:
         Work of one program that cuts pipelines alike, and of all.
     cut_ways : int
         Ways to cut a replica that one such program chooses from.
+    pattern_runs, patterns_combined, patterns : int
+        Kinds of runs that a leaf holds in such a program, and how many combinations
+        of them are looked at and kept.
+    balance_rounds, balance_compared : int
+        Rounds of exchanges between leaves that bring patterns into balance (every one
+        but the last finds something), and comparisons in all of them.
+    pack_work, readmit_work : float
+        Work of packing co-location sets of several sizes, and of counting which nodes
+        to avoid must be used.
     listed : mapping of str to int
         Placements that are tried one by one, by objective: all of a small job's.
     listed_units, listed_sample : int
@@ -92,6 +101,13 @@ class Params:
     cut_work: float = 0.5
     all_cut_work: float = 2.0
     cut_ways: int = 64
+    pattern_runs: int = 3
+    patterns_combined: int = 3_000_000
+    patterns: int = 20_000
+    balance_rounds: int = 20
+    balance_compared: int = 1_000_000_000
+    pack_work: float = 30.0
+    readmit_work: float = 20.0
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )

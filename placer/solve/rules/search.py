@@ -119,7 +119,7 @@ class _RuledSearch:
             found, least = [], np.zeros(0, dtype=np.int64)
         self._search(self._choices(least), found, covers=seating is not None)
         if self.best is None and self.limits.avoided.any():
-            more = readmitted(self.limits, self.job)
+            more = readmitted(self.limits, self.job, self.problem.params.readmit_work)
             if more is not None and len(more):
                 self._search([more], [], covers=False)
         if self.best is None:
