@@ -14,9 +14,9 @@ import numpy.typing as npt
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
 from placer.solve.construct.lane_order import Distances, Lanes, arrange
+from placer.solve.construct.segments import Stitching
 from placer.solve.construct.shapes import Shape, shapes
 from placer.solve.construct.stitch import stitch
-from placer.solve.construct.segments import Stitching
 from placer.solve.tree.capacity import parent_of_domain, whole_parts
 from placer.solve.tree.fill import fill, share_down, tree_order
 

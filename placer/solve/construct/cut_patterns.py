@@ -97,9 +97,7 @@ class Need(NamedTuple):
     variety: FloatArray
 
 
-def leaf_patterns(
-    runs: list[Run], need: Need, room: int, params: Params
-) -> IntArray:
+def leaf_patterns(runs: list[Run], need: Need, room: int, params: Params) -> IntArray:
     """How many runs of each kind a leaf may hold together; shape (F, K).
 
     Parameters

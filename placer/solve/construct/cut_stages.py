@@ -167,7 +167,7 @@ def leaf_of_stage(
     pools: dict[int, Pool[Run, int]] = {leaf: Pool() for leaf in range(len(chosen))}
     for leaf, held in enumerate(patterns[chosen].tolist()):
         for run, times in zip(question.runs, held, strict=True):
-            pools[leaf][run] = [leaf] * times
+            pools[leaf][run].extend([leaf] * times)
     left = found.replicas_of_set.copy()
     rows: list[IntArray] = []
     for domain_of_leaf in stages.domain_of_leaf:

@@ -137,11 +137,11 @@ class _Counted:
         for (parent, capacity), cuts in self.cuts.items():
             members = (problem.parents[0] == parent) & (problem.capacity == capacity)
             stretches: Pool[int, int] = Pool()
-            stretches[capacity] = np.flatnonzero(members).tolist()
+            stretches[capacity].extend(np.flatnonzero(members).tolist())
             _cut(stretches, {pair: counts[column] for pair, column in cuts.items()})
             pool = pools.setdefault(parent, Pool())
             for length, leaves in stretches.items():
-                pool[Kind(length, 0)] += [(Fragment(n, length, n),) for n in leaves]
+                pool[Kind(length, 0)] += ((Fragment(n, length, n),) for n in leaves)
         for level in range(1, len(problem.parents) + 1):
             for domain in sorted(pools):
                 joints = self.joints[level, domain]
@@ -190,9 +190,9 @@ def _cut(stretches: Pool[int, int], times: dict[tuple[int, int], int]) -> None:
     """Cut the stretches of a class of leaves, longest first."""
     for (small, large), count in sorted(times.items(), key=lambda item: -sum(item[0])):
         for _ in range(count):
-            leaf = stretches.take(small + large)
-            stretches[small] += leaf
-            stretches[large] += leaf
+            leaf = stretches[small + large].pop()
+            stretches[small].append(leaf)
+            stretches[large].append(leaf)
 
 
 def _join(
@@ -206,7 +206,7 @@ def _join(
         if made is None:
             continue
         for _ in range(count):
-            (left,), (right,) = pool.take(first), pool.take(second)
+            left, right = pool[first].pop(), pool[second].pop()
             if first == HALF:
                 left, right = (Fragment(left[0].leaf, 1, right[0].leaf),), ()
             pool[made].append(left + right)

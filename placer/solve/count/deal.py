@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,18 +14,15 @@ Kind = TypeVar("Kind", bound=Hashable)
 Name = TypeVar("Name")
 
 
-class Pool(defaultdict[Kind, list[Name]]):
+class Pool(defaultdict[Kind, deque[Name]]):
     """What one domain has of each kind, by name."""
 
     def __init__(self) -> None:
-        super().__init__(list)
+        super().__init__(deque)
 
     def take(self, kind: Kind, count: int = 1) -> list[Name]:
-        """The newest ``count`` of a kind, taken out."""
-        own = self[kind]
-        taken = own[len(own) - count :]
-        del own[len(own) - count :]
-        return taken
+        """The first ``count`` of a kind, taken out."""
+        return [self[kind].popleft() for _ in range(count)]
 
 
 def outward(

@@ -45,9 +45,7 @@ def forced_block(topology: Topology, job: Job) -> int:
     return int(gpus[0]) if is_full and job.launcher != "free" else 1
 
 
-def fits(
-    topology: Topology, parts: Parts, work: float = Params.pack_work
-) -> bool:
+def fits(topology: Topology, parts: Parts, work: float = Params.pack_work) -> bool:
     """Whether the parts can be packed into the domains."""
     capacity = node_capacity(topology, parts.block)
     sizes = parts.uniform_sizes()

@@ -110,12 +110,12 @@ class Packing:
         for t in range(len(self.held) - 1, 0, -1):
             pools: dict[int, Pool[Kind, int]] = {}
             for (domain, kind), column in self.held[t - 1].items():
-                pools.setdefault(domain, Pool())[kind] = [domain] * counts[column]
+                pool = pools.setdefault(domain, Pool())
+                pool[kind].extend([domain] * counts[column])
             pools = outward(pools, parent_of_domain(self.topology, t))
             below = [0] * len(self.kinds[t - 1])
-            # Backwards, so that the first sets get the first domains.
-            for number, inside in reversed(list(enumerate(self.inside[t - 1]))):
-                for child in reversed(inside):
+            for number, inside in enumerate(self.inside[t - 1]):
+                for child in inside:
                     (below[child],) = pools[home[number]].take(self.kinds[t - 1][child])
             home = below
         return np.array(home, dtype=np.int64)[self.node_set_of_rank]

@@ -25,6 +25,9 @@ class Params:
     boxes : int
         Boxes of one tier that nestings look at; beyond, the cheapest by their own tier
         are kept.
+    shard_weight : float
+        What an edge of a shard group is worth where time is the objective: between cp
+        and pp, since each micro-batch gathers whole parameters.
     joint_limits : tuple of (int or None)
         Joints a chain may have, tried in turn when the slowest replica sets the cost.
     ring_leaves : int
@@ -83,6 +86,7 @@ class Params:
     nestings: int = 64
     ranks_priced: int = 2_000_000
     boxes: int = 2048
+    shard_weight: float = 100.0
     joint_limits: tuple[int | None, ...] = (1, 2, 3, None)
     ring_leaves: int = 4
     shapes: Mapping[str, int] = field(
