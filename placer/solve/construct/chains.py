@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
-from placer.solve.construct.lane_order import Distances, Lanes, arrange
+from placer.solve.construct.lanes import Distances, Lanes, arrange
 from placer.solve.construct.segments import Stitching
 from placer.solve.construct.shapes import Shape, shapes
 from placer.solve.construct.stitch import stitch
@@ -201,7 +201,7 @@ class _Stitcher:
         starts = shape.length if shape.closed else 1
         distances = Distances(*self._leaf_distances())
         lanes = Lanes(shape.lanes, starts, distances)
-        leaf = arrange(rows, lanes, self.whole.seed, budget)
+        leaf = arrange(rows, lanes, self.whole.params, self.whole.seed, budget)
         ranks_of_unit = self.shape.halves if self.has_halves else shape.ranks
         leaf_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
         leaf_of_rank[ranks_of_unit] = leaf[..., None]

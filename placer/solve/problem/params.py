@@ -47,6 +47,16 @@ class Params:
         Relative difference from the bound that a window's program may leave.
     handed_on : int
         Replicas' worth of free units that a window hands on to the next.
+    exchanged_lanes, lane_kicks : int
+        Most lanes whose exchanges are searched: all pairs are compared at each step;
+        random exchanges in that search, times lanes.
+    toured_lanes : int
+        Most lanes that are put in order: the matrix of their distances takes memory.
+    tour_sweeps : int
+        Sweeps over a tour of lanes; every one but the last finds a shorter tour.
+    tour_kicks, all_tour_kicks, tour_window : int
+        Random exchanges for each bundle on a tour, and all times their number, since
+        one takes time in proportion; how near each other the stretches lie.
     cut_work, all_cut_work : float
         Work of one program that cuts pipelines alike, and of all.
     cut_ways : int
@@ -102,6 +112,13 @@ class Params:
     window_nodes: int = 100
     window_gap: float = 0.02
     handed_on: int = 2
+    exchanged_lanes: int = 256
+    lane_kicks: int = 2_048
+    toured_lanes: int = 4_096
+    tour_sweeps: int = 60
+    tour_kicks: int = 8
+    all_tour_kicks: int = 131_072
+    tour_window: int = 30
     cut_work: float = 0.5
     all_cut_work: float = 2.0
     cut_ways: int = 64

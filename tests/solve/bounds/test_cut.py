@@ -18,8 +18,8 @@ from placer.solve.bounds.boundary import copies_floor, replica_floor
 from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.prices import climb
 from placer.solve.bounds.products import Product
-from placer.solve.problem.axes import Axis
 from placer.solve.bounds.sizes import SizeClass, cheapest_sizes, size_classes
+from placer.solve.problem.axes import Axis
 
 # Placement benchmark definitions, lower bounds and where they are tight.
 PUBLISHED = {
