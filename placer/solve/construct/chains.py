@@ -52,16 +52,16 @@ def stitched_chains(problem: Problem, budget: Budget) -> Iterator[Candidate]:
 
 
 def _promising(problem: Problem) -> list[Shape]:
-    """Shapes worth stitching, the cheapest first when laid out along the tree."""
+    """Shapes worth stitching, the cheapest first when filled into the tree."""
     goal = problem.goal
     priced: dict[bytes, tuple[float, int, Shape]] = {}
     for shape in shapes(problem):
         if not _Stitcher(problem, shape).is_worthwhile():
             continue
-        node_of_rank = _laid_out(problem, shape)
+        node_of_rank = _filled(problem, shape)
         if node_of_rank is None:
             continue
-        # Of shapes that are laid out alike, the one with the largest units.
+        # Of shapes that fill the tree alike, the one with the largest units.
         key = node_of_rank.tobytes()
         value, unit, _ = priced.get(key, (inf, 0, shape))
         if key not in priced:
@@ -86,8 +86,8 @@ def _least(problem: Problem) -> float:
     return edges * problem.machine.tiers[0].distance
 
 
-def _laid_out(problem: Problem, shape: Shape) -> IntArray | None:
-    """Node of every rank when chain after chain is laid along the tree."""
+def _filled(problem: Problem, shape: Shape) -> IntArray | None:
+    """Node of every rank when the tree is filled with chain after chain."""
     whole = shape.unit if shape.missing <= 0 else shape.inner[-1]
     above = [max(shape.unit * m, whole) if m > 1 else whole for m in shape.multiples]
     units = [*shape.inner[:-1], whole, *above, (above or [whole])[-1]]
@@ -123,7 +123,7 @@ class _Stitcher:
 
     def solve(self, budget: Budget) -> Iterator[Candidate]:
         """(name, GPU of every rank, whether ended in time)."""
-        # The slowest pipeline sets the step; a ring is as slow with two pieces as more.
+        # The slowest pipeline sets the step; a ring is as slow in two as in more.
         is_limited = self.whole.goal.name == "time" and not self.shape.closed
         limits = self.whole.params.joint_limits if is_limited else (None,)
         for most_joints in limits:
@@ -240,10 +240,12 @@ class _Stitcher:
         rows = [
             [
                 leaf
-                for piece in replica
-                for _ in range(piece.length)
+                for fragment in replica
+                for _ in range(fragment.length)
                 for leaf in (
-                    (piece.leaf, piece.twin) if self.has_halves else (piece.leaf,)
+                    (fragment.leaf, fragment.twin)
+                    if self.has_halves
+                    else (fragment.leaf,)
                 )
             ]
             for replica in replicas

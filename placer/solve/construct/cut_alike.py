@@ -3,7 +3,7 @@
 `bounds.nics` lists compromises between NICs of gradient groups and cuts of pipelines:
 how many members of a gradient group a domain must hold, and how pipelines may be cut. A
 program says whether the machine's domains can be filled that way; the best compromise
-that can be had is laid on the tree. Where one replica must be cut, others may be cut as
+that can be had fills the tree. Where one replica must be cut, others may be cut as
 often without a longer step, and then two, three or more of them share their domains.
 """
 

@@ -1,4 +1,4 @@
-"""Stages of all replicas as units, and how runs of them are laid on the leaf domains.
+"""Stages of all replicas as units, and how runs of them fill the leaf domains.
 
 Shapes: L leaves in tree order, F patterns, K kinds of runs, W ways to cut a replica, D
 replicas, P stages.

@@ -1,4 +1,4 @@
-"""Placements that lay the ranks along the tree in one sequence."""
+"""Placements that fill the tree with the ranks in one sequence."""
 
 from __future__ import annotations
 

@@ -72,26 +72,17 @@ def solve(program: Program, limits: Limits) -> Answer:
     return (_by_scip if limits.engine == "scip" else _by_cp_sat)(program, limits)
 
 
-def cp_sat(work: float, seed: int = 1, seconds: float = inf) -> cp_model.CpSolver:
+def cp_sat(limits: Limits) -> cp_model.CpSolver:
     """A solver that answers the same every time unless the clock ends it.
 
     It leaves signals alone: CP-SAT's own handler of SIGINT would take the place of the
     caller's, and leave none behind.
-
-    Parameters
-    ----------
-    work : float
-        At most, in CP-SAT's deterministic seconds: the same on every machine.
-    seed : int
-        By default CP-SAT's own.
-    seconds : float, s
-        At most, by the clock.
     """
     made = cp_model.CpSolver()
     made.parameters.num_workers = 1
-    made.parameters.random_seed = seed
-    made.parameters.max_deterministic_time = work
-    made.parameters.max_time_in_seconds = max(seconds, 0.0)
+    made.parameters.random_seed = limits.seed
+    made.parameters.max_deterministic_time = limits.work
+    made.parameters.max_time_in_seconds = max(limits.seconds, 0.0)
     made.parameters.catch_sigint_signal = False
     return made
 
@@ -110,7 +101,7 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
     if any(program.price):
         prices = [int(price) for price in program.price]
         model.minimize(cp_model.LinearExpr.weighted_sum(columns, prices))
-    solver = cp_sat(limits.work, limits.seed, limits.seconds)
+    solver = cp_sat(limits)
     status = solver.solve(model)
     work = solver.response_proto.deterministic_time
     is_proved = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
@@ -137,12 +128,13 @@ def _by_scip(program: Program, limits: Limits) -> Answer:
             row.set_coefficient(columns[column], number)
     for column, price in zip(columns, program.price, strict=True):
         model.objective.set_linear_coefficient(column, price)
+    left = max(limits.seconds, 0.0)
     emphasis = gscip_pb2.GScipParameters.Emphasis
     result = mathopt.solve(
         model,
         mathopt.SolverType.GSCIP,
         params=mathopt.SolveParameters(
-            time_limit=timedelta(seconds=max(limits.seconds, 0.0)),
+            time_limit=None if limits.seconds == inf else timedelta(seconds=left),
             node_limit=int(limits.work),
             random_seed=limits.seed,
             relative_gap_tolerance=limits.gap,

@@ -86,6 +86,9 @@ class Params:
         Placements priced in that search, and their ranks.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
+    diagnosis_s : tuple of (float, float), s
+        Least and most time to find out which rules are to blame and what would help;
+        the search's own between them.
     tidy_fills, tidy_ranks : int
         Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
     advice_nestings, advice_ranks : int
@@ -143,6 +146,7 @@ class Params:
     exchange_scores: int = 600
     exchange_ranks_priced: int = 200_000
     avoided_sets: int = 24
+    diagnosis_s: tuple[float, float] = (5.0, 30.0)
     tidy_fills: int = 4
     tidy_ranks: int = 131_072
     advice_nestings: int = 8

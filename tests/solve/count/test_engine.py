@@ -17,12 +17,12 @@ from datetime import timedelta
 sys.path.insert(0, {root!r})
 from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
-from placer.solve.count.engine import cp_sat as solver
+from placer.solve.count.engine import Limits, cp_sat
 
 seen = []
 signal.signal(signal.SIGINT, lambda *_: seen.append(1))
 
-def cp_sat():
+def by_cp_sat():
     model = cp_model.CpModel()
     x = [model.new_bool_var("") for _ in range(9)]
     model.add(sum(x) >= 5)
@@ -33,10 +33,10 @@ def cp_sat():
         def on_solution_callback(self):
             os.kill(os.getpid(), signal.SIGINT)
 
-    made = solver(1.0)
+    made = cp_sat(Limits(1.0))
     assert made.solve(model, Tell()) == cp_model.OPTIMAL
 
-def scip():
+def by_scip():
     model = mathopt.Model()
     x = [model.add_binary_variable() for _ in range(9)]
     model.add_linear_constraint(mathopt.fast_sum(x) >= 5)
@@ -50,7 +50,7 @@ print(len(seen))
 """
 
 
-@pytest.mark.parametrize(("engine", "signals"), [("cp_sat", 2), ("scip", 1)])
+@pytest.mark.parametrize(("engine", "signals"), [("by_cp_sat", 2), ("by_scip", 1)])
 def test_engines_leave_ctrl_c_to_the_caller(engine: str, signals: int) -> None:
     """The caller's handler answers a signal while an engine solves and afterwards."""
     run = subprocess.run(
