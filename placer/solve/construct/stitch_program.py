@@ -97,21 +97,36 @@ class _Counted:
             supplies.setdefault(parent, {})[HALF] = [Term(ONE, len(pool[HALF]))]
         return supplies
 
+    def _pair_halves(self, level: int, inputs: dict[int, Supply]) -> None:
+        """Units made of two halves in each domain of a level."""
+        for domain, supply in sorted(inputs.items()):
+            if HALF not in supply:
+                continue
+            price = self.problem.joint_price(level, (HALF, HALF))
+            pairs, rest = self.program.column(price=price), self.program.column()
+            self.joints[level, domain] = {(HALF, HALF): pairs}
+            terms = [*supply[HALF], Term(pairs, -2), Term(rest, -1)]
+            self.program.row(terms, least=0, most=0)
+            supply.setdefault(Kind(1, 0), []).append(Term(pairs))
+            supply[HALF] = [Term(rest)]
+
     def _join_level(self, level: int, inputs: dict[int, Supply]) -> dict[int, Supply]:
         """What the domains of a level leave over after their joints, by parent."""
         problem, program = self.problem, self.program
+        self._pair_halves(level, inputs)
         outputs: dict[int, Supply] = {}
         for domain, supply in sorted(inputs.items()):
-            halves = [(HALF, HALF)] if HALF in supply else []
             joints = {
                 pair: program.column(price=problem.joint_price(level, pair))
-                for pair in [*halves, *self.pairs]
+                for pair in self.pairs
             }
-            self.joints[level, domain] = joints
+            self.joints.setdefault((level, domain), {}).update(joints)
             output = outputs.setdefault(int(problem.parent(level)[domain]), {})
+            if HALF in supply and problem.multiple(level) == 1:
+                output.setdefault(HALF, []).extend(supply[HALF])
             for kind, change in self._changes(joints).items():
                 balance = [*supply.get(kind, []), *change]
-                if max(kind.length, 1) % problem.multiple(level):
+                if kind.length % problem.multiple(level):
                     program.row(balance, least=0)
                     continue
                 export = program.column()
@@ -124,7 +139,7 @@ class _Counted:
         changes: Supply = {kind: [] for kind in self.problem.kinds()}
         for pair, column in joints.items():
             for kind in pair:
-                changes.setdefault(kind, []).append(Term(column, -1))
+                changes[kind].append(Term(column, -1))
             made = self.problem.join(*pair)
             if made is not None:
                 changes[made].append(Term(column))

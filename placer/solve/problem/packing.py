@@ -118,7 +118,9 @@ class Packing:
                 for child in inside:
                     (below[child],) = pools[home[number]].take(self.kinds[t - 1][child])
             home = below
-        return np.array(home, dtype=np.int64)[self.node_set_of_rank]
+        node_of_set: IntArray = np.array(home, dtype=np.int64)
+        node_of_rank: IntArray = node_of_set[self.node_set_of_rank]
+        return node_of_rank
 
 
 def _inside(parts: Parts, tier: int) -> list[list[int]]:
