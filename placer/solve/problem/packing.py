@@ -61,6 +61,8 @@ class Packing:
     Attributes
     ----------
     program : Program
+    kinds, distinct : list of list of Kind
+        Of every set of each tier, and those that occur.
     held : list of dict
         Of each tier: (domain, kind) -> column.
     """
@@ -69,6 +71,7 @@ class Packing:
         self.topology, self.program = topology, Program()
         self.inside = [_inside(parts, t) for t in range(1, len(parts.label))]
         self.kinds = _kinds(parts, self.inside)
+        self.distinct = [sorted(set(kinds)) for kinds in self.kinds]
         self.node_set_of_rank = parts.label[0]
         self.held: list[dict[tuple[int, Kind], int]] = []
         for row, kinds in zip(topology.domain_of_node, self.kinds, strict=True):
@@ -86,14 +89,14 @@ class Packing:
 
     def ranks_on(self, node: int) -> list[Term]:
         """Terms that add up to the ranks on a node."""
-        kinds = sorted(set(self.kinds[0]))
-        return [Term(self.held[0][node, kind], kind.size) for kind in kinds]
+        held = self.held[0]
+        return [Term(held[node, kind], kind.size) for kind in self.distinct[0]]
 
     def nest(self) -> None:
         """The sets inside a domain's sets are the sets inside its children."""
         for t in range(1, len(self.held)):
             parent = parent_of_domain(self.topology, t)
-            inner, outer = (sorted(set(self.kinds[tier])) for tier in (t - 1, t))
+            inner, outer = self.distinct[t - 1], self.distinct[t]
             for domain in range(int(parent.max()) + 1):
                 children = np.flatnonzero(parent == domain).tolist()
                 for kind in inner:
