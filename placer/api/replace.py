@@ -39,7 +39,7 @@ from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import diff_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
-from placer.solve.diagnose.feasibility import infeasible
+from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_parts
 from placer.solve.problem.objective import objective_of

@@ -17,8 +17,7 @@ from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import stitched
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import nested, uneven
-from placer.solve.diagnose.conflict import broken_rules
-from placer.solve.diagnose.feasibility import infeasible
+from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.every import enumerated
 from placer.solve.exact.run import exact
 from placer.solve.improve.anneal import annealed

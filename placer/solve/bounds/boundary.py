@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.products import Axis, Product
+    from placer.solve.bounds.products import Product
+    from placer.solve.problem.axes import Axis
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -70,7 +71,7 @@ def copies_floor(replica: FloatArray, copies: Axis, size: int) -> FloatArray:
 def _add_line(floor: FloatArray, axis: Axis, size: int) -> FloatArray:
     """Floor of the product with a ring, a clique or, without weight, a bare line."""
     length = axis.size
-    if axis.clique and length > 1:
+    if axis.is_clique and length > 1:
         inside = np.arange(min(size, length) + 1, dtype=np.float64)
         return axis.weight * (inside * (length - inside))[None, :]
     return _line_floor(floor, length, axis.weight * (2 if length > 2 else 1), size)

@@ -13,31 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.solve.problem.axes import EXPERT, Axis, axis_of
+
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
-
-DENSE = ("tp", "cp", "pp", "dp")
-EXPERT = ("ep", "etp", "pp", "edp")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One factor of a product.
-
-    Attributes
-    ----------
-    size : int
-        Members of a line along the axis.
-    weight : float
-        Weight of an edge of the axis; 0 for an axis without edges.
-    clique : bool
-        Whether a line has all pairs rather than a ring.
-    """
-
-    size: int
-    weight: float
-    clique: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,8 +58,8 @@ def chain_splits(job: Job) -> list[tuple[Product, ...]]:
     The pipeline's edges belong to both products, so their weight may be divided between
     them. Edges that no product can represent are left out, which only lowers a bound.
     """
-    dense = _product(job, DENSE)
-    expert = _product(job, EXPERT)
+    dense = _product(job, ("tp", "cp", "pp", "dp"))
+    expert = _product(job, ("ep", "etp", "pp", "edp"))
     alone = replace(expert, chain=replace(expert.chain, weight=0.0))
     if not alone.has_edges or not _is_product(job.parallelism):
         return [(dense,)]
@@ -97,15 +77,10 @@ def chain_splits(job: Job) -> list[tuple[Product, ...]]:
 
 
 def _product(job: Job, names: tuple[str, str, str, str]) -> Product:
-    axes = [
-        Axis(
-            job.parallelism.size(name),
-            float(job.weights.get(name, 0.0)) if name != "etp" else 0.0,
-            clique=name == "ep",
-        )
-        for name in names
-    ]
-    return Product((axes[0], axes[1]), axes[2], axes[3])
+    # Edges of etp are those of tp, which the dense product has.
+    weights = {**job.weights, "etp": 0.0}
+    first, second, chain, copies = (axis_of(job, name, weights) for name in names)
+    return Product((first, second), chain, copies)
 
 
 def _is_product(parallelism: Parallelism) -> bool:

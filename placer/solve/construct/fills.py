@@ -1,4 +1,4 @@
-"""Placements that lay the ranks along the tree in one sequence."""
+"""Placements that fill the tree with the ranks in one sequence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
     parts, capacity_of_node = problem.parts, problem.capacity
     sizes = parts.uniform_sizes()
     if sizes is None:
-        node_of_rank = pack(topology, parts, capacity_of_node)
+        node_of_rank = pack(topology, parts, capacity_of_node, problem.params.pack_work)
         if node_of_rank is not None:
             yield "packing", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
         # Some nesting may keep the requirements without being made for them.
@@ -95,13 +95,8 @@ def _relaxations(
 
 def _keeps(topology: Topology, parts: Parts, node_of_rank: IntArray) -> bool:
     """Whether every part lies in one domain: units given up may have cut some."""
-    for label, row in zip(parts.label, topology.domain_of_node, strict=True):
-        domain = row[node_of_rank]
-        home = np.empty(int(label.max()) + 1, dtype=np.int64)
-        home[label] = domain
-        if (home[label] != domain).any():
-            return False
-    return True
+    rows = enumerate(topology.domain_of_node)
+    return all(parts.share(tier, row[node_of_rank]) for tier, row in rows)
 
 
 def _in_part_order(

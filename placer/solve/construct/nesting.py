@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.construct.digits import Digit, box_of, digits_of, sequence_of
+from placer.solve.problem.axes import Digit, box_of, digits_of
 from placer.solve.tree.capacity import whole_parts
 
 if TYPE_CHECKING:
@@ -251,3 +251,21 @@ def _nesting(
     return Nesting(
         tuple(units), sequence_of(digits, factors, problem.job.world_size), name
     )
+
+
+def sequence_of(
+    digits: tuple[Digit, ...], factors: list[tuple[int, int]], world: int
+) -> IntArray:
+    """Ranks in nested order; shape (R,).
+
+    ``factors`` lists (digit, factor), innermost first; the factors of a digit multiply
+    to its size and take its values in blocks of neighbours.
+    """
+    rest = np.arange(world, dtype=np.int64)
+    rank = np.zeros(world, dtype=np.int64)
+    inner = [1] * len(digits)
+    for index, factor in factors:
+        rank += rest % factor * inner[index] * digits[index].stride
+        inner[index] *= factor
+        rest //= factor
+    return rank

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.construct.families import Axis, families, split
+from placer.solve.problem.axes import Axis, families, split
 from placer.solve.tree.capacity import whole_parts
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     two units and a price to leave it.
     """
     goal = problem.goal
-    for family in families(problem.job, goal.weights, goal.name):
+    for family in families(problem):
         found = set()
         for tier in _leaf_tiers(problem.machine, goal):
             for grid in _grids(family, problem.parts, tier):

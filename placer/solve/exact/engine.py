@@ -10,33 +10,13 @@ from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
-from placer.solve.engines.cp_sat import solver as cp_sat
+from placer.solve.count.engine import cp_sat
 
 if TYPE_CHECKING:
+    from placer.solve.count.engine import Limits
     from placer.solve.exact.homes import Homes
 
 ASK_AFTER = 0.1  # s
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When a search is to end.
-
-    Attributes
-    ----------
-    work : float
-        In CP-SAT's deterministic seconds: the same on every machine.
-    seconds : float, s
-        By the clock.
-    seed : int
-    stop : callable
-        Asked now and then; True ends the search.
-    """
-
-    work: float
-    seconds: float
-    seed: int
-    stop: Callable[[], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +39,16 @@ class Found:
     in_time: bool
 
 
-def search(homes: Homes, limits: Limits) -> Found:
-    """The best homes found within the limits.
+def search(homes: Homes, limits: Limits, stop: Callable[[], bool]) -> Found:
+    """The best homes found within the limits, or until ``stop`` says so.
 
     All of CP-SAT's strategies, neighbourhoods among them, take turns in one thread, so
     the answer is the same every time unless the clock ends the search.
     """
-    solver = cp_sat(limits.work, limits.seed, limits.seconds)
+    solver = cp_sat(limits)
     solver.parameters.interleave_search = True
     ended = Event()
-    watch = Thread(target=_watch, args=(solver, ended, limits.stop), daemon=True)
+    watch = Thread(target=_watch, args=(solver, ended, stop), daemon=True)
     watch.start()
     try:
         status = solver.solve(homes.model)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.cut import cut_bound
-from placer.solve.exact.engine import Limits, search
+from placer.solve.count.engine import Limits
+from placer.solve.exact.engine import search
 from placer.solve.exact.group_model import minimise_groups
 from placer.solve.exact.homes import Homes
 from placer.solve.exact.hop_model import hop_tiers, minimise_hops
@@ -50,10 +51,7 @@ def exact(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer the best homes of a small job's units; complete, that is a proof."""
     if incumbent.gpu_of_rank is None:
         return
-    limits = Limits(
-        problem.params.exact_work, budget.seconds_left, problem.seed, budget.is_over
-    )
-    found = best_homes(problem, incumbent.gpu_of_rank, limits)
+    found = best_homes(problem, incumbent.gpu_of_rank, budget)
     if found is None:
         return
     incumbent.cut_short |= not found.in_time
@@ -65,7 +63,7 @@ def exact(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         incumbent.prove(found.bound, found.argument)
 
 
-def best_homes(problem: Problem, start: IntArray, limits: Limits) -> Exact | None:
+def best_homes(problem: Problem, start: IntArray, budget: Budget) -> Exact | None:
     """The best homes of a job's units, None where no model of them is in reach.
 
     For the hop cost, or the time of a job that has only groups of its own.
@@ -76,7 +74,7 @@ def best_homes(problem: Problem, start: IntArray, limits: Limits) -> Exact | Non
         With blocks that all nodes hold, or single ranks.
     start : ndarray, shape (R,)
         A legal placement.
-    limits : Limits
+    budget : Budget
     """
     topology, job, goal = problem.machine, problem.job, problem.goal
     parts, capacity = problem.parts, problem.capacity
@@ -90,7 +88,8 @@ def best_homes(problem: Problem, start: IntArray, limits: Limits) -> Exact | Non
     elif isinstance(goal, TimeObjective):
         unit = minimise_groups(homes, goal.model, parts, capacity, start)
     homes.hint(topology.node_of_gpu[start[:: homes.block]])
-    found = search(homes, limits)
+    limits = Limits(problem.params.exact_work, budget.seconds_left, problem.seed)
+    found = search(homes, limits, budget.is_over)
     gpu_of_rank = None
     if found.has_placement:
         node_of_rank = np.repeat(homes.nodes(found.solver), homes.block)

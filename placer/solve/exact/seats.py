@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.solve.engines.cp_sat import solver as cp_sat
+from placer.solve.count.engine import Limits as EngineLimits
+from placer.solve.count.engine import cp_sat
 from placer.solve.problem.colocation import parts_of
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Program:
             self._runs()
         avoided = np.flatnonzero(self.limits.avoided).tolist()
         self.model.minimize(sum(self.used[node] for node in avoided))
-        solver = cp_sat(WORK_LIMIT)
+        solver = cp_sat(EngineLimits(WORK_LIMIT))
         status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)

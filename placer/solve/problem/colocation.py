@@ -44,6 +44,27 @@ class Parts:
         """Ranks of each part of a tier."""
         return np.bincount(self.label[tier])
 
+    def lie_in(self, tier: int, sets: IntArray) -> bool:
+        """Whether each part of a tier lies in one of the sets that ranks fall into.
+
+        Parameters
+        ----------
+        tier : int
+        sets : ndarray, shape (..., ranks of a set)
+            Every rank once.
+        """
+        place = np.empty(sets.size, dtype=np.int64)
+        rows = sets.reshape(-1, sets.shape[-1])
+        place[rows] = np.arange(len(rows))[:, None]
+        return self.share(tier, place)
+
+    def share(self, tier: int, place: IntArray) -> bool:
+        """Whether the ranks of each part of a tier have one place; shape (R,)."""
+        label = self.label[tier]
+        of_part = np.empty(int(label.max()) + 1, dtype=np.int64)
+        of_part[label] = place
+        return bool((of_part[label] == place).all())
+
     def uniform_sizes(self) -> tuple[int, ...] | None:
         """Size of the parts of each tier, None when a tier has several sizes."""
         sizes = [np.unique(self.sizes(t)) for t in range(len(self.label))]

@@ -92,7 +92,7 @@ class Problem:
     @cached_property
     def choices(self) -> list[Parts]:
         """What stays together under each way to launch that fits, the best first."""
-        return feasible_parts(self.machine, self.job)
+        return feasible_parts(self.machine, self.job, self.params.pack_work)
 
     @cached_property
     def parts(self) -> Parts:

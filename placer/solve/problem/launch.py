@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.solve.problem.colocation import Parts, parts_of
-from placer.solve.problem.packing import packs
+from placer.solve.problem.packing import pack
+from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity, whole_parts
 
 if TYPE_CHECKING:
@@ -44,21 +45,23 @@ def forced_block(topology: Topology, job: Job) -> int:
     return int(gpus[0]) if is_full and job.launcher != "free" else 1
 
 
-def fits(topology: Topology, parts: Parts) -> bool:
+def fits(topology: Topology, parts: Parts, work: float = Params.pack_work) -> bool:
     """Whether the parts can be packed into the domains."""
     capacity = node_capacity(topology, parts.block)
     sizes = parts.uniform_sizes()
     if sizes is None:
-        return packs(topology, parts, capacity)
+        return pack(topology, parts, capacity, work) is not None
     takes = whole_parts(topology, capacity, sizes)
     return bool(takes[-1].sum() >= parts.label.shape[1])
 
 
-def feasible_parts(topology: Topology, job: Job) -> list[Parts]:
+def feasible_parts(
+    topology: Topology, job: Job, work: float = Params.pack_work
+) -> list[Parts]:
     """The parts of every launch block that can be packed, best first; may be empty."""
     found = []
     for block in launch_blocks(topology, job):
         parts = parts_of(topology, job, block)
-        if fits(topology, parts):
+        if fits(topology, parts, work):
             found.append(parts)
     return found

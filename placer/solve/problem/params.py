@@ -25,6 +25,9 @@ class Params:
     boxes : int
         Boxes of one tier that nestings look at; beyond, the cheapest by their own tier
         are kept.
+    shard_weight : float
+        What an edge of a shard group is worth where time is the objective: between cp
+        and pp, since each micro-batch gathers whole parameters.
     joint_limits : tuple of (int or None)
         Joints a chain may have, tried in turn when the slowest replica sets the cost.
     ring_leaves : int
@@ -38,10 +41,35 @@ class Params:
         Sorts of joints times domains: above the first a machine is stitched window by
         window, of so many each; above the third chains too long for windows are left.
         Programs with at most so many sorts are solved to the end.
+    proved_nodes, stitched_nodes, window_nodes : int
+        Nodes of SCIP's tree: of programs solved to the end, of others, of a window's.
+    window_gap : float
+        Relative difference from the bound that a window's program may leave.
+    handed_on : int
+        Replicas' worth of free units that a window hands on to the next.
+    exchanged_lanes, lane_kicks : int
+        Most lanes whose exchanges are searched: all pairs are compared at each step;
+        random exchanges in that search, times lanes.
+    toured_lanes : int
+        Most lanes that are put in order: the matrix of their distances takes memory.
+    tour_sweeps : int
+        Sweeps over a tour of lanes; every one but the last finds a shorter tour.
+    tour_kicks, all_tour_kicks, tour_window : int
+        Random exchanges for each bundle on a tour, and all times their number, since
+        one takes time in proportion; how near each other the stretches lie.
     cut_work, all_cut_work : float
         Work of one program that cuts pipelines alike, and of all.
     cut_ways : int
         Ways to cut a replica that one such program chooses from.
+    pattern_runs, patterns_combined, patterns : int
+        Kinds of runs that a leaf holds in such a program, and how many combinations
+        of them are looked at and kept.
+    balance_rounds, balance_compared : int
+        Rounds of exchanges between leaves that bring patterns into balance (every one
+        but the last finds something), and comparisons in all of them.
+    pack_work, readmit_work : float
+        Work of packing co-location sets of several sizes, and of counting which nodes
+        to avoid must be used.
     listed : mapping of str to int
         Placements that are tried one by one, by objective: all of a small job's.
     listed_units, listed_sample : int
@@ -75,6 +103,9 @@ class Params:
     relink_work : int
         Ranks priced on the way back from a fresh placement: ranks x cells away from
         home, squared.
+    diagnosis_s : tuple of (float, float), s
+        Least and most time to find out which rules are to blame and what would help;
+        the search's own between them.
     tidy_fills, tidy_ranks : int
         Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
     advice_nestings, advice_ranks : int
@@ -85,6 +116,7 @@ class Params:
     nestings: int = 64
     ranks_priced: int = 2_000_000
     boxes: int = 2048
+    shard_weight: float = 100.0
     joint_limits: tuple[int | None, ...] = (1, 2, 3, None)
     ring_leaves: int = 4
     shapes: Mapping[str, int] = field(
@@ -95,9 +127,28 @@ class Params:
     window_joints: int = 450
     long_joints: int = 2_000
     proved_sorts: int = 36
+    proved_nodes: int = 1_000
+    stitched_nodes: int = 500
+    window_nodes: int = 100
+    window_gap: float = 0.02
+    handed_on: int = 2
+    exchanged_lanes: int = 256
+    lane_kicks: int = 2_048
+    toured_lanes: int = 4_096
+    tour_sweeps: int = 60
+    tour_kicks: int = 8
+    all_tour_kicks: int = 131_072
+    tour_window: int = 30
     cut_work: float = 0.5
     all_cut_work: float = 2.0
     cut_ways: int = 64
+    pattern_runs: int = 3
+    patterns_combined: int = 3_000_000
+    patterns: int = 20_000
+    balance_rounds: int = 20
+    balance_compared: int = 1_000_000_000
+    pack_work: float = 30.0
+    readmit_work: float = 20.0
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
@@ -122,6 +173,7 @@ class Params:
     segment_exits: int = 512
     weighed_exits: int = 12
     relink_work: int = 4_000_000
+    diagnosis_s: tuple[float, float] = (5.0, 30.0)
     tidy_fills: int = 4
     tidy_ranks: int = 131_072
     advice_nestings: int = 8

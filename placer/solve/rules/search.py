@@ -100,7 +100,11 @@ class _RuledSearch:
             return
         self._search(self._choices(least), covers=seating is not None)
         if not self.has_placement and self.limits.avoided.any():
-            more = readmitted(self.limits, self.problem.without_rules.job)
+            more = readmitted(
+                self.limits,
+                self.problem.without_rules.job,
+                self.problem.params.readmit_work,
+            )
             if more is not None and len(more):
                 self._search([more], covers=False)
         if not self.has_placement:

@@ -17,8 +17,9 @@ from placer.solve.bounds import boundary, sizes
 from placer.solve.bounds.boundary import copies_floor, replica_floor
 from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.prices import climb
-from placer.solve.bounds.products import Axis, Product
+from placer.solve.bounds.products import Product
 from placer.solve.bounds.sizes import SizeClass, cheapest_sizes, size_classes
+from placer.solve.problem.axes import Axis
 
 # Placement benchmark definitions, lower bounds and where they are tight.
 PUBLISHED = {
@@ -133,7 +134,7 @@ def plain_boundary_floor(shape: Product, prices: list[float]) -> list[float]:
         axis = (first, second, shape.chain, shape.copies)[i]
         gap = abs(a[i] - b[i])
         closes = i != 2 and gap == lengths[i] - 1
-        if gap == 1 or axis.clique or closes:
+        if gap == 1 or axis.is_clique or closes:
             edges.append((a, b, axis.weight))
     least = [float("inf")] * (len(vertices) + 1)
     for mask in range(1 << len(vertices)):
@@ -144,13 +145,18 @@ def plain_boundary_floor(shape: Product, prices: list[float]) -> list[float]:
     return least
 
 
+def axis(size: int, weight: float, name: str = "cp") -> Axis:
+    """An axis by its size and weight alone, in a clique when it is ep."""
+    return Axis(name, size, weight, True, np.arange(size))
+
+
 SHAPES = [
-    Product((Axis(3, 5.0), Axis(1, 0.0)), Axis(2, 2.0), Axis(2, 1.0)),
-    Product((Axis(2, 5.0), Axis(1, 0.0)), Axis(3, 2.0), Axis(2, 3.0)),
-    Product((Axis(2, 1.0), Axis(2, 3.0)), Axis(1, 2.0), Axis(3, 2.0)),
-    Product((Axis(3, 2.0, clique=True), Axis(1, 0.0)), Axis(2, 3.0), Axis(2, 1.0)),
-    Product((Axis(2, 2.0, clique=True), Axis(2, 0.0)), Axis(3, 3.0), Axis(1, 1.0)),
-    Product((Axis(1, 0.0), Axis(1, 0.0)), Axis(3, 3.0), Axis(4, 1.0)),
+    Product((axis(3, 5.0), axis(1, 0.0)), axis(2, 2.0), axis(2, 1.0)),
+    Product((axis(2, 5.0), axis(1, 0.0)), axis(3, 2.0), axis(2, 3.0)),
+    Product((axis(2, 1.0), axis(2, 3.0)), axis(1, 2.0), axis(3, 2.0)),
+    Product((axis(3, 2.0, "ep"), axis(1, 0.0)), axis(2, 3.0), axis(2, 1.0)),
+    Product((axis(2, 2.0, "ep"), axis(2, 0.0)), axis(3, 3.0), axis(1, 1.0)),
+    Product((axis(1, 0.0), axis(1, 0.0)), axis(3, 3.0), axis(4, 1.0)),
 ]
 
 

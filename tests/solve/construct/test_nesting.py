@@ -14,8 +14,8 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.solve.construct.digits import box_of, digits_of, sequence_of
-from placer.solve.construct.nesting import nestings
+from placer.solve.construct.nesting import nestings, sequence_of
+from placer.solve.problem.axes import box_of, digits_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.fill import fill
 from placer.topology.model import Tier, Topology

@@ -12,7 +12,7 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.diagnose.feasibility import smallest_relaxation
+from placer.solve.diagnose.conflict import smallest_relaxation
 from placer.solve.problem.launch import feasible_parts, forced_block, launch_blocks
 from tests.solve.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers

@@ -12,7 +12,8 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
 from placer.solve.problem.colocation import parts_of
-from placer.solve.problem.packing import pack, packs
+from placer.solve.problem.packing import pack
+from placer.solve.problem.params import Params
 from tests.solve.oracle import free_placements, keeps_requirements
 from tests.solve.random_cases import machine_of, random_machine, random_tiers
 
@@ -53,10 +54,9 @@ def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
     topology = random_machine(rng, world, 3, (1, 2, 3, 4))
     job = odd_job(rng, topology, world)
     parts = parts_of(topology, job, 1)
-    found = pack(topology, parts, topology.gpus_of_node)
+    found = pack(topology, parts, topology.gpus_of_node, Params.pack_work)
     possible = any(True for _ in free_placements(topology, job))
     assert (found is not None) == possible
-    assert packs(topology, parts, topology.gpus_of_node) == possible
     if found is not None:
         nodes = tuple(found.tolist())
         assert keeps_requirements(topology, job, nodes)
@@ -77,7 +77,8 @@ def test_sizes_that_only_fit_one_way() -> None:
         launcher="free",
         groups=(group,),
     )
-    found = pack(topology, parts_of(topology, job, 1), topology.gpus_of_node)
+    parts = parts_of(topology, job, 1)
+    found = pack(topology, parts, topology.gpus_of_node, Params.pack_work)
     assert found is not None
     held = [sorted(len(row) for row in rows if found[row[0]] == n) for n in (0, 1)]
     assert sorted(held) == [[1, 3], [2, 2]]

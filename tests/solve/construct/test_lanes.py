@@ -9,8 +9,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from placer.solve.construct.lane_order import Distances, Lanes, arrange
+from placer.solve.construct.lanes import Distances, Lanes, arrange
 from placer.solve.construct.shapes import LaneAxis
+from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 
 LEAVES = 6
@@ -77,7 +78,7 @@ def test_best_order_of_four(
     rng = random.Random(seed)
     rows = random_rows(rng, lanes)
     grid = Lanes(lanes, starts, DISTANCES)
-    found = arrange(np.array(rows), grid, seed, Budget(60.0)).tolist()
+    found = arrange(np.array(rows), grid, Params(), seed, Budget(60.0)).tolist()
     turned = [{tuple(way) for way in ways(row, starts)} for row in rows]
     assert all(any(tuple(row) in ways for row in found) for ways in turned)
     if lanes[-1].closed:
@@ -102,7 +103,7 @@ def test_every_chain_is_numbered_once(seed: int) -> None:
     )
     rows = random_rows(rng, lanes)
     grid = Lanes(lanes, 1, DISTANCES)
-    found = arrange(np.array(rows), grid, seed, Budget(60.0)).tolist()
+    found = arrange(np.array(rows), grid, Params(), seed, Budget(60.0)).tolist()
     assert sorted(min(row, row[::-1]) for row in found) == sorted(
         min(row, row[::-1]) for row in rows
     )

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PLACE = "placer/solve/engines/cp_sat.py"
+PLACE = "placer/solve/count/engine.py"
 
 # A signal while each engine solves and one afterwards must reach the script's handler.
 SCRIPT = """\
@@ -15,12 +15,12 @@ from datetime import timedelta
 sys.path.insert(0, {root!r})
 from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
-from placer.solve.engines.cp_sat import solver
+from placer.solve.count.engine import Limits, cp_sat
 
 seen = []
 signal.signal(signal.SIGINT, lambda *_: seen.append(1))
 
-def cp_sat():
+def by_cp_sat():
     model = cp_model.CpModel()
     x = [model.new_bool_var("") for _ in range(9)]
     model.add(sum(x) >= 5)
@@ -31,17 +31,17 @@ def cp_sat():
         def on_solution_callback(self):
             os.kill(os.getpid(), signal.SIGINT)
 
-    made = solver(1.0)
+    made = cp_sat(Limits(1.0))
     assert made.solve(model, Tell()) == cp_model.OPTIMAL
 
-def scip():
+def by_scip():
     model = mathopt.Model()
     x = [model.add_binary_variable() for _ in range(9)]
     model.add_linear_constraint(mathopt.fast_sum(x) >= 5)
     model.minimize(mathopt.fast_sum(x))
     mathopt.solve(model, mathopt.SolverType.GSCIP)
 
-for engine in (cp_sat, scip):
+for engine in (by_cp_sat, by_scip):
     seen.clear()
     engine()
     os.kill(os.getpid(), signal.SIGINT)

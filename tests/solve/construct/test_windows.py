@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks.instances import load
 from placer.placement.placement import Placement
-from placer.solve.count import stitch as whole
-from placer.solve.count.segments import Segment, Stitching
+from placer.solve.construct import stitch as whole
+from placer.solve.construct.segments import Segment, Stitching
 from placer.solve.problem.objective import objective_of
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
-from tests.solve.count.test_stitch import (
+from tests.solve.construct.test_stitch import (
     LIMIT,
     half_shapes,
     least_price,

@@ -1,24 +1,27 @@
 """What a leaf domain can hold: runs of stages, of which no stage is there too seldom.
 
-Shapes: P stages, K kinds of runs, F patterns.
+A program then counts how many leaves hold which pattern, and how many replicas are cut
+in which way: a cutting-stock model, with patterns as columns.
+
+Shapes: P stages, K kinds of runs, F patterns, S ways to cut a replica.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.count.engine import Limits, solve
+from placer.solve.count.model import Program, Term
+
+if TYPE_CHECKING:
+    from placer.solve.problem.params import Params
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-
-# Different kinds of runs in one leaf, and how many combinations may be looked at and
-# kept.
-MOST_KINDS = 3
-MOST_COMBINED = 3_000_000
-MOST_PATTERNS = 20_000
 
 
 class Run(NamedTuple):
@@ -94,7 +97,7 @@ class Need(NamedTuple):
     variety: FloatArray
 
 
-def leaf_patterns(runs: list[Run], need: Need, room: int) -> IntArray:
+def leaf_patterns(runs: list[Run], need: Need, room: int, params: Params) -> IntArray:
     """How many runs of each kind a leaf may hold together; shape (F, K).
 
     Parameters
@@ -104,6 +107,8 @@ def leaf_patterns(runs: list[Run], need: Need, room: int) -> IntArray:
     need : Need
     room : int
         Stages that the largest leaf has room for.
+    params : Params
+        How many kinds of runs a pattern has, and how many patterns are looked at.
     """
     covers = np.zeros((len(runs), len(need.least)), dtype=np.int64)
     for row, run in zip(covers, runs, strict=True):
@@ -119,15 +124,15 @@ def leaf_patterns(runs: list[Run], need: Need, room: int) -> IntArray:
         row[kind] = count
     last = np.array([kind for kind, _ in alone], dtype=np.int64)
     found, newest, kept = single, last, [_valid(single, covers, need)]
-    for _ in range(MOST_KINDS - 1):
-        if len(found) * len(single) > MOST_COMBINED:
+    for _ in range(params.pattern_runs - 1):
+        if len(found) * len(single) > params.patterns_combined:
             break
         first, second = np.nonzero(newest[:, None] < last[None, :])
         fits = (found @ length)[first] + (single @ length)[second] <= room
         first, second = first[fits], second[fits]
         found, newest = found[first] + single[second], last[second]
         kept.append(_valid(found, covers, need))
-    return np.concatenate(kept)[:MOST_PATTERNS]
+    return np.concatenate(kept)[: params.patterns]
 
 
 def _valid(found: IntArray, covers: IntArray, need: Need) -> IntArray:
@@ -138,3 +143,52 @@ def _valid(found: IntArray, covers: IntArray, need: Need) -> IntArray:
     most = np.where(there > 0, need.variety, np.inf).min(axis=1) * there.sum(axis=1)
     kept: IntArray = found[(there > 0).sum(axis=1) <= most]
     return kept
+
+
+class Counted(NamedTuple):
+    """The answer.
+
+    Attributes
+    ----------
+    leaves_of_pattern : ndarray, shape (F,)
+    replicas_of_set : ndarray, shape (S,)
+        Replicas cut in each way.
+    """
+
+    leaves_of_pattern: IntArray
+    replicas_of_set: IntArray
+
+
+def count(
+    question: Question, capacity: IntArray, replicas: int, limits: Limits
+) -> tuple[Counted | None, float]:
+    """Leaves of each pattern and replicas of each kind, and the work it took.
+
+    None without a solution; of several one with few cuts is taken.
+
+    Parameters
+    ----------
+    question : Question
+    capacity : ndarray, shape (leaves,)
+        Stages that each leaf has room for.
+    replicas : int
+    limits : Limits
+    """
+    patterns, sizes, uses = question.patterns, question.sizes, question.uses
+    program = Program()
+    leaves = [program.column(most=len(capacity)) for _ in patterns]
+    made = [program.column(most=replicas, price=int(u.sum())) for u in uses]
+    program.row(map(Term, made), least=replicas, most=replicas)
+    for held, used in zip(patterns.T.tolist(), uses.T.tolist(), strict=True):
+        there = map(Term, leaves, held)
+        needed = (Term(way, -times) for way, times in zip(made, used, strict=True))
+        program.row([*there, *needed], least=0, most=0)
+    for size in np.unique(sizes).tolist():
+        # Larger leaves can take smaller patterns, so counts from above suffice.
+        larger = [Term(leaves[i]) for i in np.flatnonzero(sizes >= size).tolist()]
+        program.row(larger, most=int((capacity >= size).sum()))
+    answer = solve(program, limits)
+    if answer.counts is None:
+        return None, answer.work
+    counts = np.array(answer.counts)
+    return Counted(counts[: len(leaves)], counts[len(leaves) :]), answer.work

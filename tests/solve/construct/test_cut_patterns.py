@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.count.cut_patterns import Need, Run, leaf_patterns, runs_of
+from placer.solve.construct.cut_patterns import Need, Run, leaf_patterns, runs_of
+from placer.solve.problem.params import Params
 
 
 def test_runs_between_cuts() -> None:
@@ -47,6 +48,6 @@ def test_all_combinations(seed: int) -> None:
     )
     counts = product(*(range(room // run.length + 1) for run in runs))
     wanted = {c for c in counts if allowed(runs, c, need, stages, room)}
-    found = [tuple(row) for row in leaf_patterns(runs, need, room).tolist()]
+    found = [tuple(row) for row in leaf_patterns(runs, need, room, Params()).tolist()]
     assert len(found) == len(set(found))
     assert set(found) == wanted

@@ -17,19 +17,21 @@ ROUNDING = 1e-6
 
 
 class Kind(NamedTuple):
-    """A sort of segment: its stages, and the joints inside (0 when not counted)."""
+    """A sort of segment: its units, and the joints inside (0 when not counted)."""
 
     length: int
     joints: int
 
 
+# Half a unit: two make one.
+HALF = Kind(0, 0)
 Pair = tuple[Kind, Kind]
 
 
-class Piece(NamedTuple):
-    """Stages of a segment that lie in one leaf domain.
+class Fragment(NamedTuple):
+    """Units of a segment that lie in one leaf domain.
 
-    ``twin`` is the leaf of the second half of a stage cut in two, else ``leaf``.
+    ``twin`` is the leaf of the second half of a unit cut in two, else ``leaf``.
     """
 
     leaf: int
@@ -37,7 +39,7 @@ class Piece(NamedTuple):
     twin: int
 
 
-Segment = tuple[Piece, ...]
+Segment = tuple[Fragment, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,11 @@ class Stitching:
             room *= (whole / np.maximum(inside, 1.0))[domain]
         return room
 
+    def parent(self, level: int) -> IntArray:
+        """Domain that holds each domain of a level; the last level is in one, 0."""
+        is_top = level == len(self.parents)
+        return np.zeros(1, dtype=np.int64) if is_top else self.parents[level]
+
     def multiple(self, level: int) -> int:
         """Units of which segments that leave a domain of a level have a multiple."""
         return self.multiples[level - 1] if level <= len(self.multiples) else 1
@@ -110,6 +117,8 @@ class Stitching:
 
         A ring of two units has a single edge, which is no ring.
         """
+        if pair == (HALF, HALF):
+            return self.half_cost[level - 1]
         length = pair[0].length + pair[1].length
         closes = self.closed and length == self.length
         return self.joint_cost[level - 1] * (2 if closes else 1)
@@ -134,6 +143,8 @@ class Stitching:
 
     def join(self, first: Kind, second: Kind) -> Kind | None:
         """What two segments make, None when too long or with too many joints."""
+        if first == second == HALF:
+            return Kind(1, 0)
         length = first.length + second.length
         if length > self.length:
             return None
@@ -144,27 +155,22 @@ class Stitching:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
-    """Solution of the program.
+class Stitched:
+    """The answer.
 
     Attributes
     ----------
-    splits : mapping
-        (parent, capacity) of a leaf class -> how often a stretch is cut in two.
-    joints : mapping
-        (level, domain) -> how often two segments are joined.
-    paired : mapping
-        (level, domain) -> units made of two halves.
+    replicas : list of Segment
+        Fragments of every replica.
     lower_bound : float
+        On the price of all joints; -inf when none was found.
     proved : bool
         Whether the program was solved to the end.
     cut_short : bool
-        Whether the clock ended it.
+        Whether the clock, not the work, set the end.
     """
 
-    splits: dict[tuple[int, int], dict[tuple[int, int], int]]
-    joints: dict[tuple[int, int], dict[Pair, int]]
-    paired: dict[tuple[int, int], int]
+    replicas: list[Segment]
     lower_bound: float
     proved: bool
     cut_short: bool

@@ -7,12 +7,19 @@ import random
 import numpy as np
 import pytest
 
-from placer.solve.construct.cut_lay import evenly, leaf_of_stage
-from placer.solve.construct.cut_stages import Stages
-from placer.solve.count.cut_patterns import Need, Question, leaf_patterns, runs_of
-from placer.solve.count.cut_program import Limits, deal
+from placer.solve.construct.cut_patterns import (
+    Need,
+    Question,
+    count,
+    leaf_patterns,
+    runs_of,
+)
+from placer.solve.construct.cut_stages import Stages, evenly, leaf_of_stage
+from placer.solve.count.engine import Limits
+from placer.solve.problem.params import Params
 
 STAGES = 4
+PARAMS = Params()
 LIMITS = Limits(work=1.0, seconds=60.0, seed=0)
 
 
@@ -23,7 +30,7 @@ def question(least: list[int], room: int) -> Question:
     runs = sorted({run for way in sets for run in way})
     need = Need(np.array(least), np.full(STAGES, np.inf))
     uses = np.array([[way.count(run) for run in runs] for way in sets])
-    return Question(runs, sets, leaf_patterns(runs, need, room), uses)
+    return Question(runs, sets, leaf_patterns(runs, need, room, PARAMS), uses)
 
 
 def stages_on(capacity: list[int], blocks: list[int], replicas: int) -> Stages:
@@ -44,9 +51,9 @@ def test_pairs_stay_in_their_block() -> None:
     """Two blocks of two leaves that hold two halves each: no replica leaves a block."""
     asked = question([2, 2, 2, 2], 4)
     stages = stages_on([4, 4, 4, 4], [0, 0, 1, 1], 4)
-    found, _ = deal(asked, stages.capacity, 4, LIMITS)
+    found, _ = count(asked, stages.capacity, 4, LIMITS)
     assert found is not None
-    leaf = leaf_of_stage(asked, found, stages)
+    leaf = leaf_of_stage(asked, found, stages, PARAMS)
     block = stages.domain_of_leaf[0][leaf]
     assert (block == block[:, :1]).all()
     assert block[:, 0].tolist() == [0, 0, 1, 1]
@@ -57,7 +64,7 @@ def test_pairs_stay_in_their_block() -> None:
 def test_too_little_room() -> None:
     """Leaves of three hold no two halves of two, so the program has no solution."""
     asked = question([2, 2, 2, 2], 3)
-    found, _ = deal(asked, np.array([3, 3, 3, 3, 3]), 3, LIMITS)
+    found, _ = count(asked, np.array([3, 3, 3, 3, 3]), 3, LIMITS)
     assert found is None
 
 
@@ -70,10 +77,10 @@ def test_random_leaves(seed: int) -> None:
     replicas = sum(capacity) // STAGES - 3
     stages = stages_on(capacity, [i // 3 for i in range(12)], replicas)
     asked = question(least, 6)
-    found, _ = deal(asked, stages.capacity, replicas, LIMITS)
+    found, _ = count(asked, stages.capacity, replicas, LIMITS)
     if found is None:
         return
-    leaf = leaf_of_stage(asked, found, stages)
+    leaf = leaf_of_stage(asked, found, stages, PARAMS)
     assert leaf.shape == (replicas, STAGES)
     assert (np.bincount(leaf.ravel(), minlength=12) <= capacity).all()
     for stage in range(STAGES):
