@@ -22,7 +22,6 @@ from placer.solve.diagnose.feasibility import infeasible
 from placer.solve.exact.every import enumerated
 from placer.solve.exact.run import exact
 from placer.solve.improve.anneal import annealed
-from placer.solve.improve.exchange import exchanged
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import Budget
@@ -41,7 +40,6 @@ METHODS: tuple[Method, ...] = (
     enumerated,
     exact,
     annealed,
-    exchanged,
 )
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, enumerated)
