@@ -19,8 +19,8 @@ from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import nested, uneven
 from placer.solve.diagnose.conflict import broken_rules
 from placer.solve.diagnose.feasibility import infeasible
-from placer.solve.exact.every import enumerated
-from placer.solve.exact.run import exact
+from placer.solve.exact.enumeration import enumerated
+from placer.solve.exact.exact import exact
 from placer.solve.improve.anneal import annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules.search import Tools, search_under_rules

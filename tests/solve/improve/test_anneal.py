@@ -22,7 +22,6 @@ from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known, solve
 
-
 PIPELINES_FIRST = ("tp", "cp", "ep", "pp", "dp")
 
 

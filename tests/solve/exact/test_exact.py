@@ -13,9 +13,9 @@ from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, Group, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.exact.engine import Limits
-from placer.solve.exact.run import Exact, best_homes
+from placer.solve.exact.exact import Exact, best_assignment
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.topology.model import Tier
 from tests.solve.oracle import gpus_of, hop_cost, least, legal_placements, step_time
 from tests.solve.random_cases import machine_of, random_case, random_groups
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-9
 CHUNK = 25
-PLENTY = Limits(4.0, 60.0, 0, lambda: False)
 COSTS = {"time": step_time, "hop-cost": hop_cost}
 
 
@@ -48,11 +47,11 @@ def check_case(seed: int, objective: str) -> bool:
     if not legal:
         return False
     best = least(topology, job, objective, legal)
-    problem = Problem.of(topology, job, objective)
+    problem = Problem.of(topology, job, objective).with_params(exact_work=4.0)
     start = np.array(gpus_of(topology, legal[-1]))
     found_any = False
     for parts in problem.choices:
-        found = best_homes(with_parts(problem, parts), start, PLENTY)
+        found = best_assignment(with_parts(problem, parts), start, Budget(60.0))
         if found is None:
             continue
         found_any = True
@@ -101,9 +100,9 @@ def machine(racks: list[int], gpus: int = 1) -> Topology:
 
 def solved(topology: Topology, job: Job, objective: str) -> tuple[Exact, float]:
     """What the model finds from ranks in order, and the value of that placement."""
-    problem = Problem.of(topology, job, objective)
+    problem = Problem.of(topology, job, objective).with_params(exact_work=4.0)
     assert problem.choices
-    found = best_homes(problem, np.arange(job.world_size), PLENTY)
+    found = best_assignment(problem, np.arange(job.world_size), Budget(60.0))
     assert found is not None
     assert found.gpu_of_rank is not None
     return found, problem.goal.value(found.gpu_of_rank)
@@ -215,11 +214,10 @@ def test_the_same_every_time() -> None:
         weights={"tp": 20.6, "cp": 0.3, "pp": 0.1, "dp": 7.6},
     )
     topology = machine([9, 7, 6, 5, 6, 3])
-    problem = Problem.of(topology, job, "hop-cost")
+    problem = Problem.of(topology, job, "hop-cost").with_params(exact_work=0.1)
     assert problem.choices
-    limits = Limits(0.1, 60.0, 0, lambda: False)
     start = np.arange(job.world_size)
-    first, second = (best_homes(problem, start, limits) for _ in range(2))
+    first, second = (best_assignment(problem, start, Budget(60.0)) for _ in range(2))
     assert first is not None
     assert second is not None
     assert first.in_time
@@ -235,10 +233,10 @@ def test_it_ends_when_asked_to() -> None:
     sizes = Parallelism(pp=8, dp=5, order=("tp", "cp", "ep", "pp", "dp"))
     job = Job("grid", sizes, weights={"pp": 11.0, "dp": 760.0})
     topology = machine([7, 5, 6, 4, 7, 6, 8])
-    problem = Problem.of(topology, job, "hop-cost")
+    problem = Problem.of(topology, job, "hop-cost").with_params(exact_work=1e9)
     assert problem.choices
     start = np.arange(40)
-    found = best_homes(problem, start, Limits(1e9, 60.0, 0, lambda: True))
+    found = best_assignment(problem, start, Budget(60.0, lambda: True))
     assert found is not None
     assert not found.in_time
     assert found.bound <= problem.goal.value(start)
