@@ -1,8 +1,7 @@
 """Every knob of the search in one place, given to it with the problem.
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
-Tolerances of rounding, and limits inside a bound, stay with the code that they belong
-to: they are no choices.
+Tolerances of rounding stay with the code that they belong to: they are no choices.
 """
 
 from __future__ import annotations
@@ -87,6 +86,20 @@ class Params:
         Temperatures at the start and the end of a round, relative to the gap.
     exchange_traffic : float
         What the traffic of a placement is worth, relative to the gap.
+    ring_work, packing_work : int
+        Array elements that the isoperimetric bound of a ring may touch, exactly and as
+        a packing, before a weaker one is used.
+    charge_work, ascent_work : int
+        Array elements of one evaluation with prices on the ends of pipelines, and with
+        prices on all stages; larger jobs go without.
+    ascent_rounds : int
+        Directions in which those prices are improved.
+    size_steps : int
+        Largest change of a domain's size that the group relaxation looks at.
+    cut_sets : int
+        Sets of equally many cuts of a pipeline that are timed.
+    uplink_sizes : int
+        Sizes of uplinks that are told apart; of more, only the largest counts.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
     tidy_fills, tidy_ranks : int
@@ -142,6 +155,14 @@ class Params:
     exchange_tries: int = 20
     exchange_heat: tuple[float, float] = (0.1, 0.003)
     exchange_traffic: float = 0.02
+    ring_work: int = 5_000_000
+    packing_work: int = 100_000_000
+    charge_work: int = 1_000_000_000
+    ascent_work: int = 15_000_000
+    ascent_rounds: int = 60
+    size_steps: int = 2500
+    cut_sets: int = 1000
+    uplink_sizes: int = 8
     avoided_sets: int = 24
     tidy_fills: int = 4
     tidy_ranks: int = 131_072
