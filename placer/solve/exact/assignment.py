@@ -174,7 +174,7 @@ class Assignment:
     def _has_choice(self, tier: int) -> bool:
         """Whether two units may share a domain of the tier, or not."""
         room = self.room_of(tier)
-        return bool(room.max() > 1) and np.count_nonzero(room) > 1
+        return bool((room > 1).any() and (room > 0).sum() > 1)
 
     def _level(self, tier: int) -> Level:
         domains = np.flatnonzero(self.room_of(tier)).tolist()
