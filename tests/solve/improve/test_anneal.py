@@ -13,8 +13,9 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
-from placer.solve.improve.anneal import better
-from placer.solve.improve.region import hop_region
+from placer.solve.improve.anneal import annealed, better
+from placer.solve.improve.hop_search import HopSearch
+from placer.solve.improve.region import MoveRegion, hop_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.run.budget import Budget
@@ -136,6 +137,55 @@ def test_the_same_seed_gives_the_same_placements() -> None:
         _improved(topology, job), _improved(topology, job), strict=True
     ):
         np.testing.assert_array_equal(first, second)
+
+
+def test_the_method_improves_the_incumbent() -> None:
+    """What annealing finds is kept, under its name, and its moves are counted."""
+    topology, job = CASES["racks"]
+    problem = _problem(topology, job)
+    incumbent = known(problem, _shuffled(topology, job))
+    before = incumbent.value
+    annealed(problem, incumbent, Budget(60.0))
+    assert incumbent.value < before
+    assert incumbent.method == "annealed, from start"
+    assert set(incumbent.moves.as_dict()) == {"move unit", "swap units"}
+
+
+def _search(name: str) -> tuple[HopSearch, MoveRegion]:
+    topology, job = CASES[name]
+    problem, start = _problem(topology, job), _shuffled(topology, job)
+    region = hop_region(problem, start)
+    assert region is not None
+    return HopSearch(problem, region, [start]), region
+
+
+def test_it_begins_with_axes_along_the_tree() -> None:
+    """Before anything is annealed, units laid along the tree beat random ones."""
+    assert _search("racks")[0].best is not None
+    # Not where that would break a requirement.
+    assert _search("parts beyond domains")[0].best is None
+
+
+def test_what_heavy_axes_tie_moves_as_one() -> None:
+    """Units move alone first, then with those that share a domain with them."""
+    search, region = _search("racks")
+    alone, tied = (state for state, _ in zip(search.walks(), range(2), strict=False))
+    assert alone.graph.size.max() == region.size
+    assert tied.graph.size.max() > region.size
+    assert tied.graph.size.sum() == alone.graph.size.sum()
+
+
+def test_the_better_half_goes_on() -> None:
+    """After a cycle the dearer copies give way to the cheaper ones, the best first."""
+    search, _ = _search("racks")
+    walks = search.walks()
+    for _ in np.unique(search.links.of_axis):
+        search.take(next(walks))
+    costs = np.linspace(3.0, 2.0, len(search.cost)) * search.cost.min()
+    search.cost = costs
+    next(walks)
+    assert search.cost.max() <= np.median(costs)
+    assert search.cost.argmin() == 0
 
 
 def test_it_ends_when_asked_to() -> None:

@@ -14,7 +14,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.improve.anneal import better
+from placer.solve.improve.anneal import annealed, better
 from placer.solve.improve.region import by_value, time_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -161,6 +161,18 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "step", lambda gpus: priced.append(1) or step(gpus))
     list(better(problem, known(problem, start), Budget(60.0)))
     assert 10 <= len(priced) <= 50 + 2  # and the placement to beat, twice
+
+
+def test_the_method_improves_the_incumbent() -> None:
+    """What annealing finds is kept, under its name, and its moves are counted."""
+    topology, job = _spread(list(range(16))), _job(2, 7)
+    problem = Problem.of(topology, job, "time").with_params(exchange_scores=60)
+    incumbent = known(problem, _in_order(job))
+    before = incumbent.value
+    annealed(problem, incumbent, Budget(60.0))
+    assert incumbent.value < before
+    assert incumbent.method == "annealed, from start"
+    assert set(incumbent.moves.as_dict()) == {"exchange"}
 
 
 def test_stops_when_asked() -> None:
