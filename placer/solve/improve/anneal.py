@@ -160,7 +160,9 @@ def _search(problem: Problem, incumbent: Incumbent) -> tuple[MoveRegion, Search]
     if problem.job.world_size > problem.params.exchange_ranks:
         return None
     region = time_region(problem, elite[0])
-    return region and (region, TimeSearch(problem, region, elite, incumbent.bound))
+    if region is None:
+        return None
+    return region, TimeSearch(problem, region, elite, incumbent.bound)
 
 
 def anneal(state: State[C], budget: Budget, counts: MoveCounts) -> None:

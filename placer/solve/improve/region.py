@@ -254,7 +254,8 @@ def _kept_whole(
         Ranks in rows, heaviest first: joined up to the first that a domain of the tier
         does not hold whole, or that would make units of different sizes.
     """
-    label, home = problem.parts.label[tier], problem.machine.domain_of_gpu[tier]
+    label: IntArray = problem.parts.label[tier]
+    home = problem.machine.domain_of_gpu[tier]
     for members in sets:
         inside = home[gpu_of_rank[members]]
         if (inside != inside[:, :1]).any():
