@@ -13,15 +13,17 @@ from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, Group, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.exact.exact import Exact, best_assignment
+from placer.solve.exact.enumeration import enumerated
+from placer.solve.exact.exact import Exact, best_assignment, exact
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier
 from tests.solve.oracle import gpus_of, hop_cost, least, legal_placements, step_time
 from tests.solve.random_cases import machine_of, random_case, random_groups
-from tests.solve.solving import with_parts
+from tests.solve.solving import known, with_parts
 
 if TYPE_CHECKING:
+    from placer.solve.search import Method
     from placer.topology.model import Topology
 
 ROUNDING = 1e-9
@@ -200,6 +202,23 @@ def test_hidden_time_costs_nothing() -> None:
     found, value = solved(machine([2, 2]), job, "time")
     assert value == pytest.approx(0.75 + (1.0 - 0.75) + 0.1)
     assert found.bound == pytest.approx(value, rel=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("method", "argument"), [(exact, "CP-SAT"), (enumerated, "ways to place 6 ranks")]
+)
+def test_each_method_finds_and_proves_the_best(method: Method, argument: str) -> None:
+    """From ranks in any order, both offer the best placement and its proof.
+
+    A ring of 6 on two racks of 3: two hops between racks, four inside.
+    """
+    job = Job("ring", Parallelism(dp=6), weights={"dp": 2.0}, launcher="free")
+    problem = Problem.of(machine([3, 3]), job, "hop-cost")
+    incumbent = known(problem, np.array([0, 3, 1, 4, 2, 5]))
+    method(problem, incumbent, Budget(60.0))
+    solution = incumbent.solution()
+    assert solution.value == solution.lower_bound == 2.0 * (4 * 3 + 2 * 10)
+    assert argument in solution.argument
 
 
 def test_the_same_every_time() -> None:
