@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from placer.solve import search
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
 
     from placer.job.model import Job
     from placer.solve.problem.colocation import Parts
@@ -38,3 +41,10 @@ def with_parts(problem: Problem, parts: Parts) -> Problem:
     chosen = replace(problem)
     vars(chosen)["choices"] = [parts]
     return chosen
+
+
+def known(problem: Problem, start: np.ndarray) -> Incumbent:
+    """The incumbent of a search that knows one placement."""
+    incumbent = Incumbent(problem, Budget(60.0))
+    incumbent.offer("start", start)
+    return incumbent

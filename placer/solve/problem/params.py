@@ -1,8 +1,7 @@
 """Every knob of the search in one place, given to it with the problem.
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
-Tolerances of rounding, and limits inside a bound, stay with the code that they belong
-to: they are no choices.
+Tolerances of rounding stay with the code that they belong to: they are no choices.
 """
 
 from __future__ import annotations
@@ -80,10 +79,55 @@ class Params:
         Units times domains of an exact model: of hop cost, of groups of the job's own.
     anneal_work, anneal_work_of_pair : float, us
         Work of annealing on the hop cost: at most, and for each unit and domain.
+    anneal_units, anneal_table : int
+        Units of all copies together, and entries of their table of costs, at most.
+    anneal_copies : (int, int)
+        Fewest and most copies of placements that are annealed together.
+    anneal_worst_start : float
+        Starts that cost more than this times the cheapest are left out.
+    anneal_cycles : (int, float)
+        Cycles at most, and how often the set-up must be worth its work in each.
+    anneal_levels : tuple of float
+        Shares of the work on units by themselves, and tied along one axis, two, ...
+    anneal_start_heat : (float, float)
+        Temperatures of the coldest and the hottest copy at the start, relative to what
+        the heaviest edges of a unit cost at the greatest distance.
+    anneal_end_heat : float
+        Temperature at the end, likewise.
+    anneal_quenched : float
+        Share of the steps that are then made at temperature 0.
+    anneal_proposed : (float, int)
+        Share of the units for which a step proposes a change; fewest proposals.
+    anneal_moved : float
+        Share of the proposals that fill free room.
+    anneal_look : int
+        Steps between two looks at who is where, for proposals only.
     exchange_ranks : int
         Largest job whose step time is searched: larger ones take too long to price.
     exchange_scores, exchange_ranks_priced : int
         Placements priced in that search, and their ranks.
+    exchange_starts, exchange_rounds : int
+        Placements to begin with, and rounds after which the worse half is left out.
+    exchange_tries : int
+        Changes proposed for every placement priced; most others are known already.
+    exchange_heat : (float, float)
+        Temperatures at the start and the end of a round, relative to the gap.
+    exchange_traffic : float
+        What the traffic of a placement is worth, relative to the gap.
+    ring_work, packing_work : int
+        Array elements that the isoperimetric bound of a ring may touch, exactly and as
+        a packing, before a weaker one is used.
+    charge_work, ascent_work : int
+        Array elements of one evaluation with prices on the ends of pipelines, and with
+        prices on all stages; larger jobs go without.
+    ascent_rounds : int
+        Directions in which those prices are improved.
+    size_steps : int
+        Largest change of a domain's size that the group relaxation looks at.
+    cut_sets : int
+        Sets of equally many cuts of a pipeline that are timed.
+    uplink_sizes : int
+        Sizes of uplinks that are told apart; of more, only the largest counts.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
     small_machine : int
@@ -159,9 +203,34 @@ class Params:
     group_homes: int = 2_000
     anneal_work: float = 4e6
     anneal_work_of_pair: float = 8e3
+    anneal_units: int = 4096
+    anneal_table: int = 25_000_000
+    anneal_copies: tuple[int, int] = (4, 64)
+    anneal_worst_start: float = 1.03
+    anneal_cycles: tuple[int, float] = (5, 8)
+    anneal_levels: tuple[float, ...] = (0.6, 0.3, 0.1)
+    anneal_start_heat: tuple[float, float] = (0.03, 0.5)
+    anneal_end_heat: float = 0.02
+    anneal_quenched: float = 0.15
+    anneal_proposed: tuple[float, int] = (0.25, 256)
+    anneal_moved: float = 0.5
+    anneal_look: int = 16
     exchange_ranks: int = 1024
     exchange_scores: int = 600
     exchange_ranks_priced: int = 200_000
+    exchange_starts: int = 8
+    exchange_rounds: int = 3
+    exchange_tries: int = 20
+    exchange_heat: tuple[float, float] = (0.1, 0.003)
+    exchange_traffic: float = 0.02
+    ring_work: int = 5_000_000
+    packing_work: int = 100_000_000
+    charge_work: int = 1_000_000_000
+    ascent_work: int = 15_000_000
+    ascent_rounds: int = 60
+    size_steps: int = 2500
+    cut_sets: int = 1000
+    uplink_sizes: int = 8
     avoided_sets: int = 24
     small_machine: int = 64
     limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.hop_cost import HopCost
-from placer.solve.improve.layout import nearest_tier
+from placer.solve.improve.region import base_tier
 from placer.solve.problem.colocation import join, parts_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.tree.capacity import whole_parts
@@ -130,7 +130,7 @@ class RepairState:
     @cached_property
     def tier(self) -> int:
         """Tier of the base domains."""
-        return nearest_tier(self.topology)
+        return base_tier(self.topology)
 
     @cached_property
     def home(self) -> IntArray:

@@ -13,13 +13,22 @@ from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.solve.bounds import boundary, sizes
-from placer.solve.bounds.boundary import copies_floor, replica_floor
 from placer.solve.bounds.cut import cut_bound
-from placer.solve.bounds.prices import climb
-from placer.solve.bounds.products import Product
-from placer.solve.bounds.sizes import SizeClass, cheapest_sizes, size_classes
+from placer.solve.bounds.isoperimetric import (
+    Product,
+    copies_floor,
+    replica_floor,
+)
+from placer.solve.bounds.lagrange import (
+    SizeClass,
+    cheapest_sizes,
+    climb,
+    size_classes,
+)
 from placer.solve.problem.axes import Axis
+from placer.solve.problem.params import Params
+
+FAR = 2500
 
 # Placement benchmark definitions, lower bounds and where they are tight.
 PUBLISHED = {
@@ -162,18 +171,14 @@ SHAPES = [
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_floor_is_at_most_every_boundary(
-    shape: Product, exact: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_floor_is_at_most_every_boundary(shape: Product, exact: bool) -> None:
     """No subset of a small product has a smaller boundary, prices included."""
-    if not exact:
-        monkeypatch.setattr(boundary, "EXACT_RING_LIMIT", 0)
-        monkeypatch.setattr(boundary, "PACKING_LIMIT", 0)
+    params = Params() if exact else Params(ring_work=0, packing_work=0)
     ends = [1.5, *([0.0] * (shape.chain.size - 2)), 1.5][: shape.chain.size]
     for prices in ([0.0] * shape.chain.size, ends, [-1.0, 2.0, 0.5][: len(ends)]):
         plain = plain_boundary_floor(shape, prices)
-        replica = replica_floor(shape, np.array([prices]), len(plain) - 1)
-        floor = copies_floor(replica, shape.copies, len(plain) - 1)[0]
+        replica = replica_floor(shape, np.array([prices]), len(plain) - 1, params)
+        floor = copies_floor(replica, shape.copies, len(plain) - 1, params)[0]
         assert (floor <= np.array(plain) + 1e-9).all()
 
 
@@ -182,8 +187,8 @@ def test_floor_without_prices_is_exact_where_slices_nest(shape: Product) -> None
     """Without prices the floor of half of these small products is attained."""
     plain = plain_boundary_floor(shape, [0.0] * shape.chain.size)
     zero = np.zeros((1, shape.chain.size))
-    replica = replica_floor(shape, zero, len(plain) - 1)
-    floor = copies_floor(replica, shape.copies, len(plain) - 1)[0]
+    replica = replica_floor(shape, zero, len(plain) - 1, Params())
+    floor = copies_floor(replica, shape.copies, len(plain) - 1, Params())[0]
     assert floor[0] == floor[-1] == 0.0
     assert np.isclose(floor, plain).mean() >= 0.5
 
@@ -209,8 +214,8 @@ def test_sizes_are_a_lower_bound(seed: int) -> None:
         [[0.0], rng.integers(0, 30, size=max(c.high for c in classes))]
     )
     best = plain_sizes(floor.tolist(), classes, world)
-    repaired = cheapest_sizes(floor, classes, world)
-    assert cheapest_sizes(floor, classes, world, refine=False) <= repaired + 1e-9
+    repaired = cheapest_sizes(floor, classes, world, FAR)
+    assert cheapest_sizes(floor, classes, world, 0) <= repaired + 1e-9
     assert repaired <= best + 1e-9
 
 
@@ -218,15 +223,14 @@ def test_sizes_see_what_no_mixture_can() -> None:
     """Three domains of 4 that hold 7 ranks cannot be filled at the average price."""
     floor = np.array([0.0, 10.0, 10.0, 10.0, 0.0])
     classes = [SizeClass(0, 4, 3)]
-    assert cheapest_sizes(floor, classes, 7, refine=False) == pytest.approx(0.0)
-    assert cheapest_sizes(floor, classes, 7) == pytest.approx(10.0)
+    assert cheapest_sizes(floor, classes, 7, 0) == pytest.approx(0.0)
+    assert cheapest_sizes(floor, classes, 7, FAR) == pytest.approx(10.0)
 
 
-def test_repair_is_left_out_for_huge_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repair_is_left_out_for_huge_domains() -> None:
     """Beyond the step limit the plain Lagrange bound is returned."""
-    monkeypatch.setattr(sizes, "LARGEST_STEP", 0)
     floor = np.array([0.0, 10.0, 10.0, 10.0, 0.0])
-    assert cheapest_sizes(floor, [SizeClass(0, 4, 3)], 7) == pytest.approx(0.0)
+    assert cheapest_sizes(floor, [SizeClass(0, 4, 3)], 7, 3) == pytest.approx(0.0)
 
 
 def test_climb_finds_a_kink() -> None:

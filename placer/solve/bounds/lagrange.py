@@ -1,8 +1,8 @@
-"""How many ranks each domain should hold, at the least total floor.
+"""Lagrangian prices: how many ranks each domain should hold, and what a stage pays.
 
-``minimise sum_i floor(s_i)`` subject to ``sum_i s_i = world`` and
-``low_i <= s_i <= capacity_i`` over the domains of a tier. Two steps bound it from
-below:
+``sum_i floor(s_i) >= max over prices p of sum_i min_s (floor(s) - p s) + p world`` for
+all sizes with ``sum_i s_i = world`` and ``low_i <= s_i <= capacity_i`` over the domains
+of a tier. Two steps bound the sum from below:
 
 1. Lagrange: for a price ``p`` a rank, ``sum_i min_s (floor(s) - p s) + p world``, at
    its best price (Everett 1963);
@@ -11,10 +11,14 @@ below:
    difference to ``world``, each change as often as one likes. In a suitable order the
    partial sums of the changes stay within one step of the way, so a shortest path over
    a short line of integers finds it.
+
+Prices of pipeline stages are improved by an ascent over a concave, piecewise linear
+function (`climb`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,11 +27,17 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Values = Callable[[FloatArray], FloatArray]
 
-LARGEST_STEP = 2500
 PRICE_ROUNDS = 100
 # Ties of reduced costs, a few roundings wide, so that no bound moves by more.
 TIE = 1e-14
+DILATION = 2.0
+LONGEST_SEARCH = 30
+# Steps of the numerical gradient and offset of the start, as shares of the scale: the
+# offset leaves the kinks, where prices are round, and the step does not reach the next.
+PROBE = 1e-7
+OFFSET = 0.02
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,7 @@ def size_classes(gpus_of_domain: IntArray, world: int) -> list[SizeClass]:
 
 
 def cheapest_sizes(
-    floor: FloatArray, classes: list[SizeClass], world: int, *, refine: bool = True
+    floor: FloatArray, classes: list[SizeClass], world: int, reach: int
 ) -> float:
     """Lower bound on the sum of ``floor`` over the domains.
 
@@ -91,13 +101,16 @@ def cheapest_sizes(
     classes : list of SizeClass
     world : int
         Sum of the sizes.
-    refine : bool
-        Whether to add the group relaxation to the Lagrange bound.
+    reach : int
+        Largest change of a size that the group relaxation may look at; 0 leaves it out.
     """
     choice = _best_price(floor, classes, world)
     value = choice.value(world)
-    if refine and choice.at_smallest != world:
-        value += _repair_cost(floor, classes, world, choice)
+    if not reach:
+        return value
+    bases, missing = _bases(classes, world, choice)
+    if missing and _furthest(bases) <= reach:
+        value += _repair_cost(floor, bases, missing, choice.price)
     return value
 
 
@@ -151,23 +164,25 @@ def _choose(floor: FloatArray, classes: list[SizeClass], price: float) -> _Choic
 
 
 def _repair_cost(
-    floor: FloatArray, classes: list[SizeClass], world: int, choice: _Choice
+    floor: FloatArray, bases: list[tuple[SizeClass, int]], missing: int, price: float
 ) -> float:
-    """Least reduced cost of changing sizes until they sum to ``world``."""
-    reduced = floor - choice.price * np.arange(len(floor))
-    bases, missing = _bases(classes, world, choice)
-    reach = max(max(c.high - base, base - c.low) for c, base in bases)
-    if missing == 0 or reach > LARGEST_STEP:
-        return 0.0
+    """Least reduced cost of changing sizes until they sum to all ranks."""
+    reduced = floor - price * np.arange(len(floor))
+    reach = _furthest(bases)
     step_cost = np.full(2 * reach + 1, np.inf)  # by change of size, -reach first
     for domains, base in bases:
         part = reduced[domains.low : domains.high + 1] - reduced[base]
-        scale = abs(reduced[base]) + abs(choice.price) * domains.high
+        scale = abs(reduced[base]) + abs(price) * domains.high
         part = np.where(part <= TIE * scale, 0.0, part)
         first = reach + domains.low - base
         span = slice(first, first + len(part))
         step_cost[span] = np.minimum(step_cost[span], part)
     return _shortest_walk(step_cost, missing)
+
+
+def _furthest(bases: list[tuple[SizeClass, int]]) -> int:
+    """Largest change of a size."""
+    return max(max(c.high - base, base - c.low) for c, base in bases)
 
 
 def _bases(
@@ -213,3 +228,74 @@ def _shortest_walk(step_cost: FloatArray, target: int) -> float:
         offered[closed[low:high]] = np.inf
         np.minimum(open_cost[low:high], offered, out=open_cost[low:high])
         open_cost[here] = np.inf
+
+
+def climb(values: Values, start: FloatArray, scale: float, rounds: int) -> FloatArray:
+    """Prices with the greatest value found by Shor's r-algorithm.
+
+    Parameters
+    ----------
+    values : callable
+        Value of each row of an array of shape (B, n); concave in a row.
+    start : ndarray, shape (n,)
+    scale : float
+        First step; the search ends when steps fall below a thousandth of it.
+    rounds : int
+        Most directions to try.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Notes
+    -----
+    Space dilation along the difference of two successive subgradients (Shor 1985,
+    "Minimization methods for non-differentiable functions", chapter 3). Deterministic.
+    """
+    size = len(start)
+    offset = np.random.default_rng(0).normal(size=size)
+    point = start + OFFSET * scale * offset
+    value, gradient = _gradient(values, point, PROBE * scale)
+    best_value, best = value, point
+    space = np.eye(size)
+    step = scale
+    for _ in range(rounds):
+        slope = space.T @ gradient
+        length = np.linalg.norm(slope)
+        if length == 0.0:
+            break
+        direction = space @ (slope / length)
+        before = point
+        for tries in range(LONGEST_SEARCH):
+            point = point + step * direction
+            value, after = _gradient(values, point, PROBE * scale)
+            if value > best_value:
+                best_value, best = value, point
+            if after @ direction <= 0.0:
+                break
+            if tries >= 2:
+                step *= 1.5
+        if tries == 0:
+            step *= 0.9
+        space = _dilate(space, after - gradient)
+        gradient = after
+        if np.linalg.norm(point - before) < 1e-3 * scale:
+            break
+    return best
+
+
+def _gradient(
+    values: Values, point: FloatArray, probe: float
+) -> tuple[float, FloatArray]:
+    around = values(np.vstack([point, point + probe * np.eye(len(point))]))
+    return float(around[0]), (around[1:] - around[0]) / probe
+
+
+def _dilate(space: FloatArray, difference: FloatArray) -> FloatArray:
+    """Shrink ``space`` along the difference of two gradients."""
+    turned = space.T @ difference
+    length = np.linalg.norm(turned)
+    if length == 0.0:
+        return space
+    turned = turned / length
+    return space + (1.0 / DILATION - 1.0) * np.outer(space @ turned, turned)

@@ -1,4 +1,10 @@
-"""The least boundary of any s ranks of a product graph, for all s at once.
+"""The isoperimetric bound: the least weight that leaves any s ranks of a job.
+
+``weight of edges out of S >= floor(|S|)`` for every set S of ranks. The job's hop-cost
+graph is a sum of products of rings, chains and cliques: dense ranks are the product of
+tp x cp x pp x dp, expert ranks that of ep x etp x pp x edp over the same ranks. Each
+product is read the same way: a *stage* (what one pipeline stage of one replica holds),
+a *chain* of stages, and *copies* of the chain.
 
 A set S of vertices of ``H x line`` is cut into slices S_1 .. S_L, one a position of the
 line. Inside its copy of H a slice of n vertices has at least ``floor(n)`` of boundary.
@@ -20,23 +26,109 @@ vectors, K the largest slice, S the largest set. Arrays are indexed by the set's
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.problem.axes import EXPERT, Axis, axis_of
+
 if TYPE_CHECKING:
-    from placer.solve.bounds.products import Product
-    from placer.solve.problem.axes import Axis
+    from placer.job.axes import Parallelism
+    from placer.job.model import Job
+    from placer.solve.problem.params import Params
 
 FloatArray = npt.NDArray[np.float64]
 
-# Array elements a step may touch before a cheaper, weaker floor is used.
-EXACT_RING_LIMIT = 5_000_000
-PACKING_LIMIT = 100_000_000
+
+@dataclass(frozen=True)
+class Product:
+    """A product graph on all ranks of a job.
+
+    Attributes
+    ----------
+    stage : tuple of Axis
+        Factors inside one pipeline stage of one copy, a clique only at the front.
+    chain : Axis
+        The pipeline; its edges form a path.
+    copies : Axis
+        Data parallel copies; a ring.
+    """
+
+    stage: tuple[Axis, ...]
+    chain: Axis
+    copies: Axis
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether any axis has a weight and more than one member."""
+        return any(
+            axis.size > 1 and axis.weight > 0
+            for axis in (*self.stage, self.chain, self.copies)
+        )
+
+    def with_chain_share(self, share: float) -> Product:
+        """The same product with only a share of the chain's weight."""
+        chain = replace(self.chain, weight=share * self.chain.weight)
+        return replace(self, chain=chain)
 
 
-def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray:
+def chain_splits(job: Job) -> list[tuple[Product, ...]]:
+    """Ways to write the job's graph as a sum of products; each is a valid reading.
+
+    The pipeline's edges belong to both products, so their weight may be divided between
+    them. Edges that no product can represent are left out, which only lowers a bound.
+    """
+    dense = _product(job, ("tp", "cp", "pp", "dp"))
+    expert = _product(job, ("ep", "etp", "pp", "edp"))
+    alone = replace(expert, chain=replace(expert.chain, weight=0.0))
+    if not alone.has_edges or not _is_product(job.parallelism):
+        return [(dense,)]
+    if not _same_chains(job.parallelism):
+        return [(dense, alone)]
+    if not dense.with_chain_share(0.0).has_edges:
+        return [(expert,)]
+    return [
+        tuple(
+            product.with_chain_share(part)
+            for product, part in ((dense, share), (expert, 1.0 - share))
+        )
+        for share in (0.0, 0.5, 1.0)
+    ]
+
+
+def _product(job: Job, names: tuple[str, str, str, str]) -> Product:
+    # Edges of etp are those of tp, which the dense product has.
+    weights = {**job.weights, "etp": 0.0}
+    first, second, chain, copies = (axis_of(job, name, weights) for name in names)
+    return Product((first, second), chain, copies)
+
+
+def _is_product(parallelism: Parallelism) -> bool:
+    """Whether expert coordinates name every rank once, with alike ``edp`` rings."""
+    at = parallelism.coordinates
+    key = np.zeros(parallelism.world_size, dtype=np.int64)
+    for name in EXPERT:
+        key = key * parallelism.size(name) + at[name]
+    if len(np.unique(key)) < parallelism.world_size:
+        return False
+    along = at["edp"][parallelism.ranks_of_group["edp"]]
+    return bool((along == along[0]).all())
+
+
+def _same_chains(parallelism: Parallelism) -> bool:
+    """Whether the ranks of one pipeline share all their other expert coordinates."""
+    rows = parallelism.ranks_of_group["pp"]
+    return all(
+        bool((at[rows] == at[rows[:, :1]]).all())
+        for at in (parallelism.coordinates[name] for name in ("ep", "etp", "edp"))
+    )
+
+
+def replica_floor(
+    product: Product, prices: FloatArray, size: int, params: Params
+) -> FloatArray:
     """Least boundary plus prices of any set inside one copy of the chain.
 
     Parameters
@@ -46,6 +138,7 @@ def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray
         Price of a rank on each position of the chain.
     size : int
         Largest set of interest.
+    params : Params
 
     Returns
     -------
@@ -54,40 +147,45 @@ def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray
     """
     floor = np.zeros((1, 2))
     for axis in product.stage:
-        floor = _add_line(floor, axis, size)
+        floor = _add_line(floor, axis, size, params)
     chain = product.chain
     if not prices.any():
         # Without prices the sizes may be sorted: they only rise, by max - min.
-        return _line_floor(floor, chain.size, chain.weight, size)
+        return _line_floor(floor, chain.size, chain.weight, size, params)
     size = min(size, (floor.shape[1] - 1) * chain.size)
     return _sequence_floor(floor, prices, size, chain.weight)
 
 
-def copies_floor(replica: FloatArray, copies: Axis, size: int) -> FloatArray:
+def copies_floor(
+    replica: FloatArray, copies: Axis, size: int, params: Params
+) -> FloatArray:
     """Least boundary of any set of ranks over all copies; shape (B, S + 1)."""
-    return _add_line(replica[:, : size + 1], copies, size)
+    return _add_line(replica[:, : size + 1], copies, size, params)
 
 
-def _add_line(floor: FloatArray, axis: Axis, size: int) -> FloatArray:
+def _add_line(floor: FloatArray, axis: Axis, size: int, params: Params) -> FloatArray:
     """Floor of the product with a ring, a clique or, without weight, a bare line."""
     length = axis.size
     if axis.is_clique and length > 1:
         inside = np.arange(min(size, length) + 1, dtype=np.float64)
         return axis.weight * (inside * (length - inside))[None, :]
-    return _line_floor(floor, length, axis.weight * (2 if length > 2 else 1), size)
+    spread = axis.weight * (2 if length > 2 else 1)
+    return _line_floor(floor, length, spread, size, params)
 
 
-def _line_floor(floor: FloatArray, length: int, spread: float, size: int) -> FloatArray:
+def _line_floor(
+    floor: FloatArray, length: int, spread: float, size: int, params: Params
+) -> FloatArray:
     """Floor of ``length`` slices that pay ``spread`` times the range of their sizes."""
     largest = floor.shape[1] - 1
     size = min(size, largest * length)
     if length == 1:
         return floor[:, : size + 1]
     work = len(floor) * length * largest * size
-    if length <= size and work <= EXACT_RING_LIMIT:
+    if length <= size and work <= params.ring_work:
         no_prices = np.zeros((1, length))
         return _sequence_floor(floor, no_prices, size, spread, falls=False)
-    return _long_ring_floor(floor, length, spread, size)
+    return _long_ring_floor(floor, length, spread, size, params)
 
 
 def _sequence_floor(
@@ -131,7 +229,7 @@ def _shift_rows(table: FloatArray) -> FloatArray:
 
 
 def _long_ring_floor(
-    floor: FloatArray, length: int, spread: float, size: int
+    floor: FloatArray, length: int, spread: float, size: int, params: Params
 ) -> FloatArray:
     """Floor of a ring so long that the number of slices hardly binds.
 
@@ -141,7 +239,7 @@ def _long_ring_floor(
     """
     largest = min(floor.shape[1] - 1, size)
     floor = floor[:, : largest + 1]
-    small = len(floor) * largest * size <= PACKING_LIMIT
+    small = len(floor) * largest * size <= params.packing_work
     pack = _packing_floor if small else _rate_floor
     packed, unspread = pack(floor, spread, size)
     sizes = np.arange(length, size + 1)

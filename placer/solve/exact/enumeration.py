@@ -9,18 +9,86 @@ them is tried: each placement is met once up to a symmetry of the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.placement.placement import Placement
+from placer.solve.problem.colocation import Parts, parts_of
+from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.symmetry import Symmetry
+
 if TYPE_CHECKING:
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
 STEPS_BETWEEN_STOPS = 1024
+# Steps of the walk for each placement that is listed.
+STEPS_A_PLACEMENT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Every:
+    """Placements of a job, domains that look alike being tried once.
+
+    Attributes
+    ----------
+    nodes_of_rank : list of ndarray, each shape (R,)
+    complete : bool
+        Whether these are all there are.
+    """
+
+    nodes_of_rank: list[IntArray]
+    complete: bool
+
+
+def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Offer every placement of a small job; complete, that is a proof."""
+    every = every_placement(problem, budget)
+    for node_of_rank in every.nodes_of_rank:
+        if incumbent.ends():
+            return
+        placement = Placement.on_nodes(problem.machine, node_of_rank)
+        incumbent.offer("enumeration", placement.gpu_of_rank)
+    if every.complete and incumbent.is_whole:
+        text = (
+            f"all {len(every.nodes_of_rank):,} ways to place "
+            f"{problem.job.world_size} ranks, equal domains counted once"
+        )
+        incumbent.prove(float(incumbent.value), text)
+
+
+def every_placement(problem: Problem, budget: Budget) -> Every:
+    """All placements of a job of few units; none of a larger one."""
+    topology, job, parts = problem.machine, problem.job, problem.parts
+    is_free = job.launcher == "free"
+    largest = 1 if is_free else int(topology.gpus_of_node.max())
+    if job.world_size > problem.params.listed_units * largest:
+        return Every([], complete=False)
+    most = problem.params.listed[problem.goal.name]
+
+    def walk(shape: Parts) -> Enumeration:
+        capacity = node_capacity(topology, shape.block)
+        steps = most * STEPS_A_PLACEMENT
+        return Enumeration(topology, shape, capacity, steps, budget.is_over)
+
+    def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
+        return list(islice(nodes_of_rank, most))
+
+    anywhere = walk(parts_of(topology, job, 1))
+    found = listed(anywhere.units() if is_free else anywhere.runs())
+    complete = anywhere.complete and len(found) < most
+    if not (complete or is_free) and parts.block > 1:
+        # Too many ways to give nodes different numbers of ranks: equal ones only.
+        found = listed(walk(parts).units())
+    return Every(found if complete else found[: problem.params.listed_sample], complete)
 
 
 class Enumeration:
@@ -56,7 +124,7 @@ class Enumeration:
         self.label = parts.label[:, first]
         self.num_units = len(first)
         self.node_of_unit = np.zeros(self.num_units, dtype=np.int64)
-        self.shape = domain_looks(topology, self.room)
+        self.shape = Symmetry(topology).shape
         self.held = [
             np.zeros(int(row.max()) + 1, dtype=np.int64) for row in self.domains
         ]
@@ -128,13 +196,12 @@ class Enumeration:
                 return False
         return True
 
-    def _looks(self, node: int) -> tuple[object, ...]:
-        """What tells nodes apart: used domains by identity, empty ones by shape."""
+    def _looks(self, node: int) -> tuple[int, ...]:
+        """What tells nodes apart: used domains by number, empty ones by shape."""
+        inside = self.domains[:, node].tolist()
         return tuple(
-            int(self.domains[t, node])
-            if self.held[t][self.domains[t, node]]
-            else self.shape[t][int(self.domains[t, node])]
-            for t in range(len(self.domains) - 1, -1, -1)
+            domain if self.held[t][domain] else ~self.shape[t][domain]
+            for t, domain in enumerate(inside)
         )
 
     def _put(self, unit: int, node: int) -> list[int]:
@@ -160,33 +227,3 @@ class Enumeration:
             self.held[t][self.domains[t, node]] -= 1
         for t in settled:
             del self.home[t][int(self.label[t, unit])]
-
-
-def domain_looks(topology: Topology, room: list[int]) -> list[list[str]]:
-    """A text for each domain of each tier; equal texts mean equal domains.
-
-    ``room`` is what each node may hold.
-    """
-    factor = topology.bandwidth_factor
-    gpus = topology.gpus_of_node
-    shapes = [
-        [
-            f"{room[node]}/{int(gpus[node])}/{float(factor[node])!r}"
-            for node in range(len(room))
-        ]
-    ]
-    for t in range(1, len(topology.tiers)):
-        children: list[set[int]] = [
-            set() for _ in range(int(topology.domain_of_node[t].max()) + 1)
-        ]
-        below = topology.domain_of_node[t - 1]
-        for node, domain in enumerate(topology.domain_of_node[t]):
-            children[int(domain)].add(int(below[node]))
-        built = topology.gpus_of_domain(t).tolist()
-        shapes.append(
-            [
-                f"{gpus}({' '.join(sorted(shapes[-1][child] for child in inside))})"
-                for gpus, inside in zip(built, children, strict=True)
-            ]
-        )
-    return shapes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.solve.exact.enumerate import Enumeration
+from placer.solve.exact.enumeration import Enumeration
 from placer.solve.problem.colocation import parts_of
 from tests.solve.oracle import consecutive_placements, free_placements
 from tests.solve.random_cases import random_case

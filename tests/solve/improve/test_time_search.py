@@ -14,17 +14,16 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.improve.exchange import faster
-from placer.solve.improve.time_layout import coordinates, laid_along, time_layout
+from placer.solve.improve.anneal import annealed, better
+from placer.solve.improve.region import by_value, time_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.run.move_counts import MoveCounts
 from placer.topology.model import Tier, Topology
 from tests.marks import slow
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.oracle import step_time
 from tests.solve.random_cases import machine_of
-from tests.solve.solving import solve
+from tests.solve.solving import known, solve
 
 TIERS = [
     Tier("node", 450e9, 1e-6, True, 1.0, 1.0, 1.0),
@@ -54,7 +53,7 @@ def _job(pp: int, dp: int, launcher: str = "node-contiguous") -> Job:
 
 def _improved(topology: Topology, job: Job, start: np.ndarray) -> list[np.ndarray]:
     problem = Problem.of(topology, job, "time")
-    return list(faster(problem, [start], 0.0, Budget(60.0), MoveCounts()))
+    return list(better(problem, known(problem, start), Budget(60.0)))
 
 
 def _in_order(job: Job) -> np.ndarray:
@@ -127,7 +126,7 @@ def test_each_placement_is_legal_and_faster(seed: int) -> None:
     model = StepModel(topology, job)
     start = solve(topology, job, time_limit=0.0).placement.gpu_of_rank
     values = [model.step(start).step_time_s]
-    for gpu_of_rank in faster(problem, [start], 0.0, Budget(60.0), MoveCounts()):
+    for gpu_of_rank in better(problem, known(problem, start), Budget(60.0)):
         assert violations(Placement(gpu_of_rank), topology, job) == []
         values.append(model.step(gpu_of_rank).step_time_s)
     assert values == sorted(set(values), reverse=True)
@@ -136,24 +135,24 @@ def test_each_placement_is_legal_and_faster(seed: int) -> None:
 def test_each_start_is_a_placement() -> None:
     """Placements to begin with hold every unit, and no domain holds too many."""
     topology, job = _leaves([0, 0, 0, 1, 1, 2, 2, 2, 2]), _job(2, 4)
-    layout = time_layout(Problem.of(topology, job, "time"), _in_order(job))
-    assert layout is not None
-    starts = list(laid_along(layout, coordinates(job, layout)))
+    region = time_region(Problem.of(topology, job, "time"), _in_order(job))
+    assert region is not None
+    starts = list(region.along_the_tree(by_value))
     assert len(starts) >= 4
     for home in starts:
         assert (np.bincount(home, minlength=3) <= [3, 2, 4]).all()
-        assert layout.homes(layout.gpu_of_rank(home)) is not None
+        assert len(region.homes([region.gpu_of_rank(home)])) == 1
 
 
 def test_stages_have_leaves_of_their_own() -> None:
     """One of the placements to begin with has no leaf that holds two stages."""
     topology, job = _spread(list(range(16))), _job(2, 7)
-    layout = time_layout(Problem.of(topology, job, "time"), _in_order(job))
-    assert layout is not None
+    region = time_region(Problem.of(topology, job, "time"), _in_order(job))
+    assert region is not None
     stage = job.parallelism.coordinates["pp"]
     apart = []
-    for home in laid_along(layout, coordinates(job, layout)):
-        leaf = home[layout.label]
+    for home in region.along_the_tree(by_value):
+        leaf = home[region.label]
         apart.append(not set(leaf[stage == 0]) & set(leaf[stage == 1]))
     assert any(apart)
 
@@ -166,8 +165,20 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     priced = []
     model, step = problem.model, problem.model.step
     monkeypatch.setattr(model, "step", lambda gpus: priced.append(1) or step(gpus))
-    list(faster(problem, [start], 0.0, Budget(60.0), MoveCounts()))
-    assert 10 <= len(priced) <= 50 + 1  # and the placement to beat
+    list(better(problem, known(problem, start), Budget(60.0)))
+    assert 10 <= len(priced) <= 50 + 2  # and the placement to beat, twice
+
+
+def test_the_method_improves_the_incumbent() -> None:
+    """What annealing finds is kept, under its name, and its moves are counted."""
+    topology, job = _spread(list(range(16))), _job(2, 7)
+    problem = Problem.of(topology, job, "time").with_params(exchange_scores=60)
+    incumbent = known(problem, _in_order(job))
+    before = incumbent.value
+    annealed(problem, incumbent, Budget(60.0))
+    assert incumbent.value < before
+    assert incumbent.method == "annealed, from start"
+    assert set(incumbent.moves.as_dict()) == {"exchange"}
 
 
 def test_stops_when_asked() -> None:
@@ -181,7 +192,7 @@ def test_stops_when_asked() -> None:
         asked.append(1)
         return len(asked) > 20
 
-    found = list(faster(problem, [start], 0.0, Budget(60.0, stop), MoveCounts()))
+    found = list(better(problem, known(problem, start), Budget(60.0, stop)))
     assert len(found) <= 20
     assert len(asked) <= 22
 
@@ -190,19 +201,15 @@ def test_large_jobs_are_left_alone() -> None:
     """A job that takes long to price is not searched."""
     topology, job = _spread(list(range(16))), _job(2, 7)
     problem = Problem.of(topology, job, "time").with_params(exchange_ranks=8)
-    start, counts = _in_order(job), MoveCounts()
-    assert list(faster(problem, [start], 0.0, Budget(60.0), counts)) == []
-    assert counts.as_dict() == {}
+    incumbent = known(problem, _in_order(job))
+    assert list(better(problem, incumbent, Budget(60.0))) == []
+    assert incumbent.moves.as_dict() == {}
 
 
 def test_same_seed_same_placements() -> None:
     """The same seed finds the same placements."""
     topology, job = _spread([0, 3, 1, 6, 2, 9, 5, 4, 7, 8, 10, 15]), _job(2, 5)
     start = _in_order(job)
-    problem = Problem.of(topology, job, "time").with_params(exchange_scores=300)
-    once, again = (
-        list(faster(problem, [start], 0.0, Budget(60.0), MoveCounts()))
-        for _ in range(2)
-    )
+    once, again = (_improved(topology, job, start) for _ in range(2))
     assert once
     assert [one.tolist() for one in once] == [one.tolist() for one in again]

@@ -13,20 +13,21 @@ from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, Group, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.exact.run import Exact, best_homes
+from placer.solve.exact.enumeration import enumerated
+from placer.solve.exact.exact import Exact, best_assignment, exact
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier
 from tests.solve.oracle import gpus_of, hop_cost, least, legal_placements, step_time
 from tests.solve.random_cases import machine_of, random_case, random_groups
-from tests.solve.solving import with_parts
+from tests.solve.solving import known, with_parts
 
 if TYPE_CHECKING:
+    from placer.solve.search import Method
     from placer.topology.model import Topology
 
 ROUNDING = 1e-9
 CHUNK = 25
-PLENTY = 4.0  # of work
 COSTS = {"time": step_time, "hop-cost": hop_cost}
 
 
@@ -48,11 +49,11 @@ def check_case(seed: int, objective: str) -> bool:
     if not legal:
         return False
     best = least(topology, job, objective, legal)
-    problem = Problem.of(topology, job, objective).with_params(exact_work=PLENTY)
+    problem = Problem.of(topology, job, objective).with_params(exact_work=4.0)
     start = np.array(gpus_of(topology, legal[-1]))
     found_any = False
     for parts in problem.choices:
-        found = best_homes(with_parts(problem, parts), start, Budget(60.0))
+        found = best_assignment(with_parts(problem, parts), start, Budget(60.0))
         if found is None:
             continue
         found_any = True
@@ -101,9 +102,9 @@ def machine(racks: list[int], gpus: int = 1) -> Topology:
 
 def solved(topology: Topology, job: Job, objective: str) -> tuple[Exact, float]:
     """What the model finds from ranks in order, and the value of that placement."""
-    problem = Problem.of(topology, job, objective).with_params(exact_work=PLENTY)
+    problem = Problem.of(topology, job, objective).with_params(exact_work=4.0)
     assert problem.choices
-    found = best_homes(problem, np.arange(job.world_size), Budget(60.0))
+    found = best_assignment(problem, np.arange(job.world_size), Budget(60.0))
     assert found is not None
     assert found.gpu_of_rank is not None
     return found, problem.goal.value(found.gpu_of_rank)
@@ -203,6 +204,23 @@ def test_hidden_time_costs_nothing() -> None:
     assert found.bound == pytest.approx(value, rel=ROUNDING)
 
 
+@pytest.mark.parametrize(
+    ("method", "argument"), [(exact, "CP-SAT"), (enumerated, "ways to place 6 ranks")]
+)
+def test_each_method_finds_and_proves_the_best(method: Method, argument: str) -> None:
+    """From ranks in any order, both offer the best placement and its proof.
+
+    A ring of 6 on two racks of 3: two hops between racks, four inside.
+    """
+    job = Job("ring", Parallelism(dp=6), weights={"dp": 2.0}, launcher="free")
+    problem = Problem.of(machine([3, 3]), job, "hop-cost")
+    incumbent = known(problem, np.array([0, 3, 1, 4, 2, 5]))
+    method(problem, incumbent, Budget(60.0))
+    solution = incumbent.solution()
+    assert solution.value == solution.lower_bound == 2.0 * (4 * 3 + 2 * 10)
+    assert argument in solution.argument
+
+
 def test_the_same_every_time() -> None:
     """Two searches that the work limit ends give the same placement and bound."""
     sizes = Parallelism(
@@ -218,7 +236,7 @@ def test_the_same_every_time() -> None:
     problem = Problem.of(topology, job, "hop-cost").with_params(exact_work=0.1)
     assert problem.choices
     start = np.arange(job.world_size)
-    first, second = (best_homes(problem, start, Budget(60.0)) for _ in range(2))
+    first, second = (best_assignment(problem, start, Budget(60.0)) for _ in range(2))
     assert first is not None
     assert second is not None
     assert first.in_time
@@ -237,7 +255,7 @@ def test_it_ends_when_asked_to() -> None:
     problem = Problem.of(topology, job, "hop-cost").with_params(exact_work=1e9)
     assert problem.choices
     start = np.arange(40)
-    found = best_homes(problem, start, Budget(60.0, lambda: True))
+    found = best_assignment(problem, start, Budget(60.0, lambda: True))
     assert found is not None
     assert not found.in_time
     assert found.bound <= problem.goal.value(start)

@@ -1,7 +1,7 @@
-"""In which domain of each tier every part of a job lies, as Boolean variables.
+"""Assignment variables: this co-location set lies in that domain of a tier.
 
-Ranks that must share a domain of a tier (`Parts`) share their variables there, and the
-GPUs of an innermost domain are not told apart. A tier needs no variables when no domain
+Ranks that must share a domain of a tier share their variables there, and the GPUs of an
+innermost domain are not told apart. A tier needs no variables when no domain
 of it has room for two units, since then no two units share one, nor when there is only
 one domain with room. Domains that look alike under one parent are put in the order of
 their first units (value precedence; Law and Lee 2004, *Global constraints for integer
@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.solve.exact.enumerate import domain_looks
 from placer.solve.tree.capacity import parent_of_domain
+from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from placer.solve.problem.colocation import Parts
@@ -49,8 +49,8 @@ class Level:
     at: list[list[cp_model.IntVar]]
 
 
-class Homes:
-    """A model with a home for every part of the job.
+class Assignment:
+    """A model in which every co-location set has one domain of each tier.
 
     Parameters
     ----------
@@ -61,6 +61,9 @@ class Homes:
         Ranks each node may hold.
     tiers : iterable of int
         Those in which the objective takes an interest.
+    by_node : bool
+        Whether there are variables of nodes in any case, as when rules name nodes. Such
+        nodes may differ though they look alike, so none precedes another.
     """
 
     def __init__(
@@ -69,6 +72,8 @@ class Homes:
         parts: Parts,
         capacity_of_node: IntArray,
         tiers: Iterable[int],
+        *,
+        by_node: bool = False,
     ) -> None:
         self.topology = topology
         self.model = cp_model.CpModel()
@@ -80,21 +85,21 @@ class Homes:
             t for t, row in enumerate(self.label) if int(row.max()) + 1 < self.size
         }
         self.levels = {
-            t: self._level(t) for t in sorted(wanted) if self.room_of(t).max() > 1
-        }
-        self.levels = {
-            t: level for t, level in self.levels.items() if len(level.domains) > 1
+            t: self._level(t)
+            for t in sorted(wanted | {0} if by_node else wanted)
+            if self._has_choice(t) or (by_node and t == 0)
         }
         self._tiers = [*self.levels, len(topology.tiers) - 1]
-        self._looks = domain_looks(topology, self.room.tolist())
+        self._shape = Symmetry(topology).shape
         self._differ: dict[tuple[int, int, int], cp_model.IntVar] = {}
         self._fit()
         self._nest()
-        self._order()
+        if not by_node:
+            self._order()
 
     @property
     def num_variables(self) -> int:
-        """Number of homes to choose from, all parts together."""
+        """Number of domains to choose from, all sets together."""
         return sum(len(lv.at) * len(lv.domains) for lv in self.levels.values())
 
     def room_of(self, tier: int) -> IntArray:
@@ -136,18 +141,18 @@ class Homes:
     def _renamed(self, homes: dict[int, IntArray]) -> dict[int, dict[int, int]]:
         """Names under which domains that look alike are used in order, by tier."""
         top = self._tiers[-1]
-        names = {top: {d: d for d in range(len(self._looks[top]))}}
+        names = {top: {d: d for d in range(len(self._shape[top]))}}
         for outer, inner in pairwise(self._tiers[::-1]):
-            parent, looks = self._ancestor(inner, outer), self._looks[inner]
+            parent, shape = self._ancestor(inner, outer), self._shape[inner]
             first = {d: u for u, d in reversed(list(enumerate(homes[inner].tolist())))}
             names[inner] = {}
             for old, new in names[outer].items():
                 by_use = sorted(
                     np.flatnonzero(parent == old).tolist(),
-                    key=lambda d: (looks[d], first.get(d, self.size), d),
+                    key=lambda d: (shape[d], first.get(d, self.size), d),
                 )
                 by_name = sorted(
-                    np.flatnonzero(parent == new).tolist(), key=lambda d: (looks[d], d)
+                    np.flatnonzero(parent == new).tolist(), key=lambda d: (shape[d], d)
                 )
                 names[inner].update(zip(by_use, by_name, strict=True))
         return names
@@ -166,6 +171,11 @@ class Homes:
             node_of_unit[units] = np.repeat(nodes, self.room[nodes])[: len(units)]
         return node_of_unit
 
+    def _has_choice(self, tier: int) -> bool:
+        """Whether two units may share a domain of the tier, or not."""
+        room = self.room_of(tier)
+        return bool((room > 1).any() and (room > 0).sum() > 1)
+
     def _level(self, tier: int) -> Level:
         domains = np.flatnonzero(self.room_of(tier)).tolist()
         at = [
@@ -175,7 +185,7 @@ class Homes:
         return Level(tier, domains, at)
 
     def _fit(self) -> None:
-        """Every part has one home, and no domain holds more units than it has room."""
+        """Every set has one domain, and none holds more units than it has room for."""
         for tier, level in self.levels.items():
             sizes = np.bincount(self.label[tier]).tolist()
             room = self.room_of(tier)
@@ -188,7 +198,7 @@ class Homes:
                 self.model.add(held <= int(room[domain]))
 
     def _nest(self) -> None:
-        """A part lies in the domain that holds the homes of its inner parts."""
+        """A set lies in the domain that holds those of its inner sets."""
         for inner, outer in pairwise(self.levels):
             below, above = self.levels[inner], self.levels[outer]
             parent = self._ancestor(inner, outer)
@@ -216,9 +226,9 @@ class Homes:
         for tier, outer in pairwise(self._tiers):
             level = self.levels[tier]
             parent = self._ancestor(tier, outer)
-            alike: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+            alike: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
             for i, domain in enumerate(level.domains):
-                alike[int(parent[domain]), self._looks[tier][domain]].append(i)
+                alike[int(parent[domain]), self._shape[tier][domain]].append(i)
             for same in alike.values():
                 for before, after in pairwise(same):
                     self._precede(level, before, after)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placer.solve.improve.annealer import Annealer, Placed, Rooms
-from placer.solve.improve.graph import UnitGraph, unit_graph
+from placer.solve.improve.anneal import anneal
+from placer.solve.improve.hop_search import unit_graph
+from placer.solve.improve.hop_state import HopState, Placed, Rooms, UnitGraph
+from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 from placer.solve.run.move_counts import MoveCounts
 
 COPIES, UNITS, DOMAINS = 3, 12, 4
-HOT, COLD = np.full(COPIES, 20.0), np.full(COPIES, 0.5)
 
 
-def _annealer(seed: int) -> Annealer:
+def _state(seed: int) -> HopState:
     """Three copies of twelve units of 1 or 2 ranks in four domains of two pairs."""
     rng = np.random.default_rng(seed)
     first, second = np.triu_indices(UNITS, k=1)
@@ -33,17 +34,19 @@ def _annealer(seed: int) -> Annealer:
     distance += 2 * (pair[:, None] != pair[None, :])
     rooms = Rooms(capacity, distance, np.zeros(DOMAINS, dtype=np.int64))
     copy = np.repeat(np.arange(COPIES), UNITS)
-    return Annealer(graph, Placed(copy, home), rooms, rng, MoveCounts())
+    return HopState(graph, Placed(copy, home), rooms, rng, Params())
 
 
-def _again(annealer: Annealer) -> Annealer:
-    return Annealer(
-        annealer.graph,
-        Placed(annealer.copy, annealer.home),
-        annealer.rooms,
-        np.random.default_rng(0),
-        MoveCounts(),
-    )
+def _again(state: HopState) -> HopState:
+    placed, rng = Placed(state.copy, state.home), np.random.default_rng(0)
+    return HopState(state.graph, placed, state.rooms, rng, Params())
+
+
+def _walk(state: HopState, hot: float = 20.0, cold: float = 0.5) -> MoveCounts:
+    """Anneal for a tenth of a second; how often each move was tried."""
+    counts, copies = MoveCounts(), np.ones(state.copies)
+    anneal(state.cool(hot * copies, cold * copies, 1e5), Budget(60.0), counts)
+    return counts
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -51,34 +54,41 @@ def test_simultaneous_changes_have_exactly_the_effect_they_are_judged_by(
     seed: int,
 ) -> None:
     """After thousands of changes the running costs equal those counted afresh."""
-    annealer = _annealer(seed)
-    start = annealer.home.copy()
-    annealer.run(HOT, COLD, 1e5, Budget(60.0))
-    assert (annealer.home != start).any()
-    fresh = _again(annealer)
-    np.testing.assert_allclose(annealer.pull, fresh.pull, atol=1e-6)
-    np.testing.assert_array_equal(annealer.free, fresh.free)
+    state = _state(seed)
+    start = state.home.copy()
+    _walk(state)
+    assert (state.home != start).any()
+    fresh = _again(state)
+    np.testing.assert_allclose(state.pull, fresh.pull, atol=1e-6)
+    np.testing.assert_array_equal(state.free, fresh.free)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_domain_is_ever_too_full(seed: int) -> None:
     """Units of several sizes never take more room than a domain has."""
-    annealer = _annealer(seed)
-    annealer.run(HOT, COLD, 1e5, Budget(60.0))
+    state = _state(seed)
+    _walk(state)
     for copy in range(COPIES):
-        mine = annealer.copy == copy
-        held = np.bincount(annealer.home[mine], annealer.graph.size[mine], DOMAINS)
-        assert (held <= annealer.rooms.capacity).all()
+        mine = state.copy == copy
+        held = np.bincount(state.home[mine], state.graph.size[mine], DOMAINS)
+        assert (held <= state.rooms.capacity).all()
 
 
-def test_units_stay_behind_their_fence() -> None:
+def test_units_stay_in_their_enclosure() -> None:
     """No unit leaves the domains that carry the number of its own."""
-    annealer = _annealer(0)
-    fence = np.array([0, 0, 1, 1])
-    annealer.rooms = annealer.rooms._replace(fence=fence)
-    before = fence[annealer.home]
-    annealer.run(HOT, COLD, 1e5, Budget(60.0))
-    np.testing.assert_array_equal(fence[annealer.home], before)
+    state = _state(0)
+    enclosure = np.array([0, 0, 1, 1])
+    state.rooms = state.rooms._replace(enclosure=enclosure)
+    before = enclosure[state.home]
+    _walk(state)
+    np.testing.assert_array_equal(enclosure[state.home], before)
+
+
+def test_every_move_is_tried_and_helps() -> None:
+    """Where there is free room, units move as well as change places."""
+    counts = _walk(_state(0)).as_dict()
+    assert set(counts) == {"swap units", "move unit"}
+    assert all(0 < one["helped"] < one["tried"] for one in counts.values())
 
 
 def test_two_full_domains_exchange_units() -> None:
@@ -94,8 +104,8 @@ def test_two_full_domains_exchange_units() -> None:
     home = np.array([0, 1, 0, 1])
     copy = np.zeros(4, dtype=np.int64)
     placed, rng = Placed(copy, home), np.random.default_rng(0)
-    annealer = Annealer(graph, placed, rooms, rng, MoveCounts())
-    annealer.run(np.array([0.1]), np.array([0.01]), 2e4, Budget(60.0))
-    assert annealer.home[0] == annealer.home[1]
-    assert annealer.home[2] == annealer.home[3]
-    assert annealer.home[0] != annealer.home[2]
+    state = HopState(graph, placed, rooms, rng, Params())
+    _walk(state, 0.1, 0.01)
+    assert state.home[0] == state.home[1]
+    assert state.home[2] == state.home[3]
+    assert state.home[0] != state.home[2]
