@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.placement import Placement
-from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.bounds import Proof
+from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks
