@@ -41,7 +41,7 @@ from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
 from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
-from placer.solve.problem.launch import feasible_parts
+from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.replace.affected import most_damaged
 from placer.solve.replace.search import Replaced, Terms, replaced
@@ -220,7 +220,7 @@ def _shrunk(
     uneven = len(np.unique(machine.gpus_of_node)) > 1
     state = repair_state(task.problem(), task.plan)
     for job in smaller_jobs(task.job, machine.num_gpus):
-        if not uneven and not feasible_parts(machine, job):
+        if not uneven and not feasible_colocations(machine, job):
             continue
         axes, smaller = task.job.parallelism, job.parallelism
         block = replicas_of_block(axes, smaller)
@@ -240,7 +240,7 @@ def _shrunk(
 def _fits(task: _Task) -> bool:
     """Whether the job can be packed into what is left."""
     return task.job.world_size <= task.machine.num_gpus and bool(
-        feasible_parts(task.machine, task.job)
+        feasible_colocations(task.machine, task.job)
     )
 
 

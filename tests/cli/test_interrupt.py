@@ -128,7 +128,7 @@ def test_a_method_that_does_not_listen_is_left_behind(tmp_path: Path) -> None:
 def test_baselines_come_before_what_is_feasible(tmp_path: Path) -> None:
     """Who interrupts the first step of the search has the best baseline already."""
     path = tmp_path / "plan.json"
-    run = start(path, BEFORE, ("placer.solve.problem.launch", "feasible_parts"))
+    run = start(path, BEFORE, ("placer.solve.problem.launch", "feasible_colocations"))
     run.send_signal(signal.SIGINT)
     ended, _, err = run.end()
     assert ended == 130

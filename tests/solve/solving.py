@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.run.solution import Progress, Solution
     from placer.topology.model import Topology
 
@@ -36,10 +36,10 @@ def solve(
     return search.solve(problem, Budget(time_limit, stop), progress)
 
 
-def with_parts(problem: Problem, parts: Parts) -> Problem:
-    """The same problem, launched so that ``parts`` stay together."""
+def with_colocation(problem: Problem, colocation: Colocation) -> Problem:
+    """The same problem, launched so that ``colocation`` stay together."""
     chosen = replace(problem)
-    vars(chosen)["choices"] = [parts]
+    vars(chosen)["choices"] = [colocation]
     return chosen
 
 

@@ -19,7 +19,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
-from placer.solve.problem.launch import feasible_parts
+from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from tests.marks import slow
 from tests.solve.machines import fragmented, matching_job
@@ -63,7 +63,7 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
         found = solve(topology, job, objective=objective, time_limit=SHORT)
     except InfeasibleError:
         assert legal == {}
-        assert not feasible_parts(topology, job)
+        assert not feasible_colocations(topology, job)
         return
     assert violations(found.placement, topology, job) == []
     assert found.value == goal.value(found.placement.gpu_of_rank)
@@ -129,7 +129,7 @@ def test_no_time_still_gives_a_placement(seed: int, objective: str) -> None:
     try:
         found = solve(topology, job, objective=objective, time_limit=0.0)
     except InfeasibleError:
-        assert not feasible_parts(topology, job)
+        assert not feasible_colocations(topology, job)
         return
     assert violations(found.placement, topology, job) == []
     assert found.stop_reason in ("proved", "time-limit")
@@ -234,9 +234,9 @@ def test_a_single_rank() -> None:
 
 
 def test_requirements_hold_where_units_must_be_given_up() -> None:
-    """A machine with just enough room for the required parts still gets a placement.
+    """A machine with just enough room for the required sets still gets a placement.
 
-    Racks of 4, 4 and 1 nodes; parts of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
+    Racks of 4, 4 and 1 nodes; sets of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
     room for larger units.
     """
     rng = random.Random(0)

@@ -32,7 +32,7 @@ from placer.solve.bounds.first_bucket import (
 )
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
-from placer.solve.problem.colocation import Parts, join, parts_of
+from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity
@@ -56,34 +56,34 @@ def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | 
     """The bound on the step time; None for another objective."""
     if not isinstance(problem.goal, TimeObjective):
         return None
-    parts = parts_of(problem.machine, problem.job, block)
+    colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    return time_bound(problem.model, parts, capacity, problem.params)
+    return time_bound(problem.model, colocation, capacity, problem.params)
 
 
 def time_bound(
     model: StepModel,
-    parts: Parts,
+    colocation: Colocation,
     capacity_of_node: IntArray,
     params: Params | None = None,
 ) -> Proof:
-    """The bound for placements whose ranks stay together as ``parts`` say.
+    """The bound for placements whose ranks stay together as ``colocation`` says.
 
     Parameters
     ----------
     model : StepModel
-    parts : Parts
+    colocation : Colocation
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
     params : Params, optional
     """
-    cases = list(_cases(model, parts, capacity_of_node, params or Params()))
+    cases = list(_cases(model, colocation, capacity_of_node, params or Params()))
     return min(cases, key=lambda case: case.value)
 
 
 def nic_trade(
     model: StepModel,
-    parts: Parts,
+    colocation: Colocation,
     capacity_of_node: IntArray,
     params: Params | None = None,
 ) -> NicTrade | None:
@@ -91,26 +91,26 @@ def nic_trade(
 
     Parameters
     ----------
-    model, parts, capacity_of_node, params
+    model, sets, capacity_of_node, params
         As for `time_bound`.
     """
     scale_up = model.fabric.scale_up_tier
     axes = model.job.parallelism
     if model.job.model is None or axes.pp == 1 or scale_up < 0:
         return None
-    if _together(parts.label[scale_up], axes.ranks_of_group["pp"]):
+    if _together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None
-    network = IdealNetwork(model.fabric, parts.label, capacity_of_node)
+    network = IdealNetwork(model.fabric, colocation.label, capacity_of_node)
     room = int(_rooms(model, capacity_of_node).max())
     return NicTrade.of(model.step_on(network), network, room, params or Params())
 
 
 def _cases(
-    model: StepModel, parts: Parts, capacity: IntArray, params: Params
+    model: StepModel, colocation: Colocation, capacity: IntArray, params: Params
 ) -> Iterator[Proof]:
     """The bound of every case."""
     scale_up = model.fabric.scale_up_tier
-    label = parts.label
+    label = colocation.label
     room = _rooms(model, capacity)
     for axis in CASE_AXES:
         if model.job.model is None or model.job.parallelism.size(axis) == 1:
@@ -153,7 +153,7 @@ def _rooms(model: StepModel, capacity: IntArray) -> IntArray:
 
 
 def _fit(sizes: IntArray, room: IntArray) -> bool:
-    """Whether parts may fit the domains; False is certain."""
+    """Whether sets may fit the domains; False is certain."""
     smallest = int(sizes.min())
     places = int((room // smallest).sum())
     return bool(sizes.max() <= room.max()) and places >= len(sizes)

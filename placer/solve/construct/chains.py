@@ -17,7 +17,7 @@ from placer.solve.construct.lanes import Distances, Lanes, arrange
 from placer.solve.construct.segments import Stitching
 from placer.solve.construct.shapes import Shape, shapes
 from placer.solve.construct.stitch import stitch
-from placer.solve.tree.capacity import parent_of_domain, whole_parts
+from placer.solve.tree.capacity import parent_of_domain, whole_sets
 from placer.solve.tree.fill import fill, share_down, tree_order
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class _Stitcher:
 
     def _keeps(self, ranks: IntArray) -> bool:
         """Whether ranks that must share a leaf domain, or a node, are in one unit."""
-        return self.whole.parts.lie_in(self.shape.leaf_tier, ranks)
+        return self.whole.colocation.lie_in(self.shape.leaf_tier, ranks)
 
     def _is_regular(self) -> bool:
         """Whether leaves hold equally much and domains have equally many children.
@@ -211,7 +211,7 @@ class _Stitcher:
         """Node of every rank, the ranks of a leaf in the order of ``sequence``."""
         topology, tier, inner = self.topology, self.shape.leaf_tier, self.shape.inner
         units = [*inner, *[inner[-1]] * len(self.outer_tiers)]
-        takes = whole_parts(topology, self.whole.capacity, units)[: tier + 1]
+        takes = whole_sets(topology, self.whole.capacity, units)[: tier + 1]
         amounts = share_down(
             topology, takes, np.bincount(leaf_of_rank, minlength=len(takes[-1]))
         )

@@ -90,9 +90,9 @@ def cut_placements(
     budget : Budget
         Asked between programs.
     """
-    model, parts, capacity = problem.model, problem.parts, problem.capacity
-    stages = Stages.of(model, parts, capacity)
-    trade = nic_trade(model, parts, capacity)
+    model, colocation, capacity = problem.model, problem.colocation, problem.capacity
+    stages = Stages.of(model, colocation, capacity)
+    trade = nic_trade(model, colocation, capacity, problem.params)
     if stages is None or trade is None:
         return
     params = problem.params

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from placer.cost.step import StepModel
     from placer.job.model import Job
     from placer.solve.construct.cut_patterns import Counted, Question, Run
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
@@ -59,14 +59,14 @@ class Stages:
 
     @classmethod
     def of(
-        cls, model: StepModel, parts: Parts, room_of_node: IntArray
+        cls, model: StepModel, colocation: Colocation, room_of_node: IntArray
     ) -> Stages | None:
         """The stages, None where they do not fit leaves or must not be parted.
 
         Parameters
         ----------
         model : StepModel
-        parts : Parts
+        colocation : Colocation
         room_of_node : ndarray, shape (N,)
             Ranks that each node may hold.
         """
@@ -80,7 +80,7 @@ class Stages:
         room = np.bincount(leaf_of_node, room_of_node).astype(np.int64)
         size = ranks.shape[2]
         capacity = np.minimum(room // size, ranks.shape[0] * ranks.shape[1])
-        if capacity.sum() * size < ranks.size or not parts.lie_in(tier, ranks):
+        if capacity.sum() * size < ranks.size or not colocation.lie_in(tier, ranks):
             return None
         groups = model.job.parallelism.ranks_of_group["dp_cp"]
         row_of_rank = np.empty(ranks.size, dtype=np.int64)

@@ -18,8 +18,8 @@ from placer.errors import InfeasibleError
 from placer.job.rules import Rules
 from placer.solve.diagnose.counts import broken_counts, missing_parts
 from placer.solve.exact.seats import seat
-from placer.solve.problem.launch import feasible_parts
-from placer.solve.problem.limits import Limits
+from placer.solve.problem.launch import feasible_colocations
+from placer.solve.problem.rules import Limits
 from placer.solve.rules.search import Tools, search_under_rules
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def smallest_relaxation(topology: Topology, job: Job) -> Job | None:
     for choice in choices:
         require = {axis: tiers[t] for axis, t in zip(axes, choice, strict=True)}
         candidate = replace(job, require=require)
-        if feasible_parts(topology, candidate):
+        if feasible_colocations(topology, candidate):
             return candidate
     if job.launcher != "free":
         free = replace(job, launcher="free")
-        return free if feasible_parts(topology, free) else None
+        return free if feasible_colocations(topology, free) else None
     return None
 
 

@@ -24,7 +24,7 @@ from placer.solve.tree.capacity import parent_of_domain
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Assignment:
     Parameters
     ----------
     topology : Topology
-    parts : Parts
+    colocation : Colocation
         A unit is a block of consecutive ranks, or one rank.
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
@@ -69,7 +69,7 @@ class Assignment:
     def __init__(
         self,
         topology: Topology,
-        parts: Parts,
+        colocation: Colocation,
         capacity_of_node: IntArray,
         tiers: Iterable[int],
         *,
@@ -77,10 +77,10 @@ class Assignment:
     ) -> None:
         self.topology = topology
         self.model = cp_model.CpModel()
-        self.block = max(parts.block, 1)
+        self.block = max(colocation.block, 1)
         self.room = capacity_of_node // self.block
-        self.label = parts.label[:, :: self.block]
-        self.size = parts.label.shape[1] // self.block
+        self.label = colocation.label[:, :: self.block]
+        self.size = colocation.label.shape[1] // self.block
         wanted = set(tiers) | {
             t for t, row in enumerate(self.label) if int(row.max()) + 1 < self.size
         }

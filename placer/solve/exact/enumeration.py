@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.problem.colocation import Parts, parts_of
+from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.tree.capacity import node_capacity
 from placer.solve.tree.symmetry import Symmetry
 
@@ -67,14 +67,14 @@ def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 def every_placement(problem: Problem, budget: Budget) -> Every:
     """All placements of a job of few units; none of a larger one."""
-    topology, job, parts = problem.machine, problem.job, problem.parts
+    topology, job, colocation = problem.machine, problem.job, problem.colocation
     is_free = job.launcher == "free"
     largest = 1 if is_free else int(topology.gpus_of_node.max())
     if job.world_size > problem.params.listed_units * largest:
         return Every([], complete=False)
     most = problem.params.listed[problem.goal.name]
 
-    def walk(shape: Parts) -> Enumeration:
+    def walk(shape: Colocation) -> Enumeration:
         capacity = node_capacity(topology, shape.block)
         steps = most * STEPS_A_PLACEMENT
         return Enumeration(topology, shape, capacity, steps, budget.is_over)
@@ -82,22 +82,22 @@ def every_placement(problem: Problem, budget: Budget) -> Every:
     def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
         return list(islice(nodes_of_rank, most))
 
-    anywhere = walk(parts_of(topology, job, 1))
+    anywhere = walk(colocation_of(topology, job, 1))
     found = listed(anywhere.units() if is_free else anywhere.runs())
     complete = anywhere.complete and len(found) < most
-    if not (complete or is_free) and parts.block > 1:
+    if not (complete or is_free) and colocation.block > 1:
         # Too many ways to give nodes different numbers of ranks: equal ones only.
-        found = listed(walk(parts).units())
+        found = listed(walk(colocation).units())
     return Every(found if complete else found[: problem.params.listed_sample], complete)
 
 
 class Enumeration:
-    """A depth-first walk over all placements that keep the parts together.
+    """A depth-first walk over all placements that keep the sets together.
 
     Parameters
     ----------
     topology : Topology
-    parts : Parts
+    colocation : Colocation
         With a block of at least 1: that many consecutive ranks form a unit.
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
@@ -110,18 +110,18 @@ class Enumeration:
     def __init__(
         self,
         topology: Topology,
-        parts: Parts,
+        colocation: Colocation,
         capacity_of_node: IntArray,
         most_steps: int,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.domains = topology.domain_of_node
-        self.block = parts.block
+        self.block = colocation.block
         self.steps_left = most_steps
         self.stop = stop
-        self.room = (capacity_of_node // parts.block).tolist()
-        first = np.arange(0, parts.label.shape[1], parts.block)
-        self.label = parts.label[:, first]
+        self.room = (capacity_of_node // colocation.block).tolist()
+        first = np.arange(0, colocation.label.shape[1], colocation.block)
+        self.label = colocation.label[:, first]
         self.num_units = len(first)
         self.node_of_unit = np.zeros(self.num_units, dtype=np.int64)
         self.shape = Symmetry(topology).shape
@@ -189,7 +189,7 @@ class Enumeration:
                     yield node
 
     def _allowed(self, unit: int, node: int) -> bool:
-        """Whether the unit's parts already live where ``node`` is, or nowhere."""
+        """Whether the unit's sets already live where ``node`` is, or nowhere."""
         for t, home in enumerate(self.home):
             domain = int(self.domains[t, node])
             if home.get(int(self.label[t, unit]), domain) != domain:

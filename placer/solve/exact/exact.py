@@ -62,7 +62,7 @@ def exact(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         incumbent.offer("exact model", found.gpu_of_rank)
     # Where nodes may hold other blocks, or one rank at a time, others are legal.
     blocks = 1, problem.forced_block
-    if incumbent.is_whole and problem.parts.block in blocks:
+    if incumbent.is_whole and problem.colocation.block in blocks:
         incumbent.prove(found.bound, found.argument)
 
 
@@ -142,7 +142,7 @@ def _assignment(problem: Problem) -> Assignment | None:
         tiers, most = list(range(len(topology.tiers) - 1)), params.group_homes
     else:
         return None
-    if job.world_size // max(problem.parts.block, 1) > most:
+    if job.world_size // max(problem.colocation.block, 1) > most:
         return None
-    homes = Assignment(topology, problem.parts, problem.capacity, tiers)
+    homes = Assignment(topology, problem.colocation, problem.capacity, tiers)
     return homes if homes.levels and homes.num_variables <= most else None

@@ -134,7 +134,7 @@ def minimise_groups(homes: Assignment, problem: Problem, start: IntArray) -> flo
     exposed = []
     for group in model.job.groups:
         slowest = homes.model.new_int_var(0, longest, "")
-        network = _Leaving(model.fabric, problem.parts.label, problem.capacity)
+        network = _Leaving(model.fabric, problem.colocation.label, problem.capacity)
         clock = _Clock(homes, network, model, group, unit)
         for ranks in group.ranks:
             if len(ranks) > 1:

@@ -18,12 +18,12 @@ from ortools.sat.python import cp_model
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.count.engine import cp_sat
 from placer.solve.exact.assignment import Assignment
-from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
-    from placer.solve.problem.colocation import Parts
-    from placer.solve.problem.limits import Limits
+    from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.rules import Limits
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -75,25 +75,27 @@ def seat(
         Units times nodes of a job that is not too large.
     """
     topology, job = limits.topology, limits.job
-    parts = parts_of(topology, job, block)
+    colocation = colocation_of(topology, job, block)
     capacity = node_capacity(topology, block)
     units = job.world_size // block
     if job.launcher == "free":
-        units = int(parts.label[0].max()) + 1
+        units = int(colocation.label[0].max()) + 1
     if units * topology.num_nodes > most_choices:
         return None
     if closed is not None:
         capacity = np.where(closed, 0, capacity)
-    return _Program(limits, parts, capacity).solve()
+    return _Program(limits, colocation, capacity).solve()
 
 
 class _Program:
     """The assignment of units to nodes, and the rules about it."""
 
-    def __init__(self, limits: Limits, parts: Parts, capacity: IntArray) -> None:
+    def __init__(
+        self, limits: Limits, colocation: Colocation, capacity: IntArray
+    ) -> None:
         self.limits, self.job = limits, limits.job
         self.rows = limits.topology.domain_of_node
-        self.homes = Assignment(limits.topology, parts, capacity, (), by_node=True)
+        self.homes = Assignment(limits.topology, colocation, capacity, (), by_node=True)
         self.model = self.homes.model
         self.nodes = self.homes.levels[0].domains
         self.used = {node: self.model.new_bool_var("") for node in self.nodes}

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from placer.solve.improve.region import MoveRegion
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
-    from placer.solve.run.move_counts import MoveCounts
+    from placer.solve.run.incumbent import Incumbent, MoveCounts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

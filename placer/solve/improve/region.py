@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.problem.colocation import join
-from placer.solve.tree.capacity import whole_parts
+from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import choose_children, share_down, tree_order
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def hop_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
     gpu_of_rank : ndarray, shape (R,)
         The best placement so far.
     """
-    if problem.parts.uniform_sizes() is None:
+    if problem.colocation.uniform_sizes() is None:
         return None
     innermost = base_tier(problem.machine)
     axes = sorted(problem.hops.axes, key=lambda axis: -axis.weight)
@@ -215,7 +215,7 @@ def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
         The best placement so far.
     """
     topology = problem.machine
-    if problem.parts.uniform_sizes() is None:
+    if problem.colocation.uniform_sizes() is None:
         return None
     # Nodes that differ are told apart; equal ones of a domain are not.
     is_even = len(np.unique(topology.bandwidth_factor)) == 1
@@ -254,7 +254,7 @@ def _kept_whole(
         Ranks in rows, heaviest first: joined up to the first that a domain of the tier
         does not hold whole, or that would make units of different sizes.
     """
-    label: IntArray = problem.parts.label[tier]
+    label: IntArray = problem.colocation.label[tier]
     home = problem.machine.domain_of_gpu[tier]
     for members in sets:
         inside = home[gpu_of_rank[members]]
@@ -283,11 +283,11 @@ def _region(
     outward : bool
         Whether domains of a larger tier are taken while no domain holds two units.
     """
-    topology, parts = problem.machine, problem.parts
-    sizes = [int(parts.sizes(t)[0]) for t in range(innermost)]
+    topology, colocation = problem.machine, problem.colocation
+    sizes = [int(colocation.sizes(t)[0]) for t in range(innermost)]
     last = len(topology.tiers) - 1
     size = len(label) // (int(label.max()) + 1)
-    capacities = whole_parts(
+    capacities = whole_sets(
         topology, problem.capacity, [*sizes, *[size] * (last + 1 - innermost)]
     )
     tier = innermost
@@ -297,13 +297,13 @@ def _region(
         return None
     outer = max(tier, _enclosing_tier(problem, label, innermost))
     enclosure = _domains_at(topology, tier, outer)
-    inner = parts.label[:innermost]
+    inner = colocation.label[:innermost]
     return MoveRegion(problem.job, topology, tier, label, inner, capacities, enclosure)
 
 
 def _enclosing_tier(problem: Problem, label: IntArray, tier: int) -> int:
     """First tier from ``tier`` on whose sets are more than units; else the last."""
-    rows = problem.parts.label
+    rows = problem.colocation.label
     for t in range(tier, len(rows) - 1):
         unit_of_set = np.empty(int(rows[t].max()) + 1, dtype=np.int64)
         unit_of_set[rows[t]] = label

@@ -31,7 +31,7 @@ EXPERT = ("etp", "ep", "pp", "edp")
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """An axis, or the inner or outer part of one.
+    """An axis, or the inner or outer set of one.
 
     Attributes
     ----------
@@ -136,14 +136,14 @@ class _Counted(Protocol):
 
 
 def box_of(grid: Sequence[_Counted], label: IntArray) -> tuple[int, ...] | None:
-    """Values of each axis in a part, None unless parts are equal boxes side by side.
+    """Values of each axis in a set, None unless sets are equal boxes side by side.
 
     Parameters
     ----------
     grid : sequence of Axis or Digit
         Which together number all ranks.
     label : ndarray, shape (R,)
-        Part of every rank.
+        Set of every rank.
     """
     first = label == label[0]
     box, cells = [], 1
@@ -164,13 +164,13 @@ def box_of(grid: Sequence[_Counted], label: IntArray) -> tuple[int, ...] | None:
 def split(
     family: Sequence[Axis], label: IntArray
 ) -> tuple[list[Axis], list[Axis]] | None:
-    """Axes inside a part and axes between parts, None unless parts are equal boxes.
+    """Axes inside a set and axes between sets, None unless sets are equal boxes.
 
     Parameters
     ----------
     family : sequence of Axis
     label : ndarray, shape (R,)
-        Part of every rank.
+        Set of every rank.
     """
     box = box_of(family, label)
     if box is None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.job.rules import Rules
-from placer.solve.problem.colocation import check_requirements, parts_of
-from placer.solve.problem.launch import feasible_parts, forced_block
+from placer.solve.problem.colocation import check_requirements, colocation_of
+from placer.solve.problem.launch import feasible_colocations, forced_block
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
 from placer.solve.problem.params import Params
 from placer.solve.problem.rules import Limits, obeys
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from placer.cost.hop_cost import HopCost
     from placer.cost.step import StepModel
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
 
@@ -90,19 +90,23 @@ class Problem:
         return self.goal.hops
 
     @cached_property
-    def choices(self) -> list[Parts]:
+    def choices(self) -> list[Colocation]:
         """What stays together under each way to launch that fits, the best first."""
-        return feasible_parts(self.machine, self.job, self.params.pack_work)
+        return feasible_colocations(self.machine, self.job, self.params.pack_work)
 
     @cached_property
-    def parts(self) -> Parts:
+    def colocation(self) -> Colocation:
         """What stays together: the best choice, or single ranks where none fits."""
-        return self.choices[0] if self.choices else parts_of(self.machine, self.job, 1)
+        return (
+            self.choices[0]
+            if self.choices
+            else colocation_of(self.machine, self.job, 1)
+        )
 
     @cached_property
     def capacity(self) -> IntArray:
         """Ranks that each node may hold; shape (N,)."""
-        return node_capacity(self.machine, self.parts.block)
+        return node_capacity(self.machine, self.colocation.block)
 
     @cached_property
     def forced_block(self) -> int:

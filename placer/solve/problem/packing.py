@@ -19,7 +19,7 @@ from placer.solve.count.model import Program, Term
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -38,13 +38,13 @@ class Kind:
 
 
 def pack(
-    topology: Topology, parts: Parts, capacity_of_node: IntArray, work: float
+    topology: Topology, colocation: Colocation, capacity_of_node: IntArray, work: float
 ) -> IntArray | None:
     """Node of every rank with every set in one domain of its tier, or None.
 
     None also when no packing is found within the work (CP-SAT's deterministic seconds).
     """
-    packing = Packing(topology, parts)
+    packing = Packing(topology, colocation)
     for node, room in enumerate(capacity_of_node.tolist()):
         packing.program.row(packing.ranks_on(node), most=room)
     packing.nest()
@@ -67,12 +67,12 @@ class Packing:
         Of each tier: (domain, kind) -> column.
     """
 
-    def __init__(self, topology: Topology, parts: Parts) -> None:
+    def __init__(self, topology: Topology, colocation: Colocation) -> None:
         self.topology, self.program = topology, Program()
-        self.inside = [_inside(parts, t) for t in range(1, len(parts.label))]
-        self.kinds = _kinds(parts, self.inside)
+        self.inside = [_inside(colocation, t) for t in range(1, len(colocation.label))]
+        self.kinds = _kinds(colocation, self.inside)
         self.distinct = [sorted(set(kinds)) for kinds in self.kinds]
-        self.node_set_of_rank = parts.label[0]
+        self.node_set_of_rank = colocation.label[0]
         self.held: list[dict[tuple[int, Kind], int]] = []
         for row, kinds in zip(topology.domain_of_node, self.kinds, strict=True):
             number = Counter(kinds)
@@ -126,18 +126,18 @@ class Packing:
         return node_of_rank
 
 
-def _inside(parts: Parts, tier: int) -> list[list[int]]:
+def _inside(colocation: Colocation, tier: int) -> list[list[int]]:
     """Sets of the tier below inside each set of ``tier``."""
-    _, first = np.unique(parts.label[tier - 1], return_index=True)
-    inside: list[list[int]] = [[] for _ in range(int(parts.label[tier].max()) + 1)]
+    _, first = np.unique(colocation.label[tier - 1], return_index=True)
+    inside: list[list[int]] = [[] for _ in range(int(colocation.label[tier].max()) + 1)]
     for child, rank in enumerate(first):
-        inside[int(parts.label[tier][rank])].append(child)
+        inside[int(colocation.label[tier][rank])].append(child)
     return inside
 
 
-def _kinds(parts: Parts, inside: list[list[list[int]]]) -> list[list[Kind]]:
+def _kinds(colocation: Colocation, inside: list[list[list[int]]]) -> list[list[Kind]]:
     """Kind of every set of each tier."""
-    kinds = [[Kind(int(size)) for size in parts.sizes(0)]]
+    kinds = [[Kind(int(size)) for size in colocation.sizes(0)]]
     for sets in inside:
         below = kinds[-1]
         kinds.append(

@@ -15,16 +15,16 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Affected(NamedTuple):
-    """One domain; a part is a set of ranks that the requirements tie together there.
+    """One domain; a set is a set of ranks that the requirements tie together there.
 
     Attributes
     ----------
     ranks : ndarray, shape (any,)
         All that were in it, ascending.
     tied : ndarray, shape (any,)
-        The part of each of them.
-    size, kept : ndarray, shape (parts,), ranks
-        All of each part, and those that have a seat.
+        The set of each of them.
+    size, kept : ndarray, shape (sets,), ranks
+        All of each set, and those that have a seat.
     excess : int
         Ranks for which there is no room; may be negative.
     """
@@ -42,7 +42,7 @@ def affected_domains(state: RepairState, tier: int) -> Iterator[Affected]:
     room = state.room_of_domains(tier)
     for domain in np.unique(home[is_lost]).tolist():
         ranks = np.flatnonzero(home == domain)
-        tied = np.unique(state.parts[tier][ranks], return_inverse=True)[1]
+        tied = np.unique(state.sets[tier][ranks], return_inverse=True)[1]
         held = int(room[domain]) if domain < len(room) else 0
         yield Affected(
             ranks,
@@ -74,7 +74,7 @@ def _has_to_move(state: RepairState) -> npt.NDArray[np.bool_]:
         for domain in affected_domains(state, tier):
             if domain.excess <= 0:
                 continue
-            # The parts that move the fewest ranks go first, until the others fit.
+            # The sets that move the fewest ranks go first, until the others fit.
             order = np.argsort(domain.kept, kind="stable")
             gone = np.cumsum(domain.size[order])
             leaving = order[: int(np.searchsorted(gone, domain.excess)) + 1]

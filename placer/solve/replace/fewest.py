@@ -2,9 +2,9 @@
 
 Ranks on lost nodes move: ``F``. Beyond those, two arguments; the stronger holds.
 
-*Room.* A domain that has less room than ranks must let whole parts go: sets of ranks
-that the requirements tie together there. A part takes along its ranks that have a seat,
-and the fewest are a knapsack over the parts of each domain.
+*Room.* A domain that has less room than ranks must let whole sets go: sets of ranks
+that the requirements tie together there. A set takes along its ranks that have a seat,
+and the fewest are a knapsack over the sets of each domain.
 
 *Cost*, for the hop cost. Every edge is charged to one base domain at most, so what a
 change costs is at least the sum of what each base domain loses by the ranks that leave

@@ -69,7 +69,7 @@ class Repairs:
             :, np.unique(row, return_index=True)[1]
         ]
         self._count = state.before.domain.max(axis=1) + 1
-        self._part_size = [np.bincount(label) for label in state.parts]
+        self._set_size = [np.bincount(label) for label in state.sets]
         bases = base_domains(state, state.tied(limit, state.residents, cells=True))
         # What the rules and the nodes tie together, at the least.
         self._forced = state.tied(inf, state.residents, cells=True)
@@ -179,9 +179,9 @@ class Repairs:
         """Base domains that the requirements allow a piece; shape (D,)."""
         state = self._state
         allowed = np.ones(self._around.shape[1], dtype=bool)
-        for t in range(state.tier + 1, len(state.parts) - 1):
-            touched = np.unique(state.parts[t][piece])
-            if self._part_size[t][touched].sum() != len(piece):
+        for t in range(state.tier + 1, len(state.sets) - 1):
+            touched = np.unique(state.sets[t][piece])
+            if self._set_size[t][touched].sum() != len(piece):
                 allowed &= self._around[t] == state.before.domain[t][piece[0]]
         return allowed
 

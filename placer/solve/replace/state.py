@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from placer.cost.hop_cost import HopCost
 from placer.solve.improve.region import base_tier
-from placer.solve.problem.colocation import join, parts_of
+from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.objective import HopCostObjective
-from placer.solve.tree.capacity import whole_parts
+from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -138,16 +138,16 @@ class RepairState:
         return np.array(self.before.domain[self.tier])
 
     @cached_property
-    def parts(self) -> IntArray:
+    def sets(self) -> IntArray:
         """Ranks that the requirements tie together, by tier; shape (T, R)."""
-        return parts_of(self.topology, self.job, 1).label
+        return colocation_of(self.topology, self.job, 1).label
 
     @cached_property
     def cell(self) -> IntArray:
         """Ranks that share a node and stay together on it; shape (R,)."""
         if self.job.launcher != "free":
             return np.unique(self.before.domain[0], return_inverse=True)[1]
-        return np.array(self.parts[0])
+        return np.array(self.sets[0])
 
     @cached_property
     def affected(self) -> IntArray:
@@ -190,16 +190,16 @@ class RepairState:
         return found
 
     def room_of_domains(self, tier: int) -> IntArray:
-        """Ranks that each domain of a tier can hold in whole parts; shape (D,)."""
+        """Ranks that each domain of a tier can hold in whole sets; shape (D,)."""
         topology, sizes = self.topology, []
-        for label in self.parts[: tier + 1]:
+        for label in self.sets[: tier + 1]:
             counts = np.unique(np.bincount(label))
             if len(counts) > 1:
                 gpus = np.bincount(topology.domain_of_node[tier], topology.gpus_of_node)
                 return gpus.astype(np.int64)
             sizes.append(int(counts[0]))
         sizes += [1] * (len(topology.tiers) - len(sizes))
-        return whole_parts(topology, topology.gpus_of_node, sizes)[tier]
+        return whole_sets(topology, topology.gpus_of_node, sizes)[tier]
 
     def cost_before(self) -> float:
         """Hop cost before the failure."""
@@ -224,11 +224,11 @@ class RepairState:
     def tied(self, limit: float, ranks: IntArray, cells: bool = False) -> IntArray:
         """Move group of each of ``ranks``; all others are by themselves; shape (R,).
 
-        Parts are tied, and groups that no cut of less than ``limit`` divides; cells too
+        Sets are tied, and groups that no cut of less than ``limit`` divides; cells too
         if wanted. ``ranks`` are all those of some base domains.
         """
         group = np.arange(len(self.home))
-        for label in (*[self.cell] * cells, *self.parts[: self.tier + 1]):
+        for label in (*[self.cell] * cells, *self.sets[: self.tier + 1]):
             group = _joined_in_row(group, ranks, label, self.home)
         chosen = np.zeros(len(self.home), dtype=bool)
         chosen[ranks] = True

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from placer.solve.count.engine import Limits as EngineLimits
 from placer.solve.count.engine import solve
 from placer.solve.count.model import Term
-from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.packing import Packing
 from placer.solve.problem.params import Params
@@ -22,8 +22,8 @@ from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Parts
-    from placer.solve.problem.limits import Limits
+    from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.rules import Limits
 
 IntArray = npt.NDArray[np.int64]
 
@@ -38,19 +38,19 @@ def readmitted(
     the work allowed (CP-SAT's deterministic seconds).
     """
     for block in launch_blocks(limits.topology, job):
-        found = _fewest(limits, parts_of(limits.topology, job, block), work)
+        found = _fewest(limits, colocation_of(limits.topology, job, block), work)
         if found is not None:
             return found
     return None
 
 
-def _fewest(limits: Limits, parts: Parts, work: float) -> IntArray | None:
+def _fewest(limits: Limits, colocation: Colocation, work: float) -> IntArray | None:
     """The nodes to avoid that are used when as few as possible are."""
     topology = limits.topology
-    packing = Packing(topology, parts)
+    packing = Packing(topology, colocation)
     program = packing.program
     used = [program.column(most=1, price=int(price)) for price in limits.avoided]
-    for node, room in enumerate(node_capacity(topology, parts.block).tolist()):
+    for node, room in enumerate(node_capacity(topology, colocation.block).tolist()):
         program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
     packing.nest()
     for tier, number in limits.spares:

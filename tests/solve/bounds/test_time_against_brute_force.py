@@ -16,7 +16,7 @@ from placer.job.model import (
     Overlap,
 )
 from placer.solve.bounds.time import time_bound
-from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import objective_of
 from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
@@ -90,8 +90,8 @@ def check(seed: int) -> None:
         return
     best = least(topology, job, "time", legal)
     model = objective_of(topology, job, "time").model  # type: ignore[attr-defined]
-    parts = parts_of(topology, job, 1)
-    bound = time_bound(model, parts, node_capacity(topology, 1))
+    colocation = colocation_of(topology, job, 1)
+    bound = time_bound(model, colocation, node_capacity(topology, 1))
     assert bound.value <= best * (1 + 1e-9), seed
 
 

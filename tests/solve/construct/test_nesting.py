@@ -101,7 +101,7 @@ def test_sequences_are_permutations_whose_stretches_are_boxes(seed: int) -> None
 
 
 def test_parts_that_are_no_boxes() -> None:
-    """Parts that are unequal, misaligned or scattered have no box."""
+    """Sets that are unequal, misaligned or scattered have no box."""
     digits = digits_of(Parallelism(tp=6))
     assert digits is not None
     assert box_of(digits, np.array([0, 0, 1, 1, 2, 2])) == (2,)
@@ -135,7 +135,7 @@ def test_nestings_come_best_first_on_regular_machines(seed: int) -> None:
     """Nestings whose units fill the domains come in the order of their real cost."""
     topology, job = machine_and_job(random.Random(seed))
     problem = Problem.of(topology, job, "hop-cost")
-    found = nestings(problem, problem.parts)
+    found = nestings(problem, problem.colocation)
     sizes = [
         int(np.bincount(topology.domain_of_gpu[t]).max())
         for t in range(len(topology.tiers) - 1)
@@ -171,7 +171,7 @@ def test_best_nesting_is_the_cheapest_of_all_boxes(seed: int) -> None:
             best = min(best, cost_by_boxes(topology, job, sequence.tolist()))
     problem = Problem.of(topology, job, "hop-cost")
     realised = []
-    for nesting in nestings(problem, problem.parts):
+    for nesting in nestings(problem, problem.colocation):
         nodes = fill(topology, topology.gpus_of_node, nesting.sequence, nesting.units)
         if nodes is not None:
             placement = Placement.on_nodes(topology, nodes)

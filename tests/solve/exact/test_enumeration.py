@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.solve.exact.enumeration import Enumeration
-from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.colocation import colocation_of
 from tests.solve.oracle import consecutive_placements, free_placements
 from tests.solve.random_cases import random_case
 
@@ -61,8 +61,8 @@ def test_each_orbit_once(seed: int, launcher: str) -> None:
     """Every legal placement is equivalent to exactly one that is enumerated."""
     topology, job = random_case(seed, "hop-cost")
     job = replace(job, launcher=launcher)
-    parts = parts_of(topology, job, 1)
-    walk = Enumeration(topology, parts, topology.gpus_of_node, ENOUGH)
+    colocation = colocation_of(topology, job, 1)
+    walk = Enumeration(topology, colocation, topology.gpus_of_node, ENOUGH)
     if launcher == "free":
         met, legal = walk.units(), free_placements(topology, job)
     else:
@@ -79,10 +79,10 @@ def test_a_walk_that_is_given_up_says_so() -> None:
     """With too few steps the walk ends early and is not complete."""
     topology, job = random_case(3, "hop-cost", "large")
     job = replace(job, launcher="free", require={})
-    parts = parts_of(topology, job, 1)
-    whole = Enumeration(topology, parts, topology.gpus_of_node, ENOUGH)
+    colocation = colocation_of(topology, job, 1)
+    whole = Enumeration(topology, colocation, topology.gpus_of_node, ENOUGH)
     everything = sum(1 for _ in whole.units())
-    short = Enumeration(topology, parts, topology.gpus_of_node, 20)
+    short = Enumeration(topology, colocation, topology.gpus_of_node, 20)
     assert sum(1 for _ in short.units()) < everything
     assert whole.complete
     assert not short.complete

@@ -20,7 +20,7 @@ from placer.solve.run.budget import Budget
 from placer.topology.model import Tier
 from tests.solve.oracle import gpus_of, hop_cost, least, legal_placements, step_time
 from tests.solve.random_cases import machine_of, random_case, random_groups
-from tests.solve.solving import known, with_parts
+from tests.solve.solving import known, with_colocation
 
 if TYPE_CHECKING:
     from placer.solve.search import Method
@@ -52,12 +52,14 @@ def check_case(seed: int, objective: str) -> bool:
     problem = Problem.of(topology, job, objective).with_params(exact_work=4.0)
     start = np.array(gpus_of(topology, legal[-1]))
     found_any = False
-    for parts in problem.choices:
-        found = best_assignment(with_parts(problem, parts), start, Budget(60.0))
+    for colocation in problem.choices:
+        found = best_assignment(
+            with_colocation(problem, colocation), start, Budget(60.0)
+        )
         if found is None:
             continue
         found_any = True
-        holds = parts.block in (1, problem.forced_block)
+        holds = colocation.block in (1, problem.forced_block)
         assert not holds or found.bound <= best * (1 + ROUNDING), seed
         assert found.gpu_of_rank is not None, seed
         broken = violations(Placement(found.gpu_of_rank), topology, job)

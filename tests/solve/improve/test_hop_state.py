@@ -10,7 +10,7 @@ from placer.solve.improve.hop_search import unit_graph
 from placer.solve.improve.hop_state import HopState, Placed, Rooms, UnitGraph
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
-from placer.solve.run.move_counts import MoveCounts
+from placer.solve.run.incumbent import MoveCounts
 
 COPIES, UNITS, DOMAINS = 3, 12, 4
 

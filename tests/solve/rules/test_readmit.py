@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from placer.job.rules import Rules
-from placer.solve.problem.colocation import parts_of
-from placer.solve.problem.limits import Limits
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.packing import pack
+from placer.solve.problem.rules import Limits
 from placer.solve.rules.readmit import readmitted
 from tests.solve.problem.test_packing import odd_job
 from tests.solve.random_cases import random_machine
@@ -27,13 +27,13 @@ def test_as_few_as_can_be(seed: int) -> None:
     names = topology.node_names
     avoid = tuple(rng.sample(names, rng.randint(1, len(names))))
     job = replace(odd_job(rng, topology, world), rules=Rules(avoid=avoid))
-    limits, parts = Limits.of(topology, job), parts_of(topology, job, 1)
+    limits, colocation = Limits.of(topology, job), colocation_of(topology, job, 1)
     avoided = np.flatnonzero(limits.avoided).tolist()
 
     def fits(used: tuple[int, ...]) -> bool:
         capacity = np.where(limits.avoided, 0, topology.gpus_of_node)
         capacity[list(used)] = topology.gpus_of_node[list(used)]
-        return pack(topology, parts, capacity, 1.0) is not None
+        return pack(topology, colocation, capacity, 1.0) is not None
 
     sizes = range(len(avoided) + 1)
     fewest = next((n for n in sizes if any(map(fits, combinations(avoided, n)))), None)

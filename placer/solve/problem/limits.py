@@ -1,3 +1,0 @@
-"""Moved."""
-
-from placer.solve.problem.rules import Limits as Limits

@@ -1,3 +1,0 @@
-"""Moved."""
-
-from placer.solve.run.incumbent import MoveCounts as MoveCounts
