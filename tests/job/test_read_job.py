@@ -283,7 +283,7 @@ BAD = [
     ("activation: 2", "activation: ^.nan", "bytes.activation", "expected a number"),
     ("activation: 2", "activation: ^-.inf", "bytes.activation", "expected a number"),
     ("activation: 2", "activation: ^1e400", "bytes.activation", "is not between"),
-    ("sharding: zero1", "sharding: ^zero2", "data_parallel.sharding", "none of ddp"),
+    ("sharding: zero1", "sharding: ^zero4", "data_parallel.sharding", "none of ddp"),
     (
         "sharding: zero1",
         "sharding: hsdp, shard_size: ^5",
