@@ -166,6 +166,11 @@ def _activations(
     peak = [size + at_work for size in kept]
     chunks[-1, -1] += _loss(job, model)
     peak[-1] = max(peak[-1], most_held(job, stages[-1], chunks[-1]))
+    if job.memory.keep_outputs and len(stages) > 1:
+        peak = [
+            size + messages
+            for size, messages in zip(peak, _messages(job, model), strict=True)
+        ]
     return kept, peak
 
 
@@ -190,6 +195,23 @@ def _kept_of_chunks(
     block = min(float(memory.recompute_layers), float(layers.max()))
     block = max(block, 1.0)
     return layers / block * layer.kept, block * layer.whole - layer.kept
+
+
+def _messages(job: Job, model: Model) -> list[float]:
+    """What stages receive in a step, forward and backward; of the last its logits.
+
+    ``torch.distributed.pipelining`` (PyTorch 2.6, ``stage.py``, ``schedules.py``) has a
+    buffer for each micro-batch and keeps the outputs of the last stage to return them.
+    """
+    axes, width = job.parallelism, job.bytes.activation
+    tokens = job.sequence / axes.cp * job.micro_batch
+    slice_ = tokens / axes.tp if job.tensor_parallel.sequence else tokens
+    message = job.micro_batches * axes.vp * width * model.hidden * slice_
+    logits = tokens * padded_vocabulary(model, axes) / axes.tp
+    found = [2 * message] * axes.pp
+    found[0] = message * (2 - 1 / axes.vp)
+    found[-1] = message * (2 - 1 / axes.vp) + job.micro_batches * width * logits
+    return found
 
 
 def _loss(job: Job, model: Model) -> float:

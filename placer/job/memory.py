@@ -54,6 +54,8 @@ class Memory:
         Copies of a sharded optimizer.
     keep_gathered : bool
         Inputs that tensor ranks gather are kept so, rather than gathered again.
+    keep_outputs : bool
+        What stages send and receive of all micro-batches stays for the step.
     logit_bytes : float
         Kept of a logit between forward and backward of the loss.
     micro_batch_group : int
@@ -80,6 +82,7 @@ class Memory:
     optimizer_bytes: float | None = None
     optimizer_instances: int = 1
     keep_gathered: bool = False
+    keep_outputs: bool = False
     logit_bytes: float = 6.0
     micro_batch_group: int = 0
     expert_capacity: float = 0.0
@@ -126,6 +129,7 @@ def decode_memory(section: Section) -> Memory:
         optimizer_bytes=_number(section, "optimizer_bytes"),
         optimizer_instances=section.integer("optimizer_instances", 1),
         keep_gathered=section.boolean("keep_gathered", usual.keep_gathered),
+        keep_outputs=section.boolean("keep_outputs", usual.keep_outputs),
         logit_bytes=section.number("logit_bytes", usual.logit_bytes, maximum=64.0),
         micro_batch_group=section.integer("micro_batch_group", 0, minimum=0),
         expert_capacity=section.number("expert_capacity", 0.0, maximum=1e6),

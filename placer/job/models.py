@@ -59,7 +59,9 @@ def decode_model(section: Section, name: str) -> Model:
         attention_parameters=section.integer(
             "attention_parameters", 0, minimum=0, maximum=10**12
         ),
-        **{key: section.integer(key, 0, minimum=0, maximum=_MAX_WIDTH) for key in _MORE},
+        **{
+            key: section.integer(key, 0, minimum=0, maximum=_MAX_WIDTH) for key in _MORE
+        },
         dense_first=section.boolean("dense_first", True),
     )
     _check(section, model)
