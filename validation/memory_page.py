@@ -21,15 +21,15 @@ INTRODUCTION = """\
 
 What GPUs of public runs held beside what placer expects of the same jobs, errors
 included. This page is generated: `python -m validation` writes it from
-`validation/points/memory.yaml`, and a test compares it with what the code says now. The
-model is explained in [memory](memory.md).
+`validation/points/memory.yaml`, and a test compares it with what the code says now.
+The model is explained in [memory](memory.md).
 
-Rules: nothing is fitted. A job says what its run said: degrees, precision, recomputation,
-sharding. Numbers are GiB of one GPU. *Allocated* is the framework's own peak, which leaves
-out the part `other`. *Reserved* is what its allocator took from the GPU; it is compared
-with what is allocated over 0.95 for every run. *Device* is the whole GPU.
-Where the log is that of one pipeline rank, that rank is compared; the fullest one is
-beside it."""
+Rules: nothing is fitted. A job says what its run said: degrees, precision,
+recomputation, sharding. Numbers are GiB of one GPU. *Allocated* is the framework's own
+peak, which leaves out the part `other`. *Reserved* is what its allocator took from the
+GPU; it is compared with what is allocated over 0.95 for every run. *Device* is the
+whole GPU. Where the log is that of one pipeline rank, that rank is compared; the
+fullest one is beside it."""
 
 FORMULA = """\
 Values of figure 1 of Korthikanti et al. (arXiv 2205.05198; NVIDIA's Calculon,
@@ -42,35 +42,39 @@ Changes against the first row. Peaks of equal runs are up to 0.8 GiB apart (58.8
 59.6 for the 70B), so changes smaller than that say little."""
 
 WHY = """\
-What is missed, and why:
-
-- **GB200, 512 GPUs.** Measured memory hardly falls with more GPUs there (93.5, 91.6 and
-  92.4), while the optimizer's shards fall by 6 GiB. One law cannot meet all three.
-- **MLPerf, fullest stage.** The first rank logs. Its first chunk holds the embedding
-  instead of a layer, so the second rank holds 11 layers' worth of micro-batches more.
-- **Megatron, states of the last rank.** Interleaved runs with attention masks from the data
-  loader keep 1 GiB more after a step than their states, proxies of DeepSeek-V3 with its
-  registered buffers for experts 2.5 to 3.6 GiB, which is not in the model.
+- **GB200, 512 GPUs.** Measured memory hardly falls with more GPUs there (93.5, 91.6
+  and 92.4), while the optimizer's shards fall by 7 GiB. One law cannot meet all three.
+- **MLPerf, fullest stage.** The first rank logs. Its first chunk holds the embedding in
+  the place of a layer, so the second rank holds 11 layers' worth of micro-batches more.
+- **Megatron, states.** The interleaved runs keep 1 GiB more after a step than their
+  states; both were run with attention masks from the data loader. The runs with latent
+  attention keep 0.5 to 3.6 GiB more: an extra layer for further tokens and, in the
+  proxies of DeepSeek-V3, registered buffers of the expert dispatcher, which the model
+  does not know.
 - **Mixtral.** Peaks are 5 to 7 % low with balanced experts: `expert_parallel.imbalance`
   is 1 here, since no run prints its own.
-- **DeepSeek proxy, GB200.** Two runs of one configuration peak at 94 and 113 GiB, by version
-  of its expert dispatcher. The layout puts seven layers and the extra one in the last
-  stage, as here.
+- **DeepSeek proxy, GB200.** Two runs of one configuration peak at 94 and 113 GiB, by
+  version of its expert dispatcher.
+- **15B on GB200.** It overlaps tensor-parallel traffic with products, which takes
+  buffers of its own.
 - **torchtitan, tensor parallel.** The loss over a sharded vocabulary runs without
   compilation; placer counts the four FP32 tensors of its backward pass
-  (`torch/distributed/tensor/parallel/loss.py`). What is missing is not known. Runs of equal
-  size differ as much: 405B with 262,144 tokens a replica reserves 82.5 or 75.3 GiB, and
-  the interleaved schedule, which holds more micro-batches, 10 GiB less than 1F1B.
+  (`torch/distributed/tensor/parallel/loss.py`). What is missing is not known. Runs of
+  equal size differ as much: 405B with 262,144 tokens a replica reserves 82.5 or 75.3
+  GiB, and the interleaved schedule, which holds more micro-batches, 10 GiB less than
+  1F1B.
 - **NVFP4.** Which tensors a compiled NVFP4 product keeps is not documented; the model
   keeps its inputs in FP4.
-- **Sailor, p 4, dp 2.** It ran as p 4, dp 4 did and holds 8 GiB less; no term of the job
-  differs, so the plan it names may not be the one that ran. The run of one micro-batch never
-  filled its pipeline. Short micro-batches on OPT-350M
-  lie on the 5 GB that Sailor books beyond torch.
-- **Moonlight** holds less than 18 bytes a parameter would take: its recipe keeps moments in
-  BF16, and says neither bytes nor batch. Only changes are compared.
-- **70B, v 10 and norms.** Both were measured to add up to 1.4 GiB. By the schedule more
-  chunks hold fewer layers, and less is kept; the difference is inside what equal runs
+- **Sailor, p 4, dp 2.** It ran as p 4, dp 4 did and holds 8 GiB less; no term of the
+  job differs, so the plan it names may not be the one that ran. The run of a single
+  micro-batch never filled its pipeline. Of OPT-350M with short micro-batches most is
+  the 5 GB that Sailor books beyond torch.
+- **Moonlight** holds less than 18 bytes a parameter take; its recipe is not published
+  with the numbers. Only changes are compared.
+- **70B, t 8 and mlp.** The signs are right, the changes measured are a half and a
+  quarter of those expected: the peak then lies elsewhere than in the layers.
+- **70B, v 10 and norms.** Both were measured to add up to 1.4 GiB. By the schedule
+  smaller chunks hold fewer layers, and less is kept; the difference is what equal runs
   differ by."""
 
 
@@ -91,12 +95,18 @@ class Figure:
 
 
 FIGURES = (
-    Figure("22B", 48, 6144, 64, 4, 8, 1, 1, 45.5625, (59.25, 39.5625, 29.25, 9.5625, 4.5)),
+    Figure(
+        "22B", 48, 6144, 64, 4, 8, 1, 1, 45.5625,
+        (59.25, 39.5625, 29.25, 9.5625, 4.5),
+    ),
     Figure(
         "175B", 96, 12288, 96, 1, 8, 8, 3, 45.5625,
         (66.84375, 41.4140625, 37.78125, 12.3515625, 5.8125),
     ),
-    Figure("1T", 128, 25600, 160, 1, 8, 64, 1, 32.958984375, (131.25, 76.5625, 81.25, 26.5625, 12.5)),
+    Figure(
+        "1T", 128, 25600, 160, 1, 8, 64, 1, 32.958984375,
+        (131.25, 76.5625, 81.25, 26.5625, 12.5),
+    ),
 )  # fmt: skip
 # Sequence parallelism and recomputation of each bar.
 BARS = (

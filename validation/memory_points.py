@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from placer.document import parse_document
-from placer.footprint.footprint import footprint, footprints
+from placer.footprint.footprint import footprints
 from placer.job.read import decode_job
 from validation.files import FOLDER
 
@@ -71,9 +71,7 @@ class MemorySeries:
         """What the measured GPU holds."""
         if isinstance(self.stage, int):
             return footprints(point.job)[self.stage]
-        found = footprint(point.job)
-        assert found is not None  # every point has a model
-        return found
+        return max(footprints(point.job), key=lambda stage: stage.total)
 
     def expected(self, point: MemoryPoint) -> float:
         """What the model expects to be measured, GiB."""

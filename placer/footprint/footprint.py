@@ -184,7 +184,7 @@ def _precisions(job: Job, model: Model) -> list[tuple[float, str]]:
 def _kept_of_chunks(
     job: Job, layer: LayerActivations, layers: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Bytes kept by each chunk of so many layers, and the rest of what is recomputed."""
+    """Bytes kept by each chunk, and those that recomputing brings back."""
     memory = job.memory
     if memory.recompute != "full":
         return layers * layer.kept, layer.whole - layer.kept

@@ -185,12 +185,7 @@ def _check(section: Section, model: Model) -> None:
     if model.moe_layers > model.layers:
         message = f"{model.moe_layers} is more than layers ({model.layers})"
         section.problem(message, "moe_layers")
-    for key in _LATENT:
-        if getattr(model, key) and not model.kv_lora_rank:
-            section.problem("needs kv_lora_rank", key, "it is of latent attention")
-    if model.kv_lora_rank and not (model.qk_head_dim and model.v_head_dim):
-        message = "needs qk_head_dim and v_head_dim, the widths of a head"
-        section.problem(message, "kv_lora_rank")
+    _check_latent(section, model)
     if model.experts:
         if model.top_k == 0:
             section.problem("a model with experts needs top_k", "top_k")
@@ -201,3 +196,13 @@ def _check(section: Section, model: Model) -> None:
     for key in ("top_k", "shared_experts", "expert_ffn", "moe_layers"):
         if getattr(model, key):
             section.problem(f"needs experts, which is {model.experts}", key)
+
+
+def _check_latent(section: Section, model: Model) -> None:
+    """Widths of latent attention go together."""
+    for key in _LATENT:
+        if getattr(model, key) and not model.kv_lora_rank:
+            section.problem("needs kv_lora_rank", key, "it is of latent attention")
+    if model.kv_lora_rank and not (model.qk_head_dim and model.v_head_dim):
+        message = "needs qk_head_dim and v_head_dim, the widths of a head"
+        section.problem(message, "kv_lora_rank")
