@@ -12,7 +12,7 @@ from placer.arguments import NOTHING, instance, takes
 from placer.cost.score import score_with
 from placer.cost.step import StepModel
 from placer.errors import InputError
-from placer.footprint.footprint import memory_score
+from placer.footprint.stages import memory_score
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.api.place import place
 from placer.errors import InfeasibleError, InputError, PlacerError
-from placer.footprint.footprint import memory_score
+from placer.footprint.stages import memory_score
 from placer.report.memory_text import misfit
 from placer.sweep.inputs import job_at, machine_at
 

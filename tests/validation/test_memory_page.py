@@ -21,7 +21,7 @@ MISSED = {
 
 
 def test_the_page_is_up_to_date() -> None:
-    """``python -m validation`` would change nothing in ``docs/memory-validation.md``."""
+    """``python -m validation`` would change nothing in it."""
     committed = (ROOT / "docs/memory-validation.md").read_text()
     assert memory_page() == committed, "run python -m validation and read what changed"
 
@@ -46,7 +46,7 @@ def test_states_after_a_step() -> None:
 
 
 def test_options_change_memory_in_the_direction_measured() -> None:
-    """All but two changes of the 70B that are smaller than what equal runs differ by."""
+    """All but two of the 70B, smaller than what equal runs differ by."""
     wrong = set()
     for series in memory_options():
         bare, *others = series.points
