@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from placer.cost.volumes import volumes
 from placer.footprint.in_flight import most_held
 from placer.footprint.layer import LayerActivations
@@ -153,17 +155,17 @@ def _activations(
     measured, stages = job.memory.activations, range(job.parallelism.pp)
     if measured is not None:
         return [measured for _ in stages], [measured for _ in stages]
-    chunks, again = 0.0 * dense, 0.0
+    chunks, again = 0.0 * dense, 0.0 * dense
     for layers, is_moe in ((dense, False), (moe, True)):
         if layers.any():
             for share, gemm in _precisions(job, model):
                 layer = LayerActivations(job, model, is_moe, gemm)
-                size, rest = _kept_of_chunks(job, layer, layers)
-                chunks += share * size
-                again = max(again, rest)
+                size, rest = _kept_of_chunks(job, layer, share * layers)
+                chunks += size
+                again = np.maximum(again, rest)
     kept = [most_held(job, stage, chunks[stage]) for stage in stages]
-    at_work = again + _context_blocks(job, cp_block)
-    peak = [size + at_work for size in kept]
+    at_work = (again.max(axis=1) + _context_blocks(job, cp_block)).tolist()
+    peak = [size + rest for size, rest in zip(kept, at_work, strict=True)]
     chunks[-1, -1] += _loss(job, model)
     peak[-1] = max(peak[-1], most_held(job, stages[-1], chunks[-1]))
     if job.memory.keep_outputs and len(stages) > 1:
@@ -183,18 +185,22 @@ def _precisions(job: Job, model: Model) -> list[tuple[float, str]]:
 
 def _kept_of_chunks(
     job: Job, layer: LayerActivations, layers: FloatArray
-) -> tuple[FloatArray, float]:
-    """Bytes kept by each chunk, and those that recomputing brings back."""
+) -> tuple[FloatArray, FloatArray]:
+    """Bytes that chunks of so many layers keep, and what recomputing brings back.
+
+    A layer at a time is computed again, or as many as have one input.
+    """
     memory = job.memory
+    one = np.minimum(layers, 1.0)
     if memory.recompute != "full":
-        return layers * layer.kept, layer.whole - layer.kept
+        return layers * layer.kept, one * (layer.whole - layer.kept)
+    count = float(memory.recompute_layers)
     if memory.recompute_method == "block":
-        again = layers.clip(max=memory.recompute_layers)
+        again = np.minimum(layers, count)
         size = again * layer.kept + (layers - again) * layer.whole
-        return size, layer.whole - layer.kept
-    block = min(float(memory.recompute_layers), float(layers.max()))
-    block = max(block, 1.0)
-    return layers / block * layer.kept, block * layer.whole - layer.kept
+        return size, one * (layer.whole - layer.kept)
+    inputs = np.maximum(layers / count, one) * layer.kept
+    return inputs, np.minimum(layers, count) * layer.whole - one * layer.kept
 
 
 def _messages(job: Job, model: Model) -> list[float]:

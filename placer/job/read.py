@@ -194,6 +194,7 @@ def _check_together(root: Section, job: Job) -> None:
     if job.model is not None:
         _check_model(root, job.model, job.parallelism)
         _check_heads(root, job, job.model)
+        _check_micro_batches(root, job)
     elif not job.weights and not job.groups:
         message = "the job sends nothing: it has no model, weights or groups"
         root.problem(message, hint="add model and compute, or weights, or groups")
@@ -233,3 +234,14 @@ def _check_heads(root: Section, job: Job, model: Model) -> None:
         )
         section = root.section("context_parallel")
         section.problem(message, "communication", "set p2p or all_gather")
+
+
+def _check_micro_batches(root: Section, job: Job) -> None:
+    """Interleaved stages run no fewer in a row than there are stages."""
+    group, stages = job.memory.micro_batch_group, job.parallelism.pp
+    if group and not stages <= group <= job.micro_batches:
+        message = (
+            f"{group} is not from the number of stages ({stages}) to that of "
+            f"micro-batches ({job.micro_batches})"
+        )
+        root.section("memory").problem(message, "micro_batch_group", "remove it")

@@ -349,6 +349,8 @@ BAD = [
             ("optimizer_bytes: ^12B", "optimizer_bytes", "expected a number"),
             ("reserve: ^6 pints", "reserve", "unknown unit"),
             ("activations: ^-1GB", "activations", "is negative"),
+            ("micro_batch_group: ^4", "micro_batch_group", "4 is not from the num"),
+            ("micro_batch_group: ^9", "micro_batch_group", "that of micro-batches"),
         )
     ),
     ("weights:", "memory: {^recompile: full}\nweights:", "memory", "unknown key"),
@@ -548,7 +550,7 @@ memory:
   recompute_layers: 2
   gemm: fp8
   optimizer_bytes: 8
-  micro_batch_group: 16
+  micro_batch_group: 8
   activations: 40GB
   reserve: 0
 """
