@@ -111,6 +111,13 @@ def memory_options() -> tuple[MemorySeries, ...]:
     return tuple(found)
 
 
+@cache
+def memory_choices() -> MemorySeries:
+    """Published runs with what their GPUs have as ``measured``."""
+    (entry,) = _file()["choices"]
+    return _series(entry, (1.0, "device"))
+
+
 def job_of(content: dict[str, Any]) -> Job:
     """The job of a mapping that leaves out its name and its time."""
     usual = {"format": "placer/job", "version": 1, "name": "measured"}
