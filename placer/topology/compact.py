@@ -36,6 +36,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         "name": topology.name,
         **({"description": topology.description} if topology.description else {}),
         "sources": list(topology.sources),
+        **topology.gpu.to_document(),
         "tiers": tiers,
     }
     names = [tier.name for tier in topology.tiers]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.topology.gpu import Gpu
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -88,6 +90,8 @@ class Topology:
     listed : Nodes or None
         Every node the machine lists, usable or not, whatever was left out since; None
         for a machine that was not built from a description.
+    gpu : Gpu
+        What one GPU holds and can do.
     """
 
     name: str
@@ -103,6 +107,7 @@ class Topology:
     description: str = ""
     built: tuple[IntArray, ...] | None = None
     listed: Nodes | None = None
+    gpu: Gpu = field(default_factory=Gpu)
 
     @property
     def num_nodes(self) -> int:

@@ -27,6 +27,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
     tiers[0]["size"] = size
     return document | {
         "sources": list(topology.sources),
+        **topology.gpu.to_document(),
         "tiers": tiers,
         "nodes": _nodes(topology, size),
     }
