@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from placer.errors import InputError, Problem
+from placer.files import is_file
 
 Kind = Literal["topologies", "jobs", "models"]
 
@@ -61,16 +62,9 @@ def find_file(kind: Kind, source: str) -> str:
         If it is no file and there is no such preset.
     """
     is_file_name = source.endswith((".yaml", ".yml", ".json")) or "/" in source
-    if source == "-" or is_file_name or _is_file(source):
+    if source == "-" or is_file_name or is_file(source):
         return source
     return str(preset_path(kind, source))
-
-
-def _is_file(source: str) -> bool:
-    try:
-        return Path(source).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _folder(kind: Kind) -> Path:

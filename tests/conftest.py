@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("default", deadline=None, max_examples=30)
+settings.register_profile(
+    "ci", settings.get_profile("default"), derandomize=True, database=None
+)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 

@@ -23,11 +23,6 @@ def num_lines(path: Path) -> int:
     return len(path.read_text().splitlines())
 
 
-def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, kinds)]
-
-
 def loaded_by(*args: str) -> set[str]:
     """Top-level modules that a run of the command with ``args`` imports."""
     script = (
@@ -51,17 +46,6 @@ def test_modules_are_short() -> None:
     too_long = {name_of(p): num_lines(p) for p in MODULES if num_lines(p) > 400}
     too_long |= {name_of(p): num_lines(p) for p in TESTS if num_lines(p) > 600}
     assert too_long == {}
-
-
-def test_functions_are_short() -> None:
-    """No function is longer than 70 lines."""
-    too_long = [
-        f"{name_of(path)}:{node.lineno} {node.name}"
-        for path in MODULES
-        for node in functions(path)
-        if (node.end_lineno or 0) - node.lineno >= 70
-    ]
-    assert too_long == []
 
 
 def test_only_the_command_prints() -> None:

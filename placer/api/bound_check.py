@@ -9,8 +9,7 @@ from placer.job.orders import closed
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.budget import Budget
-from placer.solve.run.in_time import InTime, LeftBehind
+from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import EXACT, Progress, Solution
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
-from placer.solve.run.budget import Budget
+from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,6 @@ def _search(
 
     ``asked`` is the machine, the job, the objective and the seed.
     """
-    from placer.solve.run.in_time import InTime, LeftBehind
 
     def search(
         tell: Progress, within: Budget

@@ -39,13 +39,13 @@ from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import diff_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
-from placer.solve.diagnose.feasibility import infeasible
+from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
-from placer.solve.problem.launch import feasible_parts
+from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
-from placer.solve.replace.damage import most_damaged
-from placer.solve.replace.ground import ground_of
+from placer.solve.replace.affected import most_damaged
 from placer.solve.replace.search import Replaced, Terms, replaced
+from placer.solve.replace.state import repair_state
 from placer.solve.run.budget import Budget
 from placer.topology.allocation import host_names
 
@@ -218,13 +218,13 @@ def _shrunk(
     """The task with the fewest replicas given up, its placement, and those replicas."""
     machine = task.machine
     uneven = len(np.unique(machine.gpus_of_node)) > 1
-    ground = ground_of(task.problem(), task.plan)
+    state = repair_state(task.problem(), task.plan)
     for job in smaller_jobs(task.job, machine.num_gpus):
-        if not uneven and not feasible_parts(machine, job):
+        if not uneven and not feasible_colocations(machine, job):
             continue
         axes, smaller = task.job.parallelism, job.parallelism
         block = replicas_of_block(axes, smaller)
-        gone = most_damaged(ground, block, axes.dp - smaller.dp)
+        gone = most_damaged(state, block, axes.dp - smaller.dp)
         kept = np.setdiff1d(np.arange(axes.dp), gone).tolist()
         plan = without_replicas(task.plan, job, kept)
         left = changed(task.left, job=resized(task.left.job, dp=smaller.dp))
@@ -240,7 +240,7 @@ def _shrunk(
 def _fits(task: _Task) -> bool:
     """Whether the job can be packed into what is left."""
     return task.job.world_size <= task.machine.num_gpus and bool(
-        feasible_parts(task.machine, task.job)
+        feasible_colocations(task.machine, task.job)
     )
 
 

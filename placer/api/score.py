@@ -12,6 +12,7 @@ from placer.arguments import NOTHING, instance, takes
 from placer.cost.score import score_with
 from placer.cost.step import StepModel
 from placer.errors import InputError
+from placer.footprint.stages import memory_score
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
@@ -74,8 +75,9 @@ def score(
 
 def scored(model: StepModel, placement: Placement) -> dict[str, Any]:
     """The score of a placement that is one of the model's job, as plain data."""
-    found: dict[str, Any] = plain(score_with(model, placement))
-    return found
+    limit = model.fabric.topology.gpu.memory
+    found = score_with(model, placement) | memory_score(model.job, limit)
+    return dict(plain(found))
 
 
 def plain(value: Any) -> Any:

@@ -128,7 +128,7 @@ interrupts = Interrupts()
 
 def end(context: click.Context, exit_code: int) -> NoReturn:
     """End the command; at once when a step of its search is still at work."""
-    from placer.solve.run.in_time import SEARCH_THREAD
+    from placer.solve.run.budget import SEARCH_THREAD
 
     if any(thread.name == SEARCH_THREAD for thread in threading.enumerate()):
         leave(exit_code)

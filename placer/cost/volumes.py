@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.job.models import expert_parameters, layer_parameters
+from placer.job.models import expert_parameters, head_width, layer_parameters
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
@@ -135,7 +135,7 @@ def volumes(job: Job) -> Volumes:
 def _key_value_block(job: Job, model: Model) -> float:
     """``2 (s/c) b (k/t) (h/a) w``: keys and values of one context-parallel rank."""
     axes = job.parallelism
-    head = model.hidden / model.heads
+    head = head_width(model)
     heads = max(model.kv_heads / axes.tp, 1.0)
     tokens = job.sequence / axes.cp * job.micro_batch
     return 2.0 * tokens * heads * head * job.bytes.activation

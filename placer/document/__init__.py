@@ -1,26 +1,29 @@
-"""Positioned YAML and JSON: text to a tree that remembers lines, and its decoding.
+"""The one reader of YAML and JSON: plain values that still know where they stand.
 
-`open_document` reads a file, `parse_document` a text. Decoding walks the tree through
-`Section` (a mapping) and `Value` (anything) and collects every problem before raising.
+`open_document` reads a file of this program, `parse_document` its text, `parse_answer`
+what another program printed. `Value` reads anything, `Section` a mapping under a
+schema; every problem is collected before any is raised.
 """
 
-from placer.document.decode import (
-    Document,
-    Section,
-    Value,
-    closest,
-)
 from placer.document.digest import content_digest
-from placer.document.parse import open_document, parse_document
-from placer.document.tree import Node
+from placer.document.document import Document
+from placer.document.parse import (
+    document_of,
+    open_document,
+    parse_answer,
+    parse_document,
+)
+from placer.document.section import Section
+from placer.document.value import Value, closest
 
 __all__ = [
     "Document",
-    "Node",
     "Section",
     "Value",
     "closest",
     "content_digest",
+    "document_of",
     "open_document",
+    "parse_answer",
     "parse_document",
 ]

@@ -1,43 +1,52 @@
-"""Text or file to a document, by notation."""
+"""Text or file to a document, by notation.
+
+Parsing gives plain values. Places are looked up only where a problem is told, in a tree
+that a second parse of the same text gives.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from placer import files
-from placer.document.decode import Document
+from placer.document.document import Document
 from placer.document.json_tree import json_tree
-from placer.document.tree import TreeBuilder
-from placer.document.yaml_tree import yaml_tree
-from placer.errors import InputError
+from placer.document.plain_json import is_modest, most_values, plain_json
+from placer.document.scalars import Number
+from placer.document.tree import MAX_NODES, Node, TreeBuilder
+from placer.document.values import ValueBuilder, plain
+from placer.document.yaml_reader import read_yaml
+from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
 
 # Values of a file: a machine of 50,000 nodes that are listed one by one.
 MAX_VALUES = 250_000
+# Values of what another program printed.
+MAX_ANSWER_VALUES = 2_000_000
+
+_OPENS_JSON = re.compile(r"\s*[\[{]")
+_ASK = "ask the tool for JSON: -o json, --format=json, --output json"
 
 
 def parse_document(text: str, source: str) -> Document:
     """Document of a YAML or JSON text; ``source`` names it in messages.
 
     A name that ends in ``.json`` is strict JSON; other texts that open like a JSON
-    object are JSON too, unless only YAML can read them.
+    object are JSON too, unless only YAML can read them. That the top is a mapping is
+    required.
 
     Raises
     ------
     InputError
         If the text cannot be parsed.
     """
-    builder = TreeBuilder(source, MAX_VALUES)
-    if source.lower().endswith(".json"):
-        tree = json_tree(text, builder)
-    elif re.match(r'\s*\{\s*["}]', text):
-        try:
-            tree = json_tree(text, builder)
-        except InputError:
-            builder = TreeBuilder(source, MAX_VALUES)
-            tree = yaml_tree(text, builder)
-    else:
-        tree = yaml_tree(text, builder)
-    return Document(source, tree, builder.problems)
+    document = _parse(text, source)
+    document.top.section()
+    return document
 
 
 def open_document(source: str) -> Document:
@@ -49,3 +58,85 @@ def open_document(source: str) -> Document:
         If the file cannot be read or parsed.
     """
     return parse_document(files.read_text(source), files.shown_name(source))
+
+
+def document_of(content: Mapping[str, Any], source: str) -> Document:
+    """Document of content that was parsed before: its problems have no place."""
+    return Document(source, content)
+
+
+def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
+    """Document of what another program printed: JSON, or YAML where that is allowed.
+
+    Raises
+    ------
+    InputError
+        If it is not that, a key comes twice, or it is too large.
+    """
+    if yaml and not _OPENS_JSON.match(text):
+        document = _yaml(text, source, MAX_NODES)
+        document.fail_if_problems()
+        return document
+    values = most_values(text)
+    if values > MAX_ANSWER_VALUES:
+        message = f"more than {MAX_ANSWER_VALUES} values"
+        raise InputError([Problem(message, source)])
+    try:
+        # A text that is read may still be too large for the tree: then no places.
+        places = partial(_tree, text, source) if values <= MAX_NODES else None
+        return Document(source, plain_json(text), places)
+    except ValueError:
+        return Document(source, plain(_answer_tree(text, source)))
+
+
+def _parse(text: str, source: str) -> Document:
+    is_json = source.lower().endswith(".json")
+    if is_json or re.match(r'\s*\{\s*["}]', text):
+        with suppress(ValueError):
+            data = plain_json(text, Number)
+            is_json = True  # and no YAML, whatever else is wrong with it
+            if most_values(text) <= MAX_VALUES and is_modest(data):
+                return Document(source, data, partial(_tree, text, source))
+        builder = TreeBuilder(source, MAX_VALUES)
+        try:
+            tree = json_tree(text, builder)
+            return Document(source, plain(tree), lambda: tree, builder.problems)
+        except InputError:
+            if is_json:
+                raise
+    return _yaml(text, source, MAX_VALUES)
+
+
+def _yaml(text: str, source: str, most: int) -> Document:
+    try:
+        values = read_yaml(text, ValueBuilder(most))
+        return Document(source, values, partial(_yaml_tree, text, source, most))
+    except ValueError:
+        builder = TreeBuilder(source, most)
+        tree = read_yaml(text, builder)
+        return Document(source, plain(tree), lambda: tree, builder.problems)
+
+
+def _yaml_tree(text: str, source: str, most: int) -> Node | None:
+    tree: Node | None = read_yaml(text, TreeBuilder(source, most))
+    return tree
+
+
+def _tree(text: str, source: str) -> Node | None:
+    with suppress(InputError):
+        return json_tree(text, TreeBuilder(source))
+    return None
+
+
+def _answer_tree(text: str, source: str) -> Node:
+    """The tree of a JSON text that may be wrong, with what is wrong and where."""
+    builder = TreeBuilder(source)
+    try:
+        tree = json_tree(text, builder)
+        refuse(builder.problems)
+    except InputError as error:
+        found = list(error.problems)
+        if text.strip() and not _OPENS_JSON.match(text):
+            found[0] = replace(found[0], hint=_ASK)
+        raise InputError(found[:MOST_PROBLEMS]) from None
+    return tree

@@ -1,10 +1,12 @@
-"""Scalars as written to values, under the types a schema may ask for."""
+"""Scalars of a file, under the types a schema may ask for."""
 
 from __future__ import annotations
 
 import re
+from types import NoneType
+from typing import Any
 
-from placer.document.tree import CONTROL, Node, visible
+from placer.document.tree import CONTROL, Kind, visible
 
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)")
 _REAL = re.compile(
@@ -12,6 +14,31 @@ _REAL = re.compile(
 )
 _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
+
+
+class Number(str):
+    """A number as the file writes it, where a Python number would not say that."""
+
+    __slots__ = ()
+
+
+class Boolean(str):
+    """A boolean of YAML as the file writes it: ``no``, ``True``."""
+
+    __slots__ = ()
+
+
+_KINDS: dict[type, Kind] = {
+    str: "text",
+    int: "number",
+    float: "number",
+    Number: "number",
+    bool: "boolean",
+    Boolean: "boolean",
+    NoneType: "null",
+    list: "list",
+    dict: "mapping",
+}
 
 
 class MisfitError(Exception):
@@ -23,80 +50,93 @@ class MisfitError(Exception):
         self.hint = hint
 
 
-def shown(node: Node) -> str:
-    """``node`` as a message shows it."""
-    if node.kind == "text":
-        return f'"{visible(node.raw)}"'
-    if node.kind in ("number", "boolean"):
-        return f"the {node.kind} {visible(node.raw)}"
-    return "nothing" if node.kind == "null" else f"a {node.kind}"
+def kind_of(value: Any) -> Kind:
+    """Kind of a parsed value."""
+    return _KINDS[type(value)]
 
 
-def as_text(node: Node) -> str:
+def raw(value: Any) -> str:
+    """A scalar as the file writes it, without quotes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shown(value: Any) -> str:
+    """``value`` as a message shows it."""
+    kind = kind_of(value)
+    if kind == "text":
+        return f'"{visible(value)}"'
+    if kind in ("number", "boolean"):
+        return f"the {kind} {visible(raw(value))}"
+    return "nothing" if kind == "null" else f"a {kind}"
+
+
+def as_text(value: Any) -> str:
     """A non-empty text on one line.
 
     Raises
     ------
     MisfitError
-        If the node is not text: a bare ``no`` or ``010`` wants quotes.
+        If the value is not text: a bare ``no`` or ``010`` wants quotes.
     """
-    if node.kind in ("number", "boolean"):
-        hint = f'put it in quotes: "{visible(node.raw)}"'
-        raise MisfitError(f"expected a text, got {shown(node)}", hint)
-    if node.kind != "text" or not node.raw.strip():
-        raise MisfitError(f"expected a text, got {shown(node)}")
-    if CONTROL.search(node.raw):
-        raise MisfitError(f"control character in {shown(node)}", "remove it")
-    return node.raw
+    if kind_of(value) in ("number", "boolean"):
+        hint = f'put it in quotes: "{visible(raw(value))}"'
+        raise MisfitError(f"expected a text, got {shown(value)}", hint)
+    if type(value) is not str or not value.strip():
+        raise MisfitError(f"expected a text, got {shown(value)}")
+    if CONTROL.search(value):
+        raise MisfitError(f"control character in {shown(value)}", "remove it")
+    return value
 
 
-def as_integer(node: Node, minimum: int, maximum: int) -> int:
+def as_integer(value: Any, minimum: int, maximum: int) -> int:
     """A decimal integer in ``minimum .. maximum``.
 
     Raises
     ------
     MisfitError
-        If the node is anything else; octal, hexadecimal and base 60 count as that.
+        If the value is anything else; octal, hexadecimal and base 60 count as that.
     """
-    raw = node.raw
-    if node.kind != "number" or not _DECIMAL.fullmatch(raw):
-        foreign = node.kind == "number" and "." not in raw
+    if type(value) is int and minimum <= value <= maximum:
+        return value
+    text, is_number = raw(value), kind_of(value) == "number"
+    if not is_number or not _DECIMAL.fullmatch(text):
+        foreign = is_number and "." not in text
         hint = "write a decimal number without leading zeros" if foreign else ""
-        raise MisfitError(f"expected an integer, got {shown(node)}", hint)
-    if len(raw) > 30 or not minimum <= int(raw) <= maximum:
-        raise _out_of_range(raw, str(minimum), str(maximum))
-    return int(raw)
+        raise MisfitError(f"expected an integer, got {shown(value)}", hint)
+    if len(text) > 30 or not minimum <= int(text) <= maximum:
+        raise _out_of_range(text, str(minimum), str(maximum))
+    return int(text)
 
 
-def as_number(node: Node, minimum: float, maximum: float) -> float:
+def as_number(value: Any, minimum: float, maximum: float) -> float:
     """A finite number in ``minimum .. maximum``.
 
     Raises
     ------
     MisfitError
-        If the node is anything else.
+        If the value is anything else.
     """
-    raw = node.raw
-    if node.kind != "number" or not _REAL.fullmatch(raw):
-        raise MisfitError(f"expected a number, got {shown(node)}")
-    if len(raw) > 100 or not minimum <= float(raw) <= maximum:
-        raise _out_of_range(raw, f"{minimum:g}", f"{maximum:g}")
-    return float(raw)
+    text = raw(value)
+    if kind_of(value) != "number" or not _REAL.fullmatch(text):
+        raise MisfitError(f"expected a number, got {shown(value)}")
+    if len(text) > 100 or not minimum <= float(text) <= maximum:
+        raise _out_of_range(text, f"{minimum:g}", f"{maximum:g}")
+    return float(text)
 
 
-def as_boolean(node: Node) -> bool:
+def as_boolean(value: Any) -> bool:
     """True or false.
 
     Raises
     ------
     MisfitError
-        If the node is neither.
+        If the value is neither.
     """
-    word = node.raw.lower()
-    if node.kind != "boolean" or word not in _TRUE | _FALSE:
-        raise MisfitError(f"expected true or false, got {shown(node)}")
+    word = raw(value).lower()
+    if kind_of(value) != "boolean" or word not in _TRUE | _FALSE:
+        raise MisfitError(f"expected true or false, got {shown(value)}")
     return word in _TRUE
 
 
-def _out_of_range(raw: str, minimum: str, maximum: str) -> MisfitError:
-    return MisfitError(f"{visible(raw)} is not between {minimum} and {maximum}")
+def _out_of_range(text: str, minimum: str, maximum: str) -> MisfitError:
+    return MisfitError(f"{visible(text)} is not between {minimum} and {maximum}")

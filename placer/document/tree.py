@@ -1,15 +1,12 @@
-"""The tree that both notations give: nodes with a kind, a place and their raw text.
-
-Scalars stay as written until a schema asks for them: YAML 1.1 would turn ``no`` into
-false and ``010`` into 8 before anybody could object.
-"""
+"""The tree that both notations give: nodes with a kind, a place and their raw text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from placer.errors import InputError, Problem
 
@@ -23,6 +20,9 @@ MAX_TEXT = 10_000
 CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
 )
+
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -50,8 +50,8 @@ class Node:
     column: int
     raw: str = ""
     items: Sequence[Node] = ()
-    entries: Mapping[str, Node] = field(default_factory=dict)
-    places: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    entries: Mapping[str, Node] = field(default_factory=lambda: _NONE)
+    places: Mapping[str, tuple[int, int]] = field(default_factory=lambda: _NONE)
 
 
 class TreeBuilder:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.job.memory import Memory
 from placer.job.rules import Rules
 
 if TYPE_CHECKING:
@@ -29,8 +30,19 @@ class Model:
         Mixture of experts: routed experts of a layer, experts a token visits, experts
         every token visits, width of one expert, how many of the layers are MoE layers.
     attention_parameters : int
-        Parameters of one layer's attention when heads do not give them (latent
-        attention); 0 derives them from the heads.
+        Parameters of one layer's attention when heads do not give them; 0 derives them.
+    head_dim : int
+        Width of a head; 0 means ``hidden / heads``.
+    q_lora_rank, kv_lora_rank, qk_head_dim, rope_head_dim, v_head_dim : int
+        Latent attention: ranks of the compressed queries (0: not compressed) and of
+        keys and values (0: no latent attention); width of a head's queries and keys
+        without and of those with position, and of its values.
+    positions : int
+        Learned position embeddings.
+    mtp_layers : int
+        Layers that predict further tokens (multi-token prediction).
+    dense_first : bool
+        The dense layers of a mixture of experts are its first, rather than spread out.
     """
 
     name: str
@@ -48,6 +60,15 @@ class Model:
     expert_ffn: int = 0
     moe_layers: int = 0
     attention_parameters: int = 0
+    head_dim: int = 0
+    q_lora_rank: int = 0
+    kv_lora_rank: int = 0
+    qk_head_dim: int = 0
+    rope_head_dim: int = 0
+    v_head_dim: int = 0
+    positions: int = 0
+    mtp_layers: int = 0
+    dense_first: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,7 +87,7 @@ class DataParallel:
     Attributes
     ----------
     sharding : str
-        ``ddp``, ``zero1``, ``zero3`` or ``hsdp``.
+        ``ddp``, ``zero1``, ``zero2`` (sends what zero1 does), ``zero3`` or ``hsdp``.
     bucket_parameters : int
         Parameters a gradient bucket holds.
     overlap_reduce, overlap_gather : bool
@@ -262,6 +283,7 @@ class Job:
     context_parallel: ContextParallel = field(default_factory=ContextParallel)
     expert_parallel: ExpertParallel = field(default_factory=ExpertParallel)
     stages: EndStages = field(default_factory=EndStages)
+    memory: Memory = field(default_factory=Memory)
     weights: Mapping[str, float] = field(default_factory=dict)
     rules: Rules = field(default_factory=Rules)
     description: str = ""

@@ -11,6 +11,10 @@ from placer.job.model import Model
 from placer.presets import preset_path
 
 _MAX_WIDTH = 10**7
+_LATENT = ("q_lora_rank", "qk_head_dim", "rope_head_dim", "v_head_dim")
+_MORE = (*_LATENT, "kv_lora_rank", "head_dim", "positions", "mtp_layers")
+# Keys that older files and plans lack, and what these mean.
+NEWER_KEYS = dict.fromkeys(_MORE, 0) | {"dense_first": True}
 
 
 def read_model(name: str) -> Model:
@@ -55,6 +59,10 @@ def decode_model(section: Section, name: str) -> Model:
         attention_parameters=section.integer(
             "attention_parameters", 0, minimum=0, maximum=10**12
         ),
+        **{
+            key: section.integer(key, 0, minimum=0, maximum=_MAX_WIDTH) for key in _MORE
+        },
+        dense_first=section.boolean("dense_first", True),
     )
     _check(section, model)
     return model
@@ -63,13 +71,43 @@ def decode_model(section: Section, name: str) -> Model:
 def attention_parameters(model: Model) -> int:
     """Parameters of one layer's attention: ``2h^2 + 2h k (h/a)``.
 
-    With h the width, a the heads and k the key-value heads: query and output are
-    ``h x h``, key and value ``h x k h/a`` (Ainslie et al. 2023, arXiv 2305.13245).
+    With h the width, a the heads, k the key-value heads and d the width of a head
+    (``h/a``): query and output are ``h x a d``, key and value ``h x k d`` (Ainslie et
+    al. 2023, arXiv 2305.13245). Latent attention has its own (`latent_parameters`).
     """
     if model.attention_parameters:
         return model.attention_parameters
+    if model.kv_lora_rank:
+        return sum(latent_parameters(model))
+    if model.head_dim:
+        return 2 * model.hidden * (model.heads + model.kv_heads) * model.head_dim
     key_value = 2 * model.hidden * model.kv_heads * model.hidden // model.heads
     return 2 * model.hidden**2 + key_value
+
+
+def head_width(model: Model) -> float:
+    """Width of a head: given, or an equal share of the model's."""
+    return model.head_dim or model.hidden / model.heads
+
+
+def latent_parameters(model: Model) -> tuple[int, int]:
+    """Parameters of one layer's latent attention, those that tp shares out and others.
+
+    Every tp rank holds the projections to the compressed queries, keys and values whole
+    and their norms; up and output projections are cut by heads (DeepSeek-V2, arXiv
+    2405.04434, section 2.1; Megatron-LM d98e8a64,
+    ``core/transformer/multi_latent_attention.py``).
+    """
+    hidden, heads = model.hidden, model.heads
+    query = model.qk_head_dim + model.rope_head_dim
+    to_query = model.q_lora_rank or hidden
+    shared = heads * to_query * query
+    shared += heads * model.kv_lora_rank * (model.qk_head_dim + model.v_head_dim)
+    shared += heads * model.v_head_dim * hidden
+    whole = hidden * (model.kv_lora_rank + model.rope_head_dim) + model.kv_lora_rank
+    if model.q_lora_rank:
+        whole += hidden * model.q_lora_rank + model.q_lora_rank
+    return shared, whole
 
 
 def feed_forward_parameters(model: Model) -> int:
@@ -101,7 +139,8 @@ def total_parameters(model: Model) -> int:
     layers = dense_layers * layer_parameters(model)
     layers += model.moe_layers * layer_parameters(model, moe=True)
     embeddings = 1 if model.tied_embeddings else 2
-    return layers + embeddings * model.vocab * model.hidden + model.hidden
+    vocabulary = embeddings * model.vocab + model.positions
+    return layers + vocabulary * model.hidden + model.hidden
 
 
 def active_parameters(model: Model) -> int:
@@ -146,6 +185,7 @@ def _check(section: Section, model: Model) -> None:
     if model.moe_layers > model.layers:
         message = f"{model.moe_layers} is more than layers ({model.layers})"
         section.problem(message, "moe_layers")
+    _check_latent(section, model)
     if model.experts:
         if model.top_k == 0:
             section.problem("a model with experts needs top_k", "top_k")
@@ -156,3 +196,13 @@ def _check(section: Section, model: Model) -> None:
     for key in ("top_k", "shared_experts", "expert_ffn", "moe_layers"):
         if getattr(model, key):
             section.problem(f"needs experts, which is {model.experts}", key)
+
+
+def _check_latent(section: Section, model: Model) -> None:
+    """Widths of latent attention go together."""
+    for key in _LATENT:
+        if getattr(model, key) and not model.kv_lora_rank:
+            section.problem("needs kv_lora_rank", key, "it is of latent attention")
+    if model.kv_lora_rank and not (model.qk_head_dim and model.v_head_dim):
+        message = "needs qk_head_dim and v_head_dim, the widths of a head"
+        section.problem(message, "kv_lora_rank")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.arguments import PATH, takes
 from placer.document import Document, Section, closest, content_digest, open_document
 from placer.errors import InputError
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
+from placer.job.memory import decode_memory
 from placer.job.model import Compute, Group, Job, Model
-from placer.job.models import decode_model, read_model
+from placer.job.models import NEWER_KEYS, decode_model, read_model
 from placer.job.read_axes import decode_parallelism
 from placer.job.read_groups import decode_groups
 from placer.job.read_rules import decode_rules
@@ -83,6 +84,7 @@ def decode_job(document: Document) -> Job:
         require=_require(root.section("require"), groups),
         launcher=_launcher(root.section("launcher")),
         groups=groups,
+        memory=decode_memory(root.section("memory")),
         weights=_weights(root.section("weights")),
         rules=decode_rules(root.section("rules"), known_world),
         description=root.text("description", ""),
@@ -106,9 +108,19 @@ def job_digest(job: Job) -> str:
         del content[key]
     if not job.parallelism.auto_order:
         del content["parallelism"]["auto_order"]
+    content["memory"] = job.memory.to_document()
+    if not content["memory"]:
+        del content["memory"]
+    if content["model"] is not None:
+        content["model"] = _said(content["model"])
     if job.rules:
         content["rules"] = job.rules.to_document()
     return content_digest(content)
+
+
+def _said(model: dict[str, Any]) -> dict[str, Any]:
+    """The model without newer keys that nothing is said of: digests outlive them."""
+    return {k: v for k, v in model.items() if k not in NEWER_KEYS or v != NEWER_KEYS[k]}
 
 
 def _model(root: Section) -> Model | None:
@@ -182,6 +194,7 @@ def _check_together(root: Section, job: Job) -> None:
     if job.model is not None:
         _check_model(root, job.model, job.parallelism)
         _check_heads(root, job, job.model)
+        _check_micro_batches(root, job)
     elif not job.weights and not job.groups:
         message = "the job sends nothing: it has no model, weights or groups"
         root.problem(message, hint="add model and compute, or weights, or groups")
@@ -221,3 +234,14 @@ def _check_heads(root: Section, job: Job, model: Model) -> None:
         )
         section = root.section("context_parallel")
         section.problem(message, "communication", "set p2p or all_gather")
+
+
+def _check_micro_batches(root: Section, job: Job) -> None:
+    """Interleaved stages run no fewer in a row than there are stages."""
+    group, stages = job.memory.micro_batch_group, job.parallelism.pp
+    if group and not stages <= group <= job.micro_batches:
+        message = (
+            f"{group} is not from the number of stages ({stages}) to that of "
+            f"micro-batches ({job.micro_batches})"
+        )
+        root.section("memory").problem(message, "micro_batch_group", "remove it")

@@ -93,7 +93,7 @@ def _order(section: Section, parallelism: Parallelism) -> tuple[str, ...]:
 def _is_open(section: Section) -> bool:
     """Whether the order is left to be chosen."""
     value = section.get("order")
-    return value is not None and value.kind == "text" and value.node.raw == AUTO_ORDER
+    return value is not None and value.kind == "text" and value.content == AUTO_ORDER
 
 
 def _widest(parallelism: Parallelism, axis: str) -> int:

@@ -73,7 +73,7 @@ def _ranks(section: Section, world_size: int) -> tuple[tuple[int, ...], ...]:
     if value is None:
         return ()
     if value.kind == "text":
-        if value.node.raw != "all":
+        if value.content != "all":
             hint = "write a list of lists of ranks, or all"
             value.problem(f"expected ranks, got {value.shown()}", hint)
         return (tuple(range(world_size)),)

@@ -49,7 +49,7 @@ def _pin(section: Section, world_size: int, lists: HostLists) -> Pin:
     value = section.get("ranks", required=True)
     if value is not None and value.kind in ("text", "number"):
         try:
-            ranks = parse_ranks(value.node.raw, (world_size or MAX_WORLD_SIZE) - 1)
+            ranks = parse_ranks(str(value.content), (world_size or MAX_WORLD_SIZE) - 1)
         except ValueError as error:
             value.problem(str(error))
     elif value is not None:
@@ -88,4 +88,4 @@ def _numbers(
 
 
 def _mark(where: dict[str, tuple[str, int, int]], key: str, value: Value) -> None:
-    where[key] = (value.document.source, value.node.line, value.node.column)
+    where[key] = (value.place.source, value.place.line, value.place.column)

@@ -28,6 +28,7 @@ DISPATCHES = ("flat", "deduplicated")
 _SHARDING = {
     "ddp": "ddp",
     "zero1": "zero1",
+    "zero2": "zero2",
     "zero3": "zero3",
     "fsdp": "zero3",
     "hsdp": "hsdp",

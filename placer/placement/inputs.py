@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from placer.document import Document, parse_document
+from placer.document import Document, document_of
 from placer.errors import InputError, Problem, refuse
 from placer.hostlist import compress, expand
 from placer.job.read import decode_job
@@ -237,9 +236,8 @@ class _Kept:
 
     def read(self, key: str, decode: Callable[[Document], _Read]) -> _Read:
         """The machine or the job of the plan."""
-        text = json.dumps(self._kept.get(key, {}))
         try:
-            return decode(parse_document(text, "plan.json"))
+            return decode(document_of(self._kept.get(key, {}), "plan.json"))
         except InputError as error:
             # Lines would be those of no file.
             raise InputError(

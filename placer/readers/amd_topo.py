@@ -13,6 +13,7 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from placer.document import parse_answer
 from placer.errors import Problem, refuse
 from placer.readers.gpu_matrix import (
     MAX_DEVICES,
@@ -22,7 +23,6 @@ from placer.readers.gpu_matrix import (
     matrix_of,
 )
 from placer.readers.labelled import Lines, lines_of_hosts
-from placer.readers.plain import Plain
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
@@ -72,7 +72,7 @@ def read(text: str, source: str) -> Findings:
             else:
                 of = f' of "{host}"' if host else ""
                 message = f"no link types between GPUs{of} in it"
-                ignored.append(Problem(message, source, lines[0][0], 1, hint=_HOW))
+                ignored.append(Problem(message, source, lines.first, 1, hint=_HOW))
         refuse(problems if matrices or problems else ignored)
     for host, matrix in matrices.items():
         problems += _unread(matrix, host, source)
@@ -81,42 +81,44 @@ def read(text: str, source: str) -> Findings:
     return findings_of(source, matrices, words, ignored)
 
 
-def _table(lines: Lines, host: str, source: str, problems: list[Problem]) -> Lines:
+def _table(
+    lines: Lines, host: str, source: str, problems: list[Problem]
+) -> Lines | None:
     """The lines below the title of the link types, up to the next title."""
     starts = [i for i, (_, line) in enumerate(lines) if _TITLE.match(line)]
     if len(starts) > 1:
         of = f' of "{host}"' if host else ""
         message = f"several matrices{of}: whose they are cannot be told"
-        problems.append(Problem(message, source, lines[starts[1]][0], 1))
+        problems.append(Problem(message, source, lines[starts[1] :].first, 1))
     if len(starts) != 1:
-        return []
+        return None
     below = lines[starts[0] + 1 :]
     ends = (i for i, (_, line) in enumerate(below) if _ANY_TITLE.match(line))
-    table = below[: next(ends, len(below))]
+    table = below[: next(ends, None)]
     if any(_STYLE.header.match(line) for _, line in table):
         return table
-    problems.append(Problem("the matrix is cut", source, lines[starts[0]][0], 1))
-    return []
+    problems.append(Problem("the matrix is cut", source, lines[starts[0] :].first, 1))
+    return None
 
 
 def _of_json(text: str, source: str) -> Matrix:
     """The matrix of ``rocm-smi --showtopo --json``."""
-    file = Plain(text, source)
-    if isinstance(file.root.value, list):
-        file.root.problem("amd-smi's JSON is not read", _HOW)
-        file.finish()
-    cards = (_CARD.fullmatch(key) for key, _ in file.root.entries())
+    file = parse_answer(text, source)
+    if isinstance(file.top.content, list):
+        file.top.problem("amd-smi's JSON is not read", _HOW)
+        file.fail_if_problems()
+    cards = (_CARD.fullmatch(key) for key, _ in file.top.entries())
     found = {int(card[1]) for card in cards if card}
     types: dict[tuple[int, int], str] = {}
-    system = file.root.get("system")
+    system = file.top.at("system")
     for key, item in system.entries() if system else ():
         if pair := _PAIR.fullmatch(key):
             a, b = sorted((int(pair[1]), int(pair[2])))
-            types[a, b] = item.as_text()
+            types[a, b] = item.name()
             found |= {a, b}
     if not types and len(found) != 1:
-        file.root.problem("no link types between GPUs in it", _HOW)
-    file.finish()
+        file.top.problem("no link types between GPUs in it", _HOW)
+    file.fail_if_problems()
     gpus = sorted(found)
     if len(gpus) > MAX_DEVICES:
         message = f"{len(gpus)} devices, the most is {MAX_DEVICES}"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from placer.document import Value, parse_answer
 from placer.readers.findings import Findings, Level
-from placer.readers.plain import Item, Plain, add_node
 
 _MAX_NETWORK_NODES = 8
 _PAGED = "list every page: leave out --max-items and --no-paginate"
@@ -25,18 +25,17 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed, is only one page of the answer, or is empty.
     """
-    file = Plain(text, source)
-    token = file.root.get("NextToken")
-    if token is not None and token.value:
+    file = parse_answer(text, source)
+    token = file.top.at("NextToken")
+    if token is not None and token.content:
         token.problem("a NextToken is left: the list is not complete", _PAGED)
-    if file.root.get("CapacityReservations"):
+    if file.top.at("CapacityReservations"):
         hint = "use aws ec2 describe-instance-topology"
-        file.root.problem("it lists reservations, not instances", hint)
-    listed = file.root.get("Instances")
-    instances = listed.items() if listed else []
-    if not instances:
-        file.root.problem("no instance in it")
-    file.finish()
+        file.top.problem("it lists reservations, not instances", hint)
+    instances = file.top.listed("Instances")
+    if not (instances or file.problems):
+        file.top.problem("no instance in it")
+    file.fail_if_problems()
     nodes = [_network_nodes(item) for item in instances]
     depth = max(map(len, nodes), default=0)
     # Numbered from the top, as in AWS's node labels for Kubernetes.
@@ -47,30 +46,30 @@ def read(text: str, source: str) -> Findings:
     findings = Findings(source, (Level("ultraserver", True), *levels))
     for item, names in zip(instances, nodes, strict=True):
         closest_first = tuple([*names, *[""] * (depth - len(names))][::-1])
-        name = item.text("InstanceId", required=True)
-        add_node(findings, item, name, (_ultraserver(item), *closest_first))
-    file.finish()
+        name = item.name("InstanceId", required=True)
+        findings.add_node(item, name, (_ultraserver(item), *closest_first))
+    file.fail_if_problems()
     _note_kinds(findings, instances)
     return findings
 
 
-def _network_nodes(instance: Item) -> list[str]:
-    listed = instance.get("NetworkNodes")
-    names = [item.as_text() for item in listed.items()] if listed else []
+def _network_nodes(instance: Value) -> list[str]:
+    listed = instance.at("NetworkNodes")
+    names = instance.names("NetworkNodes")
     if listed and len(names) > _MAX_NETWORK_NODES:
         listed.problem(f"more than {_MAX_NETWORK_NODES} network nodes")
     return names[:_MAX_NETWORK_NODES]
 
 
-def _ultraserver(instance: Item) -> str:
-    if instance.text("InstanceType").startswith("p6e-"):
-        return instance.text("CapacityBlockId")
+def _ultraserver(instance: Value) -> str:
+    if instance.name("InstanceType").startswith("p6e-"):
+        return instance.name("CapacityBlockId")
     return ""
 
 
-def _note_kinds(findings: Findings, instances: list[Item]) -> None:
+def _note_kinds(findings: Findings, instances: list[Value]) -> None:
     for key, what in (("InstanceType", "instance types"), ("ZoneId", "zones")):
-        counts = Counter(item.text(key) for item in instances)
+        counts = Counter(item.name(key) for item in instances)
         counts.pop("", None)
         if len(counts) > 1:
             listed = ", ".join(f"{name} ({n})" for name, n in counts.most_common(4))

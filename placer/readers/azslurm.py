@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.document import Value, parse_answer
 from placer.readers.blocks import Block
-from placer.readers.plain import Item, Plain
 from placer.readers.slurm_machine import slurm_findings
 
 if TYPE_CHECKING:
@@ -26,22 +26,21 @@ def read(text: str, source: str) -> Findings:
         If the file is malformed, a block has other nodes than its size, or a node is in
         two blocks.
     """
-    file = Plain(text, source)
-    blocks = [_block(item) for item in file.root.items()]
-    if not (blocks or file.has_problems):
-        file.root.problem("no block in it")
-    file.finish()
+    file = parse_answer(text, source)
+    blocks = [_block(item) for item in file.top.items()]
+    if not (blocks or file.problems):
+        file.top.problem("no block in it")
+    file.fail_if_problems()
     findings = slurm_findings(source, [], blocks)
     # Block sizes are no matter of this list.
     findings.notes.clear()
     return findings
 
 
-def _block(item: Item) -> Block:
-    name = item.text("blockname", required=True)
-    listed = item.get("nodelist")
-    nodes = [node.as_text() for node in listed.items()] if listed else []
-    size = item.get("size")
-    if size is not None and size.value != len(nodes):
+def _block(item: Value) -> Block:
+    name = item.name("blockname", required=True)
+    nodes = item.names("nodelist")
+    size = item.at("size")
+    if size is not None and size.content != len(nodes):
         size.problem(f"{len(nodes)} nodes are listed")
-    return Block(name, item.file.placed(item.path, ""), nodes)
+    return Block(name, item.place, nodes)

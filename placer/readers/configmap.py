@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.document import parse_answer
 from placer.readers import slurm_conf, slurm_yaml
-from placer.readers.plain import Plain
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
@@ -26,9 +26,9 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed, or has no topology in it.
     """
-    file = Plain(text, source, yaml=True)
-    listed = file.root.get("items")
-    maps = listed.items() if listed else [file.root]
+    file = parse_answer(text, source, yaml=True)
+    listed = file.top.at("items")
+    maps = listed.items() if listed else [file.top]
     found = [
         (key, inner)
         for item in maps
@@ -38,15 +38,15 @@ def read(text: str, source: str) -> Findings:
     holders = {inner.path[:-1] for _, inner in found}
     if not found:
         hint = f"it reads {' or '.join(_READERS)} under data"
-        file.root.problem("a ConfigMap without a Slurm topology", hint)
+        file.top.problem("a ConfigMap without a Slurm topology", hint)
     if len(holders) > 1:
         message = f"{len(holders)} ConfigMaps with a Slurm topology"
-        file.root.problem(message, "give the one of the cluster")
+        file.top.problem(message, "give the one of the cluster")
     for _, inner in found:
-        if not isinstance(inner.value, str) or not inner.value.strip():
+        if not isinstance(inner.content, str) or not inner.content.strip():
             inner.problem("expected the text of the file")
-    file.finish()
+    file.fail_if_problems()
     key, inner = found[0]
-    findings = _READERS[key](inner.value, f"{source}:{key}")
+    findings = _READERS[key](inner.content, f"{source}:{key}")
     findings.source = source
     return findings

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from placer.document import Value
     from placer.errors import Problem
+    from placer.hostlist import HostLists
 
 MAX_NODES = 1 << 17
 
@@ -131,6 +133,28 @@ class Findings:
     numbers: bool = False
     join: Callable[[Known], Findings] | None = None
 
+    def add_node(self, value: Value, name: str, domains: tuple[str, ...]) -> NodeFacts:
+        """Facts of the node called ``name`` that ``value`` describes, added here.
+
+        A name that comes twice is a problem, no name none: that was one before. Whether
+        it is a host name is seen later: another source may say which host it stands
+        for.
+
+        Raises
+        ------
+        InputError
+            If there are more nodes than a machine may have.
+        """
+        facts = NodeFacts(domains)
+        if name in self.nodes:
+            value.problem(f'"{name}" is listed twice')
+        elif len(self.nodes) >= MAX_NODES:
+            value.problem(f"more than {MAX_NODES} nodes")
+            value.document.fail_if_problems()
+        elif name:
+            self.nodes[name] = facts
+        return facts
+
     def remarks(self) -> Iterator[str]:
         """Notes, and what was ignored with the first few places."""
         yield from (f"{self.source}: {note}" for note in self.notes)
@@ -140,6 +164,17 @@ class Findings:
             rest = f"\n  and {more} more" if more > 0 else ""
             count = len(self.ignored)
             yield f"{self.source}: {count} not understood and left out:{shown}{rest}"
+
+
+def hosts_of(value: Value | None, lists: HostLists) -> list[str]:
+    """The names of a host list; none, with a problem, when it is bad."""
+    if value is None:
+        return []
+    try:
+        return lists.expand(value.name(longest=1_000_000))
+    except ValueError as error:
+        value.problem(str(error))
+        return []
 
 
 def count_of(count: int, what: str) -> str:

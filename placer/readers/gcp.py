@@ -9,8 +9,8 @@ A4X racks only, so the kind of node decides.
 
 from __future__ import annotations
 
+from placer.document import Value, parse_answer
 from placer.readers.findings import Findings, Level
-from placer.readers.plain import Item, Plain, add_node
 
 _LEVELS = (
     Level("subblock", None, inside="block"),
@@ -29,36 +29,36 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed, is only one page of the answer, or is empty.
     """
-    file = Plain(text, source)
-    token = file.root.get("nextPageToken")
+    file = parse_answer(text, source)
+    token = file.top.at("nextPageToken")
     if token is not None:
         token.problem("a nextPageToken is left: the list is not complete")
-    listed = file.root.get("items") or file.root
-    instances = [listed] if listed.get("resourceStatus") else listed.items()
-    if not instances:
+    listed = file.top.at("items") or file.top
+    instances = [listed] if listed.at("resourceStatus") else listed.items()
+    if not (instances or file.problems):
         listed.problem("no instance in it")
     findings = Findings(source, _LEVELS)
     for item in instances:
-        name = item.text("name", required=True)
-        status = item.text("status")
-        facts = add_node(findings, item, name, _domains(item))
+        name = item.name("name", required=True)
+        status = item.name("status")
+        facts = findings.add_node(item, name, _domains(item))
         facts.unavailable = status.lower() if status in _STOPPED else ""
-    file.finish()
-    zones = {item.text("zone").rpartition("/")[2] for item in instances} - {""}
+    file.fail_if_problems()
+    zones = {item.name("zone").rpartition("/")[2] for item in instances} - {""}
     if len(zones) > 1:
         listed_zones = ", ".join(sorted(zones)[:4])
         findings.notes.append(f"{len(zones)} zones, taken for alike: {listed_zones}")
     return findings
 
 
-def _domains(instance: Item) -> tuple[str, str, str]:
+def _domains(instance: Value) -> tuple[str, str, str]:
     """Sub-block, block and cluster; empty where they are missing."""
-    status = instance.get("resourceStatus")
+    status = instance.at("resourceStatus")
     if status is None:
         return "", "", ""
-    host = status.get("physicalHostTopology")
+    host = status.at("physicalHostTopology")
     if host is not None:
-        subblock = host.text("subblock") or host.text("subBlock")
-        return subblock, host.text("block"), host.text("cluster")
-    older = status.text("physicalHost").strip("/").split("/")
+        subblock = host.name("subblock") or host.name("subBlock")
+        return subblock, host.name("block"), host.name("cluster")
+    older = status.name("physicalHost").strip("/").split("/")
     return (older[1], older[0], "") if len(older) == 3 else ("", "", "")

@@ -170,20 +170,21 @@ def matrix_of(
     body = lines[first:]
     # A wide header of a pasted matrix may go on in the next line.
     height = next((i for i, (_, line) in enumerate(body) if row.match(line)), 0)
-    headers = body[:height]
-    rows = [(number, line) for number, line in body[height:] if line.strip()]
-    if not rows or not headers:
+    headers = [line for _, line in body[:height]]
+    rows = body[height:]
+    if not headers or not any(line.strip() for _, line in rows):
         problems.append(Problem(f"the matrix{of} has no rows: cut?", source))
         return matrix
-    if again := [number for number, line in rows if style.header.match(line)]:
+    again = next((number for number, line in rows if style.header.match(line)), 0)
+    if again:
         hint = "let pdsh, clush or srun -l put the host in front of every line"
         message = f"several matrices{of}: whose they are cannot be told"
-        problems.append(Problem(message, source, again[0], 1, hint=hint))
+        problems.append(Problem(message, source, again, 1, hint=hint))
         return matrix
-    _columns(" ".join(line for _, line in headers), matrix)
+    _columns(" ".join(headers), matrix)
     if not 1 <= len(matrix.devices) <= MAX_DEVICES:
         message = f"{len(matrix.devices)} devices, the most is {MAX_DEVICES}"
-        problems.append(Problem(message, source, headers[0][0], 1))
+        problems.append(Problem(message, source, body.first, 1))
         return matrix
     for number, line in rows:
         _row(line, matrix, Problem("", source, number, 1), problems)
@@ -203,7 +204,7 @@ def _columns(header: str, matrix: Matrix) -> None:
 
 def _row(line: str, matrix: Matrix, at: Problem, problems: list[Problem]) -> None:
     """The cells of a row; a row of no device, such as one of the legend, is none."""
-    name, rest = (*line.split(None, 1), "")[:2]
+    name, rest = (*line.split(None, 1), "", "")[:2]
     if name not in matrix.devices:
         return
     position = 0

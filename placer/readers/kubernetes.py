@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
+from placer.document import Value, parse_answer
 from placer.document.tree import visible
 from placer.readers.findings import Findings, some
 from placer.readers.label_orders import orders_of
@@ -26,7 +27,6 @@ from placer.readers.node_labels import (
     label_levels,
     unused_labels,
 )
-from placer.readers.plain import Item, Plain, add_node
 
 _GPUS = "nvidia.com/gpu"
 _ZONE = "topology.kubernetes.io/zone"
@@ -51,12 +51,11 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     InputError
         If the file is malformed, or no node of it can be used.
     """
-    file = Plain(text, source)
-    listed = file.root.get("items")
-    items = listed.items() if listed else []
-    nodes = [item for item in items if item.text("kind") in ("", "Node")]
-    if not nodes:
-        file.root.problem("no node in it", "kubectl get nodes -o json lists them")
+    file = parse_answer(text, source)
+    items = file.top.listed("items")
+    nodes = [item for item in items if item.name("kind") in ("", "Node")]
+    if not (nodes or file.problems):
+        file.top.problem("no node in it", "kubectl get nodes -o json lists them")
     rules = rules or LabelRules()
     rules = replace(rules, orders=(*rules.orders, *orders_of(items)))
     labels = [_texts(item.at("metadata", "labels")) for item in nodes]
@@ -64,7 +63,7 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     for key in sorted(set(rules.tiers) - present):
         near = get_close_matches(key, present, n=1)
         hint = f'did you mean "{near[0]}"?' if near else ""
-        file.root.problem(f'--label: no node has the label "{visible(key)}"', hint)
+        file.top.problem(f'--label: no node has the label "{visible(key)}"', hint)
     rows = label_levels(present, rules)
     findings = Findings(source, tuple(row.level for row in rows))
     columns = _domains(rows, labels, findings)
@@ -73,11 +72,11 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
         _check_mix(item, given)
         name = _name(item)
         domains = tuple(column[number] for column in columns)
-        facts = add_node(findings, item, name, domains)
+        facts = findings.add_node(item, name, domains)
         facts.gpus = _gpus(item)
         facts.unavailable = _reason(item, taints)
         _add_aliases(findings, item, given, name)
-    file.finish()
+    file.fail_if_problems()
     findings.aliases = {a: name for a, name in findings.aliases.items() if name}
     _settle_gpus(findings)
     _note(findings, taints, {given.get(_ZONE, "") for given in labels} - {""})
@@ -116,13 +115,13 @@ def _domains(
     return columns
 
 
-def _texts(labels: Item | None) -> dict[str, str]:
+def _texts(labels: Value | None) -> dict[str, str]:
     """The labels or annotations that are texts and not empty."""
-    if labels is None or not isinstance(labels.value, dict):
+    if labels is None or not isinstance(labels.content, dict):
         return {}
     return {
         key: value
-        for key, value in labels.value.items()
+        for key, value in labels.content.items()
         if isinstance(value, str) and value and value.isprintable()
     }
 
@@ -131,15 +130,15 @@ def _known(value: str) -> str:
     return "" if value == _UNKNOWN else value
 
 
-def _name(node: Item) -> str:
-    metadata = node.get("metadata")
+def _name(node: Value) -> str:
+    metadata = node.at("metadata")
     if metadata is None:
         node.problem('the key "metadata" is missing')
         return ""
-    return metadata.text("name", required=True)
+    return metadata.name("name", required=True)
 
 
-def _check_mix(node: Item, labels: dict[str, str]) -> None:
+def _check_mix(node: Value, labels: dict[str, str]) -> None:
     old = any(key.startswith(OLD_TOPOGRAPH) for key in labels)
     new = any(
         key.startswith(NEW_TOPOGRAPH) or TOPOGRAPH_TIER.fullmatch(key) for key in labels
@@ -149,46 +148,44 @@ def _check_mix(node: Item, labels: dict[str, str]) -> None:
         node.problem("labels of an old and a new topograph on one node", hint)
 
 
-def _gpus(node: Item) -> int | None:
+def _gpus(node: Value) -> int | None:
     item = node.at("status", "allocatable", _GPUS)
     if item is None:
         return None
-    text = str(item.value)
+    text = str(item.content)
     if not re.fullmatch(r"[0-9]{1,3}", text):
         item.problem(f"expected a number of GPUs, got {text[:40]!r}")
         return None
     return int(text)
 
 
-def _reason(node: Item, taints: Counter[str]) -> str:
+def _reason(node: Value, taints: Counter[str]) -> str:
     """Why the node must not be used; empty when it may. Other taints are counted."""
-    spec = node.get("spec")
-    if spec and spec.get("unschedulable") and spec.value["unschedulable"] is True:
+    spec = node.at("spec")
+    if spec and spec.at("unschedulable") and spec.content["unschedulable"] is True:
         return "unschedulable"
-    listed = spec.get("taints") if spec else None
-    for taint in listed.items() if listed else ():
-        key = taint.text("key")
-        if taint.text("effect") in _STOPS:
+    for taint in node.listed("spec", "taints"):
+        key = taint.name("key")
+        if taint.name("effect") in _STOPS:
             if key.startswith(_NOT_READY):
                 return f"taint {key}"
             taints[key] += 1
-    listed = node.at("status", "conditions")
-    for condition in listed.items() if listed else ():
-        ready = condition.text("status")
-        if condition.text("type") == "Ready" and ready != "True":
+    for condition in node.listed("status", "conditions"):
+        ready = condition.name("status")
+        if condition.name("type") == "Ready" and ready != "True":
             return f"not ready ({ready})"
     return ""
 
 
 def _add_aliases(
-    findings: Findings, node: Item, labels: dict[str, str], name: str
+    findings: Findings, node: Value, labels: dict[str, str], name: str
 ) -> None:
     """Other names of a node: host name, and the cloud's instance id.
 
     One that several nodes share, such as ``localhost``, names none: it is left empty.
     """
     annotations = _texts(node.at("metadata", "annotations"))
-    spec = node.get("spec")
+    spec = node.at("spec")
     provider = _texts(spec).get("providerID", "") if spec else ""
     others = (
         labels.get("kubernetes.io/hostname", ""),

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from placer.document import Value, parse_answer
 from placer.errors import Problem, refuse
 from placer.readers.findings import Findings
-from placer.readers.plain import Item, Plain
 
 _MOST_LEVELS = 16
 _SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
@@ -28,11 +28,11 @@ def read(text: str, source: str) -> Findings:
     """
     findings = Findings(source)
     for document in _documents(text):
-        file = Plain(document, source, yaml=True)
-        listed = file.root.get("items")
-        items = listed.items() if listed else [file.root]
+        file = parse_answer(document, source, yaml=True)
+        listed = file.top.at("items")
+        items = listed.items() if listed else [file.top]
         findings.label_orders += orders_of(items)
-        file.finish()
+        file.fail_if_problems()
     if not findings.label_orders:
         hint = "it reads what kubectl get topologies -o yaml prints"
         refuse([Problem("no Topology in it", source, hint=hint)])
@@ -43,12 +43,12 @@ def read(text: str, source: str) -> Findings:
     return findings
 
 
-def orders_of(items: Sequence[Item]) -> tuple[tuple[str, ...], ...]:
+def orders_of(items: Sequence[Value]) -> tuple[tuple[str, ...], ...]:
     """Keys of each ``Topology`` among ``items``, innermost first."""
     return tuple(
         _keys(item)
         for item in items
-        if isinstance(item.value, dict) and item.value.get("kind") == "Topology"
+        if isinstance(item.content, dict) and item.content.get("kind") == "Topology"
     )
 
 
@@ -63,12 +63,12 @@ def _documents(text: str) -> list[str]:
     return found
 
 
-def _keys(topology: Item) -> tuple[str, ...]:
+def _keys(topology: Value) -> tuple[str, ...]:
     levels = topology.at("spec", "levels")
     if levels is None:
         topology.problem('the key "spec.levels" is missing')
         return ()
-    found = [item.text("nodeLabel", required=True) for item in levels.items()]
+    found = [item.name("nodeLabel", required=True) for item in levels.items()]
     if len(found) > _MOST_LEVELS:
         levels.problem(f"more than {_MOST_LEVELS} levels")
     if len(set(found)) < len(found):

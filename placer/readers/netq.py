@@ -8,10 +8,10 @@ tests/output/netq). The switches that hosts share are found as for InfiniBand.
 
 from __future__ import annotations
 
+from placer.document import Value, parse_answer
 from placer.readers.findings import Findings
 from placer.readers.ibnetdiscover import waiting
 from placer.readers.infiniband import Fabric, Link
-from placer.readers.plain import Item, Plain
 
 _HOST_TIER = -1
 
@@ -25,43 +25,41 @@ def read(text: str, source: str) -> Findings:
         If the file is malformed, or no host or no switch is in it. When joined: if
         hosts are on fabrics that nothing joins.
     """
-    file = Plain(text, source)
-    graphs = file.root.items() if isinstance(file.root.value, list) else [file.root]
+    file = parse_answer(text, source)
+    graphs = file.top.items() if isinstance(file.top.content, list) else [file.top]
     fabric = Fabric()
     ids: dict[str, str] = {}
     for graph in graphs:
-        groups = graph.get("nodes")
-        for group in groups.items() if groups else ():
-            devices = group.get("compounded_nodes")
-            for device in devices.items() if devices else ():
+        for group in graph.listed("nodes"):
+            for device in group.listed("compounded_nodes"):
                 _add_device(fabric, ids, device)
-        links = graph.get("links")
+        links = graph.at("links")
         for number, link in enumerate(links.items() if links else ()):
             _add_link(fabric, ids, link, number)
     for start, what in (("S-", "switch"), ("H-", "host")):
-        if not (file.has_problems or any(n.startswith(start) for n in ids.values())):
-            file.root.problem(f"no {what} in it")
-    file.finish()
+        if not (file.problems or any(n.startswith(start) for n in ids.values())):
+            file.top.problem(f"no {what} in it")
+    file.fail_if_problems()
     return waiting(Findings(source), fabric)
 
 
-def _add_device(fabric: Fabric, ids: dict[str, str], device: Item) -> None:
-    own = device.text("id", required=True)
-    name = device.text("name", required=True)
-    tier = device.get("tier")
-    if tier is None or not isinstance(tier.value, int):
+def _add_device(fabric: Fabric, ids: dict[str, str], device: Value) -> None:
+    own = device.name("id", required=True)
+    name = device.name("name", required=True)
+    tier = device.at("tier")
+    if tier is None or not isinstance(tier.content, int):
         (tier or device).problem("expected the tier of the device, a number")
         return
     if own in ids:
         device.problem(f'"{own}" is listed twice')
-    is_host = tier.value == _HOST_TIER
+    is_host = tier.content == _HOST_TIER
     ids[own] = f"{'H' if is_host else 'S'}-{own}"
     # An adapter is described as its host and the device in it.
     fabric.descriptions[ids[own]] = f"{name} {own}" if is_host else name
 
 
-def _add_link(fabric: Fabric, ids: dict[str, str], link: Item, number: int) -> None:
-    ends = (link.text("src", required=True), link.text("target", required=True))
+def _add_link(fabric: Fabric, ids: dict[str, str], link: Value, number: int) -> None:
+    ends = (link.name("src", required=True), link.name("target", required=True))
     unknown = [end for end in ends if end and end not in ids]
     for end in unknown:
         link.problem(f'no node has the id "{end}"')

@@ -7,8 +7,8 @@ tests/output/netq).
 
 from __future__ import annotations
 
+from placer.document import Value, parse_answer
 from placer.readers.findings import Findings, Level, some
-from placer.readers.plain import Item, Plain, add_node
 
 _LEVELS = (Level("nvlink-domain", True),)
 
@@ -21,24 +21,24 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed, or lists no nodes.
     """
-    file = Plain(text, source)
-    listed = file.root.items()
-    if not (listed or file.has_problems):
-        file.root.problem("no compute node in it")
+    file = parse_answer(text, source)
+    listed = file.top.items()
+    if not (listed or file.problems):
+        file.top.problem("no compute node in it")
     findings = Findings(source, _LEVELS)
     unwell = []
     for item in listed:
-        name = item.text("Name", required=True)
-        facts = add_node(findings, item, name, (item.text("DomainUUID"),))
+        name = item.name("Name", required=True)
+        facts = findings.add_node(item, name, (item.name("DomainUUID"),))
         facts.gpus = _gpus(item)
-        if item.text("Health") not in ("", "HEALTHY"):
-            unwell.append(f"{name} {item.text('Health')}")
-    file.finish()
+        if item.name("Health") not in ("", "HEALTHY"):
+            unwell.append(f"{name} {item.name('Health')}")
+    file.fail_if_problems()
     if unwell:
         findings.notes.append(f"nodes that are not HEALTHY: {some(unwell)}")
     return findings
 
 
-def _gpus(node: Item) -> int | None:
-    listed = node.get("GpuIDList")
+def _gpus(node: Value) -> int | None:
+    listed = node.at("GpuIDList")
     return None if listed is None else len(listed.items())

@@ -76,7 +76,7 @@ def read(text: str, source: str) -> Findings:
         gpus = _gpus(lines, source, problems)
         if not gpus:
             message = f'no fabric of a GPU of "{host}" in it'
-            findings.ignored.append(Problem(message, source, lines[0][0], 1))
+            findings.ignored.append(Problem(message, source, lines.first, 1))
             continue
         states.update({gpu.state for gpu in gpus} - {"", "Completed", "N/A"})
         findings.nodes[host] = NodeFacts((_domain(gpus, host, findings),), len(gpus))
@@ -105,7 +105,7 @@ def _domain(gpus: list[_Gpu], host: str, findings: Findings) -> str:
 
 
 def _gpus(lines: Lines, source: str, problems: list[Problem]) -> list[_Gpu]:
-    csv = [(number, _CSV.fullmatch(line)) for number, line in lines]
+    csv = ((number, _CSV.fullmatch(line)) for number, line in lines)
     if found := [_Gpu(n, match[1], match[2]) for n, match in csv if match]:
         return found
     reader = _Sections()
@@ -113,7 +113,7 @@ def _gpus(lines: Lines, source: str, problems: list[Problem]) -> list[_Gpu]:
         reader.add(number, line)
     if reader.attached not in (None, reader.num_sections) and reader.num_sections:
         message = f"{reader.attached} GPUs attached, {reader.num_sections} listed: cut?"
-        problems.append(Problem(message, source, lines[0][0], 1))
+        problems.append(Problem(message, source, lines.first, 1))
     return reader.gpus
 
 

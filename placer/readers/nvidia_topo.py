@@ -49,7 +49,7 @@ def read(text: str, source: str) -> Findings:
             matrices[host] = matrix_of(lines, host, source, _STYLE, problems)
         else:
             message = f'no matrix of "{host}"' if host else "no matrix in it"
-            ignored.append(Problem(message, source, lines[0][0], 1))
+            ignored.append(Problem(message, source, lines.first, 1))
     refuse(problems if matrices else ignored)
     words = {host: _words(matrix) for host, matrix in matrices.items()}
     return findings_of(source, matrices, words, ignored)

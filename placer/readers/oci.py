@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 
+from placer.document import Value, parse_answer
 from placer.errors import Problem
 from placer.readers.findings import Findings, Level
 from placer.readers.labelled import are_numbers
-from placer.readers.plain import Item, Plain, add_node
 
 _LEVELS = (
     Level("memory-fabric", True),
@@ -46,24 +46,24 @@ def read(text: str, source: str) -> Findings:
     matches = [_LINE.fullmatch(line) for line in lines]
     if any(matches) and not text.lstrip().startswith(("{", "[")):
         return _read_lines(lines, matches, source)
-    file = Plain(text, source)
+    file = parse_answer(text, source)
     findings = Findings(source, _LEVELS)
-    token = file.root.get("opc-next-page")
+    token = file.top.at("opc-next-page")
     if token is not None:
         token.problem("an opc-next-page is left: the list is not complete", "use --all")
-    listed = file.root.at("data", "items") or file.root.get("data")
-    listed = listed or file.root.get("items") or file.root
-    if isinstance(listed.value, dict):
+    listed = file.top.at("data", "items") or file.top.at("data")
+    listed = listed or file.top.at("items") or file.top
+    if isinstance(listed.content, dict):
         listed.problem("which host is this?", "collect lines such as gpu-3: {...}")
-        file.finish()
+        file.fail_if_problems()
     empty = 0
     for item in listed.items():
         name = _value(item, ("instanceid",))
-        add_node(findings, item, name, _domains(item))
+        findings.add_node(item, name, _domains(item))
         empty += not name
-    if not (findings.nodes or file.has_problems):
-        file.root.problem("no host with an instance in it")
-    file.finish()
+    if not (findings.nodes or file.problems):
+        file.top.problem("no host with an instance in it")
+    file.fail_if_problems()
     if empty:
         findings.unused["host"] = empty
         findings.notes.append(f"hosts without an instance, left out: {empty}")
@@ -88,27 +88,27 @@ def _read_lines(
     # One list with every value where it stood, so that places stay right.
     text = "\n".join(bodies).rstrip()
     start = text.index("{")
-    file = Plain(text[: start - 1] + "[" + text[start:-1] + "]", source)
-    for item, name in zip(file.root.items(), names, strict=True):
-        add_node(findings, item, name, _domains(item))
-    file.finish()
+    file = parse_answer(text[: start - 1] + "[" + text[start:-1] + "]", source)
+    for item, name in zip(file.top.items(), names, strict=True):
+        findings.add_node(item, name, _domains(item))
+    file.fail_if_problems()
     findings.numbers = are_numbers(names)
     return findings
 
 
-def _domains(host: Item) -> tuple[str, ...]:
+def _domains(host: Value) -> tuple[str, ...]:
     # The metadata of the whole host, /opc/v2/host/, holds it one level down.
-    data = host.get("rdmaTopologyData") or host
+    data = host.at("rdmaTopologyData") or host
     return tuple(_value(data, keys) for keys in _KEYS)
 
 
-def _value(host: Item, keys: tuple[str, ...]) -> str:
+def _value(host: Value, keys: tuple[str, ...]) -> str:
     """The first of ``keys`` that is there, in any spelling; empty when none is."""
-    if not isinstance(host.value, dict):
+    if not isinstance(host.content, dict):
         host.problem("expected a mapping")
         return ""
-    for written in host.value:
+    for written in host.content:
         if written.replace("-", "").lower() in keys:
-            found = host.text(written)
+            found = host.name(written)
             return "" if found == _UNKNOWN else found
     return ""

@@ -12,8 +12,8 @@ as one `InputError` with all problems and their places; what is merely not under
 goes to ``Findings.ignored``, what a user should know to ``Findings.notes``, and nothing
 is guessed: a domain that the source does not give stays empty.
 
-For YAML and JSON `placer.readers.plain` gives values with places; for ``Key=Value``
-lines there is `placer.readers.slurm_lines`, for a tree of switches
+For YAML and JSON `placer.document.parse_answer` gives values with places; for
+``Key=Value`` lines there is `placer.readers.slurm_lines`, for a tree of switches
 `placer.readers.switches`, and for the output of one command on many hosts
 `placer.readers.labelled`. What holds for every node that other sources list, or needs
 them otherwise, is given by ``Findings.join``; measured bandwidths by

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from placer.document import Value, parse_answer
 from placer.errors import Problem, refuse
+from placer.hostlist import HostLists
 from placer.readers.blocks import Block, sizes_problem
-from placer.readers.plain import Item, Plain
+from placer.readers.findings import MAX_NODES, hosts_of
 from placer.readers.slurm_machine import slurm_findings
 from placer.readers.switches import Switch
 
@@ -36,86 +38,91 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed, the switches are no tree, or there are no nodes.
     """
-    file = Plain(text, source, yaml=True)
-    topologies = file.root.items()
+    file = parse_answer(text, source, yaml=True)
+    topologies = file.top.items()
+    lists = HostLists(2 * MAX_NODES)
     tree, trees = _chosen(topologies, "tree")
     block, more = _chosen(topologies, "block")
-    switches = _switches(tree) if tree else []
-    blocks, sizes = _blocks(block) if block else ([], [])
+    switches = _switches(tree, lists) if tree else []
+    blocks, sizes = _blocks(block, lists) if block else ([], [])
     if not (tree or block):
-        _refuse_others(file.root, topologies)
-    file.finish()
+        _refuse_others(file.top, topologies)
+    file.fail_if_problems()
     if not (switches or blocks):
         refuse([Problem("no switch and no block in it", source)])
     findings = slurm_findings(source, switches, blocks, sizes)
     rest = [(item, "another tree") for item in trees]
     rest += [(item, "other blocks") for item in more]
-    rest += [(item, kind) for item in topologies for kind in _OTHER if item.get(kind)]
+    rest += [(item, kind) for item in topologies for kind in _OTHER if item.at(kind)]
     if rest:
         findings.unused["topology"] = len(rest)
     for item, what in rest:
-        name = item.text("topology") or "without a name"
+        name = item.name("topology") or "without a name"
         findings.notes.append(f"the topology {name} is not used: {what}")
     return findings
 
 
-def _chosen(topologies: Sequence[Item], kind: str) -> tuple[Item | None, list[Item]]:
+def _chosen(topologies: Sequence[Value], kind: str) -> tuple[Value | None, list[Value]]:
     """The topology of a kind to read, and the others of that kind."""
-    found = [item for item in topologies if item.get(kind)]
-    by_default = [item for item in found if _is_true(item.get("cluster_default"))]
+    found = [item for item in topologies if item.at(kind)]
+    by_default = [item for item in found if _is_true(item.at("cluster_default"))]
     chosen = next(iter([*by_default, *found]), None)
     rest = [item for item in found if chosen and item.path != chosen.path]
-    return (chosen.get(kind) if chosen else None), rest
+    return (chosen.at(kind) if chosen else None), rest
 
 
-def _refuse_others(root: Item, topologies: Sequence[Item]) -> None:
+def _refuse_others(root: Value, topologies: Sequence[Value]) -> None:
     """Problems of a file without a tree and without blocks."""
     hint = "describe such a machine in the topology format"
     for item in topologies:
         for kind, why in _OTHER.items():
-            if item.get(kind):
-                name = item.text("topology") or "without a name"
+            if item.at(kind):
+                name = item.name("topology") or "without a name"
                 item.problem(f"the topology {name} is {kind}: {why}", hint)
-    if not root.file.has_problems:
+    if not root.document.problems:
         root.problem("no tree and no block topology in it")
 
 
-def _is_true(item: Item | None) -> bool:
-    return item is not None and item.value is True
+def _is_true(item: Value | None) -> bool:
+    return item is not None and item.boolean()
 
 
-def _switches(tree: Item) -> list[Switch]:
-    listed = tree.get("switches")
+def _switches(tree: Value, lists: HostLists) -> list[Switch]:
+    listed = tree.at("switches")
     if listed is None:
         tree.problem('the key "switches" is missing')
         return []
     return [
         Switch(
-            item.text("switch", required=True),
-            _at(item),
-            _hosts(item, "nodes"),
-            _hosts(item, "children"),
+            item.name("switch", required=True),
+            item.place,
+            hosts_of(item.at("nodes"), lists),
+            hosts_of(item.at("children"), lists),
         )
         for item in listed.items()
     ]
 
 
-def _blocks(block: Item) -> tuple[list[Block], list[int]]:
-    listed = block.get("blocks")
+def _blocks(block: Value, lists: HostLists) -> tuple[list[Block], list[int]]:
+    listed = block.at("blocks")
     if listed is None:
         block.problem('the key "blocks" is missing')
         return [], []
     blocks = [
-        Block(item.text("block", required=True), _at(item), _hosts(item, "nodes"))
+        Block(
+            item.name("block", required=True),
+            item.place,
+            hosts_of(item.at("nodes"), lists),
+        )
         for item in listed.items()
     ]
-    return blocks, _sizes(block.get("block_sizes"))
+    return blocks, _sizes(block.at("block_sizes"))
 
 
-def _sizes(item: Item | None) -> list[int]:
+def _sizes(item: Value | None) -> list[int]:
     if item is None:
         return []
-    texts = [str(size.value) for size in item.items()]
+    texts = [str(size.content) for size in item.items()]
     if not texts or not all(t.isdecimal() and len(t) < 7 for t in texts):
         item.problem("expected a list of sizes, such as [18, 36]")
         return []
@@ -124,12 +131,3 @@ def _sizes(item: Item | None) -> list[int]:
         item.problem(problem)
         return []
     return sizes
-
-
-def _at(item: Item) -> Problem:
-    return item.file.placed(item.path, "")
-
-
-def _hosts(item: Item, key: str) -> list[str]:
-    listed = item.get(key)
-    return listed.host_list() if listed else []

@@ -6,8 +6,8 @@ host names (NVIDIA/topograph e2b62507, docs).
 
 from __future__ import annotations
 
+from placer.document import Value, parse_answer
 from placer.readers.findings import Findings, Level
-from placer.readers.plain import Item, Plain, add_node
 from placer.readers.switches import switch_levels
 
 _SUB_DOMAIN = "accelerator.topograph.run/sub-domain"
@@ -23,12 +23,11 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed or there are no instances.
     """
-    file = Plain(text, source)
-    listed = file.root.get("instances")
-    instances = listed.items() if listed else []
-    if not instances:
+    file = parse_answer(text, source)
+    instances = file.top.listed("instances")
+    if not (instances or file.problems):
         hint = "with an output path set, topograph answers just OK: read that file"
-        file.root.problem("no instance in it", hint)
+        file.top.problem("no instance in it", hint)
     layers = [_layers(item) for item in instances]
     depth = max(map(len, layers), default=0)
     accelerators = (Level("sub-domain", None, inside="domain"), Level("domain", None))
@@ -36,22 +35,22 @@ def read(text: str, source: str) -> Findings:
     findings = Findings(source, levels)
     for item, names in zip(instances, layers, strict=True):
         padded = names + ("",) * (depth - len(names))
-        name = item.text("id", required=True)
-        add_node(findings, item, name, _accelerator(item) + padded)
-    file.finish()
+        name = item.name("id", required=True)
+        findings.add_node(item, name, _accelerator(item) + padded)
+    file.fail_if_problems()
     return findings
 
 
-def _layers(instance: Item) -> tuple[str, ...]:
-    listed = instance.get("network_layers")
-    names = tuple(item.as_text() for item in listed.items()) if listed else ()
+def _layers(instance: Value) -> tuple[str, ...]:
+    listed = instance.at("network_layers")
+    names = tuple(instance.names("network_layers"))
     if len(names) > _MAX_LAYERS and listed:
         listed.problem(f"more than {_MAX_LAYERS} network layers")
     return names[:_MAX_LAYERS]
 
 
-def _accelerator(instance: Item) -> tuple[str, str]:
-    labels = instance.get("labels")
+def _accelerator(instance: Value) -> tuple[str, str]:
+    labels = instance.at("labels")
     if labels is None:
         return "", ""
-    return labels.text(_SUB_DOMAIN), labels.text(_DOMAIN)
+    return labels.name(_SUB_DOMAIN), labels.name(_DOMAIN)

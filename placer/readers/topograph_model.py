@@ -7,15 +7,11 @@ annotations or labels, the accelerator domain and sub-domain that its nodes shar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from placer.document import Value, parse_answer
 from placer.errors import refuse
-from placer.readers.findings import MAX_NODES, Findings, Level, NodeFacts
-from placer.readers.plain import Item, Plain
+from placer.hostlist import HostLists
+from placer.readers.findings import MAX_NODES, Findings, Level, NodeFacts, hosts_of
 from placer.readers.switches import Switch, SwitchProblem, switch_levels, switch_paths
-
-if TYPE_CHECKING:
-    from placer.errors import Problem
 
 _LEVELS = (Level("sub-domain", None, inside="domain"), Level("domain", None))
 _OLD_DOMAIN = "network.topology.nvidia.com/accelerator"
@@ -29,66 +25,61 @@ def read(text: str, source: str) -> Findings:
     InputError
         If the file is malformed, the switches are no tree, or there are no nodes.
     """
-    file = Plain(text, source, yaml=True)
-    switches = _switches(file.root)
-    listed = file.root.get("blocks")
-    blocks = listed.items() if listed else []
+    file = parse_answer(text, source, yaml=True)
+    switches = _switches(file.top)
+    blocks = file.top.listed("blocks")
     for item in blocks:
-        name = item.text("switch")
+        name = item.name("switch")
         if name:
-            switches.setdefault(name, Switch(name, _at(item), [], []))
-    file.finish()
+            switches.setdefault(name, Switch(name, item.place, [], []))
+    file.fail_if_problems()
     problem = SwitchProblem()
     paths = switch_paths(list(switches.values()), problem)
     refuse(problem.problems)
     depth = len(next(iter(paths.values()), ()))
     findings = Findings(source, _LEVELS + switch_levels(depth))
+    lists = HostLists(2 * MAX_NODES)
     for item in blocks:
-        domains = _accelerator(item) + paths.get(item.text("switch"), ("",) * depth)
-        _add_nodes(findings, item, domains)
-    if not (findings.nodes or file.has_problems):
-        file.root.problem("no node in it", "a model lists its nodes under blocks")
-    file.finish()
+        domains = _accelerator(item) + paths.get(item.name("switch"), ("",) * depth)
+        _add_nodes(findings, item, domains, lists)
+    if not (findings.nodes or file.problems):
+        file.top.problem("no node in it", "a model lists its nodes under blocks")
+    file.fail_if_problems()
     return findings
 
 
-def _switches(root: Item) -> dict[str, Switch]:
+def _switches(root: Value) -> dict[str, Switch]:
     """Every switch that is named, as a key or as a child."""
     switches: dict[str, Switch] = {}
-    listed = root.get("switches")
+    listed = root.at("switches")
     for name, item in listed.entries() if listed else ():
-        children = item.get("switches")
-        names = [child.as_text() for child in children.items()] if children else []
-        switches[name] = Switch(name, _at(item), [], names)
+        switches[name] = Switch(name, item.place, [], item.names("switches"))
     for switch in list(switches.values()):
         for child in switch.children:
             switches.setdefault(child, Switch(child, switch.place, [], []))
     return switches
 
 
-def _accelerator(block: Item) -> tuple[str, str]:
+def _accelerator(block: Value) -> tuple[str, str]:
     """Accelerator sub-domain and domain of a block, empty where it gives none."""
     found = {"sub-domain": "", "domain": ""}
     for where in ("labels", "annotations"):
-        listed = block.get(where)
+        listed = block.at(where)
         for key, value in listed.entries() if listed else ():
             kind = "domain" if key == _OLD_DOMAIN else key.rpartition("/")[2]
             if kind in found and key.startswith(("accelerator.", _OLD_DOMAIN)):
-                found[kind] = value.as_text()
+                found[kind] = value.name()
     return found["sub-domain"], found["domain"]
 
 
-def _add_nodes(findings: Findings, block: Item, domains: tuple[str, ...]) -> None:
-    listed = block.get("nodes")
-    for item in listed.items() if listed else ():
-        for name in item.host_list():
+def _add_nodes(
+    findings: Findings, block: Value, domains: tuple[str, ...], lists: HostLists
+) -> None:
+    for item in block.listed("nodes"):
+        for name in hosts_of(item, lists):
             if name in findings.nodes:
                 item.problem(f'node "{name}" is listed twice')
             findings.nodes[name] = NodeFacts(domains)
         if len(findings.nodes) > MAX_NODES:
             item.problem(f"more than {MAX_NODES} nodes")
-            item.file.finish()
-
-
-def _at(item: Item) -> Problem:
-    return item.file.placed(item.path, "")
+            item.document.fail_if_problems()

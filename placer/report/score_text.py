@@ -7,6 +7,7 @@ from typing import Any
 
 from placer.report.columns import columns, paragraphs, seen, table, wrapped
 from placer.report.look import PLAIN, Look
+from placer.report.memory_text import misfit
 from placer.report.words import hop_cost, largest_island
 from placer.units import format_bytes, format_seconds
 
@@ -36,6 +37,7 @@ def score_text(
         _step(score, largest_island(tiers, scale_up), look),
         _crossings(score.get("crossings", {}), tiers, look.width),
         _links(score.get("hottest_links", ()), look.width),
+        wrapped(misfit(score), "  ", look.width),
     )
     return paragraphs(blocks)
 

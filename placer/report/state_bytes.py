@@ -5,8 +5,8 @@ variance, 4 bytes each: ``w + 12`` bytes a parameter (Adam in mixed precision,
 Rajbhandari et al. 2020, arXiv 1910.02054, section 3.1; ``w`` is the job's
 ``bytes.parameter_gather``). Gradients need not move. Of what the n ranks of a gradient
 group hold alike, member i keeps everything (ddp), or the i-th of n intervals of the
-optimizer (zero1), or of all (zero3; hsdp inside its shard group). The gradient group of
-dense parameters is ``dp_cp``, that of experts ``edp``.
+optimizer (zero1, zero2), or of all (zero3; hsdp inside its shard group). The gradient
+group of dense parameters is ``dp_cp``, that of experts ``edp``.
 
 A node has to receive what its new ranks need and its old ones did not hold, once.
 """
@@ -136,7 +136,8 @@ def _on_node(
 
 def _intervals(mode: DataParallel, members: int, kind: str) -> int:
     """How many intervals a gradient group cuts this kind of state into."""
-    if mode.sharding == "ddp" or (mode.sharding == "zero1" and kind == "parameters"):
+    whole = mode.sharding in ("zero1", "zero2") and kind == "parameters"
+    if mode.sharding == "ddp" or whole:
         return 1
     if mode.sharding == "hsdp" and mode.shard_size:
         return gcd(mode.shard_size, members)

@@ -22,7 +22,7 @@ from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills import nested_fills, uneven_fills
 from placer.solve.orders import launch_bound
-from placer.solve.problem.rules import avoided, obeys
+from placer.solve.problem.rules import obeys
 from placer.solve.run.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
@@ -104,14 +104,14 @@ def _savings(
     problem: Problem, solution: Solution, orders: Sequence[Job], budget: Budget
 ) -> list[Advice]:
     """What each better launch saves, orders first."""
-    topology, job = problem.machine, problem.job
+    job = problem.job
     found = []
     as_free: list[IntArray] = []
     free = replace(job, launcher="free")
-    most_avoided = avoided(topology, job, solution.placement.gpu_of_rank)
+    most_avoided = problem.avoided(solution.placement.gpu_of_rank)
     for launch in [*orders, free]:
         known = as_free if launch is free else []
-        launched = problem.on(topology, launch)
+        launched = problem.on(problem.machine, launch)
         best = _best(launched, known, budget)
         if best is None:
             continue
@@ -120,7 +120,7 @@ def _savings(
             # A free launch can put the ranks where another order would have them.
             position = job.parallelism.numbers_in(launch.parallelism.order)
             as_free.append(gpu_of_rank[position])
-        if avoided(topology, job, gpu_of_rank) > most_avoided:
+        if problem.avoided(gpu_of_rank) > most_avoided:
             continue
         if value >= solution.value * (1 - EXACT) or not launched.allows(gpu_of_rank):
             continue

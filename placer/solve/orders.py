@@ -48,7 +48,7 @@ def solve_orders(
         orders.sort(key=lambda one: _name(one) != previous.job.get("order"))
         # A plan of another job is refused before the search, not after it.
         previous_seats(previous, machine, orders[0])
-    shown = _Better(progress) if progress and len(orders) > 1 else progress
+    shown = _better(progress) if progress and len(orders) > 1 else progress
     tried: list[tuple[Problem, Solution]] = []
     failed: list[InfeasibleError] = []
     for count, ordered in enumerate(problem.on(machine, job) for job in orders):
@@ -121,23 +121,20 @@ def _of_all(
     )
 
 
-class _Better:
+def _better(progress: Progress) -> Progress:
     """Progress that is told of placements better than those of all orders before.
 
     What is proved for one order may not hold for all.
     """
+    told = inf
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._value = inf
+    def tell(incumbent: Improvement) -> None:
+        nonlocal told
+        if incumbent.value < told:
+            told = incumbent.value
+            solution = incumbent.solution and replace(
+                incumbent.solution, lower_bound=0.0, argument="none", launch_bound=0.0
+            )
+            progress(replace(incumbent, solution=solution))
 
-    def __call__(self, incumbent: Improvement) -> None:
-        """Pass on what improves on everything so far."""
-        if incumbent.value < self._value:
-            self._value = incumbent.value
-            found = incumbent.solution
-            if found is not None:
-                found = replace(
-                    found, lower_bound=0.0, argument="none", launch_bound=0.0
-                )
-            self._progress(replace(incumbent, solution=found))
+    return tell

@@ -17,20 +17,18 @@ from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import stitched
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import nested, uneven
-from placer.solve.diagnose.conflict import broken_rules
-from placer.solve.diagnose.feasibility import infeasible
-from placer.solve.exact.every import enumerated
-from placer.solve.exact.run import exact
+from placer.solve.diagnose.conflict import broken_rules, infeasible
+from placer.solve.exact.enumeration import enumerated
+from placer.solve.exact.exact import exact
 from placer.solve.improve.anneal import annealed
-from placer.solve.improve.exchange import exchanged
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent
 
 if TYPE_CHECKING:
+    from placer.solve.run.incumbent import Terms
     from placer.solve.run.solution import Progress, Solution
-    from placer.solve.run.terms import Terms
 
 Method = Callable[[Problem, Incumbent, Budget], None]
 
@@ -41,7 +39,6 @@ METHODS: tuple[Method, ...] = (
     enumerated,
     exact,
     annealed,
-    exchanged,
 )
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, enumerated)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from placer.api.place import place
 from placer.errors import InfeasibleError, InputError, PlacerError
+from placer.footprint.stages import memory_score
+from placer.report.memory_text import misfit
 from placer.sweep.inputs import job_at, machine_at
 
 if TYPE_CHECKING:
@@ -61,8 +63,11 @@ def row_of(
         row["world_size"] = job.world_size
         if job.model is not None:
             row["global_batch"] = _global_batch(job)
+        machine = machine_at(task.topology, point)
+        if too_much := misfit(memory_score(job, machine.gpu.memory)):
+            raise InfeasibleError(too_much)
         result = place(
-            machine_at(task.topology, point),
+            machine,
             job,
             hosts=task.hosts,
             objective=task.objective,

@@ -55,4 +55,4 @@ def _row(section: Section, swept: list[str]) -> dict[str, Any]:
     if "step_time_s" in values:
         return row | {key: section.number(key) for key in _TIMES}
     error = values.get("error")
-    return row | {"error": error.node.raw if error else "no placement"}
+    return row | {"error": str(error.content) if error else "no placement"}

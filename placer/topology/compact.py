@@ -34,6 +34,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         "name": topology.name,
         **({"description": topology.description} if topology.description else {}),
         "sources": list(topology.sources),
+        **topology.gpu.to_document(),
         "tiers": tier_entries(topology, size),
     }
     names = [tier.name for tier in topology.tiers]

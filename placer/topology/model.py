@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.topology.gpu import Gpu
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -132,6 +134,8 @@ class Topology:
         machine with islands, whose nodes are the islands.
     gpu_index : ndarray, shape (G,), or None
         What a launcher calls each GPU on its node; None when it counts as we do.
+    gpu : Gpu
+        What one GPU holds and can do.
     """
 
     name: str
@@ -150,6 +154,7 @@ class Topology:
     islands: Islands | None = None
     node_tier: int = 0
     gpu_index: IntArray | None = None
+    gpu: Gpu = field(default_factory=Gpu)
 
     @property
     def num_nodes(self) -> int:

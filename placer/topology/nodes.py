@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.document import Document, Node, Section, Value
 from placer.hostlist import HostLists
 from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
@@ -20,6 +19,7 @@ from placer.topology.model import Islands
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
+    from placer.document import Document, Section, Value
     from placer.topology.tiers import Tiers
 
 _SMALLEST = 1e-6
@@ -231,18 +231,13 @@ def _read_unavailable(root: Section, names: Sequence[str]) -> Mapping[str, str]:
         try:
             nodes = lists.expand(key)
         except ValueError as error:
-            _key_problem(section, key, str(error))
+            section.problem(str(error), key, is_key=True)
             continue
         for node in nodes:
             if node not in known:
                 hint = suggester.hint(node)
-                _key_problem(section, key, f'no node is called "{node}"', hint)
+                message = f'no node is called "{node}"'
+                section.problem(message, key, hint, is_key=True)
                 break
             reasons[node] = reason
     return reasons
-
-
-def _key_problem(section: Section, key: str, message: str, hint: str = "") -> None:
-    """Record a problem at the key itself, not at its value."""
-    place = Node("text", *section.node.places[key])
-    section.document.problem(message, place, section.path(key), hint)

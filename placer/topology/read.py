@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.document import Document, open_document, parse_document
 from placer.presets import preset_names, preset_path
 from placer.topology.build import NO_NODES, build
+from placer.topology.gpu import decode_gpu
 from placer.topology.nodes import read_nodes
 from placer.topology.synthetic import is_synthetic, read_synthetic
 from placer.topology.tiers import read_tiers
@@ -70,13 +72,14 @@ def decode_topology(document: Document) -> Topology:
     name = root.text("name")
     description = root.text("description", "")
     sources = root.texts("sources")
+    gpu = decode_gpu(root.section("gpu"))
     tiers = read_tiers(document)
     given = [key for key in ("unavailable", "nodes", "layout") if root.has(key)]
     nodes = read_nodes(document, tiers) if tiers.are_named else NO_NODES
     if nodes is not NO_NODES and nodes.problem:
         root.problem(nodes.problem, given[0])
     document.finish()
-    return build(name, tiers.tiers, nodes, sources, description)
+    return replace(build(name, tiers.tiers, nodes, sources, description), gpu=gpu)
 
 
 def _means_file(text: str) -> bool:

@@ -26,6 +26,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
         document["description"] = topology.description
     return document | {
         "sources": list(topology.sources),
+        **topology.gpu.to_document(),
         "tiers": tier_entries(topology, size),
         "nodes": _nodes(topology, size),
     }

@@ -13,5 +13,5 @@ def test_table() -> None:
 
 def test_from_end_to_end(capsys: pytest.CaptureFixture[str]) -> None:
     """It stops a run and prints a row."""
-    assert main(["--case", "dgx-h100-32", "quickstart", "--moments", "2"]) == 0
+    assert main(["--case", "node:2 gpu:8", "quickstart", "--moments", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from placer.cli.main import main
 from placer.placement.plan_file import write_plan
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
@@ -89,11 +91,25 @@ def test_runs_by_a_plan(tmp_path: Path) -> None:
         (["--plan", "p.json", "--hosts", "n[1-3]", "srun"], "does not have the plan's"),
     ],
 )
-def test_errors(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_errors(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
     """What cannot be launched ends with 2 and starts nothing."""
+
+    def missing(command: str, *_args: object) -> None:
+        assert command == "no-such-command"
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("os.execvpe", missing)
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("SLURM")]:
+        monkeypatch.delenv(name)
     (tmp_path / "job.yaml").write_text(JOB)
     write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
     write_plan(plan_of(FREE), tmp_path / "free.json")
-    done = run(tmp_path, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
+    found = CliRunner().invoke(main, ["launch", *arguments])
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert message in found.stderr

@@ -137,7 +137,8 @@ def test_unknown_words() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str) -> None:
-    """--help of every command prints its usage as ``placer``, and exits with 0."""
+    """--help lists every command, and that of each prints its usage as ``placer``."""
+    assert f"\n  {command} " in run("--help").stdout
     found = run(command, "--help")
     assert found.exit_code == 0
     assert found.stdout.startswith(f"Usage: placer {command}")

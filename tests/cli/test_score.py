@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from placer.cli.main import main
 from placer.placement.baselines import BASELINES
+from tests.cli import small_job
 
 MACHINE = "rack:2 node:2 gpu:2"
 JOB = """\
@@ -56,9 +57,29 @@ def test_three_sources_agree(job: str, tmp_path: Path) -> None:
 
 
 def test_text_is_a_table(job: str) -> None:
-    """Without --format the score is text."""
+    """Without --format the score is text: the cost, and groups by their tier."""
     found = score(job, "--baseline", "given-order")
-    assert found.stdout.splitlines()[0].split() == ["hop", "cost", str(IN_ORDER)]
+    assert [line.split() for line in found.stdout.splitlines()] == [
+        ["hop", "cost", str(IN_ORDER)],
+        [],
+        ["groups", "inside", "one", "node", "cluster"],
+        ["tp", "4", "-"],
+        ["dp", "-", "2"],
+    ]
+
+
+def test_text_names_the_busiest_links(tmp_path: Path) -> None:
+    """A step time comes with the links that carry most, as the JSON has them."""
+    path = tmp_path / "job.yaml"
+    path.write_text(small_job.JOB)
+    (link, *_) = json.loads(
+        score(str(path), "--baseline", "sorted-hosts", "--format", "json").stdout
+    )["hottest_links"]
+    _, _, table = score(str(path), "--baseline", "sorted-hosts").stdout.partition(
+        "busiest links"
+    )
+    first = table.splitlines()[1]
+    assert first.startswith(f"  {link['domain']} {link['direction']}, {link['tier']}")
 
 
 def test_broken_rules_are_noted(job: str, tmp_path: Path) -> None:

@@ -200,6 +200,10 @@ def _random_model(draw: np.random.Generator, axes: Parallelism) -> Model:
         expert_ffn=512 if experts else 0,
         moe_layers=int(draw.integers(1, layers + 1)) if experts else 0,
         attention_parameters=int(draw.choice([0, 0, 1_000_000])),
+        head_dim=int(draw.choice([0, 0, 80])),
+        kv_lora_rank=int(draw.choice([0, 0, 512])),
+        qk_head_dim=128,
+        v_head_dim=96,
     )
 
 

@@ -58,7 +58,7 @@ JOB = Job(
     micro_batches=4,
     compute=Compute(micro_batch_time=1e-3, fixed_time=2e-3),
 )
-SEEDS = range(60)
+SEEDS = range(20)
 
 
 def step_time(case: Case) -> float:

@@ -11,34 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.document import Node, parse_document
+from placer.document import parse_document
+from placer.document.scalars import kind_of, raw
 from placer.document.tree import MAX_TEXT
 from placer.errors import InputError
 
 
-def plain(node: Node):
-    """What a tree says, as plain data with scalars in their raw form."""
-    if node.kind == "mapping":
-        return {key: plain(value) for key, value in node.entries.items()}
-    if node.kind == "list":
-        return [plain(item) for item in node.items]
-    return (node.kind, node.raw)
-
-
-def raw(value):
-    """The same for plain data."""
+def written(value):
+    """A parsed value with the kind of each scalar and what the file writes for it."""
     if isinstance(value, dict):
-        return {key: raw(item) for key, item in value.items()}
+        return {key: written(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [raw(item) for item in value]
-    if isinstance(value, str):
-        return ("text", value)
-    kind = "boolean" if isinstance(value, bool) else "number"
-    return ("null" if value is None else kind, json.dumps(value))
+        return [written(item) for item in value]
+    return (kind_of(value), "" if value is None else raw(value))
 
 
-def tree(text, source="x.yaml"):
-    return parse_document(text, source).root.node
+def read(text, source="x.yaml"):
+    return written(parse_document(text, source).top.content)
 
 
 SMALL = "name: a\nlist: [1, two, {three: yes}]\nempty:\n'q': \"no\"\n"
@@ -46,7 +35,7 @@ SMALL = "name: a\nlist: [1, two, {three: yes}]\nempty:\n'q': \"no\"\n"
 
 def test_yaml_keeps_scalars_as_written():
     """Kinds follow YAML 1.1, texts stay what the file says."""
-    assert plain(tree(SMALL)) == {
+    assert read(SMALL) == {
         "name": ("text", "a"),
         "list": [("number", "1"), ("text", "two"), {"three": ("boolean", "yes")}],
         "empty": ("null", ""),
@@ -58,18 +47,19 @@ def test_yaml_keeps_scalars_as_written():
 def test_json_reads_alike_by_every_route(source):
     """A JSON text gives one tree, whatever the file is called."""
     text = '{"a": [1, -2.5e3, true, null, "x"],\n "b": {"c": "no"}}'
-    assert plain(tree(text, source)) == raw(json.loads(text)) | {
+    assert read(text, source) == {
         "a": [("number", t) for t in ("1", "-2.5e3")]
-        + [("boolean", "true"), ("null", "null"), ("text", "x")]
+        + [("boolean", "true"), ("null", ""), ("text", "x")],
+        "b": {"c": ("text", "no")},
     }
 
 
 def test_a_flow_mapping_with_quoted_keys_may_still_be_yaml():
     """Text that opens like JSON but is not falls to YAML, except in a .json file."""
     text = '{"a": plain}'
-    assert plain(tree(text)) == {"a": ("text", "plain")}
+    assert read(text) == {"a": ("text", "plain")}
     with pytest.raises(InputError, match="not JSON"):
-        tree(text, "x.json")
+        read(text, "x.json")
 
 
 values = st.recursive(
@@ -94,16 +84,43 @@ def test_any_json_object_reads_as_the_standard_library_reads_it(content):
     """Trees of JSON texts agree with ``json.loads``, indented or not."""
     for indent in (None, 1):
         text = json.dumps(content, indent=indent)
-        assert plain(tree(text, "x.json")) == raw(content)
+        assert read(text, "x.json") == written(content)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(values, st.sampled_from(["x.yaml", "x.json"]))
+def test_a_doubt_changes_no_value(content, source):
+    """A text reads alike from its tree, as it does where a key may be wrong."""
+    usual = read(json.dumps({"a": content}), source)
+    doubtful = read(json.dumps({"\xad": 0, "a": content}), source)
+    assert doubtful == {"\xad": ("number", "0"), **usual}
+
+
+@pytest.mark.parametrize("name", ["json_tree", "TreeBuilder"])
+@pytest.mark.parametrize("source", ["x.yaml", "x.json"])
+def test_a_good_text_needs_no_tree(name, source, monkeypatch):
+    """Places are looked up only when a problem is told."""
+    monkeypatch.delattr(f"placer.document.parse.{name}")
+    document = parse_document('{"a": [1, {"b": "c"}]}', source)
+    assert document.root.items("a")[1].section().text("b") == "c"
+    document.finish()
+
+
+@pytest.mark.parametrize("text", ['{"a": X}', "a: X"])
+@pytest.mark.parametrize("size", [31, 32])
+def test_both_ways_of_reading_end_at_the_same_depth(text, size):
+    """Thirty-two lists and mappings may lie in each other, not one more."""
+    nested = text.replace("X", "[" * size + "]" * size)
+    assert outcome(nested, "x.yaml") == ("read" if size == 31 else "refused")
 
 
 def test_places_are_one_based_lines_and_columns():
     """Values and keys know where they start, in both notations."""
     for source in ("x.yaml", "x.json"):
-        root = tree('{"a": 1,\n  "bc": [2,\n 3]}', source)
-        assert root.places == {"a": (1, 2), "bc": (2, 3)}
-        items = root.entries["bc"].items
-        assert [(n.line, n.column) for n in items] == [(2, 10), (3, 2)]
+        place = parse_document('{"a": 1,\n  "bc": [2,\n 3]}', source).place
+        assert [place((key,), is_key=True) for key in ("a", "bc")] == [(1, 2), (2, 3)]
+        assert [place(("bc", index)) for index in (0, 1)] == [(2, 10), (3, 2)]
+        assert place(("bc", 9, "x")) == place(("bc",)) == (2, 9)
 
 
 HOSTILE = [

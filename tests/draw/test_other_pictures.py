@@ -42,7 +42,7 @@ def scored(draw: st.DrawFn) -> Plan:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(plan=scored())
 def test_heat_map(plan: Plan) -> None:
     """There is a cell for each axis and tier, and it holds the score's bytes."""
@@ -71,7 +71,7 @@ def test_heat_map_is_logarithmic() -> None:
     assert fill["100000000.0"] == palette.along(1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(plan=scored())
 def test_time_line_adds_up(plan: Plan) -> None:
     """The parts of the bar are the score's, and together they are the step."""

@@ -43,7 +43,7 @@ def leaving(topology: Topology, job: Job, plan: Plan, axis: str) -> list[list[in
     return leaving_by_loops(topology, groups_by_loops(job, axis), gpus)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(case=plans(), data=st.data())
 def test_every_rank_is_a_cell(case: Case, data: st.DataObject) -> None:
     """Where GPUs are shown there is one cell a rank, and each names its own rank."""
@@ -61,7 +61,7 @@ def test_every_rank_is_a_cell(case: Case, data: st.DataObject) -> None:
         assert hover(cell).splitlines()[0] == f"rank {rank}: {where}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(case=plans(), data=st.data())
 def test_outlines(case: Case, data: st.DataObject) -> None:
     """Outlined are exactly the groups that leave their domain, as loops find them."""
@@ -80,7 +80,7 @@ def test_outlines(case: Case, data: st.DataObject) -> None:
     assert len(root.findall(f".//{SVG}rect[@class='p-out']")) == (len(away) > 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(case=plans(), most=st.integers(0, 4), data=st.data())
 def test_tiles_add_up(case: Case, most: int, data: st.DataObject) -> None:
     """Tiles are the domains of one tier; their ranks and leaving groups are right."""
@@ -122,7 +122,7 @@ def texts(root: Xml.Element) -> list[str]:
     return [e.text or "" for e in root.iter(f"{SVG}text")]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(case=plans(), data=st.data())
 def test_zoom(case: Case, data: st.DataObject) -> None:
     """A zoomed map holds the ranks of its domain and no others."""

@@ -170,7 +170,7 @@ def test_files_give_back_any_map(format: str, seats: list[Seat]) -> None:
 
 
 @pytest.mark.parametrize("format", [*SCRIPTS, *MANIFESTS, *FOLDERS])
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seats=seatings())
 def test_scripts_give_back_any_map(format: str, seats: list[Seat]) -> None:
     """A script, run on every host, gives the map; or the map is refused."""

@@ -283,7 +283,7 @@ BAD = [
     ("activation: 2", "activation: ^.nan", "bytes.activation", "expected a number"),
     ("activation: 2", "activation: ^-.inf", "bytes.activation", "expected a number"),
     ("activation: 2", "activation: ^1e400", "bytes.activation", "is not between"),
-    ("sharding: zero1", "sharding: ^zero2", "data_parallel.sharding", "none of ddp"),
+    ("sharding: zero1", "sharding: ^zero4", "data_parallel.sharding", "none of ddp"),
     (
         "sharding: zero1",
         "sharding: hsdp, shard_size: ^5",
@@ -338,6 +338,28 @@ BAD = [
     ("[5, 4]", "[5, ^1024]", "groups[0].ranks[1][1]", "not between 0 and 1023"),
     ("weights: {tp: 4000", "weights: {etp: ^1", "weights.etp", "no such axis to weigh"),
     ("tp: 4000", "tp: ^heavy", "weights.tp", "expected a number"),
+    *(
+        ("weights:", f"memory: {{{text}}}\nweights:", f"memory.{key}", fragment)
+        for text, key, fragment in (
+            ("recompute: ^half", "recompute", "none of none, selective, op, full"),
+            ("recompute_modules: ^[mlp]", "recompute_modules", "is for recompute sel"),
+            ("recompute_layers: ^2", "recompute_layers", "for recompute full only"),
+            ("gemm: ^int8", "gemm", "none of bf16, fp8, mxfp8, nvfp4"),
+            ("attention: ^flash", "attention", "none of fused, unfused"),
+            ("optimizer_bytes: ^12B", "optimizer_bytes", "expected a number"),
+            ("reserve: ^6 pints", "reserve", "unknown unit"),
+            ("activations: ^-1GB", "activations", "is negative"),
+            ("micro_batch_group: ^4", "micro_batch_group", "4 is not from the num"),
+            ("micro_batch_group: ^9", "micro_batch_group", "that of micro-batches"),
+        )
+    ),
+    ("weights:", "memory: {^recompile: full}\nweights:", "memory", "unknown key"),
+    (
+        "weights:",
+        "memory: {recompute: selective, recompute_modules: [mlp, ^mpl]}\nweights:",
+        "memory.recompute_modules[1]",
+        "none of core_attn",
+    ),
 ]
 
 
@@ -414,6 +436,18 @@ def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragmen
             "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9, experts: 4,"
             " top_k: 1}",
             "3 does not divide the model's 4 experts",
+        ),
+        (
+            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9,"
+            " q_lora_rank: 3}",
+            "model.q_lora_rank: needs kv_lora_rank",
+        ),
+        (
+            "parallelism: {dp: 4}\nsequence: 8\ncompute: {tflops_per_gpu: 1}\n"
+            "model: {layers: 2, hidden: 8, ffn: 8, heads: 4, vocab: 9,"
+            " kv_lora_rank: 3, qk_head_dim: 2}",
+            "model.kv_lora_rank: needs qk_head_dim and v_head_dim",
         ),
     ],
 )
@@ -507,3 +541,36 @@ def outcome(text):
     except InputError:
         return "refused"
     return "job"
+
+
+MEMORY = """\
+memory:
+  recompute: full
+  recompute_method: block
+  recompute_layers: 2
+  gemm: fp8
+  optimizer_bytes: 8
+  micro_batch_group: 8
+  activations: 40GB
+  reserve: 0
+"""
+
+
+def test_memory_is_read_written_and_counts_for_the_digest():
+    """Sizes have units, 0 is not nothing, and what is left out has its default."""
+    job = job_of(FULL + MEMORY)
+    memory = job.memory
+    assert (memory.recompute, memory.recompute_method) == ("full", "block")
+    assert (memory.activations, memory.reserve) == (40e9, 0.0)
+    assert (memory.optimizer_bytes, memory.gradient_bytes) == (8.0, None)
+    again = job_of(json.dumps(to_document(job)))
+    assert again.memory == memory
+    assert again.sha256 == job.sha256 != job_of(FULL).sha256
+
+
+def test_digests_outlive_keys_that_say_nothing_new():
+    """A job of before the keys of memory has the digest that its plans carry."""
+    assert job_of(FULL).sha256 == (
+        "21042a671982895aed9358dc25ac0284d8b99294b21e70b38dbcd8253239ce09"
+    )
+    assert job_of(FULL + "memory: {recompute: none}\n").sha256 == job_of(FULL).sha256

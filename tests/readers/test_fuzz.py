@@ -169,17 +169,17 @@ def check(problems) -> None:
 
 @pytest.mark.parametrize("name", cases.TEXTS)
 def test_mutated_texts(name):
-    """Two thousand mutants of every format's small file: a result or an error."""
+    """Mutants of every format's small file: a result or an error."""
     chance = random.Random(name)
-    for _ in range(2000):
+    for _ in range(300):
         check(outcome(read_and_combine, name, mutated(cases.TEXTS[name], chance)))
 
 
 @pytest.mark.parametrize(("name", "text"), cases.MORE_TEXTS)
 def test_mutants_of_other_files(name, text):
-    """A thousand mutants of the other files that some formats have."""
+    """Mutants of the other files that some formats have."""
     chance = random.Random(text)
-    for _ in range(1000):
+    for _ in range(150):
         check(outcome(read_and_combine, name, mutated(text, chance)))
 
 
@@ -190,7 +190,7 @@ JSON = [name for name, text in cases.TEXTS.items() if text[:1] in "[{"]
 def test_mutated_values(name):
     """Well-formed JSON with other values than it should have: a result or an error."""
     chance = random.Random(f"{name} values")
-    for _ in range(500):
+    for _ in range(150):
         text = mutated_values(cases.TEXTS[name], chance)
         check(outcome(read_and_combine, name, text))
 
@@ -199,7 +199,7 @@ def test_mutated_values(name):
 def test_mutated_orders_of_labels(text):
     """Objects of any order beside nodes: a result or an error."""
     chance = random.Random(text)
-    for _ in range(500):
+    for _ in range(150):
         order = mutated(cases.ORDER, chance)
         check(outcome(read_with_order, mutated_values(text, chance), order))
 
@@ -207,9 +207,9 @@ def test_mutated_orders_of_labels(text):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", cases.TEXTS)
 def test_many_mutated_texts(name):
-    """Twenty thousand mutants of every format."""
+    """Thousands of mutants of every format."""
     chance = random.Random(f"{name} again")
-    for _ in range(20_000):
+    for _ in range(4000):
         check(outcome(read_and_combine, name, mutated(cases.TEXTS[name], chance)))
 
 
@@ -284,7 +284,7 @@ def test_memory_and_time():
 
     Read one after the other in a process of its own: its peak is above that of each.
     """
-    texts = [*LONG_LINES.items()]
+    texts = [*LONG_LINES.items(), ("topo-m", "a\n" * 2_000_000)]
     for name, text in cases.TEXTS.items():
         chance = random.Random(name)
         mutants = (mutated(text, chance) for _ in range(200))

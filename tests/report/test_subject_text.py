@@ -52,6 +52,9 @@ def test_everything_is_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert heads == named
     words = " ".join(text.split())
+    for subject in found["subjects"]:
+        for seat in subject.get("members", ())[:16]:
+            assert f"rank {seat['rank']} on {seat['host']}:{seat['gpu']} (" in words
     narrow = subjects_text(found, tiers, case.topology.scale_up_tier + 1, 50)
     assert max(map(len, narrow.splitlines())) <= 50
     assert " ".join(narrow.split()) == words
@@ -97,6 +100,25 @@ def text_of(group: dict, kinds: list[dict] | None = None, proved: bool = False) 
         "subjects": [{"facts": group, "exchanges": kinds or []}],
     }
     return " ".join(subjects_text(explained, ["node", "rack"], 1).split())
+
+
+def test_what_is_sent() -> None:
+    """Bytes by tier with the rate there, and of each tier's links the busiest."""
+    link = {
+        "tier": "rack",
+        "domain": "r1",
+        "direction": "up",
+        "bandwidth": 50e9,
+        "bytes": 2e6,
+        "busy_s": 3e-3,
+        "share": 0.25,
+    }
+    text = text_of(facts(links=[link]))
+    assert "sends a step: 5 MB at the node tier (400 GB/s a GPU)" in text
+    assert (
+        "1 links into the rack tier, r1 up the busiest (50 GB/s): 2 MB of this group, "
+        "25.0% of what keeps it busy 3 ms a step"
+    ) in text
 
 
 def test_speed_beside_others() -> None:

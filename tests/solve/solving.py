@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from placer.solve import search
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.run.solution import Progress, Solution
     from placer.topology.model import Topology
 
@@ -33,8 +36,15 @@ def solve(
     return search.solve(problem, Budget(time_limit, stop), progress)
 
 
-def with_parts(problem: Problem, parts: Parts) -> Problem:
-    """The same problem, launched so that ``parts`` stay together."""
+def with_colocation(problem: Problem, colocation: Colocation) -> Problem:
+    """The same problem, launched so that ``colocation`` stay together."""
     chosen = replace(problem)
-    vars(chosen)["choices"] = [parts]
+    vars(chosen)["choices"] = [colocation]
     return chosen
+
+
+def known(problem: Problem, start: np.ndarray) -> Incumbent:
+    """The incumbent of a search that knows one placement."""
+    incumbent = Incumbent(problem, Budget(60.0))
+    incumbent.offer("start", start)
+    return incumbent

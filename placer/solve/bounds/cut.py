@@ -1,5 +1,8 @@
 """A lower bound on the hop cost of any placement, from the least cut of every tier.
 
+``J >= d_0 W + sum_t (d_{t+1} - d_t) C_t`` with ``C_t = 1/2 min sum_i floor(s_i)`` over
+the sizes s_i that the domains of tier t may hold.
+
 The hop cost of a placement is ``d_0 W + sum_t (d_{t+1} - d_t) cut_t``: every edge pays
 the innermost distance, and once more the rise of the distance at each tier whose
 domains separate its ends. W is the total weight, ``cut_t`` the weight between different
@@ -9,10 +12,9 @@ from there on, which lowers the cost of every placement, so all rises are at lea
 Every tier's cut is bounded alone. It is half the sum of the boundaries of the rank sets
 that its domains hold:
 
-1. `boundary` gives the least boundary ``floor(s)`` of any s ranks of a product graph,
-   and `products` writes the job's graph as a sum of such products;
-2. `sizes` minimises the sum of ``floor`` over domains of given capacities that together
-   hold all ranks;
+1. `isoperimetric` gives the least boundary ``floor(s)`` of any s ranks;
+2. `lagrange` minimises the sum of ``floor`` over domains of given capacities that
+   together hold all ranks;
 3. before both, a price may be put on every rank of each pipeline stage. What all
    domains pay in prices is a constant, ranks of a stage x price, and is taken back. A
    price on the chain's ends makes up for sets that all would like to sit there; prices
@@ -28,7 +30,8 @@ up to one, after allowing for rounding errors.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from fractions import Fraction
+from math import ceil, gcd, inf, lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,17 +39,30 @@ import numpy.typing as npt
 
 from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
-from placer.solve.bounds.proof import Proof
-from placer.solve.bounds.tier_cut import TierCut
+from placer.solve.bounds import Proof
+from placer.solve.bounds.isoperimetric import (
+    Product,
+    chain_splits,
+    copies_floor,
+    replica_floor,
+)
+from placer.solve.bounds.lagrange import cheapest_sizes, climb, size_classes
 from placer.solve.problem.objective import HopCostObjective
+from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
+END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
+PRICE_GRIDS = (40, 5)
+ROUNDING = 1e-9
 ARGUMENT = (
     "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a "
     "knapsack over the domains' capacities, prices on pipeline stages"
@@ -77,11 +93,13 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
     """The bound on the hop cost, however ranks are launched; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
         return None
-    found = cut_bound(problem.machine, problem.job, incumbent)
+    found = cut_bound(problem.machine, problem.job, incumbent, problem.params)
     return Proof(found.value, found.argument)
 
 
-def cut_bound(topology: Topology, job: Job, incumbent: float = inf) -> CutBound:
+def cut_bound(
+    topology: Topology, job: Job, incumbent: float = inf, params: Params | None = None
+) -> CutBound:
     """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
 
     Parameters
@@ -91,6 +109,7 @@ def cut_bound(topology: Topology, job: Job, incumbent: float = inf) -> CutBound:
         Its weights must not be negative.
     incumbent : float
         Hop cost of a known placement; the bound stops improving once it reaches this.
+    params : Params, optional
 
     Raises
     ------
@@ -106,8 +125,9 @@ def cut_bound(topology: Topology, job: Job, incumbent: float = inf) -> CutBound:
     edges = hop_edges(job)
     inside = distance[0] * sum(axis.weight * len(axis.edges) for axis in edges)
     rises = np.diff(distance)
+    params = params or Params()
     cuts = {
-        tier: TierCut(job, _gpus_of_domain(topology, tier))
+        tier: TierCut(job, _gpus_of_domain(topology, tier), params)
         for tier in np.flatnonzero(rises if edges else []).tolist()
     }
 
@@ -128,3 +148,111 @@ def cut_bound(topology: Topology, job: Job, incumbent: float = inf) -> CutBound:
 def _gpus_of_domain(topology: Topology, tier: int) -> IntArray:
     """GPUs of every domain of a tier; shape (D,)."""
     return np.bincount(topology.domain_of_gpu[tier])
+
+
+class TierCut:
+    """Bounds on the weight of edges between different domains of one tier.
+
+    Parameters
+    ----------
+    job : Job
+    gpus_of_domain : ndarray, shape (D,)
+        GPUs of every domain of the tier.
+    params : Params
+    """
+
+    def __init__(self, job: Job, gpus_of_domain: IntArray, params: Params) -> None:
+        self.params = params
+        self.world = job.world_size
+        self.stages = job.parallelism.pp
+        self.classes = size_classes(gpus_of_domain, self.world)
+        self.size = self.classes[-1].high
+        self.quantum = _common_divisor(job.weights.values())
+        self.splits = chain_splits(job)
+        self.chain_weight = sum(p.chain.weight for p in self.splits[0])
+        self.value = 0.0
+        self.split = self.splits[0]
+        self.prices = np.zeros(self.stages)
+
+    def charge_ends(self) -> None:
+        """Raise ``value`` by the bounds with a price on the ends of the chain."""
+        priced = (
+            self.has_chain and self._work(len(END_CHARGES)) <= self.params.charge_work
+        )
+        charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
+        prices = np.zeros((len(charges), self.stages))
+        prices[:, 0] = prices[:, -1] = charges * self.chain_weight
+        for split in self.splits:
+            self._keep_best(split, prices)
+
+    def ascend(self) -> None:
+        """Raise ``value`` by improving the prices of all stages."""
+        half = (self.stages + 1) // 2
+        if not self.has_chain or half < 2 or self._work(half) > self.params.ascent_work:
+            return
+        # Adding a constant to all prices changes nothing, so the middle stays at 0.
+        start = (self.prices - self.prices[half - 1])[: half - 1]
+        best = climb(
+            lambda rows: self._values(self.split, self._mirrored(rows), refine=False),
+            start,
+            self.chain_weight / 2,
+            self.params.ascent_rounds,
+        )
+        candidates = [best]
+        for grid in PRICE_GRIDS:
+            unit = self.chain_weight / grid
+            candidates.append(np.round(best / unit) * unit)
+        self._keep_best(self.split, self._mirrored(np.array(candidates)))
+
+    @property
+    def has_chain(self) -> bool:
+        """Whether the job has a pipeline whose edges have a weight."""
+        return self.stages > 1 and self.chain_weight > 0
+
+    def _mirrored(self, rows: FloatArray) -> FloatArray:
+        """Prices of all stages from those of the first half but its last."""
+        first = np.hstack([rows, np.zeros((len(rows), 1))])
+        return np.hstack([first, first[:, ::-1][:, self.stages % 2 :]])
+
+    def _keep_best(self, split: tuple[Product, ...], prices: FloatArray) -> None:
+        values = self._values(split, prices, refine=True)
+        best = int(np.argmax(values))
+        value = self._rounded_up(float(values[best]))
+        if value > self.value:
+            self.value, self.split, self.prices = value, split, prices[best]
+
+    def _values(
+        self, split: tuple[Product, ...], prices: FloatArray, *, refine: bool
+    ) -> FloatArray:
+        """Bound on the cut for each row of prices; shape (B,)."""
+        floor = np.zeros((len(prices), self.size + 1))
+        for product in split:
+            share = product.chain.weight / self.chain_weight if self.has_chain else 0.0
+            replica = replica_floor(product, share * prices, self.size, self.params)
+            floor += copies_floor(replica, product.copies, self.size, self.params)
+        constant = prices.sum(axis=1) * (self.world // self.stages)
+        reach = self.params.size_steps if refine else 0
+        totals = [cheapest_sizes(row, self.classes, self.world, reach) for row in floor]
+        values: FloatArray = (np.array(totals) - constant) / 2
+        return values
+
+    def _work(self, batch: int) -> int:
+        """Array elements one evaluation of ``batch`` price vectors touches, about."""
+        work = 0
+        for product in self.split:
+            stage = min(self.size, product.stage[0].size * product.stage[1].size)
+            replica = min(self.size, stage * self.stages)
+            work += 8 * stage * replica * self.stages + 6 * replica * self.size
+        return batch * work
+
+    def _rounded_up(self, value: float) -> float:
+        """The least multiple of the quantum not below ``value``, errors allowed for."""
+        quanta = Fraction(value * (1.0 - ROUNDING)) / self.quantum
+        return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
+
+
+def _common_divisor(weights: Iterable[float]) -> Fraction:
+    """Greatest number of which all positive weights are multiples, read as decimals."""
+    numbers = [Fraction(str(weight)) for weight in weights if weight > 0]
+    scale = lcm(*(number.denominator for number in numbers))
+    return Fraction(gcd(*(int(number * scale) for number in numbers)) or 1, scale)

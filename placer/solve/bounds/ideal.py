@@ -1,8 +1,8 @@
 """The best network imaginable: what each operation takes at the least.
 
-Everything here holds for *every* placement that obeys the given parts: `Parts` say
-which ranks share a domain of each tier (because a requirement says so, or because the
-case at hand supposes it). Rates are the best of the tiers an operation must use,
+Everything here holds for *every* placement that obeys the given sets: a `Colocation`
+says which ranks share a domain of each tier (because a requirement says so, or because
+the case at hand supposes it). Rates are the best of the tiers an operation must use,
 latencies the lowest.
 """
 
@@ -25,7 +25,7 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
-from placer.solve.tree.capacity import whole_parts
+from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -68,7 +68,7 @@ class IdealNetwork:
     ----------
     fabric : Fabric
     label : ndarray, shape (T, R)
-        Part of each rank at each tier; a part lies in one domain of its tier.
+        Set of each rank at each tier; a set lies in one domain of its tier.
     capacity_of_node : ndarray, shape (N,)
         Most ranks that each node may hold.
     limit : Limit, optional
@@ -294,19 +294,19 @@ class IdealNetwork:
         num_members = members.shape[1]
         fewest = [num_members]
         for t, capacity in enumerate(self._capacities):
-            most = self._most_in_part(t, members) * (capacity // self._part_size(t))
+            most = self._most_in_part(t, members) * (capacity // self._set_size(t))
             filled = np.cumsum(np.sort(most)[::-1])
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
         return np.array(fewest)
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
-        """Most members of one row in one part of a tier."""
+        """Most members of one row in one set of a tier."""
         label = self.label[tier]
         row = np.arange(len(members))[:, None]
         key = row * (int(label.max()) + 1) + label[members]
         return int(np.unique(key, return_counts=True)[1].max())
 
-    def _part_size(self, tier: int) -> int:
+    def _set_size(self, tier: int) -> int:
         return int(np.unique(self.label[tier], return_counts=True)[1].min())
 
     @cached_property
@@ -314,7 +314,7 @@ class IdealNetwork:
         """Most ranks of each domain, one array a tier."""
         topology = self.fabric.topology
         single = [1] * len(topology.tiers)
-        return whole_parts(topology, self.capacity_of_node, single)
+        return whole_sets(topology, self.capacity_of_node, single)
 
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)

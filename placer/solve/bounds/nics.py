@@ -36,12 +36,11 @@ if TYPE_CHECKING:
     from placer.cost.step import Step
     from placer.job.model import Job
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-# Sizes of uplinks that are told apart; of more, only the largest counts.
-MOST_CAPACITIES = 8
 ROUNDING = 1e-9
 
 
@@ -88,7 +87,9 @@ class NicTrade:
     rings: int
 
     @classmethod
-    def of(cls, step: Step, network: IdealNetwork, room: int) -> NicTrade:
+    def of(
+        cls, step: Step, network: IdealNetwork, room: int, params: Params
+    ) -> NicTrade:
         """The compromises on the best network imaginable.
 
         Parameters
@@ -98,13 +99,14 @@ class NicTrade:
         network : IdealNetwork
         room : int
             Ranks that the largest scale-up domain may hold.
+        params : Params
         """
         groups = _gradient_groups(step.model.job)
         shape = _shape_of_parts(step.model.job, network, groups)
         message_s = network.message_across(step.model.volumes.pp_message)
         return cls(
-            list(_levels(_Exposure(step, network, groups), shape, room)),
-            Crossings.of(step, message_s),
+            list(_levels(_Exposure(step, network, groups, params), shape, room)),
+            Crossings.of(step, message_s, params.cut_sets),
             step.model.fixed_s + sum(step.exposed_custom_s.values()),
             shape.groups,
         )
@@ -181,11 +183,13 @@ class _Exposure:
         On ``network``.
     network : IdealNetwork
     groups : ndarray, shape (g, n)
+    params : Params
     """
 
     step: Step
     network: IdealNetwork
     groups: IntArray
+    params: Params
 
     @property
     def size(self) -> int:
@@ -271,7 +275,7 @@ def _by_pace(
     if outer == fabric.num_tiers or whole <= room:
         return no_limit
     capacities = np.unique(fabric.uplink_capacity[outer])
-    if len(capacities) > MOST_CAPACITIES:
+    if len(capacities) > exposure.params.uplink_sizes:
         capacities = capacities[-1:]
     stages = np.arange(1, len(exposure.free) + 1)
     paces = np.unique(stages * shape.groups / capacities[:, None])

@@ -1,5 +1,7 @@
 """A lower bound on the step time of every placement.
 
+``step >= min over the cases of (step of the case on the best network imaginable)``.
+
 The step is priced on the best network imaginable (`ideal.py`) in a few cases that
 together cover all placements: walking through tp, cp, ep and pp, either all groups of
 the axis lie inside scale-up domains, or this is the first axis with a group outside. In
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds import Proof
 from placer.solve.bounds.first_bucket import (
     kink_seconds,
     stages_alike,
@@ -29,9 +32,9 @@ from placer.solve.bounds.first_bucket import (
 )
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
-from placer.solve.bounds.proof import Proof
-from placer.solve.problem.colocation import Parts, join, parts_of
+from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
+from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
@@ -53,49 +56,61 @@ def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | 
     """The bound on the step time; None for another objective."""
     if not isinstance(problem.goal, TimeObjective):
         return None
-    parts = parts_of(problem.machine, problem.job, block)
-    return time_bound(problem.model, parts, node_capacity(problem.machine, block))
+    colocation = colocation_of(problem.machine, problem.job, block)
+    capacity = node_capacity(problem.machine, block)
+    return time_bound(problem.model, colocation, capacity, problem.params)
 
 
-def time_bound(model: StepModel, parts: Parts, capacity_of_node: IntArray) -> Proof:
-    """The bound for placements whose ranks stay together as ``parts`` say.
+def time_bound(
+    model: StepModel,
+    colocation: Colocation,
+    capacity_of_node: IntArray,
+    params: Params | None = None,
+) -> Proof:
+    """The bound for placements whose ranks stay together as ``colocation`` says.
 
     Parameters
     ----------
     model : StepModel
-    parts : Parts
+    colocation : Colocation
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
+    params : Params, optional
     """
-    cases = list(_cases(model, parts, capacity_of_node))
+    cases = list(_cases(model, colocation, capacity_of_node, params or Params()))
     return min(cases, key=lambda case: case.value)
 
 
 def nic_trade(
-    model: StepModel, parts: Parts, capacity_of_node: IntArray
+    model: StepModel,
+    colocation: Colocation,
+    capacity_of_node: IntArray,
+    params: Params | None = None,
 ) -> NicTrade | None:
     """What pipelines that leave scale-up domains trade for NICs; None if none may.
 
     Parameters
     ----------
-    model, parts, capacity_of_node
+    model, sets, capacity_of_node, params
         As for `time_bound`.
     """
     scale_up = model.fabric.scale_up_tier
     axes = model.job.parallelism
     if model.job.model is None or axes.pp == 1 or scale_up < 0:
         return None
-    if _together(parts.label[scale_up], axes.ranks_of_group["pp"]):
+    if _together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None
-    network = IdealNetwork(model.fabric, parts.label, capacity_of_node)
+    network = IdealNetwork(model.fabric, colocation.label, capacity_of_node)
     room = int(_rooms(model, capacity_of_node).max())
-    return NicTrade.of(model.step_on(network), network, room)
+    return NicTrade.of(model.step_on(network), network, room, params or Params())
 
 
-def _cases(model: StepModel, parts: Parts, capacity: IntArray) -> Iterator[Proof]:
+def _cases(
+    model: StepModel, colocation: Colocation, capacity: IntArray, params: Params
+) -> Iterator[Proof]:
     """The bound of every case."""
     scale_up = model.fabric.scale_up_tier
-    label = parts.label
+    label = colocation.label
     room = _rooms(model, capacity)
     for axis in CASE_AXES:
         if model.job.model is None or model.job.parallelism.size(axis) == 1:
@@ -104,7 +119,11 @@ def _cases(model: StepModel, parts: Parts, capacity: IntArray) -> Iterator[Proof
         if scale_up < 0 or not _together(label[scale_up], members):
             outside = IdealNetwork(model.fabric, label, capacity)
             if scale_up < len(model.topology.tiers) - 1:
-                yield _with_crossing(model, outside, axis, int(room.max()))
+                if axis == "pp":
+                    step, most = model.step_on(outside), int(room.max())
+                    yield _with_cuts(NicTrade.of(step, outside, most, params))
+                else:
+                    yield _with_crossing(model, outside, axis)
             if scale_up < 0:
                 return
             label = label.copy()
@@ -134,19 +153,15 @@ def _rooms(model: StepModel, capacity: IntArray) -> IntArray:
 
 
 def _fit(sizes: IntArray, room: IntArray) -> bool:
-    """Whether parts may fit the domains; False is certain."""
+    """Whether sets may fit the domains; False is certain."""
     smallest = int(sizes.min())
     places = int((room // smallest).sum())
     return bool(sizes.max() <= room.max()) and places >= len(sizes)
 
 
-def _with_crossing(
-    model: StepModel, network: IdealNetwork, axis: str, room: int
-) -> Proof:
-    """Least step time when a group of ``axis`` leaves its scale-up domain."""
+def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
+    """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     step = model.step_on(network)
-    if axis == "pp":
-        return _with_cuts(NicTrade.of(step, network, room))
     step = with_best_bucket(step, kink_seconds(model, network))
     slow = model.step_on(
         _Split(network.fabric, network.label, network.capacity_of_node)

@@ -13,14 +13,15 @@ import numpy.typing as npt
 
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
-from placer.solve.construct.lane_order import Distances, Lanes, arrange
+from placer.solve.construct.lanes import Distances, Lanes, arrange
+from placer.solve.construct.segments import Stitching
 from placer.solve.construct.shapes import Shape, shapes
-from placer.solve.count.segments import Stitching
-from placer.solve.tree.capacity import parent_of_domain, whole_parts
+from placer.solve.construct.stitch import stitch
+from placer.solve.tree.capacity import parent_of_domain, whole_sets
 from placer.solve.tree.fill import fill, share_down, tree_order
 
 if TYPE_CHECKING:
-    from placer.solve.count.segments import Segment
+    from placer.solve.construct.segments import Segment
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
@@ -51,16 +52,16 @@ def stitched_chains(problem: Problem, budget: Budget) -> Iterator[Candidate]:
 
 
 def _promising(problem: Problem) -> list[Shape]:
-    """Shapes worth stitching, the cheapest first when laid out along the tree."""
+    """Shapes worth stitching, the cheapest first when filled into the tree."""
     goal = problem.goal
     priced: dict[bytes, tuple[float, int, Shape]] = {}
     for shape in shapes(problem):
         if not _Stitcher(problem, shape).is_worthwhile():
             continue
-        node_of_rank = _laid_out(problem, shape)
+        node_of_rank = _filled(problem, shape)
         if node_of_rank is None:
             continue
-        # Of shapes that are laid out alike, the one with the largest units.
+        # Of shapes that fill the tree alike, the one with the largest units.
         key = node_of_rank.tobytes()
         value, unit, _ = priced.get(key, (inf, 0, shape))
         if key not in priced:
@@ -85,8 +86,8 @@ def _least(problem: Problem) -> float:
     return edges * problem.machine.tiers[0].distance
 
 
-def _laid_out(problem: Problem, shape: Shape) -> IntArray | None:
-    """Node of every rank when chain after chain is laid along the tree."""
+def _filled(problem: Problem, shape: Shape) -> IntArray | None:
+    """Node of every rank when the tree is filled with chain after chain."""
     whole = shape.unit if shape.missing <= 0 else shape.inner[-1]
     above = [max(shape.unit * m, whole) if m > 1 else whole for m in shape.multiples]
     units = [*shape.inner[:-1], whole, *above, (above or [whole])[-1]]
@@ -115,17 +116,14 @@ class _Stitcher:
                 and shape.length > self.whole.params.ring_leaves * shape.capacity.max()
             )
             and (not self.has_halves or self._fits_in_halves())
-            and self._keeps_parts(shape.ranks)
+            and self._keeps(shape.ranks)
             and not self._is_regular()
             and (self.has_halves or self.problem.usable.sum() >= needed - 0.5)
         )
 
     def solve(self, budget: Budget) -> Iterator[Candidate]:
         """(name, GPU of every rank, whether ended in time)."""
-        # The program solver takes a while to load, and most searches do without.
-        from placer.solve.count.stitch import stitch
-
-        # The slowest pipeline sets the step; a ring is as slow with two pieces as more.
+        # The slowest pipeline sets the step; a ring is as slow in two as in more.
         is_limited = self.whole.goal.name == "time" and not self.shape.closed
         limits = self.whole.params.joint_limits if is_limited else (None,)
         for most_joints in limits:
@@ -150,17 +148,12 @@ class _Stitcher:
         return (
             shape.half_weight > 0
             and int(shape.spare_halves.sum()) // 2 >= shape.missing
-            and self._keeps_parts(self.shape.halves)
+            and self._keeps(shape.halves)
         )
 
-    def _keeps_parts(self, ranks: IntArray) -> bool:
+    def _keeps(self, ranks: IntArray) -> bool:
         """Whether ranks that must share a leaf domain, or a node, are in one unit."""
-        label = self.whole.parts.label[self.shape.leaf_tier]
-        unit_of_rank = np.empty(len(label), dtype=np.int64)
-        number = np.arange(ranks.shape[0] * ranks.shape[1])
-        unit_of_rank[ranks] = number.reshape(*ranks.shape[:2], 1)
-        first = np.unique(label, return_index=True)[1]
-        return bool((unit_of_rank == unit_of_rank[first][label]).all())
+        return self.whole.colocation.lie_in(self.shape.leaf_tier, ranks)
 
     def _is_regular(self) -> bool:
         """Whether leaves hold equally much and domains have equally many children.
@@ -208,7 +201,7 @@ class _Stitcher:
         starts = shape.length if shape.closed else 1
         distances = Distances(*self._leaf_distances())
         lanes = Lanes(shape.lanes, starts, distances)
-        leaf = arrange(rows, lanes, self.whole.seed, budget)
+        leaf = arrange(rows, lanes, self.whole.params, self.whole.seed, budget)
         ranks_of_unit = self.shape.halves if self.has_halves else shape.ranks
         leaf_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
         leaf_of_rank[ranks_of_unit] = leaf[..., None]
@@ -218,7 +211,7 @@ class _Stitcher:
         """Node of every rank, the ranks of a leaf in the order of ``sequence``."""
         topology, tier, inner = self.topology, self.shape.leaf_tier, self.shape.inner
         units = [*inner, *[inner[-1]] * len(self.outer_tiers)]
-        takes = whole_parts(topology, self.whole.capacity, units)[: tier + 1]
+        takes = whole_sets(topology, self.whole.capacity, units)[: tier + 1]
         amounts = share_down(
             topology, takes, np.bincount(leaf_of_rank, minlength=len(takes[-1]))
         )
@@ -247,10 +240,12 @@ class _Stitcher:
         rows = [
             [
                 leaf
-                for piece in replica
-                for _ in range(piece.length)
+                for fragment in replica
+                for _ in range(fragment.length)
                 for leaf in (
-                    (piece.leaf, piece.twin) if self.has_halves else (piece.leaf,)
+                    (fragment.leaf, fragment.twin)
+                    if self.has_halves
+                    else (fragment.leaf,)
                 )
             ]
             for replica in replicas

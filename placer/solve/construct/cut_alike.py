@@ -3,7 +3,7 @@
 `bounds.nics` lists compromises between NICs of gradient groups and cuts of pipelines:
 how many members of a gradient group a domain must hold, and how pipelines may be cut. A
 program says whether the machine's domains can be filled that way; the best compromise
-that can be had is laid on the tree. Where one replica must be cut, others may be cut as
+that can be had fills the tree. Where one replica must be cut, others may be cut as
 often without a longer step, and then two, three or more of them share their domains.
 """
 
@@ -17,14 +17,21 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.time import nic_trade
-from placer.solve.construct.cut_lay import leaf_of_stage
-from placer.solve.construct.cut_stages import Stages
-from placer.solve.count.cut_patterns import Need, Question, leaf_patterns, runs_of
+from placer.solve.construct.cut_patterns import (
+    Need,
+    Question,
+    count,
+    leaf_patterns,
+    runs_of,
+)
+from placer.solve.construct.cut_stages import Stages, leaf_of_stage
+from placer.solve.count.engine import Limits
 from placer.solve.problem.objective import TimeObjective
 
 if TYPE_CHECKING:
     from placer.solve.bounds.nics import Level, NicTrade
     from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
@@ -83,14 +90,11 @@ def cut_placements(
     budget : Budget
         Asked between programs.
     """
-    model, parts, capacity = problem.model, problem.parts, problem.capacity
-    stages = Stages.of(model, parts, capacity)
-    trade = nic_trade(model, parts, capacity)
+    model, colocation, capacity = problem.model, problem.colocation, problem.capacity
+    stages = Stages.of(model, colocation, capacity)
+    trade = nic_trade(model, colocation, capacity, problem.params)
     if stages is None or trade is None:
         return
-    # The program solver takes a while to load, and most searches do without.
-    from placer.solve.count.cut_program import Limits, deal
-
     params = problem.params
     work, tried = params.all_cut_work, set()
     had: list[Target] = []
@@ -99,17 +103,17 @@ def cut_placements(
             return
         if any(target.is_weaker(better) for better in had):
             continue
-        question = _question(target, trade, stages, params.cut_ways)
+        question = _question(target, trade, stages, params)
         if question is None or question.key in tried:
             continue
         tried.add(question.key)
         limits = Limits(min(params.cut_work, work), budget.seconds_left, problem.seed)
-        found, used = deal(question, stages.capacity, stages.replicas, limits)
+        found, used = count(question, stages.capacity, stages.replicas, limits)
         work -= used
         if found is None:
             continue
         had.append(target)
-        leaf = leaf_of_stage(question, found, stages)
+        leaf = leaf_of_stage(question, found, stages, params)
         members = int(target.level.members.max())
         node_of_rank = stages.node_of_rank(leaf)
         gpu_of_rank = Placement.on_nodes(model.topology, node_of_rank).gpu_of_rank
@@ -135,17 +139,17 @@ def _targets(trade: NicTrade, value: float) -> list[Target]:
 
 
 def _question(
-    target: Target, trade: NicTrade, stages: Stages, most_ways: int
+    target: Target, trade: NicTrade, stages: Stages, params: Params
 ) -> Question | None:
     """What the program is asked for a target, None when there is too much to it."""
     ways = trade.crossings.cuts[target.ways]
-    if len(ways) > most_ways:
+    if len(ways) > params.cut_ways:
         return None
     sets = [runs_of(cuts) for cuts in ways]
     runs = sorted({run for way in sets for run in way})
     least = -(-target.level.members // stages.members)
     variety = target.level.pace * stages.uplink / trade.rings * (1 + SAME)
     room = int(stages.capacity.max())
-    patterns = leaf_patterns(runs, Need(least, variety), room)
+    patterns = leaf_patterns(runs, Need(least, variety), room, params)
     uses = np.array([[way.count(run) for run in runs] for way in sets])
     return Question(runs, sets, patterns, uses) if len(patterns) else None

@@ -1,4 +1,8 @@
-"""Stages of all replicas as units, and the leaf domains that have room for them."""
+"""Stages of all replicas as units, and how runs of them fill the leaf domains.
+
+Shapes: L leaves in tree order, F patterns, K kinds of runs, W ways to cut a replica, D
+replicas, P stages.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.count.deal import Pool, outward
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
     from placer.cost.step import StepModel
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.construct.cut_patterns import Counted, Question, Run
+    from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
 
@@ -52,14 +59,14 @@ class Stages:
 
     @classmethod
     def of(
-        cls, model: StepModel, parts: Parts, room_of_node: IntArray
+        cls, model: StepModel, colocation: Colocation, room_of_node: IntArray
     ) -> Stages | None:
         """The stages, None where they do not fit leaves or must not be parted.
 
         Parameters
         ----------
         model : StepModel
-        parts : Parts
+        colocation : Colocation
         room_of_node : ndarray, shape (N,)
             Ranks that each node may hold.
         """
@@ -73,7 +80,7 @@ class Stages:
         room = np.bincount(leaf_of_node, room_of_node).astype(np.int64)
         size = ranks.shape[2]
         capacity = np.minimum(room // size, ranks.shape[0] * ranks.shape[1])
-        if capacity.sum() * size < ranks.size or not _keeps(parts.label[tier], ranks):
+        if capacity.sum() * size < ranks.size or not colocation.lie_in(tier, ranks):
             return None
         groups = model.job.parallelism.ranks_of_group["dp_cp"]
         row_of_rank = np.empty(ranks.size, dtype=np.int64)
@@ -145,10 +152,130 @@ def _parents(below: IntArray, model: StepModel, outer: int) -> Iterator[IntArray
         below = row
 
 
-def _keeps(label: IntArray, ranks: IntArray) -> bool:
-    """Whether ranks that must share a leaf are in one stage of one replica."""
-    stage_of_rank = np.empty(ranks.size, dtype=np.int64)
-    number = np.arange(ranks.shape[0] * ranks.shape[1])
-    stage_of_rank[ranks] = number.reshape(*ranks.shape[:2], 1)
-    _, first, part = np.unique(label, return_index=True, return_inverse=True)
-    return bool((stage_of_rank == stage_of_rank[first][part]).all())
+def leaf_of_stage(
+    question: Question, found: Counted, stages: Stages, params: Params
+) -> IntArray:
+    """Leaf of every stage of every replica; shape (D, P).
+
+    Replicas come in tree order, those inside the smallest domains first: a ring takes a
+    leaf where a replica first has it, so those that lie across find their leaves taken
+    and lengthen no ring.
+    """
+    patterns = np.vstack((question.patterns, np.zeros_like(question.patterns[:1])))
+    chosen = _pattern_of_leaf(question, found, stages.capacity)
+    chosen = _balanced(chosen, _surplus(question, stages.number), stages, params)
+    pools: dict[int, Pool[Run, int]] = {leaf: Pool() for leaf in range(len(chosen))}
+    for leaf, held in enumerate(patterns[chosen].tolist()):
+        for run, times in zip(question.runs, held, strict=True):
+            pools[leaf][run].extend([leaf] * times)
+    left = found.replicas_of_set.copy()
+    rows: list[IntArray] = []
+    for domain_of_leaf in stages.domain_of_leaf:
+        pools = outward(pools, domain_of_leaf)
+        made = [
+            row
+            for domain in sorted(pools)
+            for row in _joined(question, pools[domain], left, stages.number)
+        ]
+        rows += sorted(made, key=lambda row: row.tolist())
+    return np.array(rows)
+
+
+def evenly(counts: IntArray) -> list[int]:
+    """Every index as often as ``counts`` says, spread evenly over the list."""
+    places = [
+        ((turn + 0.5) / count, index)
+        for index, count in enumerate(counts.tolist())
+        for turn in range(count)
+    ]
+    return [index for _, index in sorted(places)]
+
+
+def _pattern_of_leaf(
+    question: Question, found: Counted, capacity: IntArray
+) -> IntArray:
+    """Pattern of every leaf, the last one and one more for none; shape (L,).
+
+    Large patterns go to the smallest leaves that they fit; among leaves of one size
+    patterns take turns along the tree.
+    """
+    sizes = question.sizes
+    of_size = {
+        room: np.zeros(len(sizes) + 1, dtype=np.int64)
+        for room in np.unique(capacity).tolist()
+    }
+    free = {room: int((capacity == room).sum()) for room in of_size}
+    for pattern in np.argsort(-sizes, kind="stable").tolist():
+        left = int(found.leaves_of_pattern[pattern])
+        for room in (room for room in of_size if room >= sizes[pattern]):
+            taken = min(left, free[room])
+            of_size[room][pattern] += taken
+            free[room] -= taken
+            left -= taken
+    chosen = np.empty(len(capacity), dtype=np.int64)
+    for room, counts in of_size.items():
+        counts[-1] = free[room]
+        chosen[capacity == room] = evenly(counts)
+    return chosen
+
+
+def _surplus(question: Question, stages: int) -> IntArray:
+    """Runs of each pattern that end before a stage, less those that start with it.
+
+    Shape (F + 1, P); joints need as many of one sort as of the other.
+    """
+    of_run = np.zeros((len(question.runs), stages), dtype=np.int64)
+    for row, run in zip(of_run, question.runs, strict=True):
+        row[run.start] -= 1
+        row[(run.start + run.length) % stages] += 1
+    return np.vstack((question.patterns @ of_run, np.zeros((1, stages), np.int64)))
+
+
+def _balanced(
+    chosen: IntArray, surplus: IntArray, stages: Stages, params: Params
+) -> IntArray:
+    """The patterns of equal leaves exchanged until domains are in balance.
+
+    Runs then find others to be joined with in their own domain.
+    """
+    chosen, domain = chosen.copy(), stages.domain_of_leaf[0]
+    total = np.zeros((int(domain.max()) + 1, surplus.shape[1]), dtype=np.int64)
+    np.add.at(total, domain, surplus[chosen])
+    rounds = params.balance_compared // (len(chosen) ** 2 * surplus.shape[1])
+    for _ in range(min(params.balance_rounds, rounds)):
+        changed = False
+        for leaf in range(len(chosen)):
+            others = np.flatnonzero(
+                (stages.capacity == stages.capacity[leaf]) & (domain != domain[leaf])
+            )
+            change = surplus[chosen[others]] - surplus[chosen[leaf]]
+            here, there = total[domain[leaf]], total[domain[others]]
+            better = np.abs(here) - np.abs(here + change)
+            better += np.abs(there) - np.abs(there - change)
+            gain = better.sum(axis=1)
+            best = int(gain.argmax()) if len(gain) else -1
+            if best >= 0 and gain[best] > 0:
+                other = int(others[best])
+                total[domain[leaf]] += change[best]
+                total[domain[other]] -= change[best]
+                chosen[[leaf, other]] = chosen[[other, leaf]]
+                changed = True
+        if not changed:
+            break
+    return chosen
+
+
+def _joined(
+    question: Question, pool: Pool[Run, int], left: IntArray, stages: int
+) -> list[IntArray]:
+    """Replicas made of the runs of a domain, taken out of ``pool`` and ``left``."""
+    rows: list[IntArray] = []
+    for way, runs in enumerate(question.sets):
+        count = min(int(left[way]), *(len(pool[run]) for run in runs))
+        left[way] -= count
+        made = np.empty((count, stages), dtype=np.int64)
+        for run in runs:
+            here = np.arange(run.start, run.start + run.length) % stages
+            made[:, here] = np.array(pool.take(run, count), dtype=np.int64)[:, None]
+        rows += list(made)
+    return rows

@@ -1,4 +1,4 @@
-"""Placements that lay the ranks along the tree in one sequence."""
+"""Placements that fill the tree with the ranks in one sequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.construct.nesting import nestings
-from placer.solve.problem.colocation import Parts, parts_of
+from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.tree.fill import fill
 
@@ -32,7 +32,7 @@ def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     priced = params.ranks_priced // problem.job.world_size
     most = max(1, min(params.nestings, priced))
     incumbent.offer_all(islice(nested_fills(problem), most))
-    if problem.parts.block < int(problem.machine.gpus_of_node.max()):
+    if problem.colocation.block < int(problem.machine.gpus_of_node.max()):
         uneven(problem, incumbent, budget)
 
 
@@ -46,25 +46,27 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
     """(name, GPU of every rank) of each nesting that fits, best estimate first.
 
     Where a nesting's units do not fit, they are given up from the outermost tier in,
-    down to what the requirements tie together. Parts that are not all alike are packed
+    down to what the requirements tie together. Sets that are not all alike are packed
     exactly.
     """
     topology, job = problem.machine, problem.job
-    parts, capacity_of_node = problem.parts, problem.capacity
-    sizes = parts.uniform_sizes()
+    colocation, capacity_of_node = problem.colocation, problem.capacity
+    sizes = colocation.uniform_sizes()
     if sizes is None:
-        node_of_rank = pack(topology, parts, capacity_of_node)
+        node_of_rank = pack(
+            topology, colocation, capacity_of_node, problem.params.pack_work
+        )
         if node_of_rank is not None:
             yield "packing", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
         # Some nesting may keep the requirements without being made for them.
-        parts = parts_of(topology, replace(job, require={}), parts.block)
-        sizes = tuple(int(parts.sizes(t)[0]) for t in range(len(parts.label)))
+        colocation = colocation_of(topology, replace(job, require={}), colocation.block)
+        sizes = tuple(int(colocation.sizes(t)[0]) for t in range(len(colocation.label)))
     seen = set()
     found = False
-    for nesting in nestings(problem, parts):
+    for nesting in nestings(problem, colocation):
         for units in _relaxations(nesting.units, sizes):
             node_of_rank = fill(topology, capacity_of_node, nesting.sequence, units)
-            if node_of_rank is None or not _keeps(topology, parts, node_of_rank):
+            if node_of_rank is None or not _keeps(topology, colocation, node_of_rank):
                 continue
             found = True
             key = node_of_rank.tobytes()
@@ -74,7 +76,7 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
                 yield f"nesting {nesting.name}", placement.gpu_of_rank
             break
     if not found:
-        yield from _in_part_order(topology, parts, capacity_of_node, sizes)
+        yield from _in_set_order(topology, colocation, capacity_of_node, sizes)
 
 
 def _relaxations(
@@ -93,29 +95,27 @@ def _relaxations(
             yield tuple(current)
 
 
-def _keeps(topology: Topology, parts: Parts, node_of_rank: IntArray) -> bool:
-    """Whether every part lies in one domain: units given up may have cut some."""
-    for label, row in zip(parts.label, topology.domain_of_node, strict=True):
-        domain = row[node_of_rank]
-        home = np.empty(int(label.max()) + 1, dtype=np.int64)
-        home[label] = domain
-        if (home[label] != domain).any():
-            return False
-    return True
+def _keeps(topology: Topology, colocation: Colocation, node_of_rank: IntArray) -> bool:
+    """Whether every set lies in one domain: units given up may have cut some."""
+    rows = enumerate(topology.domain_of_node)
+    return all(colocation.share(tier, row[node_of_rank]) for tier, row in rows)
 
 
-def _in_part_order(
-    topology: Topology, parts: Parts, capacity_of_node: IntArray, sizes: tuple[int, ...]
+def _in_set_order(
+    topology: Topology,
+    colocation: Colocation,
+    capacity_of_node: IntArray,
+    sizes: tuple[int, ...],
 ) -> Iterator[Candidate]:
-    """Parts side by side in the order of their ranks, whatever the axes look like."""
-    sequence = np.lexsort(parts.label)
+    """Sets side by side in the order of their ranks, whatever the axes look like."""
+    sequence = np.lexsort(colocation.label)
     node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
     if node_of_rank is not None:
         yield "part order", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
 
 
 def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Part sizes as units of a fill; the last tier takes those of the one below."""
+    """Set sizes as units of a fill; the last tier takes those of the one below."""
     return (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
 
 
@@ -128,8 +128,8 @@ def uneven_fills(problem: Problem) -> Iterator[Candidate]:
     for chunk in dict.fromkeys((job.parallelism.tp, 1)):
         if job.world_size % chunk:
             continue
-        parts = parts_of(topology, job, chunk)
-        sizes = parts.uniform_sizes()
+        colocation = colocation_of(topology, job, chunk)
+        sizes = colocation.uniform_sizes()
         if sizes is None:
             continue
         capacity = topology.gpus_of_node // chunk * chunk

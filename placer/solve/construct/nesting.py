@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.construct.digits import Digit, box_of, digits_of, sequence_of
-from placer.solve.tree.capacity import whole_parts
+from placer.solve.problem.axes import Digit, box_of, digits_of
+from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
 
@@ -48,19 +48,19 @@ class Nesting:
     name: str
 
 
-def nestings(problem: Problem, parts: Parts) -> Iterator[Nesting]:
+def nestings(problem: Problem, colocation: Colocation) -> Iterator[Nesting]:
     """Nestings of the job, best estimate first.
 
     Parameters
     ----------
     problem : Problem
-    parts : Parts
+    colocation : Colocation
         What must stay together, perhaps less than in the problem.
     """
     digits = digits_of(problem.job.parallelism)
     if not digits:  # the axes are no boxes, or the job has one rank
         return
-    base = _base_boxes(parts, digits)
+    base = _base_boxes(colocation, digits)
     if base is None:
         return
     tiers = _boundaries(problem.machine, problem.job)
@@ -71,12 +71,12 @@ def nestings(problem: Problem, parts: Parts) -> Iterator[Nesting]:
 
 
 def _base_boxes(
-    parts: Parts, digits: tuple[Digit, ...]
+    colocation: Colocation, digits: tuple[Digit, ...]
 ) -> list[tuple[int, ...]] | None:
-    """Box of the parts of each tier, None when parts are no boxes or not all alike."""
-    if parts.uniform_sizes() is None:
+    """Box of the sets of each tier, None when sets are no boxes or not all alike."""
+    if colocation.uniform_sizes() is None:
         return None
-    boxes = [box_of(digits, row) for row in parts.label]
+    boxes = [box_of(digits, row) for row in colocation.label]
     if any(box is None for box in boxes):
         return None
     return [box for box in boxes if box is not None]
@@ -108,7 +108,7 @@ class _Chains:
     problem : Problem
     digits : tuple of Digit
     base : dict
-        Box of the parts of each boundary tier.
+        Box of the sets of each boundary tier.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class _Chains:
 def _largest_capacity(topology: Topology, capacity_of_node: IntArray) -> list[int]:
     """Most ranks that one domain of each tier may hold."""
     single = [1] * len(topology.tiers)
-    return [int(held.max()) for held in whole_parts(topology, capacity_of_node, single)]
+    return [int(held.max()) for held in whole_sets(topology, capacity_of_node, single)]
 
 
 def _boxes(digits: tuple[Digit, ...], base: tuple[int, ...], capacity: int) -> IntArray:
@@ -204,7 +204,7 @@ def _cut(
 
 
 def _run(digits: tuple[Digit, ...], boxes: IntArray, mine: Sequence[int]) -> IntArray:
-    """Neighbouring members of an axis that share a box: full digits, then a part."""
+    """Neighbouring members of an axis that share a box: full digits, then a set."""
     run = np.ones(len(boxes), dtype=np.int64)
     full = np.ones(len(boxes), dtype=bool)
     for i in mine:
@@ -251,3 +251,21 @@ def _nesting(
     return Nesting(
         tuple(units), sequence_of(digits, factors, problem.job.world_size), name
     )
+
+
+def sequence_of(
+    digits: tuple[Digit, ...], factors: list[tuple[int, int]], world: int
+) -> IntArray:
+    """Ranks in nested order; shape (R,).
+
+    ``factors`` lists (digit, factor), innermost first; the factors of a digit multiply
+    to its size and take its values in blocks of neighbours.
+    """
+    rest = np.arange(world, dtype=np.int64)
+    rank = np.zeros(world, dtype=np.int64)
+    inner = [1] * len(digits)
+    for index, factor in factors:
+        rank += rest % factor * inner[index] * digits[index].stride
+        inner[index] *= factor
+        rest //= factor
+    return rank

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.construct.families import Axis, families, split
-from placer.solve.tree.capacity import whole_parts
+from placer.solve.problem.axes import Axis, families, split
+from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
@@ -151,10 +151,10 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     two units and a price to leave it.
     """
     goal = problem.goal
-    for family in families(problem.job, goal.weights, goal.name):
+    for family in families(problem):
         found = set()
         for tier in _leaf_tiers(problem.machine, goal):
-            for grid in _grids(family, problem.parts, tier):
+            for grid in _grids(family, problem.colocation, tier):
                 shape = _shape(problem, tier, grid)
                 if shape is None or _splits_heaviest(family[0], grid, shape):
                     continue
@@ -176,10 +176,12 @@ def _leaf_tiers(topology: Topology, goal: Objective) -> list[int]:
     return [t for t in range(least, len(distance) - 1) if distance[t] < distance[t + 1]]
 
 
-def _grids(family: Sequence[Axis], parts: Parts, tier: int) -> Iterator[_Grid]:
-    """Units, chains and lanes that keep the parts of a leaf tier and of all above."""
-    cut = split(family, parts.label[tier])
-    bound_at = _bound_above(family, parts, tier)
+def _grids(
+    family: Sequence[Axis], colocation: Colocation, tier: int
+) -> Iterator[_Grid]:
+    """Units, chains and lanes that keep the sets of a leaf tier and of all above."""
+    cut = split(family, colocation.label[tier])
+    bound_at = _bound_above(family, colocation, tier)
     if cut is None or bound_at is None:
         return
     tied, free = cut
@@ -196,22 +198,22 @@ def _grids(family: Sequence[Axis], parts: Parts, tier: int) -> Iterator[_Grid]:
             if links[0] is link and all(axis.name != "ep" for axis in outside):
                 multiples = tuple(
                     prod(a.size for a in bound if bound_at[a.name] <= outer)
-                    for outer in range(tier + 1, len(parts.label) - 1)
+                    for outer in range(tier + 1, len(colocation.label) - 1)
                 )
                 yield _Grid(tied, rest[:count], links, lanes, multiples)
 
 
 def _bound_above(
-    family: Sequence[Axis], parts: Parts, tier: int
+    family: Sequence[Axis], colocation: Colocation, tier: int
 ) -> dict[str, int] | None:
     """Tier above the leaves at which units along an axis are first tied together.
 
-    None when parts are no boxes of whole axes.
+    None when sets are no boxes of whole axes.
     """
     bound: dict[str, int] = {}
-    leaf = split(family, parts.label[tier])
-    for outer in range(tier + 1, len(parts.label) - 1):
-        cut = split(family, parts.label[outer])
+    leaf = split(family, colocation.label[tier])
+    for outer in range(tier + 1, len(colocation.label) - 1):
+        cut = split(family, colocation.label[outer])
         if cut is None or leaf is None:
             return None
         inner_size = {axis.name: axis.size for axis in leaf[0]}
@@ -224,7 +226,7 @@ def _bound_above(
 
 
 def _shape(problem: Problem, tier: int, grid: _Grid) -> Shape | None:
-    """The shape of a grid, None when it does not keep the parts or does not fit."""
+    """The shape of a grid, None when it does not keep the sets or does not fit."""
     inside = [*grid.tied, *grid.added]
     unit = prod(axis.size for axis in inside)
     width = {axis.name: axis.size for axis in grid.tied}
@@ -232,12 +234,12 @@ def _shape(problem: Problem, tier: int, grid: _Grid) -> Shape | None:
     inner = _inner(problem, tier, inside)
     smallest = unit // 2 if half_weight else unit
     units = [*inner[:-1], *[smallest] * (len(problem.machine.tiers) - tier)]
-    room = whole_parts(problem.machine, problem.capacity, units)[tier]
+    room = whole_sets(problem.machine, problem.capacity, units)[tier]
     if room.max() < 2 * unit:
         return None
     return Shape(
         name=f"{_names(grid.links)} chains of {_names(inside)}",
-        ranks=_ranks(problem.parts, tier, grid),
+        ranks=_ranks(problem.colocation, tier, grid),
         closed=len(grid.links) == 1 and grid.links[0].closed,
         joint_weight=_joint_weight(grid, unit),
         lanes=tuple(
@@ -294,13 +296,13 @@ def _inner(problem: Problem, tier: int, inside: Sequence[Axis]) -> list[int]:
     topology = problem.machine
     single = [1] * len(topology.tiers)
     largest = [
-        int(held.max()) for held in whole_parts(topology, problem.capacity, single)
+        int(held.max()) for held in whole_sets(topology, problem.capacity, single)
     ]
     distance = [own.distance for own in topology.tiers]
     steps = [1, *accumulate(chain.from_iterable(map(_primes, inside)), mul)]
     found = [1]
     for t in range(tier + 1):
-        size = int(problem.parts.sizes(t)[0])
+        size = int(problem.colocation.sizes(t)[0])
         if distance[t] < distance[tier]:
             fitting = [step for step in steps if step <= largest[t]]
             wider = lcm(size, fitting[-1])
@@ -320,16 +322,16 @@ def _primes(axis: Axis) -> list[int]:
     return found
 
 
-def _ranks(parts: Parts, tier: int, grid: _Grid) -> IntArray:
-    """Ranks of the units; those of a part of an inner tier side by side."""
-    nest = np.zeros(parts.label.shape[1], dtype=np.int64)
+def _ranks(colocation: Colocation, tier: int, grid: _Grid) -> IntArray:
+    """Ranks of the units; those of a set of an inner tier side by side."""
+    nest = np.zeros(colocation.label.shape[1], dtype=np.int64)
     stride = 1
     for axis in (*grid.tied, *grid.added, *grid.links, *grid.lanes):
         nest += axis.coordinate * stride
         stride *= axis.size
     unit = prod(axis.size for axis in (*grid.tied, *grid.added))
     keys = [nest]
-    for label in parts.label[:tier]:
+    for label in colocation.label[:tier]:
         first = np.full(int(label.max()) + 1, stride)
         np.minimum.at(first, label, nest)
         keys.append(first[label])

@@ -1,1 +1,1 @@
-"""Integer programs on counts, and their answers dealt out to named domains."""
+"""Integer programs on counts: stated as data, solved, their answers dealt out."""

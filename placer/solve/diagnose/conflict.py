@@ -1,22 +1,25 @@
-"""Which rules cannot be kept together, why, and what would make them fit.
+"""Which requirements and rules cannot be kept together, why, and what would fit.
 
-Rules are left out one after the other; one without which nothing fits either is not to
-blame (deletion filter; Chinneck and Dravnieks 1991, ORSA Journal on Computing 3(2)).
-What is left is a smallest set in conflict: without any one of them the job fits.
+Where the requirements alone do not fit, the fewest tiers to give up are looked for.
+Otherwise rules are left out one after the other; one without which nothing fits either
+is not to blame (deletion filter; Chinneck and Dravnieks 1991, ORSA Journal on Computing
+3(2)). What is left is a smallest set in conflict: without any one of them the job fits.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
 from placer.job.rules import Rules
-from placer.solve.diagnose.counts import broken_counts
-from placer.solve.diagnose.feasibility import infeasible
+from placer.solve.diagnose.counts import broken_counts, missing_parts
 from placer.solve.exact.seats import seat
-from placer.solve.problem.limits import Limits
+from placer.solve.problem.launch import feasible_colocations
+from placer.solve.problem.rules import Limits
 from placer.solve.rules.search import Tools, search_under_rules
 
 if TYPE_CHECKING:
@@ -25,9 +28,65 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
 
-# Time to find out which rules are to blame and what would help: the search's, within
-# these limits, s.
-SHORTEST_S, LONGEST_S = 5.0, 30.0
+
+def infeasible(topology: Topology, job: Job) -> InfeasibleError:
+    """The error that says which rule cannot hold, by how much, and what would fit."""
+    if job.world_size > topology.num_gpus:
+        return InfeasibleError(
+            f"the job needs {job.world_size:,} GPUs, the machine "
+            f'"{topology.name}" has {topology.num_gpus:,} usable '
+            f"({_left_out(topology)})"
+            f"\n  hint: {_smaller_job(topology, job)}"
+        )
+    lines = missing_parts(topology, job)
+    relaxed = smallest_relaxation(topology, job)
+    if relaxed is None:
+        hint = "no relaxation of the required tiers fits; use fewer ranks or more nodes"
+    elif relaxed.require == job.require:
+        hint = "use launcher: {ranks: free}; then it fits"
+    else:
+        changes = [
+            f"{axis}={relaxed.require[axis]} instead of {axis}={tier}"
+            for axis, tier in job.require.items()
+            if relaxed.require[axis] != tier
+        ]
+        hint = f"it fits with {' and '.join(changes)}"
+    return InfeasibleError("\n".join([*lines, f"  hint: {hint}"]))
+
+
+def smallest_relaxation(topology: Topology, job: Job) -> Job | None:
+    """The job with the fewest tiers given up so that it fits, None when none does."""
+    tiers = [tier.name for tier in topology.tiers]
+    axes = list(job.require)
+    levels = [range(tiers.index(job.require[axis]), len(tiers)) for axis in axes]
+    choices = sorted(product(*levels), key=lambda choice: (sum(choice), choice))
+    for choice in choices:
+        require = {axis: tiers[t] for axis, t in zip(axes, choice, strict=True)}
+        candidate = replace(job, require=require)
+        if feasible_colocations(topology, candidate):
+            return candidate
+    if job.launcher != "free":
+        free = replace(job, launcher="free")
+        return free if feasible_colocations(topology, free) else None
+    return None
+
+
+def _left_out(topology: Topology) -> str:
+    """Nodes that are not used, by reason."""
+    reasons = Counter(topology.unavailable.values())
+    if not reasons:
+        return "no node is marked unavailable"
+    return "left out: " + ", ".join(
+        f"{count} x {reason}" for reason, count in sorted(reasons.items())
+    )
+
+
+def _smaller_job(topology: Topology, job: Job) -> str:
+    axes = job.parallelism
+    most = topology.num_gpus // (axes.world_size // axes.dp)
+    if most:
+        return f"dp {most} would fit instead of dp {axes.dp}"
+    return f"one replica alone takes {axes.world_size // axes.dp:,} GPUs"
 
 
 @dataclass(frozen=True)
@@ -89,7 +148,8 @@ class _Trials:
 
     def __init__(self, problem: Problem, tools: Tools) -> None:
         self.problem = problem
-        seconds = min(max(tools.budget.seconds, SHORTEST_S), LONGEST_S)
+        shortest, longest = problem.params.diagnosis_s
+        seconds = min(max(tools.budget.seconds, shortest), longest)
         self.budget = tools.budget.anew(seconds)
         at_once = tools.budget.anew(0.0)
         self.tools = replace(tools, budget=at_once, progress=None, wants_bound=False)

@@ -1,4 +1,4 @@
-"""Counts that show why rules cannot be kept, in the job's words."""
+"""Counts that show why requirements and rules cannot be kept, in the job's words."""
 
 from __future__ import annotations
 
@@ -10,15 +10,107 @@ import numpy.typing as npt
 
 from placer.hostlist import compress
 from placer.job.rules import ranks_text
-from placer.solve.problem.colocation import parts_of
-from placer.solve.problem.limits import Limits
+from placer.solve.problem.colocation import colocation_of, groups_of
+from placer.solve.problem.launch import launch_blocks
+from placer.solve.problem.rules import Limits
+from placer.solve.tree.capacity import node_capacity, parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.solve.problem.colocation import Colocation
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+def missing_parts(topology: Topology, job: Job) -> list[str]:
+    """Lines that say how many sets of each tier are needed and how many fit."""
+    blocks = launch_blocks(topology, job)
+    if not blocks:
+        return [_no_block(topology, job)]
+    sets = colocation_of(topology, job, blocks[0])
+    capacity = node_capacity(topology, sets.block)
+    sizes = sets.uniform_sizes()
+    if sizes is None:
+        return _too_large(topology, job, sets, capacity) or [
+            "the required groups cannot be packed into the domains they must lie in "
+            f"({', '.join(f'{a}: {t}' for a, t in job.require.items())})"
+        ]
+    takes = whole_sets(topology, capacity, sizes)
+    required = [
+        t
+        for t, tier in enumerate(topology.tiers[:-1])
+        if tier.name in job.require.values()
+    ]
+    if all(int(takes[t].sum()) >= job.world_size for t in required):
+        return [
+            f"the {job.world_size:,} ranks do not fit: "
+            f"with {sets.block} consecutive "
+            f"ranks on every node, {int(takes[-1].sum()):,} have a place"
+        ]
+    return [_line(topology, job, takes, sizes, t) for t in required]
+
+
+def _too_large(
+    topology: Topology, job: Job, sets: Colocation, capacity: IntArray
+) -> list[str]:
+    """Lines that name the required groups whose ranks no one domain can take."""
+    lines = []
+    for axis, name in job.require.items():
+        tier = topology.tier_index(name)
+        sizes, label = sets.sizes(tier), sets.label[tier]
+        room = int(np.bincount(topology.domain_of_node[tier], capacity).max())
+        tied = max(int(sizes[label[rows]].max()) for rows in groups_of(job, axis))
+        if tied > room:
+            lines.append(
+                f"{axis} ties {tied:,} ranks together in one {name}: "
+                f"the roomiest {name} can take {room:,} ranks"
+            )
+    return lines
+
+
+def _line(
+    topology: Topology,
+    job: Job,
+    takes: list[IntArray],
+    sizes: tuple[int, ...],
+    tier: int,
+) -> str:
+    """How many sets of a tier are needed, how many fit, and its largest domain."""
+    name = topology.tiers[tier].name
+    inner = takes[tier - 1][_fullest(topology, takes, tier)] if tier else None
+    room = int(topology.gpus_of_node.max()) if inner is None else int(inner.sum())
+    return (
+        f"{_tied(topology, job, tier)} groups tie {sizes[tier]:,} ranks together in "
+        f"one {name}: "
+        f"{job.world_size // sizes[tier]:,} such parts are needed, "
+        f"{int(takes[tier].sum()) // sizes[tier]:,} fit "
+        f"(the roomiest {name} can take {room:,} ranks)"
+    )
+
+
+def _tied(topology: Topology, job: Job, tier: int) -> str:
+    """The axes whose groups must lie in one domain of a tier."""
+    required = job.require.items()
+    return " x ".join(
+        axis for axis, own in required if topology.tier_index(own) <= tier
+    )
+
+
+def _fullest(topology: Topology, takes: list[IntArray], tier: int) -> IntArray:
+    """Children of the domain of ``tier`` that can take the most ranks."""
+    parent = parent_of_domain(topology, tier)
+    inside = np.bincount(parent, takes[tier - 1])
+    return np.flatnonzero(parent == int(inside.argmax()))
+
+
+def _no_block(topology: Topology, job: Job) -> str:
+    return (
+        f"no number of ranks a node divides the {job.world_size:,} ranks and has "
+        f"enough nodes of that size ({topology.num_nodes:,} nodes, "
+        f"{topology.num_gpus:,} usable GPUs)"
+    )
 
 
 def broken_counts(topology: Topology, job: Job) -> Iterator[str]:
@@ -73,9 +165,9 @@ def _long_runs(limits: Limits) -> Iterator[str]:
 
 
 def _torn_parts(limits: Limits) -> Iterator[str]:
-    """Parts of ranks pinned to several domains, or too many to one."""
+    """Sets of ranks pinned to several domains, or too many to one."""
     topology = limits.topology
-    label = parts_of(topology, limits.job, 1).label
+    label = colocation_of(topology, limits.job, 1).label
     for tier in range(len(topology.tiers) - 1):
         row = topology.domain_of_node[tier]
         left: dict[int, tuple[int, set[int]]] = {}
@@ -94,32 +186,28 @@ def _torn_parts(limits: Limits) -> Iterator[str]:
 
 
 def _torn(limits: Limits, tier: int, first: int, rank: int) -> str:
-    """That two ranks of one part are pinned to different domains."""
+    """That two ranks of one set are pinned to different domains."""
     topology = limits.topology
-    tied = [
-        axis
-        for axis, own in limits.job.require.items()
-        if topology.tier_index(own) <= tier
-    ]
     there, here = (
         compress(topology.node_names[h] for h in sorted(limits.hosts_of_rank[r]))
         for r in (first, rank)
     )
     return (
-        f"{' x '.join(tied)} groups tie ranks {first} and {rank} together in one "
-        f"{topology.tiers[tier].name}, and they are pinned to {there} and {here}"
+        f"{_tied(topology, limits.job, tier)} groups tie ranks {first} and {rank} "
+        f"together in one {topology.tiers[tier].name}, and they are pinned to "
+        f"{there} and {here}"
     )
 
 
 def _overfull(
-    limits: Limits, tier: int, label: IntArray, home_of_part: dict[int, int]
+    limits: Limits, tier: int, label: IntArray, home_of_set: dict[int, int]
 ) -> str:
-    """That parts pinned to one domain have more ranks than it has GPUs, or nothing."""
+    """That sets pinned to one domain have more ranks than it has GPUs, or nothing."""
     topology = limits.topology
     room = np.bincount(topology.domain_of_node[tier], topology.gpus_of_node)
-    for home in sorted(set(home_of_part.values())):
-        parts = [part for part, domain in home_of_part.items() if domain == home]
-        ranks = np.flatnonzero(np.isin(label, parts)).tolist()
+    for home in sorted(set(home_of_set.values())):
+        sets = [part for part, domain in home_of_set.items() if domain == home]
+        ranks = np.flatnonzero(np.isin(label, sets)).tolist()
         if len(ranks) > room[home]:
             name = topology.tiers[tier].name
             return (
@@ -180,7 +268,7 @@ def _too_many_spares(limits: Limits) -> Iterator[str]:
             f"{name} {topology.domain_names[tier][roomiest]} offers "
             f"{int(room[roomiest])} of its {nodes} nodes with {number} kept free"
         )
-        sizes = parts_of(topology, job, 1).uniform_sizes()
+        sizes = colocation_of(topology, job, 1).uniform_sizes()
         gpus = np.bincount(row, topology.gpus_of_node * kept).astype(np.int64)
         unit = sizes[tier] if sizes is not None and tier < len(sizes) - 1 else 1
         held = int((gpus // unit * unit).sum())

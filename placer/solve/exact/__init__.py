@@ -1,1 +1,1 @@
-"""Small jobs to the end: one CP-SAT model of where each part of the job lies."""
+"""Small jobs to the end: one CP-SAT model of where each set of the job lies."""

@@ -1,89 +1,179 @@
-"""Better placements near the best that are known."""
+"""Simulated annealing, the local search on either objective.
+
+Kirkpatrick, Gelatt and Vecchi 1983, "Optimization by simulated annealing", Science
+220(4598). Moves propose changes, and Metropolis' rule judges them: one that costs
+``delta`` more is made with probability ``exp(-delta / temperature)``. What an objective
+adds is a state, which proposes changes, prices them and makes them, and the walks that
+its states take.
+"""
 
 from __future__ import annotations
 
-from itertools import permutations
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.improve.layout import layout_of
-from placer.solve.improve.population import Population
+from placer.solve.improve.hop_search import HopSearch
+from placer.solve.improve.region import hop_region, time_region
+from placer.solve.improve.time_search import TimeSearch
 from placer.solve.problem.objective import HopCostObjective
-from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from placer.job.model import Job
-    from placer.solve.improve.layout import Layout
+    from placer.solve.improve.region import MoveRegion
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
-    from placer.solve.run.move_counts import MoveCounts
+    from placer.solve.run.incumbent import Incumbent, MoveCounts
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
-DENSE = ("tp", "cp", "pp", "dp")
+# A change that gains less than this is rounding.
+WORTHWHILE = 1e-9
+
+
+class Changes(Protocol):
+    """Proposed changes, one an entry."""
+
+    @property
+    def move(self) -> IntArray:
+        """Number of the move that proposed each."""
+
+    @property
+    def copy(self) -> IntArray:
+        """Copy of the placement that each would change."""
+
+
+C = TypeVar("C", bound=Changes)
+
+
+class State(Protocol[C]):
+    """Copies of a placement on a walk from ``hot`` to ``cold``, then at 0.
+
+    Attributes
+    ----------
+    moves : sequence of callable
+        Counted by their names.
+    hot, cold : ndarray, shape (copies,)
+        Temperatures, in the unit of the cost.
+    """
+
+    @property
+    def moves(self) -> Sequence[Callable[..., Any]]: ...  # noqa: D102
+    @property
+    def hot(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def cold(self) -> FloatArray: ...  # noqa: D102
+
+    @property
+    def progress(self) -> float:
+        """Share of the way from hot to cold, by work done; inf at temperature 0."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the work is used up."""
+
+    def propose(self) -> C:
+        """Changes that the rules allow, perhaps none."""
+
+    def delta(self, changes: C) -> FloatArray:
+        """What each change, by itself, adds to the cost."""
+
+    def draw(self, count: int) -> FloatArray:
+        """Random numbers from 0 to 1."""
+
+    def apply(self, changes: C, accepted: BoolArray) -> None:
+        """Make accepted changes, of those that interfere the first."""
+
+
+class Search(Protocol):
+    """The walks of a local search.
+
+    Attributes
+    ----------
+    best : ndarray, shape (U,), or None
+        Domain of each unit in the best placement met that beats the one to beat.
+    """
+
+    @property
+    def best(self) -> IntArray | None: ...  # noqa: D102
+
+    def walks(self) -> Iterator[State[Any]]:
+        """A state for each walk, from what the walks before it ended with."""
+
+    def take(self, state: Any) -> None:
+        """Take over what a walk ended with."""
 
 
 def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Anneal the elite pool on the hop cost."""
-    if not isinstance(problem.goal, HopCostObjective):
-        return
+    """Anneal the elite pool."""
     name = f"annealed, from {incumbent.method}"
-    for gpu_of_rank in polished(problem, incumbent.elite, budget, incumbent.moves):
+    for gpu_of_rank in better(problem, incumbent, budget):
         incumbent.offer(name, gpu_of_rank)
         if budget.is_over():
             return
 
 
-def polished(
-    problem: Problem, elite: Sequence[IntArray], budget: Budget, counts: MoveCounts
+def better(
+    problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[IntArray]:
     """GPU of every rank in placements, each better than those before it.
 
     Parameters
     ----------
     problem : Problem
-        To minimise hop cost.
-    elite : sequence of ndarray
-        GPU of every rank in good placements, the best first.
+    incumbent : Incumbent
+        Its elite pool is where the search starts; it counts the moves.
     budget : Budget
-    counts : MoveCounts
-        Told of every move.
     """
-    axes = problem.hops.axes
-    if not (elite and axes):
+    found = None if budget.is_over() else _search(problem, incumbent)
+    if found is None:
         return
-    layout = layout_of(problem, axes, elite[0])
-    if layout is None or not layout.label.any():  # one unit has nowhere to go
-        return
-    homes = [layout.homes(gpu_of_rank) for gpu_of_rank in elite]
-    starts = [home for home in homes if home is not None]
-    if not starts:
-        return
-    if len(np.unique(layout.fence)) == 1:
-        starts += _in_axis_order(problem.job, layout)
-    population = Population(layout, axes, np.array(starts), problem, counts)
-    for home in population.improve(budget):
-        yield layout.gpu_of_rank(home)
+    region, search = found
+    told = None
+    for state in chain((None,), search.walks()):
+        if state is not None:
+            anneal(state, budget, incumbent.moves)
+            search.take(state)
+        if search.best is not None and search.best is not told:
+            told = search.best
+            yield region.gpu_of_rank(told)
+        if budget.is_over():
+            return
 
 
-def _in_axis_order(job: Job, layout: Layout) -> list[IntArray]:
-    """Domain of every unit when they are laid along the tree, axis by axis."""
-    first = np.unique(layout.label, return_index=True)[1]
-    axes = ("etp", "ep", "pp", "edp") if job.parallelism.ep > 1 else DENSE
-    of_unit = [job.parallelism.coordinates[axis][first] for axis in axes]
-    varying = [values for values in of_unit if values.max() > 0]
-    nodes = tree_order(layout.topology)
-    along = layout.topology.domain_of_node[layout.tier][nodes]
-    domains = along[np.sort(np.unique(along, return_index=True)[1])]
-    places = np.repeat(domains, layout.room[domains] // layout.size)[: len(first)]
-    found = []
-    for order in permutations(varying):
-        home = np.empty(len(first), dtype=np.int64)
-        home[np.lexsort(order)] = places
-        found.append(home)
-    return found
+def _search(problem: Problem, incumbent: Incumbent) -> tuple[MoveRegion, Search] | None:
+    """Where and how to improve the elite pool; None where nothing can be done."""
+    elite = incumbent.elite
+    if not elite:
+        return None
+    if isinstance(problem.goal, HopCostObjective):
+        region = hop_region(problem, elite[0]) if problem.hops.axes else None
+        # One unit has nowhere to go, and one too far apart from all none to start from.
+        if region is None or region.units == 1 or not region.homes(elite):
+            return None
+        return region, HopSearch(problem, region, elite)
+    if problem.job.world_size > problem.params.exchange_ranks:
+        return None
+    region = time_region(problem, elite[0])
+    if region is None:
+        return None
+    return region, TimeSearch(problem, region, elite, incumbent.bound)
+
+
+def anneal(state: State[C], budget: Budget, counts: MoveCounts) -> None:
+    """Walk until the state has done its work, or the budget is over."""
+    names = [move.__name__.replace("_", " ") for move in state.moves]
+    while not (state.is_done or budget.is_over()):
+        changes = state.propose()
+        delta = state.delta(changes)
+        temperature = state.hot * (state.cold / state.hot) ** state.progress
+        limit = -temperature[changes.copy] * np.log(state.draw(len(delta)))
+        helps = delta < -WORTHWHILE
+        for number, name in enumerate(names):
+            own = changes.move == number
+            counts.count(name, int((helps & own).sum()), int(own.sum()))
+        state.apply(changes, (delta <= limit) & (helps | (limit > 0)))

@@ -1,8 +1,8 @@
-"""Which ranks must stay together, tier by tier, and how many such parts fit.
+"""Which ranks must stay together, tier by tier, and how many such sets fit.
 
 A hard requirement says that every group of an axis lies in one domain of a tier. Groups
-of several axes that share ranks are tied together, so the ranks fall into *parts*, each
-of which must lie in one domain. Parts of an inner tier nest in the parts of the outer
+of several axes that share ranks are tied together, so the ranks fall into *sets*, each
+of which must lie in one domain. Sets of an inner tier nest in the sets of the outer
 ones.
 """
 
@@ -25,13 +25,13 @@ IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """The parts of a job on a machine.
+class Colocation:
+    """The sets of a job on a machine.
 
     Attributes
     ----------
     label : ndarray, shape (T, R)
-        Part of every rank at each tier, numbered by lowest rank.
+        Set of every rank at each tier, numbered by lowest rank.
     block : int
         Ranks that a node holds, all consecutive, when every node holds as many
         (node-contiguous launch); 0 when nodes differ; 1 when any rank may go anywhere.
@@ -41,11 +41,32 @@ class Parts:
     block: int
 
     def sizes(self, tier: int) -> IntArray:
-        """Ranks of each part of a tier."""
+        """Ranks of each set of a tier."""
         return np.bincount(self.label[tier])
 
+    def lie_in(self, tier: int, sets: IntArray) -> bool:
+        """Whether each set of a tier lies in one of the sets that ranks fall into.
+
+        Parameters
+        ----------
+        tier : int
+        sets : ndarray, shape (..., ranks of a set)
+            Every rank once.
+        """
+        place = np.empty(sets.size, dtype=np.int64)
+        rows = sets.reshape(-1, sets.shape[-1])
+        place[rows] = np.arange(len(rows))[:, None]
+        return self.share(tier, place)
+
+    def share(self, tier: int, place: IntArray) -> bool:
+        """Whether the ranks of each set of a tier have one place; shape (R,)."""
+        label = self.label[tier]
+        of_part = np.empty(int(label.max()) + 1, dtype=np.int64)
+        of_part[label] = place
+        return bool((of_part[label] == place).all())
+
     def uniform_sizes(self) -> tuple[int, ...] | None:
-        """Size of the parts of each tier, None when a tier has several sizes."""
+        """Size of the sets of each tier, None when a tier has several sizes."""
         sizes = [np.unique(self.sizes(t)) for t in range(len(self.label))]
         if any(len(values) > 1 for values in sizes):
             return None
@@ -74,8 +95,8 @@ def check_requirements(topology: Topology, job: Job) -> None:
         raise InputError(problems)
 
 
-def parts_of(topology: Topology, job: Job, block: int) -> Parts:
-    """The parts of ``job`` when nodes hold blocks of ``block`` ranks."""
+def colocation_of(topology: Topology, job: Job, block: int) -> Colocation:
+    """The sets of ``job`` when nodes hold blocks of ``block`` ranks."""
     num_tiers = len(topology.tiers)
     world = job.world_size
     label = np.arange(world) // max(block, 1)
@@ -88,7 +109,7 @@ def parts_of(topology: Topology, job: Job, block: int) -> Parts:
         rows.append(np.zeros(world, dtype=np.int64) if t == num_tiers - 1 else label)
     if num_tiers == 1:
         rows = [label]
-    return Parts(np.array([_by_first_rank(row) for row in rows]), block)
+    return Colocation(np.array([_by_first_rank(row) for row in rows]), block)
 
 
 def groups_of(job: Job, axis: str) -> Sequence[IntArray]:
@@ -118,7 +139,7 @@ def join(label: IntArray, members: IntArray) -> IntArray:
 
 
 def _by_first_rank(label: IntArray) -> IntArray:
-    """The same partition, parts numbered by their lowest rank."""
+    """The same partition, sets numbered by their lowest rank."""
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     number = np.empty(len(first), dtype=np.int64)
     number[np.argsort(first)] = np.arange(len(first))

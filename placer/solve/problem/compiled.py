@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.solve.problem.colocation import check_requirements, parts_of
-from placer.solve.problem.launch import feasible_parts, forced_block
-from placer.solve.problem.limits import Limits
+from placer.job.rules import Rules
+from placer.solve.problem.colocation import check_requirements, colocation_of
+from placer.solve.problem.launch import feasible_colocations, forced_block
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
 from placer.solve.problem.params import Params
-from placer.solve.problem.rules import obeys
+from placer.solve.problem.rules import Limits, obeys
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from placer.cost.hop_cost import HopCost
     from placer.cost.step import StepModel
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Parts
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.objective import Objective
     from placer.topology.model import Topology
 
@@ -90,19 +90,23 @@ class Problem:
         return self.goal.hops
 
     @cached_property
-    def choices(self) -> list[Parts]:
+    def choices(self) -> list[Colocation]:
         """What stays together under each way to launch that fits, the best first."""
-        return feasible_parts(self.machine, self.job)
+        return feasible_colocations(self.machine, self.job, self.params.pack_work)
 
     @cached_property
-    def parts(self) -> Parts:
+    def colocation(self) -> Colocation:
         """What stays together: the best choice, or single ranks where none fits."""
-        return self.choices[0] if self.choices else parts_of(self.machine, self.job, 1)
+        return (
+            self.choices[0]
+            if self.choices
+            else colocation_of(self.machine, self.job, 1)
+        )
 
     @cached_property
     def capacity(self) -> IntArray:
         """Ranks that each node may hold; shape (N,)."""
-        return node_capacity(self.machine, self.parts.block)
+        return node_capacity(self.machine, self.colocation.block)
 
     @cached_property
     def forced_block(self) -> int:
@@ -110,9 +114,18 @@ class Problem:
         return forced_block(self.machine, self.job)
 
     @cached_property
+    def without_rules(self) -> Problem:
+        """The problem without rules about hosts and failures."""
+        return self.on(self.machine, replace(self.job, rules=Rules()))
+
+    @cached_property
     def limits(self) -> Limits:
         """The job's rules about hosts and failures, in the machine's indices."""
         return Limits.of(self.machine, self.job)
+
+    def avoided(self, gpu_of_rank: IntArray) -> int:
+        """How many of the hosts to avoid a placement uses."""
+        return self.limits.avoided_used(self.machine.node_of_gpu[gpu_of_rank])
 
     def allows(self, gpu_of_rank: IntArray) -> bool:
         """Whether a placement of the machine's own GPUs keeps every hard rule.

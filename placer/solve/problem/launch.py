@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.solve.problem.colocation import Parts, parts_of
-from placer.solve.problem.packing import packs
-from placer.solve.tree.capacity import node_capacity, whole_parts
+from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.problem.packing import pack
+from placer.solve.problem.params import Params
+from placer.solve.tree.capacity import node_capacity, whole_sets
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -44,21 +45,25 @@ def forced_block(topology: Topology, job: Job) -> int:
     return int(gpus[0]) if is_full and job.launcher != "free" else 1
 
 
-def fits(topology: Topology, parts: Parts) -> bool:
-    """Whether the parts can be packed into the domains."""
-    capacity = node_capacity(topology, parts.block)
-    sizes = parts.uniform_sizes()
+def fits(
+    topology: Topology, colocation: Colocation, work: float = Params.pack_work
+) -> bool:
+    """Whether the sets can be packed into the domains."""
+    capacity = node_capacity(topology, colocation.block)
+    sizes = colocation.uniform_sizes()
     if sizes is None:
-        return packs(topology, parts, capacity)
-    takes = whole_parts(topology, capacity, sizes)
-    return bool(takes[-1].sum() >= parts.label.shape[1])
+        return pack(topology, colocation, capacity, work) is not None
+    takes = whole_sets(topology, capacity, sizes)
+    return bool(takes[-1].sum() >= colocation.label.shape[1])
 
 
-def feasible_parts(topology: Topology, job: Job) -> list[Parts]:
-    """The parts of every launch block that can be packed, best first; may be empty."""
+def feasible_colocations(
+    topology: Topology, job: Job, work: float = Params.pack_work
+) -> list[Colocation]:
+    """The sets of every launch block that can be packed, best first; may be empty."""
     found = []
     for block in launch_blocks(topology, job):
-        parts = parts_of(topology, job, block)
-        if fits(topology, parts):
-            found.append(parts)
+        colocation = colocation_of(topology, job, block)
+        if fits(topology, colocation, work):
+            found.append(colocation)
     return found

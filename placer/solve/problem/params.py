@@ -1,8 +1,7 @@
 """Every knob of the search in one place, given to it with the problem.
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
-Tolerances of rounding, and limits inside a bound, stay with the code that they belong
-to: they are no choices.
+Tolerances of rounding stay with the code that they belong to: they are no choices.
 """
 
 from __future__ import annotations
@@ -25,6 +24,9 @@ class Params:
     boxes : int
         Boxes of one tier that nestings look at; beyond, the cheapest by their own tier
         are kept.
+    shard_weight : float
+        What an edge of a shard group is worth where time is the objective: between cp
+        and pp, since each micro-batch gathers whole parameters.
     joint_limits : tuple of (int or None)
         Joints a chain may have, tried in turn when the slowest replica sets the cost.
     ring_leaves : int
@@ -38,10 +40,35 @@ class Params:
         Sorts of joints times domains: above the first a machine is stitched window by
         window, of so many each; above the third chains too long for windows are left.
         Programs with at most so many sorts are solved to the end.
+    proved_nodes, stitched_nodes, window_nodes : int
+        Nodes of SCIP's tree: of programs solved to the end, of others, of a window's.
+    window_gap : float
+        Relative difference from the bound that a window's program may leave.
+    handed_on : int
+        Replicas' worth of free units that a window hands on to the next.
+    exchanged_lanes, lane_kicks : int
+        Most lanes whose exchanges are searched: all pairs are compared at each step;
+        random exchanges in that search, times lanes.
+    toured_lanes : int
+        Most lanes that are put in order: the matrix of their distances takes memory.
+    tour_sweeps : int
+        Sweeps over a tour of lanes; every one but the last finds a shorter tour.
+    tour_kicks, all_tour_kicks, tour_window : int
+        Random exchanges for each bundle on a tour, and all times their number, since
+        one takes time in proportion; how near each other the stretches lie.
     cut_work, all_cut_work : float
         Work of one program that cuts pipelines alike, and of all.
     cut_ways : int
         Ways to cut a replica that one such program chooses from.
+    pattern_runs, patterns_combined, patterns : int
+        Kinds of runs that a leaf holds in such a program, and how many combinations
+        of them are looked at and kept.
+    balance_rounds, balance_compared : int
+        Rounds of exchanges between leaves that bring patterns into balance (every one
+        but the last finds something), and comparisons in all of them.
+    pack_work, readmit_work : float
+        Work of packing co-location sets of several sizes, and of counting which nodes
+        to avoid must be used.
     listed : mapping of str to int
         Placements that are tried one by one, by objective: all of a small job's.
     listed_units, listed_sample : int
@@ -52,12 +79,77 @@ class Params:
         Units times domains of an exact model: of hop cost, of groups of the job's own.
     anneal_work, anneal_work_of_pair : float, us
         Work of annealing on the hop cost: at most, and for each unit and domain.
+    anneal_units, anneal_table : int
+        Units of all copies together, and entries of their table of costs, at most.
+    anneal_copies : (int, int)
+        Fewest and most copies of placements that are annealed together.
+    anneal_worst_start : float
+        Starts that cost more than this times the cheapest are left out.
+    anneal_cycles : (int, float)
+        Cycles at most, and how often the set-up must be worth its work in each.
+    anneal_levels : tuple of float
+        Shares of the work on units by themselves, and tied along one axis, two, ...
+    anneal_start_heat : (float, float)
+        Temperatures of the coldest and the hottest copy at the start, relative to what
+        the heaviest edges of a unit cost at the greatest distance.
+    anneal_end_heat : float
+        Temperature at the end, likewise.
+    anneal_quenched : float
+        Share of the steps that are then made at temperature 0.
+    anneal_proposed : (float, int)
+        Share of the units for which a step proposes a change; fewest proposals.
+    anneal_moved : float
+        Share of the proposals that fill free room.
+    anneal_look : int
+        Steps between two looks at who is where, for proposals only.
     exchange_ranks : int
         Largest job whose step time is searched: larger ones take too long to price.
     exchange_scores, exchange_ranks_priced : int
         Placements priced in that search, and their ranks.
+    exchange_starts, exchange_rounds : int
+        Placements to begin with, and rounds after which the worse half is left out.
+    exchange_tries : int
+        Changes proposed for every placement priced; most others are known already.
+    exchange_heat : (float, float)
+        Temperatures at the start and the end of a round, relative to the gap.
+    exchange_traffic : float
+        What the traffic of a placement is worth, relative to the gap.
+    ring_work, packing_work : int
+        Array elements that the isoperimetric bound of a ring may touch, exactly and as
+        a packing, before a weaker one is used.
+    charge_work, ascent_work : int
+        Array elements of one evaluation with prices on the ends of pipelines, and with
+        prices on all stages; larger jobs go without.
+    ascent_rounds : int
+        Directions in which those prices are improved.
+    size_steps : int
+        Largest change of a domain's size that the group relaxation looks at.
+    cut_sets : int
+        Sets of equally many cuts of a pipeline that are timed.
+    uplink_sizes : int
+        Sizes of uplinks that are told apart; of more, only the largest counts.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
+    small_machine : int
+        Nodes of a machine that is searched whole besides, its rules mended.
+    limited_windows : tuple of int
+        Domains among which the next is chosen when replicas are laid one after the
+        other, a fill for each number; 1 is tree order.
+    pin_turns, pin_exchanges : int
+        Turns of the ring, and exchanges of replicas, tried for the pins of a placement.
+    pin_hosts : int
+        Hosts of a pin tried for an exchange of nodes or domains.
+    repairs : int
+        Repairs after a failure that are carried out to begin with.
+    grown_exits, segment_exits, weighed_exits : int
+        Sets of ranks that may leave a domain: grown one by one, by segment at most,
+        and weighed for each number of moves.
+    relink_work : int
+        Ranks priced on the way back from a fresh placement: ranks x cells away from
+        home, squared.
+    diagnosis_s : tuple of (float, float), s
+        Least and most time to find out which rules are to blame and what would help;
+        the search's own between them.
     tidy_fills, tidy_ranks : int
         Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
     advice_nestings, advice_ranks : int
@@ -68,6 +160,7 @@ class Params:
     nestings: int = 64
     ranks_priced: int = 2_000_000
     boxes: int = 2048
+    shard_weight: float = 100.0
     joint_limits: tuple[int | None, ...] = (1, 2, 3, None)
     ring_leaves: int = 4
     shapes: Mapping[str, int] = field(
@@ -78,9 +171,28 @@ class Params:
     window_joints: int = 450
     long_joints: int = 2_000
     proved_sorts: int = 36
+    proved_nodes: int = 1_000
+    stitched_nodes: int = 500
+    window_nodes: int = 100
+    window_gap: float = 0.02
+    handed_on: int = 2
+    exchanged_lanes: int = 256
+    lane_kicks: int = 2_048
+    toured_lanes: int = 4_096
+    tour_sweeps: int = 60
+    tour_kicks: int = 8
+    all_tour_kicks: int = 131_072
+    tour_window: int = 30
     cut_work: float = 0.5
     all_cut_work: float = 2.0
     cut_ways: int = 64
+    pattern_runs: int = 3
+    patterns_combined: int = 3_000_000
+    patterns: int = 20_000
+    balance_rounds: int = 20
+    balance_compared: int = 1_000_000_000
+    pack_work: float = 30.0
+    readmit_work: float = 20.0
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
@@ -91,10 +203,46 @@ class Params:
     group_homes: int = 2_000
     anneal_work: float = 4e6
     anneal_work_of_pair: float = 8e3
+    anneal_units: int = 4096
+    anneal_table: int = 25_000_000
+    anneal_copies: tuple[int, int] = (4, 64)
+    anneal_worst_start: float = 1.03
+    anneal_cycles: tuple[int, float] = (5, 8)
+    anneal_levels: tuple[float, ...] = (0.6, 0.3, 0.1)
+    anneal_start_heat: tuple[float, float] = (0.03, 0.5)
+    anneal_end_heat: float = 0.02
+    anneal_quenched: float = 0.15
+    anneal_proposed: tuple[float, int] = (0.25, 256)
+    anneal_moved: float = 0.5
+    anneal_look: int = 16
     exchange_ranks: int = 1024
     exchange_scores: int = 600
     exchange_ranks_priced: int = 200_000
+    exchange_starts: int = 8
+    exchange_rounds: int = 3
+    exchange_tries: int = 20
+    exchange_heat: tuple[float, float] = (0.1, 0.003)
+    exchange_traffic: float = 0.02
+    ring_work: int = 5_000_000
+    packing_work: int = 100_000_000
+    charge_work: int = 1_000_000_000
+    ascent_work: int = 15_000_000
+    ascent_rounds: int = 60
+    size_steps: int = 2500
+    cut_sets: int = 1000
+    uplink_sizes: int = 8
     avoided_sets: int = 24
+    small_machine: int = 64
+    limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)
+    pin_turns: int = 64
+    pin_exchanges: int = 400
+    pin_hosts: int = 16
+    repairs: int = 24
+    grown_exits: int = 64
+    segment_exits: int = 512
+    weighed_exits: int = 12
+    relink_work: int = 4_000_000
+    diagnosis_s: tuple[float, float] = (5.0, 30.0)
     tidy_fills: int = 4
     tidy_ranks: int = 131_072
     advice_nestings: int = 8

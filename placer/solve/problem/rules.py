@@ -1,11 +1,13 @@
-"""Whether a placement obeys the job's hard rules, quickly, for use inside the search.
+"""A job's rules on one machine, and whether a placement keeps them.
 
-The independent checker (`placement.check`) judges every result again with its own code.
+For use inside the search: the independent checker (`placement.check`) judges every
+result again with its own code. Shapes: N nodes, R ranks, G GPUs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 def obeys(topology: Topology, job: Job, gpu_of_rank: IntArray) -> bool:
@@ -38,15 +41,6 @@ def violated(topology: Topology, job: Job, gpu_of_rank: IntArray) -> Iterator[st
         yield job.launcher
 
 
-def avoided(topology: Topology, job: Job, gpu_of_rank: IntArray) -> int:
-    """How many of the job's hosts to avoid a placement uses."""
-    if not job.rules.avoid:
-        return 0
-    nodes = np.unique(topology.node_of_gpu[gpu_of_rank]).tolist()
-    used = {topology.node_names[node] for node in nodes}
-    return len(used.intersection(job.rules.avoid))
-
-
 def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
     """Whether every node holds consecutive ranks on ascending GPUs."""
     node = topology.node_of_gpu[gpu_of_rank]
@@ -56,3 +50,87 @@ def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
     return runs == np.count_nonzero(np.bincount(node)) and bool(
         (ascending | changes).all()
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """The rules in the machine's indices.
+
+    Attributes
+    ----------
+    topology : Topology
+    job : Job
+    hosts_of_rank : dict of int to frozenset of int
+        Nodes that each pinned rank may be on.
+    avoided : ndarray, shape (N,)
+        Whether a node is to be avoided.
+    at_most, spares : tuple of (int, int)
+        Tier index and number, innermost tier first.
+    """
+
+    topology: Topology
+    job: Job
+    hosts_of_rank: dict[int, frozenset[int]]
+    avoided: BoolArray
+    at_most: tuple[tuple[int, int], ...]
+    spares: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, topology: Topology, job: Job) -> Limits:
+        """The rules of ``job`` on ``topology``, which has every host they name.
+
+        Hosts to pin to that the machine lacks are left out, since a part of a machine
+        may lack them.
+        """
+        rules = job.rules
+        index = {name: node for node, name in enumerate(topology.node_names)}
+        avoided = np.zeros(topology.num_nodes, dtype=bool)
+        avoided[[index[host] for host in rules.avoid if host in index]] = True
+        hosts = {
+            rank: frozenset(index[host] for host in pin.hosts if host in index)
+            for pin in rules.pin
+            for rank in pin.ranks
+        }
+
+        def by_tier(numbers: dict[str, int]) -> tuple[tuple[int, int], ...]:
+            return tuple(
+                sorted((topology.tier_index(t), n) for t, n in numbers.items())
+            )
+
+        at_most, spares = by_tier(dict(rules.at_most)), by_tier(dict(rules.spares))
+        return cls(topology, job, hosts, avoided, at_most, spares)
+
+    @property
+    def replica_size(self) -> int:
+        """Ranks of a data-parallel replica."""
+        return self.job.world_size // self.job.parallelism.dp
+
+    def pins_hold(self, node_of_rank: IntArray) -> bool:
+        """Whether every pinned rank is on one of its hosts."""
+        return all(
+            int(node_of_rank[rank]) in hosts
+            for rank, hosts in self.hosts_of_rank.items()
+        )
+
+    def numbers_hold(self, node_of_rank: IntArray) -> bool:
+        """Whether no domain has too many replicas or too few spare nodes."""
+        axes = self.job.parallelism
+        for tier, limit in self.at_most:
+            domain = self.topology.domain_of_node[tier][node_of_rank]
+            pairs = np.unique(domain * axes.dp + axes.coordinates["dp"])
+            if np.bincount(pairs // axes.dp).max() > limit:
+                return False
+        if not self.spares:
+            return True
+        used = np.zeros(self.topology.num_nodes, dtype=bool)
+        used[node_of_rank] = True
+        for tier, least in self.spares:
+            row = self.topology.domain_of_node[tier]
+            busy = np.bincount(row, used)
+            if ((busy > 0) & (np.bincount(row) - busy < least)).any():
+                return False
+        return True
+
+    def avoided_used(self, node_of_rank: IntArray) -> int:
+        """How many of the nodes to avoid have ranks."""
+        return int(self.avoided[np.unique(node_of_rank)].sum())

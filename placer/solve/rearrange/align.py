@@ -4,54 +4,49 @@ Equal domains of the machine may exchange what they hold, equal nodes their rank
 replicas that sit alike their places. None of this changes what a placement costs (the
 search prices it again all the same).
 
-What is exchanged is chosen by assignment. The ranks kept when domain B takes over what
-domain A holds are those of the best assignment of A's children to B's, found from the
-nodes outwards; the choice is then read off from the outermost tier in. Only pairs with
-a rank to keep matter, and a rank is in one pair of each tier, so the work grows with
-the ranks and not with the square of the nodes.
+An exchange is worth the ranks that it keeps, and the best is taken
+(`placer.solve.tree.symmetry`). A rank is in one pair of domains of each tier, so the
+work grows with the ranks.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.rearrange.assignment import Pair, best_pairs, completed
-from placer.solve.tree.capacity import parent_of_domain
-from placer.solve.tree.symmetry import Symmetry
+from placer.solve.tree.symmetry import Pair, Symmetry, best_pairs, completed
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.previous import Previous
-    from placer.topology.model import Topology
+    from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
 
 
 def aligned(
-    topology: Topology, job: Job, gpu_of_rank: IntArray, previous: Previous
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous
 ) -> Iterator[IntArray]:
     """Placements like ``gpu_of_rank`` that keep more ranks in place; shape (R,) each.
 
     The first exchanges equal domains, which is always allowed. The others exchange
     replicas too, inside the domains of a tier, the innermost first.
     """
-    best = _with_domains_exchanged(topology, job, gpu_of_rank, previous)
+    symmetry = Symmetry(problem.machine)
+    best = _with_domains_exchanged(problem, symmetry, gpu_of_rank, previous)
     yield best
-    for t in range(1, len(topology.tiers)):
-        replicas = _with_replicas_exchanged(topology, job, best, previous, t)
-        yield _with_domains_exchanged(topology, job, replicas, previous)
+    for t in range(1, len(problem.machine.tiers)):
+        replicas = _with_replicas_exchanged(problem, best, previous, t)
+        yield _with_domains_exchanged(problem, symmetry, replicas, previous)
 
 
 def _with_domains_exchanged(
-    topology: Topology, job: Job, gpu_of_rank: IntArray, previous: Previous
+    problem: Problem, symmetry: Symmetry, gpu_of_rank: IntArray, previous: Previous
 ) -> IntArray:
     """The placement after the best exchange of equal domains."""
-    is_free = job.launcher == "free"
+    topology, is_free = problem.machine, problem.job.launcher == "free"
     node = topology.node_of_gpu[gpu_of_rank]
     local = gpu_of_rank - topology.first_gpu_of_node[node]
     old_node = topology.node_of_gpu[previous.gpu_of_rank]
@@ -59,67 +54,16 @@ def _with_domains_exchanged(
     # A free launch can give a rank any GPU of its node.
     countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
     moves = np.stack([node[countable], old_node[countable]], axis=1)
-    target = _Exchange(topology).target_of_node(moves)[node]
-    moved = topology.first_gpu_of_node[target] + local
-    return _on_old_gpus(topology, moved, previous) if is_free else moved
-
-
-class _Exchange:
-    """Exchanges of equal domains of a machine."""
-
-    def __init__(self, topology: Topology) -> None:
-        tiers = range(1, len(topology.tiers))
-        self._parent = [parent_of_domain(topology, t) for t in tiers]
-        symmetry = Symmetry(topology)
-        self._children, self._kind = symmetry.children, symmetry.shape
-
-    def target_of_node(self, moves: IntArray) -> IntArray:
-        """Node that takes over what each node holds; shape (N,).
-
-        ``moves`` of shape (any, 2) has a row for each rank that would be kept if the
-        second node took over what the first one holds.
-        """
-        weights = self._of_one_kind(0, _counted(moves))
-        chosen: list[dict[Pair, list[Pair]]] = []
-        for t, parent in enumerate(self._parent, start=1):
-            inside: dict[Pair, dict[Pair, int]] = defaultdict(dict)
-            for (a, b), weight in weights.items():
-                inside[int(parent[a]), int(parent[b])][a, b] = weight
-            chosen.append({pair: best_pairs(own) for pair, own in inside.items()})
-            kept = {
-                pair: sum(weights[child] for child in children)
-                for pair, children in chosen[-1].items()
-            }
-            weights = self._of_one_kind(t, kept)
-        return self._read_off(chosen)
-
-    def _of_one_kind(self, tier: int, weights: dict[Pair, int]) -> dict[Pair, int]:
-        """The pairs of equal domains."""
-        kind = self._kind[tier]
-        return {(a, b): w for (a, b), w in weights.items() if kind[a] == kind[b]}
-
-    def _read_off(self, chosen: list[dict[Pair, list[Pair]]]) -> IntArray:
-        """Target of every node, from the pairs chosen inside each pair of domains."""
-        pairs = [(0, 0)]
-        for t in range(len(chosen), 0, -1):
-            children, kind = self._children[t], self._kind[t - 1]
-            pairs = [
-                child
-                for a, b in pairs
-                for child in completed(
-                    chosen[t - 1].get((a, b), []), children[a], children[b], kind
-                ).items()
-            ]
-        target = np.empty(len(pairs), dtype=np.int64)
-        of_node = np.array(pairs)
-        target[of_node[:, 0]] = of_node[:, 1]
-        return target
+    becomes = symmetry.exchange(_counted(moves))
+    moved = topology.first_gpu_of_node[becomes[node]] + local
+    return _on_old_gpus(problem, moved, previous) if is_free else moved
 
 
 def _on_old_gpus(
-    topology: Topology, gpu_of_rank: IntArray, previous: Previous
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous
 ) -> IntArray:
     """The same ranks on every node, those that were there before on their old GPUs."""
+    topology = problem.machine
     node = topology.node_of_gpu[gpu_of_rank]
     before = previous.gpu_of_rank
     stays = (before >= 0) & (topology.node_of_gpu[before] == node)
@@ -134,20 +78,21 @@ def _on_old_gpus(
 
 
 def _with_replicas_exchanged(
-    topology: Topology, job: Job, gpu_of_rank: IntArray, previous: Previous, tier: int
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous, tier: int
 ) -> IntArray:
     """The placement after the best exchange of replicas.
 
     Replicas may take each other's seats when these lie in the same domains of ``tier``,
     coordinate by coordinate.
     """
-    at = job.parallelism.coordinates
+    axes = problem.job.parallelism
+    at = axes.coordinates
     by_replica = np.lexsort((at["tp"], at["cp"], at["pp"], at["dp"]))
-    ranks = by_replica.reshape(job.parallelism.dp, -1)
+    ranks = by_replica.reshape(axes.dp, -1)
     seats = gpu_of_rank[ranks]
-    homes = topology.domain_of_gpu[tier][seats]
+    homes = problem.machine.domain_of_gpu[tier][seats]
     _, kind = np.unique(homes, axis=0, return_inverse=True)
-    moves = _replica_moves(topology, seats, previous.gpu_of_rank[ranks])
+    moves = _replica_moves(problem, seats, previous.gpu_of_rank[ranks])
     weights = _counted(moves[kind[moves[:, 0]] == kind[moves[:, 1]]])
     every = range(len(ranks))
     chosen = completed(best_pairs(weights), every, every, kind)
@@ -156,13 +101,13 @@ def _with_replicas_exchanged(
     return found
 
 
-def _replica_moves(topology: Topology, seats: IntArray, before: IntArray) -> IntArray:
+def _replica_moves(problem: Problem, seats: IntArray, before: IntArray) -> IntArray:
     """(replica, replica whose seats it would take) for each rank that would stay.
 
     ``seats`` and ``before`` are GPUs of shape (replicas, ranks of each); a rank stays
     when its old GPU is the seat of its counterpart in another replica.
     """
-    seat_of_gpu = np.full(topology.num_gpus, -1, dtype=np.int64)
+    seat_of_gpu = np.full(problem.machine.num_gpus, -1, dtype=np.int64)
     seat_of_gpu[seats] = np.arange(seats.size).reshape(seats.shape)
     seat = np.where(before >= 0, seat_of_gpu[before], -1)
     size = seats.shape[1]

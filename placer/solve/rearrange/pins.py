@@ -17,17 +17,11 @@ import numpy.typing as npt
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
-    from placer.solve.problem.colocation import Parts
-    from placer.solve.problem.limits import Limits
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.rules import Limits
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-# Turns of the ring, and exchanges of replicas, looked at for one placement.
-MOST_TURNS = 64
-MOST_EXCHANGES = 400
-# Hosts of a pin that are tried for an exchange of nodes or domains.
-MOST_HOSTS = 16
 
 
 class PinnedRanks:
@@ -35,23 +29,23 @@ class PinnedRanks:
 
     Parameters
     ----------
+    problem : Problem
+        Without rules.
     limits : Limits
-        The rules on that machine.
+        The rules on its machine.
     offered : ndarray, shape (N,)
         Whether a node may be used; the others are cleared of ranks too.
-    parts : Parts, optional
-        Ranks that stay together.
     """
 
-    def __init__(self, limits: Limits, offered: BoolArray, parts: Parts | None) -> None:
-        self.limits = limits
+    def __init__(self, problem: Problem, limits: Limits, offered: BoolArray) -> None:
+        self.limits, self.params = limits, problem.params
         self.closed = ~offered
         self.open_nodes = frozenset(np.flatnonzero(offered).tolist())
         self.topology = limits.topology
         self.symmetry = Symmetry(limits.topology)
         axes = limits.job.parallelism
         self.units = [_rows(axes.coordinates["dp"])]
-        for label in parts.label[::-1] if parts is not None else ():
+        for label in problem.choices[0].label[::-1] if problem.choices else ():
             if 1 < label.max() + 1 < axes.world_size and _is_uniform(label):
                 self.units.append(_rows(label))
 
@@ -103,7 +97,7 @@ class PinnedRanks:
     def _turns(self, gpu_of_rank: IntArray) -> Iterator[IntArray]:
         """The placement with the ring of replicas turned by 0, 1, ..."""
         rows = self.units[0]
-        for shift in range(min(len(rows), MOST_TURNS)):
+        for shift in range(min(len(rows), self.params.pin_turns)):
             turned = gpu_of_rank.copy()
             turned[rows] = np.roll(gpu_of_rank[rows], shift, axis=0)
             yield turned
@@ -121,8 +115,9 @@ class PinnedRanks:
             homes[node] = homes.get(node, hosts) & hosts
             if not homes[node]:
                 return None
-        becomes = self.symmetry.exchange(homes)
-        if becomes is None:
+        worth = {(node, home): 1 for node, own in homes.items() for home in own}
+        becomes = self.symmetry.exchange(worth)
+        if any(int(becomes[node]) not in own for node, own in homes.items()):
             return None
         local = gpu_of_rank - self.topology.first_gpu_of_node[node_of_rank]
         moved: IntArray = self.topology.first_gpu_of_node[becomes[node_of_rank]] + local
@@ -143,7 +138,7 @@ class PinnedRanks:
             own = {r: goal for r, goal in hosts.items() if unit_of_rank[r] == unit}
             wanted = settled | own
             for other in self._nearest(current, units, own):
-                if other in pinned[:position] or trials >= MOST_EXCHANGES:
+                if other in pinned[:position] or trials >= self.params.pin_exchanges:
                     continue
                 trials += 1
                 swapped = current.copy()
@@ -181,7 +176,7 @@ class PinnedRanks:
             if int(node_of_rank[rank]) in hosts:
                 settled.add(here)
                 continue
-            for host in sorted(hosts)[:MOST_HOSTS]:
+            for host in sorted(hosts)[: self.params.pin_hosts]:
                 there = int(row[host])
                 if not {here, there} & settled and self._swap(
                     node_of_rank, local, row, rank, host

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,9 @@ import numpy.typing as npt
 from placer.placement.baselines import BASELINES
 from placer.placement.placement import Placement
 from placer.solve.construct.fills import nested_fills
-from placer.solve.problem.rules import avoided
 from placer.solve.rearrange.align import aligned
-from placer.solve.rearrange.repair import repaired
-from placer.solve.run.solution import EXACT, held_bound
-from placer.solve.run.ties import TieBreak
+from placer.solve.run.incumbent import Incumbent
+from placer.solve.run.solution import held_bound
 
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
@@ -39,81 +36,90 @@ def settled(
     checked and priced. The work is bounded and no clock is looked at, so the result
     does not depend on one.
     """
-    machine = problem.machine
-    settling = _Settling(problem, solution, previous)
-    for gpu_of_rank in settling.tidier():
-        settling.offer("tidied", gpu_of_rank)
-    if previous is None or settling.stays:
-        return settling.solution
-    mended = repaired(machine, previous)
-    if mended is not None:
-        settling.offer("previous plan", mended)
-    found = settling.solution.placement.gpu_of_rank
-    for gpu_of_rank in aligned(machine, problem.job, found, previous):
-        if settling.stays:
-            break
-        settling.offer("kept in place", gpu_of_rank)
-    return settling.solution
+    incumbent = Incumbent.resumed(problem, solution, previous)
+    candidates = [("tidied", _tidier(problem, solution))]
+    if previous is not None:
+        candidates.append(("previous plan", _mended(problem, incumbent, previous)))
+        candidates.append(("kept in place", _aligned(problem, incumbent, previous)))
+    for how, placements in candidates:
+        for gpu_of_rank in placements:
+            if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
+                incumbent.offer(f"{incumbent.method}, {how}", gpu_of_rank)
+    if incumbent.best is solution.placement.gpu_of_rank:
+        return solution
+    value = incumbent.value
+    bound, argument = held_bound(value, solution.lower_bound, solution.argument)
+    return replace(
+        solution,
+        placement=Placement(incumbent.best),
+        value=value,
+        lower_bound=bound,
+        argument=argument,
+        method=incumbent.method,
+        stop_reason="proved" if bound == value else solution.stop_reason,
+    )
 
 
-class _Settling:
-    """The preferred solution so far."""
+def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:
+    """Nestings, where a baseline was optimal before any was tried."""
+    if (
+        solution.method in BASELINES
+        and solution.stop_reason == "proved"
+        and problem.job.world_size <= problem.params.tidy_ranks
+        and problem.choices
+    ):
+        filled = islice(nested_fills(problem), problem.params.tidy_fills)
+        yield from (gpu_of_rank for _, gpu_of_rank in filled)
 
-    def __init__(
-        self, problem: Problem, solution: Solution, previous: Previous | None
-    ) -> None:
-        self.solution = solution
-        self._problem, self._previous = problem, previous
 
-    @cached_property
-    def _ties(self) -> TieBreak:
-        return TieBreak(self._problem, self._previous)
+def _mended(
+    problem: Problem, incumbent: Incumbent, previous: Previous
+) -> Iterator[IntArray]:
+    """The previous placement, unless it is the incumbent."""
+    if not _stays(previous, incumbent.best):
+        found = repaired(problem, previous)
+        if found is not None:
+            yield found
 
-    @property
-    def stays(self) -> bool:
-        """Whether every rank is where it was, so far as its old seat is there."""
-        if self._previous is None:
-            return True
-        seats = int(np.count_nonzero(self._previous.gpu_of_rank >= 0))
-        return self._previous.kept(self.solution.placement.gpu_of_rank) == seats
 
-    def tidier(self) -> Iterator[IntArray]:
-        """Nestings, where a baseline was optimal before any was tried."""
-        if (
-            self.solution.method not in BASELINES
-            or self.solution.stop_reason != "proved"
-            or self._problem.job.world_size > self._problem.params.tidy_ranks
-        ):
-            return
-        if self._problem.choices:
-            filled, most = nested_fills(self._problem), self._problem.params.tidy_fills
-            yield from (gpu_of_rank for _, gpu_of_rank in islice(filled, most))
+def _aligned(
+    problem: Problem, incumbent: Incumbent, previous: Previous
+) -> Iterator[IntArray]:
+    """Exchanges in the incumbent, until all stay where they were."""
+    if not _stays(previous, incumbent.best):
+        for found in aligned(problem, incumbent.best, previous):
+            yield found
+            if _stays(previous, incumbent.best):
+                return
 
-    def offer(self, how: str, gpu_of_rank: IntArray) -> None:
-        """Take a placement if it is legal, no worse and to be preferred."""
-        old = self.solution
-        if not self._is_allowed(gpu_of_rank):
-            return
-        value = float(self._problem.goal.value(gpu_of_rank))
-        if value >= old.value * (1 - EXACT) and not self._ties.takes(
-            value, gpu_of_rank, old.value, old.placement.gpu_of_rank
-        ):
-            return
-        bound, argument = held_bound(value, old.lower_bound, old.argument)
-        self.solution = replace(
-            old,
-            placement=Placement(gpu_of_rank),
-            value=value,
-            lower_bound=bound,
-            argument=argument,
-            method=f"{old.method}, {how}",
-            stop_reason="proved" if bound == value else old.stop_reason,
-        )
 
-    def _is_allowed(self, gpu_of_rank: IntArray) -> bool:
-        """Whether it breaks no rule and uses no more of the hosts to avoid."""
-        topology, job = self._problem.machine, self._problem.job
-        before = self.solution.placement.gpu_of_rank
-        if avoided(topology, job, gpu_of_rank) > avoided(topology, job, before):
-            return False
-        return self._problem.allows(gpu_of_rank)
+def _stays(previous: Previous, gpu_of_rank: IntArray) -> bool:
+    """Whether every rank is where it was, so far as its old seat is there."""
+    seats = int(np.count_nonzero(previous.gpu_of_rank >= 0))
+    return previous.kept(gpu_of_rank) == seats
+
+
+def repaired(problem: Problem, previous: Previous) -> IntArray | None:
+    """The previous placement, the ranks of lost nodes on unused ones; shape (R,).
+
+    The ranks of a lost node go to the nearest unused node that can hold them, the
+    smallest of equally near ones. None where there is none, or where ranks are new.
+    """
+    if previous.is_new.any():
+        return None
+    topology = problem.machine
+    gpu_of_rank = previous.gpu_of_rank.copy()
+    unused = np.ones(topology.num_nodes, dtype=bool)
+    unused[topology.node_of_gpu[gpu_of_rank[gpu_of_rank >= 0]]] = False
+    for lost in previous.lost:
+        spare = np.flatnonzero(unused & (topology.gpus_of_node >= len(lost.ranks)))
+        if not spare.size:
+            return None
+        home = np.array(lost.domains)[:, None]
+        tiers_apart = (topology.domain_of_node[:, spare] != home).sum(axis=0)
+        nearest = np.lexsort((topology.gpus_of_node[spare], tiers_apart))[0]
+        node = int(spare[nearest])
+        unused[node] = False
+        first = topology.first_gpu_of_node[node]
+        gpu_of_rank[lost.ranks] = first + np.arange(len(lost.ranks))
+    return gpu_of_rank

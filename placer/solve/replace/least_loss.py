@@ -1,14 +1,14 @@
-"""What it costs at least when ranks leave a leaf, for every number of them.
+"""What it costs at least when ranks leave a base domain, for every number of them.
 
 Edges between those who leave and those who stay become longer by ``rise`` at least. An
-edge that left the leaf before, to leaf ``h``, is as long as the way from the new leaf
+edge that left the base domain before, to ``h``, is as long as the way from the new one
 to ``h`` when its other end stays; when that moves too, at most the whole length is
 saved, half of which is counted for each end. So a piece that goes to one place saves
 
     gain(place) = sum over h of weight_h x (d_h - min(d(place, h), (d_h + d_min) / 2))
 
-and pieces that are divided cut at least one of their edges. Who goes to a leaf without
-room drives others out of it: those ranks move besides.
+and pieces that are divided cut at least one of their edges. Who goes to a base domain
+without room drives others out of it: those ranks move besides.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from placer.solve.replace.ground import Ground
-    from placer.solve.replace.leaf import Leaf
+    from placer.solve.replace.base_domain import BaseDomain
+    from placer.solve.replace.state import RepairState
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -30,51 +30,51 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class LeastLoss:
-    """The least loss of a leaf.
+    """The least loss of a base domain.
 
     Parameters
     ----------
-    ground : Ground
-    leaf : Leaf
+    state : RepairState
+    base : BaseDomain
     room : ndarray, shape (D,)
-        Ranks that enter each leaf without driving out others; beyond the leaves of the
-        machine there is none.
+        Ranks that enter each base domain without driving out others; beyond those of
+        the machine there is none.
     bonus : ndarray, shape (any,)
         The most that n ranks save which are driven out.
     """
 
     def __init__(
-        self, ground: Ground, leaf: Leaf, room: IntArray, bonus: FloatArray
+        self, state: RepairState, base: BaseDomain, room: IntArray, bonus: FloatArray
     ) -> None:
-        self._leaf, self._rise, self._bonus = leaf, ground.rise, bonus
+        self._base, self._rise, self._bonus = base, state.rise, bonus
         self._known: dict[bytes, dict[int, float]] = {}
-        index = np.full(len(ground.home), -1, dtype=np.int64)
-        for i, ranks in enumerate(leaf.atoms):
+        index = np.full(len(state.home), -1, dtype=np.int64)
+        for i, ranks in enumerate(base.groups):
             index[ranks] = i
-        edges = ground.edges_of(np.concatenate(leaf.atoms))
-        outer = ground.home[edges.target] != leaf.number
+        edges = state.edges_of(np.concatenate(base.groups))
+        outer = state.home[edges.target] != base.number
         source, target = edges.source[outer], edges.target[outer]
         _, first, column = np.unique(
-            ground.home[target], return_index=True, return_inverse=True
+            state.home[target], return_index=True, return_inverse=True
         )
-        # Weight of each atom's edges to each leaf, and that leaf's domains.
-        self._weight = np.zeros((len(leaf.atoms), len(first)))
+        # Weight of each group's edges to each base domain, and the domains around that.
+        self._weight = np.zeros((len(base.groups), len(first)))
         np.add.at(self._weight, (index[source], column), edges.weight[outer])
-        path = ground.before.domain[ground.tier : -1, target[first]]
-        self._length = ground.distances(source[first], target[first])
-        self._places(ground, path, room)
+        path = state.before.domain[state.tier : -1, target[first]]
+        self._length = state.distances(source[first], target[first])
+        self._places(state, path, room)
 
-    def _places(self, ground: Ground, path: IntArray, room: IntArray) -> None:
+    def _places(self, state: RepairState, path: IntArray, room: IntArray) -> None:
         """Savings at every sort of place, and the room there."""
-        distance = ground.hops.distance[ground.tier :]
+        distance = state.hops.distance[state.tier :]
         half = (self._length + float(distance.min())) / 2
         saved, space = [np.zeros(len(half))], [inf]
         roomiest = [
-            _roomiest(domains, room, self._leaf.number)
-            for domains in ground.domains_of_leaf[: len(path)]
+            _roomiest(domains, room, self._base.number)
+            for domains in state.domains_of_base[: len(path)]
         ]
-        # Places share the domains of some leaf from tier `shared` on, the leaf itself
-        # at 0.
+        # Places share the domains around some base domain from tier `shared` on, that
+        # one itself at 0.
         for shared in range(len(path)):
             for place in range(path.shape[1]):
                 apart = (path != path[:, place : place + 1]).sum(axis=0)
@@ -94,7 +94,7 @@ class LeastLoss:
         given as infinite.
         """
         found = np.full(most + 1, inf)
-        moves, losses = sets @ self._leaf.kept, self._leaf.losses(sets, self._rise)
+        moves, losses = sets @ self._base.kept, self._base.losses(sets, self._rise)
         for row in np.lexsort((losses, moves)).tolist():
             moved = int(moves[row])
             # The simple loss is never above the one looked for.
@@ -107,10 +107,10 @@ class LeastLoss:
 
     def _of_set(self, chosen: BoolArray, most: int) -> dict[int, float]:
         """Least loss of a set for every number of ranks driven out."""
-        leaf = self._leaf
-        staying = chosen.astype(float) @ leaf.inside @ (~chosen).astype(float)
+        base = self._base
+        staying = chosen.astype(float) @ base.inside @ (~chosen).astype(float)
         total = {0: float(staying) * self._rise}
-        for piece in leaf.pieces(chosen):
+        for piece in base.pieces(chosen):
             options = self._of_piece(piece, most)
             grown: dict[int, float] = {}
             for before, loss in total.items():
@@ -125,7 +125,7 @@ class LeastLoss:
         """Largest gain of a piece for every number of ranks that it drives out."""
         key = piece.tobytes()
         if key not in self._known:
-            size = int(self._leaf.size[piece].sum())
+            size = int(self._base.size[piece].sum())
             gains = self._saved @ self._weight[piece].sum(axis=0)
             out = np.maximum(size - self._space, 0.0)
             best: dict[int, float] = {}
@@ -139,22 +139,22 @@ class LeastLoss:
         return {p: g for p, g in self._known[key].items() if p <= most}
 
     def _gain_divided(self, piece: IntArray) -> float:
-        """The most that a piece gains whose atoms part; what that cuts is taken off."""
-        inside = self._leaf.inside[np.ix_(piece, piece)]
+        """The most that a piece gains whose groups part, less what that cuts."""
+        inside = self._base.inside[np.ix_(piece, piece)]
         cut = float(inside[inside > 0].min()) * self._rise
         return float(self._alone[piece].sum()) - cut
 
     @cached_property
     def _alone(self) -> FloatArray:
-        """The most that each atom can save by itself; shape (A,)."""
+        """The most that each group can save by itself; shape (A,)."""
         found: FloatArray = (self._weight @ self._saved.T).max(axis=1)
         return found
 
 
 def _roomiest(domain: IntArray, room: IntArray, left_out: int) -> IntArray:
-    """Room of the roomiest leaf of each domain but one leaf; shape (domains,).
+    """Room of the roomiest base domain of each domain but one; shape (domains,).
 
-    ``domain`` and ``room`` have shape (leaves,).
+    ``domain`` and ``room`` have shape (base domains,).
     """
     found = np.zeros(int(domain.max()) + 1, dtype=np.int64)
     others = np.arange(len(room)) != left_out

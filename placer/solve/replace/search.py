@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -12,27 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.errors import InfeasibleError, StoppedError
-from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import solve_orders
 from placer.solve.problem.objective import HopCostObjective
-from placer.solve.replace.curve import Curve, Point
+from placer.solve.replace.candidates import OfferedRepairs, led_back
 from placer.solve.replace.fewest import Fewest, fewest_moves
-from placer.solve.replace.ground import ground_of
-from placer.solve.replace.offers import OfferedRepairs
-from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Repairs
 from placer.solve.replace.seating import Seating
-from placer.solve.run.in_time import InTime, LeftBehind
-from placer.solve.run.solution import EXACT, Progress, Solution, held_bound
+from placer.solve.replace.state import repair_state
+from placer.solve.run.budget import InTime, LeftBehind
+from placer.solve.run.front import Front, Point
+from placer.solve.run.solution import EXACT, Progress, Solution
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.solve.problem.compiled import Problem
-    from placer.solve.replace.ground import Ground
     from placer.solve.run.budget import Budget
 
-IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -126,49 +121,39 @@ class _Search:
         self, problem: Problem, plan: Plan, terms: Terms, budget: Budget
     ) -> None:
         self._problem, self._plan, self._terms = problem, plan, terms
-        self._budget, self._goal = budget, problem.goal
-        self._before = self._ground.before
-        self._curve = Curve(problem, self._before)
-        self._bound, self._argument = 0.0, "none"
+        self._budget = budget
+        self._state = repair_state(problem, plan)
+        self._before = self._state.before
+        self._front = Front(problem, budget, self._before.moved)
         self._repairs: OfferedRepairs | None = None
-        self._ended = "searched"
 
     def run(self, progress: Progress | None) -> Replaced:
         """Repairs first; a fresh placement where they are not as cheap as asked."""
         if self._before.is_lost.any():
             self._repair()
         else:
-            self._curve.offer("nothing failed", self._before.gpu_of_rank)
+            self._front.offer("nothing failed", self._before.gpu_of_rank)
         if not self._is_cheap():
             self._place(progress)
-        self._curve.fewest_avoided()
+        self._front.keep_fewest_avoided()
         return self._result()
-
-    def _is_stopped(self) -> bool:
-        return self._budget.is_stopped
-
-    @cached_property
-    def _ground(self) -> Ground:
-        return ground_of(self._problem, self._plan)
 
     def _repair(self) -> None:
         """Offer repairs, from the nodes that are best to use first."""
-        ground = self._ground
+        state = self._state
         # First the group that is dearest to divide stays whole, then none need to.
-        for limit in (ground.dearest_cut() * (1 - EXACT), np.inf):
+        for limit in (state.dearest_cut() * (1 - EXACT), np.inf):
             for usable in self._usable():
-                repairs = Repairs(ground, Seating(ground, usable), limit)
-                self._repairs = OfferedRepairs(repairs, self._curve, self._is_stopped)
-                self._repairs.spread()
-                if self._curve.points:
+                repairs = Repairs(state, Seating(state, usable), limit)
+                self._repairs = OfferedRepairs(repairs, self._front)
+                self._repairs.spread(self._problem.params.repairs)
+                if self._front.points:
                     return
 
     def _usable(self) -> Iterator[BoolArray]:
         """Nodes for newcomers: at full speed and not to be avoided; then all others."""
-        topology = self._problem.machine
-        avoid = set(self._problem.job.rules.avoid)
-        wanted = np.array([name not in avoid for name in topology.node_names])
-        fast = topology.bandwidth_factor == topology.bandwidth_factor.max()
+        factor = self._problem.machine.bandwidth_factor
+        wanted, fast = ~self._problem.limits.avoided, factor == factor.max()
         tried: list[BoolArray] = []
         for usable in (wanted & fast, wanted, np.ones_like(wanted)):
             if not any(np.array_equal(usable, one) for one in tried):
@@ -177,97 +162,73 @@ class _Search:
 
     def _is_cheap(self) -> bool:
         """Whether some repair costs as little as asked; or nothing failed."""
-        if not self._curve.points:
+        if not self._front.points:
             return False
-        value = self._curve.points[-1].value
-        self._prove(value)
+        value, problem = self._front.points[-1].value, self._problem
+        self._front.prove(*lower_bound(problem, problem.forced_block, value))
         allowed = self._least()[1] * (1 + self._terms.within) * (1 + EXACT)
         return not self._before.is_lost.any() or value <= allowed
 
     def _least(self) -> tuple[str, float]:
         """What the tolerance is measured from: the cost before, if it can be had."""
-        before = self._terms.before or 0.0
-        return max(("before", before), ("lower-bound", self._bound), key=itemgetter(1))
-
-    def _prove(self, enough: float) -> None:
-        """Find a lower bound; one of ``enough`` is not improved further."""
-        bound, argument = lower_bound(self._problem, self._problem.forced_block, enough)
-        if bound > self._bound:
-            self._bound, self._argument = bound, argument
+        before, bound = self._terms.before or 0.0, self._front.bound
+        return max(("before", before), ("lower-bound", bound), key=itemgetter(1))
 
     def _place(self, progress: Progress | None) -> None:
         """Offer a fresh placement that keeps to the plan where it costs nothing."""
-        budget = self._budget
+        front = self._front
 
         def search(tell: Progress, within: Budget) -> Solution:
             return solve_orders(self._problem, within, tell, self._plan)[1]
 
         try:
-            found = InTime(search, budget, progress).run()
+            found = InTime(search, self._budget, progress).run()
         except (InfeasibleError, StoppedError):
-            if not self._curve.points:
+            if not front.points:
                 raise
-            self._ended = "interrupted" if budget.is_stopped else self._ended
             return
         fresh = found.solution if isinstance(found, LeftBehind) else found
-        if fresh.stop_reason in ("time-limit", "interrupted"):
-            self._ended = fresh.stop_reason
-        if fresh.lower_bound > self._bound:
-            self._bound, self._argument = fresh.lower_bound, fresh.argument
+        front.include(fresh)
+        front.prove(fresh.lower_bound, fresh.argument)
         placed = fresh.placement.gpu_of_rank
-        self._curve.offer("placed afresh", placed)
-        for gpu_of_rank in led_back(self._ground, self._goal, placed, self._is_stopped):
-            self._curve.offer("placed afresh, led back", gpu_of_rank)
+        front.offer("placed afresh", placed)
+        for gpu_of_rank in led_back(self._state, placed, front.budget):
+            front.offer("placed afresh, led back", gpu_of_rank)
 
     def _result(self) -> Replaced:
-        best = min(point.value for point in self._curve.points)
+        front = self._front
+        best = min(point.value for point in front.points)
         reference, least = self._least()
         if best > least * (1 + self._terms.within) * (1 + EXACT):
             reference, least = "best-known", best
-        budget = least * (1 + self._terms.within)
+        cost = least * (1 + self._terms.within)
         if self._repairs is not None:
-            self._repairs.close_in(budget)
-        points = self._curve.points
-        chosen = self._curve.chosen(budget, self._terms.max_moves)
+            self._repairs.close_in(cost)
+        chosen = front.choose(cost, self._terms.max_moves)
         if chosen is None:
             raise self._too_many()
-        fewest = self._fewest(chosen, max(budget, chosen.value))
         return Replaced(
-            self._solution(chosen),
-            tuple(points),
+            front.solution(),
+            tuple(front.points),
             chosen,
             int(self._before.is_lost.sum()),
-            fewest,
-            budget,
+            self._fewest(chosen, max(cost, chosen.value)),
+            cost,
             reference,
         )
 
-    def _fewest(self, chosen: Point, budget: float) -> Fewest:
+    def _fewest(self, chosen: Point, cost: float) -> Fewest:
         if not self._before.is_lost.any():
             return Fewest(0, "nothing failed")
-        is_sum = isinstance(self._goal, HopCostObjective)
-        return fewest_moves(self._ground, chosen.moves, budget if is_sum else None)
+        is_sum = isinstance(self._problem.goal, HopCostObjective)
+        return fewest_moves(self._state, chosen.moves, cost if is_sum else None)
 
     def _too_many(self) -> InfeasibleError:
-        least = self._curve.points[0].moves
-        bound = fewest_moves(self._ground, least).moves
+        least = self._front.points[0].moves
+        bound = fewest_moves(self._state, least).moves
         must = "that many" if bound == least else f"{bound:,}"
         return InfeasibleError(
             f"no placement is known that moves at most {self._terms.max_moves:,} "
             f"ranks: the fewest found are {least:,}, and at least {must} must"
             f"\n  hint: allow {least:,} moves"
-        )
-
-    def _solution(self, chosen: Point) -> Solution:
-        bound, argument = held_bound(chosen.value, self._bound, self._argument)
-        return Solution(
-            placement=Placement(chosen.gpu_of_rank),
-            objective=self._goal.name,
-            value=chosen.value,
-            lower_bound=bound,
-            argument=argument,
-            method=chosen.method,
-            stop_reason="proved" if bound == chosen.value else self._ended,
-            wall_s=self._budget.elapsed_s,
-            deterministic=self._ended == "searched",
         )

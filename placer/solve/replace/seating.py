@@ -1,4 +1,4 @@
-"""Free seats of a machine, and GPUs for cells that move to a leaf."""
+"""Free seats of a machine, and GPUs for cells that move to a base domain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from placer.solve.replace.ground import Ground
+    from placer.solve.replace.state import RepairState
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -22,22 +22,22 @@ class Seating:
 
     Parameters
     ----------
-    ground : Ground
+    state : RepairState
     usable : ndarray of bool, shape (N,)
         Nodes on which newcomers may be put.
 
     Attributes
     ----------
-    room : ndarray, shape (leaves,)
-        Further cells that each leaf has seats for.
+    room : ndarray, shape (base domains,)
+        Further cells that each base domain has seats for.
     """
 
-    def __init__(self, ground: Ground, usable: BoolArray) -> None:
-        self._ground, self._usable = ground, usable
-        topology, before = ground.topology, ground.before
+    def __init__(self, state: RepairState, usable: BoolArray) -> None:
+        self._state, self._usable = state, usable
+        topology, before = state.topology, state.before
         free = np.ones(topology.num_gpus, dtype=bool)
         free[before.gpu_of_rank[~before.is_lost]] = False
-        self._is_whole = ground.job.launcher != "free"
+        self._is_whole = state.job.launcher != "free"
         node_free = np.bincount(topology.node_of_gpu, free, topology.num_nodes).astype(
             np.int64
         )
@@ -45,23 +45,23 @@ class Seating:
         slots = node_free // size
         if self._is_whole:
             slots = (node_free == topology.gpus_of_node) & (node_free >= size)
-        leaf = topology.domain_of_node[ground.tier]
-        self.room: IntArray = np.bincount(leaf, slots * usable).astype(np.int64)
+        base = topology.domain_of_node[state.tier]
+        self.room: IntArray = np.bincount(base, slots * usable).astype(np.int64)
 
     def _cell_size(self) -> int:
         """Ranks of the largest cell that lost its seats."""
-        ground = self._ground
-        sizes = np.bincount(ground.cell[ground.before.is_lost])
+        state = self._state
+        sizes = np.bincount(state.cell[state.before.is_lost])
         return int(sizes.max(initial=1))
 
-    def seated(self, leaf_of_rank: IntArray) -> IntArray | None:
-        """GPU of every rank when each is in the given leaf, None if seats lack.
+    def seated(self, base_of_rank: IntArray) -> IntArray | None:
+        """GPU of every rank when each is in the given base domain, None if seats lack.
 
-        Who stays in its leaf and has a seat keeps it.
+        Who stays in its base domain and has a seat keeps it.
         """
-        ground = self._ground
-        topology, before = ground.topology, ground.before
-        newcomer = before.is_lost | (leaf_of_rank != ground.home)
+        state = self._state
+        topology, before = state.topology, state.before
+        newcomer = before.is_lost | (base_of_rank != state.home)
         gpu_of_rank = np.where(newcomer, -1, before.gpu_of_rank)
         free = np.repeat(self._usable, topology.gpus_of_node)
         free[gpu_of_rank[~newcomer]] = False
@@ -69,13 +69,13 @@ class Seating:
         taken = np.zeros(topology.num_nodes, dtype=bool)
         taken[topology.node_of_gpu[gpu_of_rank[~newcomer]]] = self._is_whole
         ranks = np.flatnonzero(newcomer)
-        row = topology.domain_of_node[ground.tier]
-        by_leaf = ranks[np.argsort(leaf_of_rank[ranks], kind="stable")]
-        leaf = leaf_of_rank[by_leaf]
-        for own in np.split(by_leaf, np.flatnonzero(np.diff(leaf)) + 1):
+        row = topology.domain_of_node[state.tier]
+        by_base = ranks[np.argsort(base_of_rank[ranks], kind="stable")]
+        base = base_of_rank[by_base]
+        for own in np.split(by_base, np.flatnonzero(np.diff(base)) + 1):
             if not len(own):
                 continue
-            nodes = np.flatnonzero(row == leaf_of_rank[own[0]])
+            nodes = np.flatnonzero(row == base_of_rank[own[0]])
             nodes = nodes[~taken[nodes]]
             if not self._seat(own, nodes, free, gpu_of_rank):
                 return None
@@ -84,21 +84,21 @@ class Seating:
     def _seat(
         self, ranks: IntArray, nodes: IntArray, free: BoolArray, gpu_of_rank: IntArray
     ) -> bool:
-        """Seat the newcomers of one leaf, those of one old node together if possible.
+        """Seat the newcomers of a base domain, those of one old node together.
 
         The fastest nodes come first, and of those the ones with the least left over.
         """
-        ground, topology = self._ground, self._ground.topology
+        state, topology = self._state, self._state.topology
         first = topology.first_gpu_of_node
         seats = {
             n: np.flatnonzero(free[first[n] : first[n + 1]]) for n in nodes.tolist()
         }
-        queue = self._groups(ranks, ground.before.domain[0])
+        queue = self._groups(ranks, state.before.domain[0])
         while queue:
             group = queue.pop(0)
             fitting = [n for n in seats if len(seats[n]) >= len(group)]
             if not fitting:
-                cells = self._groups(group, ground.cell)
+                cells = self._groups(group, state.cell)
                 if len(cells) == 1:
                     return False
                 queue = [*cells, *queue]

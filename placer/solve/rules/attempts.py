@@ -3,27 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.problem.launch import feasible_parts
-from placer.solve.problem.limits import Limits, MachinePart
-from placer.solve.problem.rules import obeys
+from placer.solve.problem.rules import Limits, obeys
 from placer.solve.rearrange.pins import PinnedRanks
-from placer.solve.rules.offer import loses_nothing, within_replicas, without_spares
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-# Nodes of a machine on which nodes to avoid are exchanged for others, one by one.
-SMALL_MACHINE = 64
+
+@dataclass(frozen=True, eq=False)
+class Submachine:
+    """Some nodes of a machine as a machine of their own.
+
+    Attributes
+    ----------
+    whole, topology : Topology
+        The machine, and the machine of only these nodes.
+    nodes : ndarray, shape (nodes of the part,)
+        Their indices in the whole.
+    """
+
+    whole: Topology
+    topology: Topology
+    nodes: IntArray
+
+    @classmethod
+    def of(cls, whole: Topology, kept: BoolArray) -> Submachine:
+        """The part with the ``kept`` nodes."""
+        nodes = np.flatnonzero(kept)
+        topology = whole if kept.all() else whole.select(nodes)
+        return cls(whole, topology, nodes)
+
+    def inside(self, gpu_of_rank: IntArray) -> IntArray | None:
+        """GPU of every rank in the part, None when one is on a node outside it."""
+        own = np.full(self.whole.num_nodes, -1, dtype=np.int64)
+        own[self.nodes] = np.arange(len(self.nodes))
+        node = self.whole.node_of_gpu[gpu_of_rank]
+        if (own[node] < 0).any():
+            return None
+        local = gpu_of_rank - self.whole.first_gpu_of_node[node]
+        found: IntArray = self.topology.first_gpu_of_node[own[node]] + local
+        return found
+
+    def node_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
+        """Node of every rank in the whole machine."""
+        found: IntArray = self.nodes[self.topology.node_of_gpu[gpu_of_rank]]
+        return found
+
+    def gpu_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
+        """GPU of every rank in the whole machine."""
+        node = self.topology.node_of_gpu[gpu_of_rank]
+        local = gpu_of_rank - self.topology.first_gpu_of_node[node]
+        found: IntArray = self.whole.first_gpu_of_node[self.nodes[node]] + local
+        return found
 
 
 class Attempt(NamedTuple):
@@ -31,84 +73,185 @@ class Attempt(NamedTuple):
 
     Attributes
     ----------
-    part : MachinePart
+    inner : Submachine
     job : Job
         Without rules, perhaps with more requirements.
     exact : bool
         Whether no legal placement is lost, up to equal nodes.
     """
 
-    part: MachinePart
+    inner: Submachine
     job: Job
     exact: bool
 
 
-def attempts(
-    limits: Limits, job: Job, offered: BoolArray, is_hop_cost: bool
-) -> Iterator[Attempt]:
+def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
     """Searches to make, those whose placements keep most rules by themselves first.
 
-    Parameters
-    ----------
-    limits : Limits
-    job : Job
-        Without rules.
-    offered : ndarray, shape (N,)
-        Nodes that may be used.
-    is_hop_cost : bool
+    ``offered`` says which nodes may be used; shape (N,).
     """
-    topology = limits.topology
-    tight = _whole_replicas(limits, job)
-    spared = without_spares(limits, offered, unit_of(topology, tight or job))
+    machine, limits, plain = problem.machine, problem.limits, problem.without_rules
+    tight = _whole_replicas(problem)
+    tied = plain if tight is None else plain.on(machine, tight)
+    spared = without_spares(limits, offered, unit_of(tied))
     if tight is not None:
         capped = within_replicas(limits, spared)
-        yield Attempt(MachinePart.of(topology, capped), tight, exact=False)
-    is_exact = loses_nothing(limits, offered)
-    is_exact &= costs_the_same(topology, spared, is_hop_cost)
-    yield Attempt(MachinePart.of(topology, spared), job, is_exact)
-    if not is_exact and (offered.all() or topology.num_nodes <= SMALL_MACHINE):
-        whole = MachinePart.of(topology, np.ones_like(offered))
-        yield Attempt(whole, job, exact=True)
+        yield Attempt(Submachine.of(machine, capped), tight, exact=False)
+    is_exact = loses_nothing(limits, offered) and costs_the_same(plain, spared)
+    yield Attempt(Submachine.of(machine, spared), plain.job, is_exact)
+    is_small = machine.num_nodes <= problem.params.small_machine
+    if not is_exact and (offered.all() or is_small):
+        whole = Submachine.of(machine, np.ones_like(offered))
+        yield Attempt(whole, plain.job, exact=True)
 
 
 def mender(
-    limits: Limits, attempt: Attempt, offered: BoolArray
+    problem: Problem, attempt: Attempt, tried: Problem, offered: BoolArray
 ) -> Callable[[IntArray], IntArray | None]:
-    """What makes a placement on the attempt's part legal, or refuses it (None)."""
-    part, job = attempt.part, attempt.job
+    """What makes a placement of the attempt legal, or refuses it (None).
+
+    ``tried`` is the problem of the attempt, a part of ``problem``.
+    """
+    inner, limits = attempt.inner, problem.limits
 
     def legal(gpu_of_rank: IntArray) -> bool:
-        return obeys(part.topology, job, gpu_of_rank) and limits.numbers_hold(
-            part.node_in_whole(gpu_of_rank)
+        return obeys(tried.machine, tried.job, gpu_of_rank) and limits.numbers_hold(
+            inner.node_in_whole(gpu_of_rank)
         )
 
-    ruled = replace(limits.job, require=job.require)
-    parts = next(iter(feasible_parts(part.topology, job)), None)
-    pinned = PinnedRanks(Limits.of(part.topology, ruled), offered[part.nodes], parts)
+    pinned = PinnedRanks(
+        tried, Limits.of(tried.machine, problem.job), offered[inner.nodes]
+    )
     return lambda gpu_of_rank: pinned.settle(gpu_of_rank, legal)
 
 
-def unit_of(topology: Topology, job: Job) -> int:
+def unit_of(problem: Problem) -> int:
     """Ranks that stay together in a domain next to the nodes."""
-    choices = feasible_parts(topology, job)
+    choices = problem.choices
     sizes = choices[0].uniform_sizes() if choices else None
     return sizes[1] if sizes is not None and len(sizes) > 1 else 1
 
 
-def costs_the_same(topology: Topology, kept: BoolArray, is_hop_cost: bool) -> bool:
+def costs_the_same(problem: Problem, kept: BoolArray) -> bool:
     """Whether placements cost the same on a part: shared uplinks shrink with it."""
-    shared = any(tier.oversubscription != 1 for tier in topology.tiers)
-    return bool(kept.all()) or not shared or is_hop_cost
+    shared = any(tier.oversubscription != 1 for tier in problem.machine.tiers)
+    return bool(kept.all()) or not shared or problem.goal.name == "hop-cost"
 
 
-def _whole_replicas(limits: Limits, job: Job) -> Job | None:
-    """The job with replicas kept whole in the innermost limited tier."""
-    if not limits.at_most:
+def _whole_replicas(problem: Problem) -> Job | None:
+    """The job without rules, its replicas whole in the innermost limited tier."""
+    if not problem.limits.at_most:
         return None
-    tiers = [tier.name for tier in limits.topology.tiers]
-    tier = limits.at_most[0][0]
+    job = problem.without_rules.job
+    tiers = [tier.name for tier in problem.machine.tiers]
+    tier = problem.limits.at_most[0][0]
     require = dict(job.require)
     for axis in ("tp", "cp", "pp"):
         own = tiers.index(require[axis]) if axis in require else tier
         require[axis] = tiers[min(tier, own)]
     return replace(job, require=require)
+
+
+def without_spares(limits: Limits, offered: BoolArray, unit: int) -> BoolArray:
+    """The ``offered`` nodes less those that their domains must keep free.
+
+    A domain of ``n`` nodes that keeps ``k`` free offers ``n - k``; nodes that are not
+    offered anyway count as kept. ``unit`` ranks that stay together say what a node is
+    worth to its domain: nodes are withheld where ranks would be left over.
+    """
+    keep = offered.copy()
+    for tier, number in limits.spares:
+        row = limits.topology.domain_of_node[tier]
+        surplus = np.bincount(row, keep) - (np.bincount(row) - number)
+        for domain in np.flatnonzero(surplus > 0):
+            inside = (row == domain) & keep
+            count = min(int(surplus[domain]), int(inside.sum()))
+            _withhold(limits, keep, inside, count, unit)
+    return keep
+
+
+def within_replicas(limits: Limits, offered: BoolArray) -> BoolArray:
+    """The ``offered`` nodes less those that the replicas a domain may have leave idle.
+
+    At most ``k`` replicas have ``k`` times their ranks in a domain, and it need not
+    offer more GPUs than that.
+    """
+    keep = offered.copy()
+    gpus = limits.topology.gpus_of_node
+    for tier, number in limits.at_most:
+        row = limits.topology.domain_of_node[tier]
+        most = number * limits.replica_size
+        held = np.bincount(row, gpus * keep)
+        for domain in np.flatnonzero(held - gpus.max() >= most):
+            spare = int(held[domain]) - most
+            inside = (row == domain) & keep
+            count = spare // int(gpus[inside].max())
+            _withhold(limits, keep, inside, count, limits.replica_size)
+    return keep
+
+
+def loses_nothing(limits: Limits, offered: BoolArray) -> bool:
+    """Whether any choice of spares is as good as any other, up to equal nodes.
+
+    So it is when spares are asked for of the tier next to the nodes only, and the nodes
+    that each of its domains offers are equal.
+    """
+    if not limits.spares:
+        return True
+    tiers = [tier for tier, _ in limits.spares]
+    topology = limits.topology
+    if tiers != [1] or limits.hosts_of_rank:
+        return False
+    row = topology.domain_of_node[1]
+    return all(
+        _is_same_inside(row, values, offered)
+        for values in (topology.gpus_of_node, topology.bandwidth_factor)
+    )
+
+
+def _is_same_inside(
+    row: IntArray, values: npt.NDArray[np.number], mask: BoolArray
+) -> bool:
+    """Whether ``values`` of the nodes of ``mask`` differ in no domain of ``row``."""
+    low = np.full(int(row.max()) + 1, np.inf)
+    high = np.full(int(row.max()) + 1, -np.inf)
+    np.minimum.at(low, row[mask], values[mask])
+    np.maximum.at(high, row[mask], values[mask])
+    return bool((low >= high).all())
+
+
+def _withhold(
+    limits: Limits, keep: BoolArray, inside: BoolArray, count: int, unit: int
+) -> None:
+    """Take ``count`` of the nodes ``inside`` a domain off the offer.
+
+    One after the other from the lowest domain above the nodes with the most ranks left
+    over, pinned hosts last, nodes with the fewest GPUs and the slowest first.
+    """
+    topology = limits.topology
+    row = topology.domain_of_node[min(1, len(topology.tiers) - 1)]
+    pinned = _pinned(limits)
+    gpus = topology.gpus_of_node
+    nodes = np.flatnonzero(inside)
+    order = np.lexsort((topology.bandwidth_factor[nodes], gpus[nodes], pinned[nodes]))
+    queue: dict[int, list[int]] = {}
+    room: dict[int, int] = {}
+    for node in nodes[order][::-1].tolist():
+        queue.setdefault(int(row[node]), []).append(node)
+        room[int(row[node])] = room.get(int(row[node]), 0) + int(gpus[node])
+    for _ in range(count):
+        leaf = min(
+            (d for d in queue if queue[d]),
+            key=lambda d: (bool(pinned[queue[d][-1]]), -(room[d] % unit), room[d], d),
+        )
+        node = queue[leaf].pop()
+        room[leaf] -= int(gpus[node])
+        keep[node] = False
+
+
+def _pinned(limits: Limits) -> BoolArray:
+    """Whether a rank is pinned to a node, or to it among others; shape (N,)."""
+    pinned = np.zeros(limits.topology.num_nodes, dtype=bool)
+    for hosts in set(limits.hosts_of_rank.values()):
+        pinned[list(hosts)] = True
+    return pinned

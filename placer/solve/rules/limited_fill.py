@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.tree.capacity import whole_parts
+from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import share_down, tree_order
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 Candidate = tuple[str, IntArray]
-
-# Domains among which the next one is chosen; 1 is tree order.
-WINDOWS = (1, 4, 16, 64, 256)
 
 
 class _Limit(NamedTuple):
@@ -47,21 +44,21 @@ def limited_fills(
     ``at_most`` holds (tier, replicas), innermost tier first. Where an outer tier is
     limited too, domains are taken in tree order only.
     """
-    topology, job, parts = problem.machine, problem.job, problem.parts
-    sizes = parts.uniform_sizes()
+    topology, job, colocation = problem.machine, problem.job, problem.colocation
+    sizes = colocation.uniform_sizes()
     if sizes is None or not at_most:
         return
-    sequence, together = _replica_major(job, max(parts.block, 1))
+    sequence, together = _replica_major(job, max(colocation.block, 1))
     replica = together * (job.world_size // job.parallelism.dp)
     limits = [
         _Limit(tier, number // together * replica, replica) for tier, number in at_most
     ]
     if not all(limit.ranks for limit in limits):
         return
-    takes = whole_parts(topology, problem.capacity, sizes)
+    takes = whole_sets(topology, problem.capacity, sizes)
     tier = limits[0].tier
     room = takes[tier]
-    for window in WINDOWS if len(limits) == 1 else (1,):
+    for window in problem.params.limited_windows if len(limits) == 1 else (1,):
         shares = _shares(topology, room, limits, sizes[tier], window)
         amounts, turn = _dealt(shares, len(room), job.world_size)
         if amounts.sum() < job.world_size:

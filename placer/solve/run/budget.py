@@ -1,9 +1,30 @@
-"""How long a search may go on: its time, and whoever may end it before."""
+"""How long a search may go on, and one that ends in time whatever its methods do.
+
+Methods ask the budget between two steps, but a step can be long: a program that an
+engine solves, the bound of a large job. So a search runs in a thread of its own, and
+who waits for it leaves with the best placement told so far when no answer comes. A
+thread left behind goes on until its step ends and then stops; it holds up the end of
+the process for a few seconds at most.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Event, Lock
 from time import monotonic
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from placer.errors import StoppedError
+from placer.solve.run.solution import EXACT
+from placer.threads import start
+
+if TYPE_CHECKING:
+    from placer.solve.run.solution import Improvement, Progress, Solution
+
+Answer = TypeVar("Answer")
+
+SEARCH_THREAD = "placer-search"
 
 
 class Budget:
@@ -51,3 +72,124 @@ class Budget:
     def until(self, end: Callable[[], bool]) -> Budget:
         """What is left, which ``end`` may end too."""
         return Budget(self.seconds_left, *self._ends, end)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a search is waited for that should have ended.
+
+    Attributes
+    ----------
+    interrupted, time_limit : float, s
+        What it gets to end by itself when asked to stop, and past its limit.
+    look_after : float, s
+        Between two looks at it.
+    """
+
+    interrupted: float = 0.5
+    time_limit: float = 1.0
+    look_after: float = 0.05
+
+
+class LeftBehind(NamedTuple):
+    """The best placement of a search that did not end, and its rank order."""
+
+    solution: Solution
+    order: tuple[str, ...]
+
+
+class InTime(Generic[Answer]):
+    """A search in a thread, and the best placement it has told.
+
+    Parameters
+    ----------
+    search : callable
+        Called with what it is to tell of better placements, and with its budget.
+    budget : Budget
+    progress : Progress, optional
+        Told every better placement, in the thread of the search.
+    patience : Patience
+    """
+
+    def __init__(
+        self,
+        search: Callable[[Progress, Budget], Answer],
+        budget: Budget,
+        progress: Progress | None = None,
+        patience: Patience = Patience(),
+    ) -> None:
+        self._search, self._budget, self._progress = search, budget, progress
+        self._patience = patience
+        self._left = Event()
+        self._done = Event()
+        self._lock = Lock()
+        self._best: Improvement | None = None
+        self._answers: list[Answer] = []
+        self._errors: list[BaseException] = []
+
+    def run(self) -> Answer | LeftBehind:
+        """What the search returns or raises; the best it told when it does not end.
+
+        Past the time limit a search without any placement is waited for.
+
+        Raises
+        ------
+        StoppedError
+            If it was asked to stop before it had a placement.
+        """
+        start(self._run, SEARCH_THREAD)
+        try:
+            best = self._wait()
+        finally:
+            self._left.set()
+        if best is not None:
+            return best
+        if self._errors:
+            raise self._errors[0]
+        return self._answers[0]
+
+    def _run(self) -> None:
+        try:
+            within = self._budget.until(self._left.is_set)
+            self._answers.append(self._search(self._tell, within))
+        except BaseException as error:
+            self._errors.append(error)
+        finally:
+            self._done.set()
+
+    def _tell(self, incumbent: Improvement) -> None:
+        """Keep what is better or better proved; pass on what is better."""
+        if self._left.is_set() or incumbent.solution is None:
+            return
+        with self._lock:
+            before = self._best
+            if before and incumbent.value > before.value * (1 + EXACT):
+                return
+            self._best = incumbent
+        is_better = before is None or incumbent.value < before.value
+        if is_better and self._progress is not None:
+            self._progress(incumbent)
+
+    def _wait(self) -> LeftBehind | None:
+        """The best placement when the search is left behind, None when it has ended."""
+        asked: float | None = None
+        while not self._done.wait(self._patience.look_after):
+            now = monotonic()
+            late = self._budget.elapsed_s - self._budget.seconds
+            if asked is None and self._budget.is_stopped:
+                asked = now
+            if asked is not None and now - asked > self._patience.interrupted:
+                return self._leave("interrupted")
+            if self._best is not None and late > self._patience.time_limit:
+                return self._leave("time-limit")
+        return None
+
+    def _leave(self, reason: str) -> LeftBehind:
+        with self._lock:
+            best = self._best
+        if best is None or best.solution is None:
+            raise StoppedError("stopped before any placement was found")
+        solution = best.solution
+        if solution.stop_reason == "interrupted":  # as of the middle of a search
+            solution = replace(solution, stop_reason=reason)
+        return LeftBehind(solution, best.order)

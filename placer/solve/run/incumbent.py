@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -10,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.problem.rules import obeys
-from placer.solve.run.move_counts import MoveCounts
+from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
     EXACT,
     Progress,
@@ -23,12 +24,54 @@ from placer.solve.run.solution import (
 from placer.solve.run.ties import TieBreak
 
 if TYPE_CHECKING:
+    from placer.placement.previous import Previous
     from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.terms import Terms
 
 IntArray = npt.NDArray[np.int64]
 Candidate = tuple[str, IntArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Terms of a search that is part of another one.
+
+    Attributes
+    ----------
+    mend : callable
+        A placement as it may be kept, None when it may not; called with the GPU of
+        every rank, shape (R,).
+    bound : callable
+        (lower bound, what it rests on), given the value of a known placement.
+    exact : bool
+        Whether the best of all placements that pass is the best there is.
+    known : tuple of (str, ndarray)
+        Placements to start from, with what found them.
+    """
+
+    mend: Callable[[IntArray], IntArray | None]
+    bound: Callable[[float], tuple[float, str]]
+    exact: bool
+    known: tuple[Candidate, ...] = ()
+
+
+class MoveCounts:
+    """How often each move of a local search was tried, and how often it helped."""
+
+    def __init__(self) -> None:
+        self._tried: Counter[str] = Counter()
+        self._helped: Counter[str] = Counter()
+
+    def count(self, move: str, helped: int, tried: int = 1) -> None:
+        """Add so many tries, of which so many led to a cheaper placement."""
+        self._tried[move] += tried
+        self._helped[move] += helped
+
+    def as_dict(self) -> Mapping[str, Mapping[str, int]]:
+        """``{move: {"tried": number, "helped": number}}``."""
+        return {
+            move: {"tried": tried, "helped": self._helped[move]}
+            for move, tried in sorted(self._tried.items())
+        }
 
 
 class Incumbent:
@@ -86,6 +129,28 @@ class Incumbent:
         self._pool: list[tuple[float, IntArray]] = []
         self._argument = "none"
 
+    @classmethod
+    def resumed(
+        cls, problem: Problem, solution: Solution, previous: Previous | None = None
+    ) -> Incumbent:
+        """The end of a search, to be compared with more placements.
+
+        Of equal ones, that which keeps more ranks where ``previous`` has them wins.
+        """
+        found = cls(problem, Budget(inf))
+        found._ties = TieBreak(problem, previous)
+        found.gpu_of_rank = solution.placement.gpu_of_rank
+        found.value, found.method = solution.value, solution.method
+        found.prove(solution.lower_bound, solution.argument)
+        return found
+
+    @property
+    def best(self) -> IntArray:
+        """The best placement; there must be one."""
+        if self.gpu_of_rank is None:
+            raise ValueError("no placement was found")
+        return self.gpu_of_rank
+
     @property
     def elite(self) -> list[IntArray]:
         """The best few placements."""
@@ -96,16 +161,24 @@ class Incumbent:
         """Whether the best of all placements offered here is the best there is."""
         return self.terms is None or self.terms.exact
 
-    def offer(self, method: str, gpu_of_rank: IntArray) -> None:
-        """Keep a placement if it is legal, and better than the best or preferred."""
+    def offer(self, method: str, gpu_of_rank: IntArray) -> float:
+        """Keep a placement if it is legal, and better than the best or preferred.
+
+        Returns its cost; infinite if it is not legal.
+        """
         if self.gpu_of_rank is not None and np.array_equal(
             gpu_of_rank, self.gpu_of_rank
         ):
-            return
+            return self.value
         legal = self._legal(gpu_of_rank)
         if legal is None:
-            return
-        value = self._problem.goal.value(legal)
+            return inf
+        value = float(self._problem.goal.value(legal))
+        self._keep(method, legal, value)
+        return value
+
+    def _keep(self, method: str, legal: IntArray, value: float) -> None:
+        """Keep a legal placement of a value if it is better or preferred."""
         self._pool_in(value, legal)
         improves = value < self.value * (1 - EXACT)
         if not improves and not self._ties.takes(
@@ -129,6 +202,13 @@ class Incumbent:
             self.bound, self._argument = bound, argument
             if self.gpu_of_rank is not None:
                 self._report()
+
+    def include(self, part: Solution) -> None:
+        """Count what a search that is part of this one did, and how it ended."""
+        self.cut_short |= part.stop_reason in ("time-limit", "interrupted")
+        self.launch_bound = max(self.launch_bound, part.launch_bound)
+        for move, counts in part.moves.items():
+            self.moves.count(move, counts["helped"], counts["tried"])
 
     def ends(self) -> bool:
         """Whether there is a placement, and it is proved, or time or patience is up."""
@@ -157,8 +237,7 @@ class Incumbent:
         """The placement as it may be kept, None when it breaks a rule."""
         if self.terms is not None:
             return self.terms.mend(gpu_of_rank)
-        problem = self._problem
-        return gpu_of_rank if obeys(problem.machine, problem.job, gpu_of_rank) else None
+        return gpu_of_rank if self._problem.allows(gpu_of_rank) else None
 
     def _pool_in(self, value: float, gpu_of_rank: IntArray) -> None:
         """Put a placement into the elite pool if it belongs there."""
@@ -174,12 +253,10 @@ class Incumbent:
             self._tell(improvement_of(self._state("interrupted"), order))
 
     def _state(self, ended: str) -> Solution:
-        if self.gpu_of_rank is None:
-            raise ValueError("no placement was found")
         value = float(self.value)
         bound, argument = held_bound(value, float(self.bound), self._argument)
         return Solution(
-            placement=Placement(self.gpu_of_rank),
+            placement=Placement(self.best),
             objective=self._problem.goal.name,
             value=value,
             lower_bound=bound,
@@ -187,7 +264,7 @@ class Incumbent:
             method=self.method,
             stop_reason=ended,
             wall_s=self._own.elapsed_s,
-            deterministic=ended in ("proved", "searched"),
+            deterministic=ended in ("proved", "searched") and not self.cut_short,
             launch_bound=self.launch_bound,
             moves=self.moves.as_dict(),
         )

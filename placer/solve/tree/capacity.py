@@ -23,7 +23,7 @@ def node_capacity(topology: Topology, block: int) -> IntArray:
     return np.where(gpus >= block, block, 0) if block > 1 else gpus
 
 
-def whole_parts(
+def whole_sets(
     topology: Topology, capacity_of_node: IntArray, units: Sequence[int]
 ) -> list[IntArray]:
     """Ranks each domain can hold if it takes whole units only, one array a tier.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.tree.capacity import parent_of_domain, whole_parts
+from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -46,7 +46,7 @@ def fill(
         hold its share, those with the least left over.
     """
     world = len(sequence)
-    takes = whole_parts(topology, capacity_of_node, units)
+    takes = whole_sets(topology, capacity_of_node, units)
     if takes[-1].sum() < world:
         return None
     amounts = share_down(topology, takes, np.array([world], dtype=np.int64))

@@ -1,26 +1,31 @@
-"""Symmetries of a machine that bring given nodes where they must be.
+"""Exchanges of equal domains, the one that is worth the most.
 
 Domains are alike when their nodes have the same GPUs and speed, in the same tree.
-Exchanging them changes no cost. Whether some exchange brings every pinned node home is
-decided from the top: children with pinned nodes inside are matched to children that are
-alike and can take them (augmenting paths; Kuhn 1955, Naval Research Logistics 2(1-2)).
+Exchanging them changes no cost. What is exchanged is chosen by assignment: an exchange
+of domain A for domain B is worth what the best assignment of A's children to B's is,
+found from the nodes outwards; the choice is then read off from the outermost tier in.
+Only pairs worth something matter, so the work grows with them and not with the square
+of the nodes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from ortools.graph.python import min_cost_flow
+
+from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
-Homes = Mapping[int, frozenset[int]]
+Pair = tuple[int, int]
 
 
 class Symmetry:
@@ -28,18 +33,21 @@ class Symmetry:
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self.top = len(topology.tiers) - 1
+
+    @cached_property
+    def parent(self) -> list[IntArray]:
+        """Domain around each domain, by its tier; none for the outermost."""
+        tiers = range(1, len(self.topology.tiers))
+        return [parent_of_domain(self.topology, tier) for tier in tiers]
 
     @cached_property
     def children(self) -> list[list[list[int]]]:
         """Domains of the tier below inside each domain, by tier (none for nodes)."""
         found: list[list[list[int]]] = [[]]
-        for t in range(1, self.top + 1):
-            below, row = self.topology.domain_of_node[t - 1 : t + 1]
-            inside: list[list[int]] = [[] for _ in range(int(row.max()) + 1)]
-            lowest, first = np.unique(below, return_index=True)
-            for child, node in zip(lowest.tolist(), first.tolist(), strict=True):
-                inside[int(row[node])].append(child)
+        for parent in self.parent:
+            inside: list[list[int]] = [[] for _ in range(int(parent.max()) + 1)]
+            for child, domain in enumerate(parent.tolist()):
+                inside[domain].append(child)
             found.append(inside)
         return found
 
@@ -56,113 +64,121 @@ class Symmetry:
             )
         return shapes
 
-    def exchange(self, homes: Homes) -> IntArray | None:
-        """New node of every node so that those of ``homes`` get home; None if none can.
+    def exchange(self, worth: Mapping[Pair, int]) -> IntArray:
+        """New node of every node in the exchange worth the most; shape (N,).
+
+        Nodes that need not move stay.
 
         Parameters
         ----------
-        homes : mapping of int to frozenset of int
-            Node -> nodes it may become.
-
-        Returns
-        -------
-        ndarray, shape (N,), or None
+        worth : mapping of (int, int) to int
+            What it is worth, above 0, that a node becomes another; nothing for others.
         """
-        matching = _Matching(self, homes)
-        if not matching.fits(self.top, 0, 0):
-            return None
+        worth = {pair: value for pair, value in worth.items() if self._alike(0, pair)}
+        chosen: list[dict[Pair, list[Pair]]] = []
+        for tier, parent in enumerate(self.parent, start=1):
+            inside: dict[Pair, dict[Pair, int]] = defaultdict(dict)
+            for (a, b), value in worth.items():
+                inside[int(parent[a]), int(parent[b])][a, b] = value
+            chosen.append(
+                {
+                    pair: best_pairs(own)
+                    for pair, own in inside.items()
+                    if self._alike(tier, pair)
+                }
+            )
+            worth = {
+                pair: sum(inside[pair][child] for child in children)
+                for pair, children in chosen[-1].items()
+            }
         becomes = np.arange(self.topology.num_nodes)
-        matching.apply(self.top, 0, 0, becomes)
+        pairs = [(0, 0)]
+        for tier in range(len(chosen), 0, -1):
+            pairs = [
+                child
+                for pair in pairs
+                for child in self._matched(tier, pair, chosen[tier - 1])
+            ]
+        for node, new in pairs:
+            becomes[node] = new
         return becomes
 
+    def _alike(self, tier: int, pair: Pair) -> bool:
+        shape = self.shape[tier]
+        return shape[pair[0]] == shape[pair[1]]
 
-class _Matching:
-    """Which domain may become which, given where some nodes must end."""
-
-    def __init__(self, symmetry: Symmetry, homes: Homes) -> None:
-        self.symmetry, self.homes = symmetry, homes
-        rows = symmetry.topology.domain_of_node
-        self.allowed: list[dict[int, set[int]]] = []
-        for row in rows:
-            allowed: dict[int, set[int]] = {}
-            for node, targets in homes.items():
-                reached = {int(row[target]) for target in targets}
-                own = int(row[node])
-                allowed[own] = allowed.get(own, reached) & reached
-            self.allowed.append(allowed)
-        self.known: dict[tuple[int, int, int], dict[int, int] | None] = {}
-
-    def fits(self, tier: int, source: int, target: int) -> bool:
-        """Whether ``source`` can become ``target`` with its nodes getting home."""
-        return self._matched(tier, source, target) is not None
-
-    def apply(self, tier: int, source: int, target: int, becomes: IntArray) -> None:
-        """Write down where the nodes of ``source`` go when it becomes ``target``."""
-        if tier == 0:
-            becomes[source] = target
-            return
-        matched = dict(self._matched(tier, source, target) or {})
-        shape, children = self.symmetry.shape[tier - 1], self.symmetry.children[tier]
-        free = [child for child in children[target] if child not in matched.values()]
-        rest = [child for child in children[source] if child not in matched]
-        stay = set(free) & set(rest)
-        matched |= {child: child for child in stay}
-        by_shape: defaultdict[int, list[int]] = defaultdict(list)
-        for child in reversed(free):
-            if child not in stay:
-                by_shape[shape[child]].append(child)
-        for child in rest:
-            if child not in stay:
-                matched[child] = by_shape[shape[child]].pop()
-        for child, new in matched.items():
-            if child != new or child in self.allowed[tier - 1]:
-                self.apply(tier - 1, child, new, becomes)
-
-    def _matched(self, tier: int, source: int, target: int) -> dict[int, int] | None:
-        """Target of each child of ``source`` with a home, None when they cannot go."""
-        key = (tier, source, target)
-        if key not in self.known:
-            self.known[key] = self._match(*key)
-        return self.known[key]
-
-    def _match(self, tier: int, source: int, target: int) -> dict[int, int] | None:
-        shape = self.symmetry.shape[tier]
-        if shape[source] != shape[target]:
-            return None
-        if target not in self.allowed[tier].get(source, {target}):
-            return None
-        if tier == 0:
-            return {}
-        bound = self.allowed[tier - 1]
-        inside = set(self.symmetry.children[tier][target])
-        options = {
-            child: [
-                new
-                for new in sorted(bound[child] & inside)
-                if self.fits(tier - 1, child, new)
-            ]
-            for child in self.symmetry.children[tier][source]
-            if child in bound
-        }
-        return _assignment(options)
+    def _matched(
+        self, tier: int, pair: Pair, chosen: Mapping[Pair, list[Pair]]
+    ) -> Iterable[Pair]:
+        """The pairs of children of a pair; none where all stay as they are."""
+        a, b = pair
+        if a == b and pair not in chosen:
+            return ()
+        children = self.children[tier]
+        best = chosen.get(pair, [])
+        matched = completed(best, children[a], children[b], self.shape[tier - 1])
+        return matched.items()
 
 
-def _assignment(options: dict[int, list[int]]) -> dict[int, int] | None:
-    """A different option for every key, None when there is none."""
-    taken: dict[int, int] = {}
+def best_pairs(weights: Mapping[Pair, int]) -> list[Pair]:
+    """Pairs of the largest total weight, each left and each right in one at most.
 
-    def seat(key: int, seen: set[int]) -> bool:
-        for option in options[key]:
-            if option not in seen:
-                seen.add(option)
-                if option not in taken or seat(taken[option], seen):
-                    taken[option] = key
-                    return True
-        return False
+    A flow of least cost: every left sends one unit to a right, at the price of what the
+    pair falls short of the largest weight, or past all of them at that weight.
+    """
+    left = {a: i for i, a in enumerate(dict.fromkeys(a for a, _ in weights))}
+    right = {b: i for i, b in enumerate(dict.fromkeys(b for _, b in weights))}
+    if len(weights) == len(left) == len(right):  # none competes with another
+        return list(weights)
+    source, sink = 0, len(left) + len(right) + 1
+    first_right = len(left) + 1
+    top = max(weights.values())
+    flow = min_cost_flow.SimpleMinCostFlow()
+    arcs = {
+        pair: flow.add_arc_with_capacity_and_unit_cost(
+            left[pair[0]] + 1, right[pair[1]] + first_right, 1, top - weight
+        )
+        for pair, weight in weights.items()
+    }
+    for i in range(len(left)):
+        flow.add_arc_with_capacity_and_unit_cost(source, i + 1, 1, 0)
+        flow.add_arc_with_capacity_and_unit_cost(i + 1, sink, 1, top)
+    for i in range(len(right)):
+        flow.add_arc_with_capacity_and_unit_cost(first_right + i, sink, 1, 0)
+    flow.set_node_supply(source, len(left))
+    flow.set_node_supply(sink, -len(left))
+    flow.solve()
+    return [pair for pair, arc in arcs.items() if flow.flow(arc)]
 
-    if not all(seat(key, set()) for key in options):
-        return None
-    return {key: option for option, key in taken.items()}
+
+def completed(
+    pairs: Iterable[Pair],
+    left: Iterable[int],
+    right: Iterable[int],
+    kind: Sequence[int] | npt.NDArray[np.int64],
+) -> dict[int, int]:
+    """``pairs``, and a partner of its kind for every other left.
+
+    That is itself where it can be, else the next in order. Both sides have as many of
+    each kind.
+    """
+    found = dict(pairs)
+    free = dict.fromkeys(right)
+    for b in found.values():
+        del free[b]
+    others = [a for a in left if a not in found]
+    for a in others:
+        if a in free:
+            found[a] = a
+            del free[a]
+    of_kind = defaultdict(list)
+    for b in free:
+        of_kind[kind[b]].append(b)
+    queues = {key: iter(members) for key, members in of_kind.items()}
+    for a in others:
+        if a not in found:
+            found[a] = next(queues[kind[a]])
+    return found
 
 
 def _numbered(keys: list[tuple[float, ...]]) -> list[int]:

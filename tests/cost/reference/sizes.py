@@ -92,7 +92,7 @@ def sizes(job: Job) -> Sizes:
         forward / layers,
         scores / (attention + feed_forward + norms + scores),
         slab,
-        2 * slab * heads / model.heads,
+        2 * slab * heads * _head(model) / model.hidden,
         slab / axes.tp,
         message,
         message * model.top_k * job.expert_parallel.imbalance,
@@ -104,9 +104,21 @@ def sizes(job: Job) -> Sizes:
     )
 
 
+def _head(model: Model) -> float:
+    return model.head_dim or model.hidden / model.heads
+
+
 def _attention(model: Model) -> int:
-    width = model.hidden
-    derived = 2 * width * width + 2 * width * model.kv_heads * width // model.heads
+    width, head = model.hidden, _head(model)
+    derived = round(2 * width * (model.heads + model.kv_heads) * head)
+    if model.kv_lora_rank:
+        query = model.qk_head_dim + model.rope_head_dim
+        down = width * (model.q_lora_rank + model.kv_lora_rank + model.rope_head_dim)
+        per_head = (model.q_lora_rank or width) * query
+        per_head += model.kv_lora_rank * (model.qk_head_dim + model.v_head_dim)
+        per_head += model.v_head_dim * width
+        norms = model.q_lora_rank + model.kv_lora_rank
+        derived = down + norms + model.heads * per_head
     return model.attention_parameters or derived
 
 

@@ -15,7 +15,7 @@ from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
 from placer.solve.bounds.time import nic_trade, time_bound
-from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
@@ -50,7 +50,7 @@ def model_on(nodes: list[int], oversubscription: float, stages: int = 2) -> Step
 
 def trade_of(model: StepModel) -> NicTrade:
     capacity = node_capacity(model.topology, 1)
-    trade = nic_trade(model, parts_of(model.topology, model.job, 1), capacity)
+    trade = nic_trade(model, colocation_of(model.topology, model.job, 1), capacity)
     assert trade is not None
     return trade
 
@@ -94,8 +94,8 @@ def test_pipelines_that_cannot_all_stay_inside() -> None:
     The case in which all stay inside then does not count, though each alone would fit.
     """
     model = model_on([3, 3, 2], 1.0)
-    parts = parts_of(model.topology, model.job, 1)
-    bound = time_bound(model, parts, node_capacity(model.topology, 1))
+    colocation = colocation_of(model.topology, model.job, 1)
+    bound = time_bound(model, colocation, node_capacity(model.topology, 1))
     assert "pp group leaves" in bound.argument
     assert bound.value == pytest.approx(trade_of(model).least()[0])
 

@@ -16,7 +16,7 @@ from placer.job.model import (
     Overlap,
 )
 from placer.solve.bounds.time import time_bound
-from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import objective_of
 from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
@@ -90,20 +90,19 @@ def check(seed: int) -> None:
         return
     best = least(topology, job, "time", legal)
     model = objective_of(topology, job, "time").model  # type: ignore[attr-defined]
-    parts = parts_of(topology, job, 1)
-    bound = time_bound(model, parts, node_capacity(topology, 1))
+    colocation = colocation_of(topology, job, 1)
+    bound = time_bound(model, colocation, node_capacity(topology, 1))
     assert bound.value <= best * (1 + 1e-9), seed
 
 
-@pytest.mark.parametrize("first", range(0, 10, 10))
-def test_no_placement_is_faster(first: int) -> None:
+@pytest.mark.parametrize("seed", range(5))
+def test_no_placement_is_faster(seed: int) -> None:
     """No placement of 6 to 8 ranks beats the bound."""
-    for seed in range(first, first + 10):
-        check(seed)
+    check(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(10, 240, 10))
+@pytest.mark.parametrize("first", range(5, 105, 10))
 def test_no_placement_of_many_is_faster(first: int) -> None:
     """The same for many more machines."""
     for seed in range(first, first + 10):

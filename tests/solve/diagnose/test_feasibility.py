@@ -12,8 +12,12 @@ import pytest
 from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.diagnose.feasibility import smallest_relaxation
-from placer.solve.problem.launch import feasible_parts, forced_block, launch_blocks
+from placer.solve.diagnose.conflict import smallest_relaxation
+from placer.solve.problem.launch import (
+    feasible_colocations,
+    forced_block,
+    launch_blocks,
+)
 from tests.solve.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
 from tests.solve.solving import solve
@@ -49,7 +53,7 @@ def fits(topology: Topology, job: Job) -> bool:
     return any(True for _ in free_placements(topology, job))
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(50))
 def test_relaxation_fits_and_is_the_smallest(seed: int) -> None:
     """The relaxed job fits, and no job that gives up fewer tiers does."""
     topology, job = random_case(seed, "hop-cost")
@@ -68,12 +72,12 @@ def test_relaxation_fits_and_is_the_smallest(seed: int) -> None:
         assert given_up[tuple(found.require.items())] == min(given_up.values())
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(50))
 def test_feasible_means_a_placement_exists(seed: int) -> None:
-    """A free launch has feasible parts exactly when some placement is legal."""
+    """A free launch has feasible sets exactly when some placement is legal."""
     topology, job = random_case(seed, "time")
     job = replace(job, launcher="free")
-    assert bool(feasible_parts(topology, job)) == fits(topology, job)
+    assert bool(feasible_colocations(topology, job)) == fits(topology, job)
 
 
 def test_too_many_ranks() -> None:
@@ -90,7 +94,7 @@ def test_too_many_ranks() -> None:
 
 
 def test_parts_that_do_not_fit_are_counted() -> None:
-    """The message names axis, tier, parts needed, parts that fit, and what helps."""
+    """The message names axis, tier, sets needed, sets that fit, and what helps."""
     topology = racks((4, 4), (4, 2))
     job = job_of(parallelism=Parallelism(tp=7, dp=2), require={"tp": "rack"})
     text = message_of(topology, job)
@@ -101,7 +105,7 @@ def test_parts_that_do_not_fit_are_counted() -> None:
 
 
 def test_nested_requirements_are_counted_level_by_level() -> None:
-    """Each level that lacks parts has a line of its own."""
+    """Each level that lacks sets has a line of its own."""
     topology = racks((3, 3, 3), (2, 2, 2))
     axes = Parallelism(tp=4, cp=2, dp=2, order=("tp", "cp", "ep", "pp", "dp"))
     job = job_of(
@@ -126,7 +130,7 @@ def test_a_launcher_that_stands_in_the_way_is_named() -> None:
     assert "use launcher: {ranks: free}" in message_of(topology, job)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(33))
 def test_launch_blocks(seed: int) -> None:
     """Blocks are the divisors of the world that enough nodes hold, largest first."""
     rng = random.Random(seed)

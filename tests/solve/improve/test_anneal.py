@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +13,17 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
-from placer.solve.improve.anneal import polished
-from placer.solve.improve.layout import layout_of
+from placer.solve.improve.anneal import annealed, better
+from placer.solve.improve.hop_search import HopSearch
+from placer.solve.improve.region import MoveRegion, hop_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.run.budget import Budget
-from placer.solve.run.move_counts import MoveCounts
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of
-from tests.solve.solving import solve
+from tests.solve.solving import known, solve
+
+PIPELINES_FIRST = ("tp", "cp", "ep", "pp", "dp")
 
 
 def _machine(gpus: list[int], rows: list[list[int]], distances: list[int]) -> Topology:
@@ -33,7 +36,7 @@ def _machine(gpus: list[int], rows: list[list[int]], distances: list[int]) -> To
 
 
 def _job(
-    launcher: str = "free", require: dict[str, str] | None = None, **axes: int
+    launcher: str = "free", require: dict[str, str] | None = None, **axes: Any
 ) -> Job:
     weights = {"tp": 50.0, "cp": 20.0, "pp": 5.0, "dp": 9.0}
     return Job(
@@ -54,6 +57,20 @@ def _start(topology: Topology, job: Job) -> np.ndarray:
     return baseline("given-order", topology, job, 0).gpu_of_rank
 
 
+def _shuffled(topology: Topology, job: Job) -> np.ndarray:
+    """A legal placement with units in random domains."""
+    problem, rng = _problem(topology, job), np.random.default_rng(0)
+    start = _start(topology, job)
+    region = hop_region(problem, start)
+    assert region is not None
+    (home,) = region.homes([start])
+    while True:
+        order = rng.permutation(len(home))
+        mixed = home[order]
+        if (region.enclosure[mixed] == region.enclosure[home]).all():
+            return region.gpu_of_rank(mixed)
+
+
 CASES = {
     "racks": (
         _machine([4, 3, 4, 2, 4, 4], [[0, 0, 1, 1, 2, 2]], [1, 5, 8]),
@@ -68,8 +85,8 @@ CASES = {
         _job(require={"tp": "node", "cp": "rack"}, tp=2, cp=2, dp=7),
     ),
     "parts beyond domains": (
-        _machine([2] * 12, [[0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]], [1, 5, 8]),
-        _job(require={"pp": "rack"}, tp=2, pp=2, dp=4),
+        _machine([2, 4, 4, 4, 4, 2], [[0, 0, 0, 1, 1, 1]], [1, 5, 8]),
+        _job(require={"pp": "rack"}, order=PIPELINES_FIRST, tp=1, pp=2, dp=9),
     ),
     "a unit a node": (
         _machine([2] * 9, [[0, 0, 0, 0, 1, 1, 1, 2, 2]], [1, 5, 8]),
@@ -78,9 +95,10 @@ CASES = {
 }
 
 
-def _improved(topology: Topology, job: Job, seed: int = 0) -> list[np.ndarray]:
-    problem = _problem(topology, job, seed)
-    return list(polished(problem, [_start(topology, job)], Budget(60.0), MoveCounts()))
+def _improved(topology: Topology, job: Job) -> list[np.ndarray]:
+    problem = _problem(topology, job)
+    start = known(problem, _shuffled(topology, job))
+    return list(better(problem, start, Budget(60.0)))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -88,8 +106,10 @@ def test_every_placement_is_legal_and_better_than_the_one_before(name: str) -> N
     """Requirements and launchers hold, each GPU is used once, cost only falls."""
     topology, job = CASES[name]
     hops = HopCost(topology, job)
-    value = hops.cost(_start(topology, job))
-    for gpu_of_rank in _improved(topology, job):
+    value = hops.cost(_shuffled(topology, job))
+    found = _improved(topology, job)
+    assert found
+    for gpu_of_rank in found:
         assert obeys(topology, job, gpu_of_rank)
         assert len(np.unique(gpu_of_rank)) == job.world_size
         assert hops.cost(gpu_of_rank) < value
@@ -97,26 +117,75 @@ def test_every_placement_is_legal_and_better_than_the_one_before(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_layout_gives_back_the_domains_it_was_given(name: str) -> None:
+def test_a_region_gives_back_the_domains_it_was_given(name: str) -> None:
     """Units laid out on GPUs are found in the domains they were put in."""
     topology, job = CASES[name]
     problem = _problem(topology, job)
     start = _start(topology, job)
-    layout = layout_of(problem, problem.hops.axes, start)
-    if layout is None:
-        return
-    home = layout.homes(start)
-    assert home is not None
-    np.testing.assert_array_equal(layout.homes(layout.gpu_of_rank(home)), home)
+    region = hop_region(problem, start)
+    assert region is not None
+    (home,) = region.homes([start])
+    (again,) = region.homes([region.gpu_of_rank(home)])
+    np.testing.assert_array_equal(again, home)
 
 
 def test_the_same_seed_gives_the_same_placements() -> None:
     """Nothing depends on the clock or on chance outside the seed."""
     topology, job = CASES["racks"]
+    assert _improved(topology, job)
     for first, second in zip(
         _improved(topology, job), _improved(topology, job), strict=True
     ):
         np.testing.assert_array_equal(first, second)
+
+
+def test_the_method_improves_the_incumbent() -> None:
+    """What annealing finds is kept, under its name, and its moves are counted."""
+    topology, job = CASES["racks"]
+    problem = _problem(topology, job)
+    incumbent = known(problem, _shuffled(topology, job))
+    before = incumbent.value
+    annealed(problem, incumbent, Budget(60.0))
+    assert incumbent.value < before
+    assert incumbent.method == "annealed, from start"
+    assert set(incumbent.moves.as_dict()) == {"move unit", "swap units"}
+
+
+def _search(name: str) -> tuple[HopSearch, MoveRegion]:
+    topology, job = CASES[name]
+    problem, start = _problem(topology, job), _shuffled(topology, job)
+    region = hop_region(problem, start)
+    assert region is not None
+    return HopSearch(problem, region, [start]), region
+
+
+def test_it_begins_with_axes_along_the_tree() -> None:
+    """Before anything is annealed, units laid along the tree beat random ones."""
+    assert _search("racks")[0].best is not None
+    # Not where that would break a requirement.
+    assert _search("parts beyond domains")[0].best is None
+
+
+def test_what_heavy_axes_tie_moves_as_one() -> None:
+    """Units move alone first, then with those that share a domain with them."""
+    search, region = _search("racks")
+    alone, tied = (state for state, _ in zip(search.walks(), range(2), strict=False))
+    assert alone.graph.size.max() == region.size
+    assert tied.graph.size.max() > region.size
+    assert tied.graph.size.sum() == alone.graph.size.sum()
+
+
+def test_the_better_half_goes_on() -> None:
+    """After a cycle the dearer copies give way to the cheaper ones, the best first."""
+    search, _ = _search("racks")
+    walks = search.walks()
+    for _ in np.unique(search.links.of_axis):
+        search.take(next(walks))
+    costs = np.linspace(3.0, 2.0, len(search.cost)) * search.cost.min()
+    search.cost = costs
+    next(walks)
+    assert search.cost.max() <= np.median(costs)
+    assert search.cost.argmin() == 0
 
 
 def test_it_ends_when_asked_to() -> None:
@@ -125,7 +194,7 @@ def test_it_ends_when_asked_to() -> None:
     problem = _problem(topology, job)
     start = _start(topology, job)
     budget = Budget(60.0, lambda: True)
-    assert not list(polished(problem, [start], budget, MoveCounts()))
+    assert not list(better(problem, known(problem, start), budget))
 
 
 def test_full_nodes_are_sorted_out_by_swaps() -> None:
@@ -140,7 +209,7 @@ def test_full_nodes_are_sorted_out_by_swaps() -> None:
     # Ranks 0 and 1 are the pair of stage 0, ranks 0 and 2 a pipeline.
     start = np.array([0, 2, 1, 3])
     assert problem.hops.cost(start) == 82
-    *_, last = polished(problem, [start], Budget(60.0), MoveCounts())
+    *_, last = better(problem, known(problem, start), Budget(60.0))
     assert problem.hops.cost(last) == 58
 
 
@@ -154,7 +223,7 @@ def test_small_uneven_machines_are_solved(seed: int) -> None:
     job = _job(pp=2, dp=4)
     hops = HopCost(topology, job)
     improved = _improved(topology, job)
-    best = hops.cost(improved[-1] if improved else _start(topology, job))
+    best = hops.cost(improved[-1] if improved else _shuffled(topology, job))
     assert best == _least(topology, job)
 
 

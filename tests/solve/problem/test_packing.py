@@ -1,4 +1,4 @@
-"""Packing parts of several sizes, against every way to place the ranks."""
+"""Packing sets of several sizes, against every way to place the ranks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.problem.colocation import parts_of
-from placer.solve.problem.packing import pack, packs
+from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.packing import pack
+from placer.solve.problem.params import Params
 from tests.solve.oracle import free_placements, keeps_requirements
 from tests.solve.random_cases import machine_of, random_machine, random_tiers
 
@@ -45,18 +46,17 @@ def odd_job(rng: random.Random, topology: Topology, world: int) -> Job:
     )
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(50))
 def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
-    """A packing is found whenever one exists, and it keeps every part together."""
+    """A packing is found whenever one exists, and it keeps every set together."""
     rng = random.Random(seed)
     world = rng.choice((5, 6, 7))
     topology = random_machine(rng, world, 3, (1, 2, 3, 4))
     job = odd_job(rng, topology, world)
-    parts = parts_of(topology, job, 1)
-    found = pack(topology, parts, topology.gpus_of_node)
+    colocation = colocation_of(topology, job, 1)
+    found = pack(topology, colocation, topology.gpus_of_node, Params.pack_work)
     possible = any(True for _ in free_placements(topology, job))
     assert (found is not None) == possible
-    assert packs(topology, parts, topology.gpus_of_node) == possible
     if found is not None:
         nodes = tuple(found.tolist())
         assert keeps_requirements(topology, job, nodes)
@@ -66,7 +66,7 @@ def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
 
 
 def test_sizes_that_only_fit_one_way() -> None:
-    """Parts of 3, 2, 2 and 1 on nodes of 4 and 4 go 3 + 1 and 2 + 2."""
+    """Sets of 3, 2, 2 and 1 on nodes of 4 and 4 go 3 + 1 and 2 + 2."""
     topology = machine_of([4, 4], [[0, 0]], random_tiers(random.Random(0), 2))
     rows = ((0, 1), (2, 3, 4), (5, 6), (7,))
     group = Group("g", "all_reduce", 1.0, 1.0, False, rows)
@@ -77,7 +77,8 @@ def test_sizes_that_only_fit_one_way() -> None:
         launcher="free",
         groups=(group,),
     )
-    found = pack(topology, parts_of(topology, job, 1), topology.gpus_of_node)
+    colocation = colocation_of(topology, job, 1)
+    found = pack(topology, colocation, topology.gpus_of_node, Params.pack_work)
     assert found is not None
     held = [sorted(len(row) for row in rows if found[row[0]] == n) for n in (0, 1)]
     assert sorted(held) == [[1, 3], [2, 2]]

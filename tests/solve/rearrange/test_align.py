@@ -21,9 +21,9 @@ from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.align import aligned
-from placer.solve.rearrange.assignment import best_pairs, completed
-from placer.solve.rearrange.repair import repaired
+from placer.solve.rearrange.settle import repaired
 from placer.solve.run.budget import Budget
+from placer.solve.tree.symmetry import best_pairs, completed
 from tests import plan_cases
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def test_equals_the_best_relabelling(
             )
             for to in renamings
         )
-        found = next(aligned(topology, job, now, previous))
+        found = next(aligned(Problem.of(topology, job), now, previous))
         assert previous.kept(found) == kept
         assert len(set(found.tolist())) == 4
         value = objective_of(topology, job, None).value
@@ -253,7 +253,7 @@ def test_nearest_spare_first() -> None:
         gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 2)
         plan = build_plan(topology, job, Placement(gpus))
         left = topology.select(np.arange(1, topology.num_nodes))
-        found = repaired(left, previous_seats(plan, left, job))
+        found = repaired(Problem.of(left, job), previous_seats(plan, left, job))
         assert found is not None
         names = [left.node_names[n] for n in left.node_of_gpu[found]]
         assert names[2:] == [topology.node_names[expected]] * 2
@@ -266,4 +266,4 @@ def test_no_spare_no_repair() -> None:
     topology = machine([("b0", [2, 2, 1])])
     plan = build_plan(topology, job, Placement(np.arange(4)))
     left = topology.select(np.array([1, 2]))
-    assert repaired(left, previous_seats(plan, left, job)) is None
+    assert repaired(Problem.of(left, job), previous_seats(plan, left, job)) is None

@@ -39,7 +39,7 @@ def check(seed: int, objective: str) -> tuple[int, int]:
     return int(found.chosen.moves == fewest), 1
 
 
-@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 70), ("time", 24)])
+@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 30), ("time", 12)])
 def test_bound_and_curve(objective: str, seeds: int) -> None:
     """The bound is at most the fewest moves, and no point lies below the true curve.
 
@@ -47,14 +47,14 @@ def test_bound_and_curve(objective: str, seeds: int) -> None:
     """
     results = [check(seed, objective) for seed in range(seeds)]
     equal, cases = map(sum, zip(*results, strict=True))
-    assert cases > 10
+    assert cases > 5
     assert equal > 0.8 * cases
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 1500), ("time", 250)])
+@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 400), ("time", 80)])
 def test_bound_and_curve_often(objective: str, seeds: int) -> None:
     """The same for many failures."""
-    results = [check(seed, objective) for seed in range(24, seeds)]
+    results = [check(seed, objective) for seed in range(12, seeds)]
     equal, cases = map(sum, zip(*results, strict=True))
     assert equal > 0.8 * cases

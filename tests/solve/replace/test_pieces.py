@@ -14,14 +14,13 @@ from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.solve.problem.compiled import Problem
-from placer.solve.replace.before import before_of
-from placer.solve.replace.damage import most_damaged
+from placer.solve.replace.affected import most_damaged
+from placer.solve.replace.candidates import led_back
 from placer.solve.replace.fewest import fewest_moves, least_cover
-from placer.solve.replace.ground import ground_of
-from placer.solve.replace.relink import led_back
 from placer.solve.replace.repair import Exit, Repairs, choices
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.replace.seating import Seating
+from placer.solve.replace.state import before_of, repair_state
 from placer.solve.run.budget import Budget
 from tests.solve.rearrange.test_align import machine
 
@@ -97,9 +96,9 @@ def test_spare_in_the_rack_first() -> None:
     seats = topology.first_gpu_of_node[[2, 3, 5, 6]]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.array([0, 1, 2, 4, 5, 6]))
-    ground = ground_of(Problem.of(left, job), plan)
-    repairs = Repairs(ground, Seating(ground, np.ones(6, dtype=bool)), 1.0)
-    (chosen,) = repairs.choices(lambda: False)
+    state = repair_state(Problem.of(left, job), plan)
+    repairs = Repairs(state, Seating(state, np.ones(6, dtype=bool)), 1.0)
+    (chosen,) = repairs.choices(Budget(60.0))
     found = repairs.placement(chosen)
     assert found is not None
     names = [left.node_names[n] for n in left.node_of_gpu[found]]
@@ -120,9 +119,9 @@ def test_a_required_group_leaves_as_a_whole(spares: int) -> None:
     seats = topology.first_gpu_of_node[nodes]
     plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.arange(1, topology.num_nodes))
-    ground = ground_of(Problem.of(left, job), plan)
-    assert fewest_moves(ground, 8).moves == (2 if spares else 4)
-    assert most_damaged(ground, 1, 1) == [0]
+    state = repair_state(Problem.of(left, job), plan)
+    assert fewest_moves(state, 8).moves == (2 if spares else 4)
+    assert most_damaged(state, 1, 1) == [0]
 
 
 def test_led_back_ends_at_home() -> None:
@@ -132,17 +131,16 @@ def test_led_back_ends_at_home() -> None:
     plan = build_plan(topology, job, Placement(np.arange(5)))
     left = topology.select(np.arange(1, 6))
     problem = Problem.of(left, job)
-    ground = ground_of(problem, plan)
+    state = repair_state(problem, plan)
     fresh = np.array([1, 3, 0, 4, 2])
     moved = [
-        ground.before.moved(found)
-        for found in led_back(ground, problem.goal, fresh, lambda: False)
+        state.before.moved(found) for found in led_back(state, fresh, Budget(60.0))
     ]
     assert moved == sorted(moved, reverse=True)
     assert moved[-1] == 1
 
 
-def test_a_leaf_of_many_atoms() -> None:
+def test_a_rack_of_many_move_groups() -> None:
     """A rack of hundreds of nodes, half of them lost, is mended in a moment."""
     topology = machine([("b0", [1] * 300), ("b1", [1] * 300)])
     near = tuple(replace(tier, distance=1.0) for tier in topology.tiers[:2])

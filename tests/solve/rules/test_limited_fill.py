@@ -9,11 +9,11 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.problem.colocation import parts_of
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules.limited_fill import limited_fills
 from tests.solve.random_cases import machine_of, random_tiers
-from tests.solve.solving import with_parts
+from tests.solve.solving import with_colocation
 
 
 def replicas_by_rack(
@@ -43,8 +43,8 @@ def test_keeps_the_limit(seed: int) -> None:
         weights={"tp": 1.0},
         launcher=rng.choice(("free", "node-contiguous")),
     )
-    parts = parts_of(topology, job, 1 if job.launcher == "free" else 2)
-    problem = with_parts(Problem.of(topology, job), parts)
+    colocation = colocation_of(topology, job, 1 if job.launcher == "free" else 2)
+    problem = with_colocation(Problem.of(topology, job), colocation)
     for _, gpus in limited_fills(problem, ((1, limit),)):
         assert len(set(gpus.tolist())) == axes.world_size
         nodes = topology.node_of_gpu[gpus].tolist()
@@ -61,7 +61,9 @@ def test_pairs_small_racks() -> None:
     topology = machine_of([2] * 9, [racks, [0] * 9], random_tiers(random.Random(0), 3))
     axes = Parallelism(tp=2, pp=3, dp=3, order=("tp", "cp", "ep", "pp", "dp"))
     job = Job("job", axes, weights={"tp": 1.0})
-    problem = with_parts(Problem.of(topology, job), parts_of(topology, job, 2))
+    problem = with_colocation(
+        Problem.of(topology, job), colocation_of(topology, job, 2)
+    )
     found = list(limited_fills(problem, ((1, 1),)))
     assert found
     for _, gpus in found:

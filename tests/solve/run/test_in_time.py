@@ -8,9 +8,7 @@ import pytest
 
 from placer.errors import StoppedError
 from placer.placement.placement import Placement
-from placer.solve.run import in_time
-from placer.solve.run.budget import Budget
-from placer.solve.run.in_time import InTime, LeftBehind
+from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.solution import Improvement, Progress, Solution, improvement_of
 
 Stop = Callable[[], bool]
@@ -24,11 +22,7 @@ def told(value: float, bound: float = 0.0, reason: str = "interrupted") -> Impro
     return improvement_of(solution, ("tp", "cp", "ep", "pp", "dp"))
 
 
-@pytest.fixture(autouse=True)
-def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that does not answer is left at once."""
-    monkeypatch.setattr(in_time, "PATIENCE", {"interrupted": 0.05, "time-limit": 0.05})
-    monkeypatch.setattr(in_time, "LOOK_AFTER", 0.01)
+QUICK = Patience(interrupted=0.05, time_limit=0.05, look_after=0.01)
 
 
 def never() -> bool:
@@ -47,7 +41,7 @@ def test_an_error_of_the_search_is_raised() -> None:
         raise LookupError("in the search")
 
     with pytest.raises(LookupError, match="in the search"):
-        InTime(fail, Budget(60.0)).run()
+        InTime(fail, Budget(60.0), patience=QUICK).run()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +60,7 @@ def test_a_deaf_search_is_left_with_its_best(
         end.wait()
         return "late"
 
-    found = InTime(deaf, Budget(time_limit, stop)).run()
+    found = InTime(deaf, Budget(time_limit, stop), patience=QUICK).run()
     end.set()
     assert isinstance(found, LeftBehind)
     assert found.solution.value == 2.0
@@ -84,7 +78,7 @@ def test_a_finished_search_keeps_its_reason() -> None:
         end.wait()
         return "late"
 
-    found = InTime(proved, Budget(60.0, lambda: True)).run()
+    found = InTime(proved, Budget(60.0, lambda: True), patience=QUICK).run()
     end.set()
     assert isinstance(found, LeftBehind)
     assert found.solution.stop_reason == "proved"
@@ -99,7 +93,7 @@ def test_stopped_without_a_placement() -> None:
         return "late"
 
     with pytest.raises(StoppedError):
-        InTime(empty, Budget(60.0, lambda: True)).run()
+        InTime(empty, Budget(60.0, lambda: True), patience=QUICK).run()
     end.set()
 
 
@@ -111,7 +105,7 @@ def test_the_first_placement_is_waited_for() -> None:
         begun.wait(0.3)
         return "answer"
 
-    assert InTime(slow, Budget(0.0)).run() == "answer"
+    assert InTime(slow, Budget(0.0), patience=QUICK).run() == "answer"
 
 
 def test_a_search_is_told_that_it_was_left() -> None:
@@ -132,6 +126,7 @@ def test_a_search_is_told_that_it_was_left() -> None:
         deaf,
         Budget(60.0, lambda: next(stops, False)),
         lambda one: seen.append(one.value),
+        QUICK,
     ).run()
     go_on.set()
     assert ended.wait(60)

@@ -8,6 +8,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.run.front import Front
 from placer.solve.run.incumbent import Incumbent
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
@@ -37,3 +38,37 @@ def test_the_elite_are_the_best_of_different_values() -> None:
     elite = [problem.goal.value(gpu_of_rank) for gpu_of_rank in incumbent.elite]
     assert elite == [1, 3, 4, 5]
     assert incumbent.value == 1
+
+
+def test_a_part_that_the_clock_ended_counts() -> None:
+    """A search in parts is as far done as they are, and counts their moves."""
+    problem = pair()
+    gpus = np.array([0, 2])
+    part = Incumbent(problem, Budget(60.0))
+    part.offer("test", gpus)
+    part.moves.count("swap", helped=1, tried=3)
+    part.cut_short, part.launch_bound = True, 0.5
+    whole = Incumbent(problem, Budget(60.0))
+    whole.offer("test", gpus)
+    assert whole.solution().stop_reason == "searched"
+    whole.include(part.solution())
+    found = whole.solution()
+    assert found.stop_reason == "time-limit"
+    assert found.launch_bound == 0.5
+    assert found.moves == {"swap": {"tried": 3, "helped": 1}}
+    whole.prove(found.value, "test")
+    assert whole.solution().stop_reason == "proved"
+    assert not whole.solution().deterministic
+
+
+def test_a_front_keeps_the_cheapest_for_every_number_of_moves() -> None:
+    """Placements that another beats in both are left out, and one of few moves wins."""
+    problem = pair()
+    front = Front(problem, Budget(0.0), lambda gpus: int(np.sum(gpus != [0, 6])))
+    assert front.offer("illegal", np.array([1, 1])) == float("inf")
+    for gpus in ((1, 8), (0, 6), (0, 4), (1, 0), (2, 3)):
+        front.offer("test", np.array(gpus))
+    assert [(p.moves, p.value) for p in front.points] == [(0, 5), (1, 4), (2, 1)]
+    chosen = [front.choose(cost, most) for cost, most in ((4.5, None), (1, 1), (9, 0))]
+    assert [point and point.moves for point in chosen] == [1, 1, 0]
+    assert front.solution().value == 5

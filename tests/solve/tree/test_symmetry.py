@@ -31,9 +31,9 @@ def is_symmetry(topology: Topology, becomes: tuple[int, ...]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_finds_an_exchange_exactly_when_there_is_one(seed: int) -> None:
-    """An exchange is a symmetry that brings nodes home, found if any permutation is."""
+@pytest.mark.parametrize("seed", range(20))
+def test_brings_home_as_many_as_any_exchange(seed: int) -> None:
+    """The exchange found is a symmetry, and no other brings more nodes home."""
     rng = random.Random(seed)
     topology = random_machine(rng, 8, 6, (1, 2, 2))
     nodes = range(topology.num_nodes)
@@ -41,23 +41,21 @@ def test_finds_an_exchange_exactly_when_there_is_one(seed: int) -> None:
         node: frozenset(rng.sample(nodes, rng.randint(1, min(2, len(nodes)))))
         for node in rng.sample(nodes, rng.randint(1, min(3, len(nodes))))
     }
-    found = Symmetry(topology).exchange(homes)
-    possible = any(
-        all(becomes[node] in targets for node, targets in homes.items())
-        and is_symmetry(topology, becomes)
+    worth = {(node, home): 1 for node, own in homes.items() for home in own}
+    found = Symmetry(topology).exchange(worth)
+    most = max(
+        sum(becomes[node] in targets for node, targets in homes.items())
         for becomes in permutations(nodes)
+        if is_symmetry(topology, becomes)
     )
-    assert (found is not None) == possible
-    if found is not None:
-        assert sorted(found) == list(nodes)
-        assert is_symmetry(topology, tuple(found.tolist()))
-        assert all(int(found[node]) in targets for node, targets in homes.items())
+    assert is_symmetry(topology, tuple(found.tolist()))
+    assert sorted(found) == list(nodes)
+    assert sum(int(found[node]) in own for node, own in homes.items()) == most
 
 
 def test_leaves_alone_what_need_not_move() -> None:
     """Domains that are not concerned stay where they are."""
     topology = read_topology("rack:8 node:4 gpu:2")
-    found = Symmetry(topology).exchange({0: frozenset({5})})
-    assert found is not None
+    found = Symmetry(topology).exchange({(0, 5): 1})
     assert found[0] == 5
     assert np.array_equal(found[8:], np.arange(8, 32))

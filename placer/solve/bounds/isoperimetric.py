@@ -1,0 +1,306 @@
+"""The isoperimetric bound: the least weight that leaves any s ranks of a job.
+
+``weight of edges out of S >= floor(|S|)`` for every set S of ranks. The job's hop-cost
+graph is a sum of products of rings, chains and cliques: dense ranks are the product of
+tp x cp x pp x dp, expert ranks that of ep x etp x pp x edp over the same ranks. Each
+product is read the same way: a *stage* (what one pipeline stage of one replica holds),
+a *chain* of stages, and *copies* of the chain.
+
+A set S of vertices of ``H x line`` is cut into slices S_1 .. S_L, one a position of the
+line. Inside its copy of H a slice of n vertices has at least ``floor(n)`` of boundary.
+Along the line, neighbouring slices differ in at least ``|n_i - n_j|`` vertices, each a
+cut edge. So a floor of the product follows from the floor of H by minimising over the
+slice sizes alone (the compression argument of Bollobas and Leader 1991,
+"Edge-isoperimetric inequalities in the grid", read as a lower bound):
+
+* path of weight w: ``sum floor(n_i) + w sum |n_i - n_{i+1}|``, a dynamic program over
+  the positions; a price per vertex and position may be added;
+* ring: around a ring sizes rise to the largest and fall back, so
+  ``sum floor(n_i) + 2 w (max - min)`` (once w for a ring of two, which has one edge);
+  the sum does not depend on the order, so sizes may be taken to rise along the ring;
+* clique on single vertices: ``w n (L - n)``.
+
+The floors nest: every step uses only that its input is a lower bound. Shapes: B price
+vectors, K the largest slice, S the largest set. Arrays are indexed by the set's size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.problem.axes import EXPERT, Axis, axis_of
+
+if TYPE_CHECKING:
+    from placer.job.axes import Parallelism
+    from placer.job.model import Job
+    from placer.solve.problem.params import Params
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product graph on all ranks of a job.
+
+    Attributes
+    ----------
+    stage : tuple of Axis
+        Factors inside one pipeline stage of one copy, a clique only at the front.
+    chain : Axis
+        The pipeline; its edges form a path.
+    copies : Axis
+        Data parallel copies; a ring.
+    """
+
+    stage: tuple[Axis, ...]
+    chain: Axis
+    copies: Axis
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether any axis has a weight and more than one member."""
+        return any(
+            axis.size > 1 and axis.weight > 0
+            for axis in (*self.stage, self.chain, self.copies)
+        )
+
+    def with_chain_share(self, share: float) -> Product:
+        """The same product with only a share of the chain's weight."""
+        chain = replace(self.chain, weight=share * self.chain.weight)
+        return replace(self, chain=chain)
+
+
+def chain_splits(job: Job) -> list[tuple[Product, ...]]:
+    """Ways to write the job's graph as a sum of products; each is a valid reading.
+
+    The pipeline's edges belong to both products, so their weight may be divided between
+    them. Edges that no product can represent are left out, which only lowers a bound.
+    """
+    dense = _product(job, ("tp", "cp", "pp", "dp"))
+    expert = _product(job, ("ep", "etp", "pp", "edp"))
+    alone = replace(expert, chain=replace(expert.chain, weight=0.0))
+    if not alone.has_edges or not _is_product(job.parallelism):
+        return [(dense,)]
+    if not _same_chains(job.parallelism):
+        return [(dense, alone)]
+    if not dense.with_chain_share(0.0).has_edges:
+        return [(expert,)]
+    return [
+        tuple(
+            product.with_chain_share(part)
+            for product, part in ((dense, share), (expert, 1.0 - share))
+        )
+        for share in (0.0, 0.5, 1.0)
+    ]
+
+
+def _product(job: Job, names: tuple[str, str, str, str]) -> Product:
+    # Edges of etp are those of tp, which the dense product has.
+    weights = {**job.weights, "etp": 0.0}
+    first, second, chain, copies = (axis_of(job, name, weights) for name in names)
+    return Product((first, second), chain, copies)
+
+
+def _is_product(parallelism: Parallelism) -> bool:
+    """Whether expert coordinates name every rank once, with alike ``edp`` rings."""
+    at = parallelism.coordinates
+    key = np.zeros(parallelism.world_size, dtype=np.int64)
+    for name in EXPERT:
+        key = key * parallelism.size(name) + at[name]
+    if len(np.unique(key)) < parallelism.world_size:
+        return False
+    along = at["edp"][parallelism.ranks_of_group["edp"]]
+    return bool((along == along[0]).all())
+
+
+def _same_chains(parallelism: Parallelism) -> bool:
+    """Whether the ranks of one pipeline share all their other expert coordinates."""
+    rows = parallelism.ranks_of_group["pp"]
+    return all(
+        bool((at[rows] == at[rows[:, :1]]).all())
+        for at in (parallelism.coordinates[name] for name in ("ep", "etp", "edp"))
+    )
+
+
+def replica_floor(
+    product: Product, prices: FloatArray, size: int, params: Params
+) -> FloatArray:
+    """Least boundary plus prices of any set inside one copy of the chain.
+
+    Parameters
+    ----------
+    product : Product
+    prices : ndarray, shape (B, P)
+        Price of a rank on each position of the chain.
+    size : int
+        Largest set of interest.
+    params : Params
+
+    Returns
+    -------
+    ndarray, shape (B, N + 1)
+        Entry n: floor of sets of n ranks, N the lesser of ``size`` and the copy.
+    """
+    floor = np.zeros((1, 2))
+    for axis in product.stage:
+        floor = _add_line(floor, axis, size, params)
+    chain = product.chain
+    if not prices.any():
+        # Without prices the sizes may be sorted: they only rise, by max - min.
+        return _line_floor(floor, chain.size, chain.weight, size, params)
+    size = min(size, (floor.shape[1] - 1) * chain.size)
+    return _sequence_floor(floor, prices, size, chain.weight)
+
+
+def copies_floor(
+    replica: FloatArray, copies: Axis, size: int, params: Params
+) -> FloatArray:
+    """Least boundary of any set of ranks over all copies; shape (B, S + 1)."""
+    return _add_line(replica[:, : size + 1], copies, size, params)
+
+
+def _add_line(floor: FloatArray, axis: Axis, size: int, params: Params) -> FloatArray:
+    """Floor of the product with a ring, a clique or, without weight, a bare line."""
+    length = axis.size
+    if axis.is_clique and length > 1:
+        inside = np.arange(min(size, length) + 1, dtype=np.float64)
+        return axis.weight * (inside * (length - inside))[None, :]
+    spread = axis.weight * (2 if length > 2 else 1)
+    return _line_floor(floor, length, spread, size, params)
+
+
+def _line_floor(
+    floor: FloatArray, length: int, spread: float, size: int, params: Params
+) -> FloatArray:
+    """Floor of ``length`` slices that pay ``spread`` times the range of their sizes."""
+    largest = floor.shape[1] - 1
+    size = min(size, largest * length)
+    if length == 1:
+        return floor[:, : size + 1]
+    work = len(floor) * length * largest * size
+    if length <= size and work <= params.ring_work:
+        no_prices = np.zeros((1, length))
+        return _sequence_floor(floor, no_prices, size, spread, falls=False)
+    return _long_ring_floor(floor, length, spread, size, params)
+
+
+def _sequence_floor(
+    floor: FloatArray,
+    prices: FloatArray,
+    size: int,
+    weight: float,
+    *,
+    falls: bool = True,
+) -> FloatArray:
+    """Cheapest sequence of slices by its total size; shape (B, size + 1).
+
+    Pays ``floor`` and price for each slice and ``weight`` for every vertex by which two
+    neighbours differ. Without ``falls`` sizes may only rise.
+    """
+    slices = np.arange(floor.shape[1])
+    climb = (weight * slices)[:, None]
+    batch = max(len(floor), len(prices))
+    best = np.full((batch, len(slices), size + 1), np.inf)
+    fitting = slices[: size + 1]
+    best[:, fitting, fitting] = (floor + prices[:, :1] * slices)[:, fitting]
+    for position in range(1, prices.shape[1]):
+        reach = np.minimum.accumulate(best - climb, axis=1) + climb
+        if falls:
+            down = np.minimum.accumulate((best + climb)[:, ::-1], axis=1)[:, ::-1]
+            np.minimum(reach, down - climb, out=reach)
+        step = floor + prices[:, position, None] * slices
+        best = _shift_rows(reach) + step[:, :, None]
+    cheapest: FloatArray = best.min(axis=1)
+    return cheapest
+
+
+def _shift_rows(table: FloatArray) -> FloatArray:
+    """``table`` with row n moved n places to the right, infinity moved in."""
+    batch, rows, width = table.shape
+    padded = np.full((batch, rows, width + rows), np.inf)
+    padded[:, :, :width] = table
+    # Reading the same memory in rows shorter by one shifts each row by its number.
+    skewed = padded.reshape(batch, -1)[:, :-rows].reshape(batch, rows, -1)
+    return skewed[:, :, :width]
+
+
+def _long_ring_floor(
+    floor: FloatArray, length: int, spread: float, size: int, params: Params
+) -> FloatArray:
+    """Floor of a ring so long that the number of slices hardly binds.
+
+    Either some slice is empty, then the set pays ``spread`` times its largest slice and
+    is a packing of slices; or none is, and it pays at least the convex hull of the
+    slices.
+    """
+    largest = min(floor.shape[1] - 1, size)
+    floor = floor[:, : largest + 1]
+    small = len(floor) * largest * size <= params.packing_work
+    pack = _packing_floor if small else _rate_floor
+    packed, unspread = pack(floor, spread, size)
+    sizes = np.arange(length, size + 1)
+    for row in range(len(floor) if len(sizes) else 0):
+        hull = length * _hull_at(floor[row, 1:], sizes / length)
+        whole = np.maximum(hull, unspread[row, length:])
+        np.minimum(packed[row, length:], whole, out=packed[row, length:])
+    return packed
+
+
+def _packing_floor(
+    floor: FloatArray, spread: float, size: int
+) -> tuple[FloatArray, FloatArray]:
+    """Unbounded knapsack of slices, with and without ``spread`` x the largest slice."""
+    batch = len(floor)
+    packed = np.full((batch, size + 1), np.inf)
+    packed[:, 0] = 0.0
+    best = packed.copy()
+    for n in range(1, floor.shape[1]):
+        rows = size // n + 1
+        padded = np.full((batch, rows * n), np.inf)
+        padded[:, : size + 1] = packed
+        paid = (np.arange(rows) * floor[:, n, None])[:, :, None]
+        refund = padded.reshape(batch, rows, n) - paid
+        grid = np.minimum.accumulate(refund, axis=1) + paid
+        packed = grid.reshape(batch, -1)[:, : size + 1]
+        np.minimum(best, packed + spread * n, out=best)
+    return best, packed
+
+
+def _rate_floor(
+    floor: FloatArray, spread: float, size: int
+) -> tuple[FloatArray, FloatArray]:
+    """The packing with fractional slices, for sets too large for a knapsack.
+
+    A set whose largest slice is n pays at least ``min_{m <= n} floor(m) / m`` a vertex.
+    """
+    largest = floor.shape[1] - 1
+    sizes = np.arange(size + 1, dtype=np.float64)
+    rates = np.minimum.accumulate(floor[:, 1:] / np.arange(1, largest + 1), axis=1)
+    best = np.full((len(floor), size + 1), np.inf)
+    for row, rate in enumerate(rates):
+        for n in 1 + np.flatnonzero(np.diff(rate, prepend=np.inf)):
+            np.minimum(best[row], rate[n - 1] * sizes + spread * n, out=best[row])
+    best[:, 0] = 0.0
+    return best, rates[:, -1:] * sizes
+
+
+def _hull_at(values: FloatArray, at: FloatArray) -> FloatArray:
+    """Lower convex hull of the points (x + 1, values[x]), read at ``at``."""
+    hull: list[int] = []
+    for x in range(len(values)):
+        while len(hull) > 1 and _above(values, hull[-2], hull[-1], x):
+            hull.pop()
+        hull.append(x)
+    corners = np.array(hull)
+    read: FloatArray = np.interp(at, corners + 1.0, values[corners])
+    return read
+
+
+def _above(values: FloatArray, left: int, middle: int, right: int) -> bool:
+    """Whether the middle point lies on or above the line through the other two."""
+    rise = (values[middle] - values[left]) * (right - left)
+    return bool(rise >= (values[right] - values[left]) * (middle - left))

@@ -1,0 +1,176 @@
+"""Segments of chains and the problem of stitching them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+# Shares of whole numbers of units that should add up to one, do so to much better.
+ROUNDING = 1e-6
+
+
+class Kind(NamedTuple):
+    """A sort of segment: its units, and the joints inside (0 when not counted)."""
+
+    length: int
+    joints: int
+
+
+# Half a unit: two make one.
+HALF = Kind(0, 0)
+Pair = tuple[Kind, Kind]
+
+
+class Fragment(NamedTuple):
+    """Units of a segment that lie in one leaf domain.
+
+    ``twin`` is the leaf of the second half of a unit cut in two, else ``leaf``.
+    """
+
+    leaf: int
+    length: int
+    twin: int
+
+
+Segment = tuple[Fragment, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stitching:
+    """The problem.
+
+    Attributes
+    ----------
+    capacity : ndarray, shape (leaves,)
+        Units each leaf domain can hold.
+    parents : sequence of ndarray
+        ``parents[i]`` gives the parent of each domain of level ``i``; level 0 is the
+        leaves, the last level has one domain.
+    joint_cost : sequence of float
+        Price of a joint in a domain of level 1, 2, ...
+    length : int
+        Units of a replica.
+    replicas : int
+        Replicas wanted.
+    shared_gain : float
+        What it is worth that two replicas have a stage in the same leaf: the edges
+        between them then need not leave it there. Two segments cut from one leaf can
+        share as many stages as the shorter has.
+    most_joints : int or None
+        Joints a replica may have; None for any number.
+    spare_halves : ndarray, shape (leaves,)
+        Half units each leaf has room for beside its units; two make a unit.
+    half_cost : sequence of float
+        Price of making a unit of two halves in a domain of level 1, 2, ...
+    closed : bool
+        Whether a replica is a ring: the joint that completes it is made twice.
+    multiples : sequence of int
+        Segments that leave a domain of level 1, 2, ... have a multiple of so many units
+        (all, where left out).
+    """
+
+    capacity: IntArray
+    parents: Sequence[IntArray]
+    joint_cost: Sequence[float]
+    length: int
+    replicas: int
+    shared_gain: float = 0.0
+    most_joints: int | None = None
+    spare_halves: IntArray | None = None
+    half_cost: Sequence[float] = ()
+    closed: bool = False
+    multiples: Sequence[int] = ()
+
+    @property
+    def usable(self) -> FloatArray:
+        """Units of each leaf, less its share of those that outer domains cannot use.
+
+        A domain whose segments must be multiples of some units uses whole multiples.
+        """
+        room = self.capacity.astype(np.float64)
+        domain = np.arange(len(room))
+        for parent, multiple in zip(self.parents, self.multiples, strict=False):
+            domain = parent[domain]
+            inside = np.bincount(domain, room)
+            whole = np.floor(inside / multiple + ROUNDING) * multiple
+            room *= (whole / np.maximum(inside, 1.0))[domain]
+        return room
+
+    def parent(self, level: int) -> IntArray:
+        """Domain that holds each domain of a level; the last level is in one, 0."""
+        is_top = level == len(self.parents)
+        return np.zeros(1, dtype=np.int64) if is_top else self.parents[level]
+
+    def multiple(self, level: int) -> int:
+        """Units of which segments that leave a domain of a level have a multiple."""
+        return self.multiples[level - 1] if level <= len(self.multiples) else 1
+
+    def joint_price(self, level: int, pair: Pair) -> float:
+        """Price of joining two segments in a domain of a level.
+
+        A ring of two units has a single edge, which is no ring.
+        """
+        if pair == (HALF, HALF):
+            return self.half_cost[level - 1]
+        length = pair[0].length + pair[1].length
+        closes = self.closed and length == self.length
+        return self.joint_cost[level - 1] * (2 if closes else 1)
+
+    def kinds(self) -> list[Kind]:
+        """All sorts of segments."""
+        return [
+            Kind(length, joints)
+            for length in range(1, self.length + 1)
+            for joints in range(min(self.most_joints or 0, length - 1) + 1)
+        ]
+
+    def pairs(self) -> list[Pair]:
+        """All sorts of segments that can be joined, each two once."""
+        kinds = self.kinds()
+        return [
+            (first, second)
+            for i, first in enumerate(kinds)
+            for second in kinds[i:]
+            if self.join(first, second) is not None
+        ]
+
+    def join(self, first: Kind, second: Kind) -> Kind | None:
+        """What two segments make, None when too long or with too many joints."""
+        if first == second == HALF:
+            return Kind(1, 0)
+        length = first.length + second.length
+        if length > self.length:
+            return None
+        if self.most_joints is None:
+            return Kind(length, 0)
+        joints = first.joints + second.joints + 1
+        return Kind(length, joints) if joints <= self.most_joints else None
+
+
+@dataclass(frozen=True, eq=False)
+class Stitched:
+    """The answer.
+
+    Attributes
+    ----------
+    replicas : list of Segment
+        Fragments of every replica.
+    lower_bound : float
+        On the price of all joints; -inf when none was found.
+    proved : bool
+        Whether the program was solved to the end.
+    cut_short : bool
+        Whether the clock, not the work, set the end.
+    """
+
+    replicas: list[Segment]
+    lower_bound: float
+    proved: bool
+    cut_short: bool

@@ -1,0 +1,188 @@
+"""Stitch chains of units out of what fragmented domains can hold.
+
+A replica is a chain of ``length`` units (a pipeline of stages, a data-parallel ring of
+tensor-parallel groups), each of which stays in one leaf domain. Every leaf domain is
+cut into segments of consecutive units; going up the tree, a domain joins segments of
+its children into longer ones, at the price of a hop of its tier, and exports the rest.
+Only *how many* segments of each length a domain cuts, joins and exports is decided, as
+an integer program.
+
+The program of a whole machine is out of reach beyond a thousand or so sorts of joints.
+The domains just above the leaves are then walked in tree order, a window of them at a
+time: every window has a program of its own, which makes as many replicas as its share
+of the units asks for. Units that a window leaves free go on to the next one. A window
+whose program finds nothing in its share of work is halved.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.solve.construct.segments import ROUNDING, Fragment, Stitched
+from placer.solve.construct.stitch_program import stitch_at_once
+from placer.solve.count.engine import Limits
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from placer.solve.construct.segments import Segment, Stitching
+    from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
+
+    IntArray = npt.NDArray[np.int64]
+
+
+def stitch(
+    problem: Stitching, params: Params, seed: int, budget: Budget
+) -> Stitched | None:
+    """Replicas with the cheapest joints, None when none were found.
+
+    Chains too long for windows are stitched on small machines only: elsewhere they
+    cross so many leaves that laying them along the tree is about as good. Short open
+    chains are stitched with a proof; for longer ones, and for rings, where much costs
+    the same, that takes minutes.
+    """
+    domains = sum(int(parent.max()) + 1 for parent in problem.parents)
+    sorts = len(problem.pairs())
+    if sorts > params.window_joints and domains * sorts > params.long_joints:
+        return None
+    if domains * sorts <= params.joints_at_once:
+        proves = sorts <= params.proved_sorts and not problem.closed
+        nodes = params.proved_nodes if proves else params.stitched_nodes
+        left = 0.0 if budget.is_over() else budget.seconds_left
+        limits = Limits(nodes, left, seed, "scip", wants_proof=proves)
+        return stitch_at_once(problem, limits)
+    windows = Windows(problem, params, seed, budget)
+    if not windows.stitch():
+        return None
+    return Stitched(windows.replicas, -inf, False, windows.cut_short)
+
+
+class Windows:
+    """Replicas stitched so far, and what the leaves still have room for.
+
+    Parameters
+    ----------
+    problem : Stitching
+    params : Params
+    seed : int
+    budget : Budget
+        Asked before every program.
+    """
+
+    def __init__(
+        self, problem: Stitching, params: Params, seed: int, budget: Budget
+    ) -> None:
+        self.problem, self.params = problem, params
+        self.seed, self.budget = seed, budget
+        self.free = problem.capacity.copy()
+        self.usable = problem.usable
+        halves = problem.spare_halves
+        self.halves = np.zeros_like(self.free) if halves is None else halves.copy()
+        self.replicas: list[Segment] = []
+        self.cut_short = False
+
+    def stitch(self) -> bool:
+        """Whether all replicas were stitched."""
+        problem = self.problem
+        order = _tree_order(problem)
+        width = max(1, self.params.window_joints // len(problem.pairs()))
+        windows = deque(np.array_split(order, -(-len(order) // width)))
+        seen = np.zeros(len(self.free), dtype=bool)
+        while windows and not self.budget.is_over():
+            window = windows.popleft()
+            new = np.isin(problem.parents[0], window)
+            due = self._due(seen | new)
+            leaves = np.flatnonzero(new | self._handed_on(seen))
+            if self._extend(leaves, due - len(self.replicas)):
+                seen |= new
+            elif len(window) > 1:
+                windows.extendleft(np.array_split(window, 2)[::-1])
+            else:
+                return False
+        return not windows
+
+    def _due(self, seen: npt.NDArray[np.bool_]) -> int:
+        """Replicas that the leaves seen so far should have made."""
+        usable, replicas = self.usable, self.problem.replicas
+        if seen.all():
+            return replicas
+        share = usable[seen].sum() / max(1.0, usable.sum())
+        return int(replicas * share + ROUNDING)
+
+    def _handed_on(self, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """The last leaves with free units, as many as a few replicas need."""
+        free = np.where(seen, self.free, 0)
+        later = np.cumsum(free[::-1])[::-1] - free
+        return (free > 0) & (later < self.params.handed_on * self.problem.length)
+
+    def _extend(self, leaves: IntArray, replicas: int) -> bool:
+        """Stitch replicas out of the free units of some leaves."""
+        if replicas <= 0:
+            return True
+        part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
+        stitched = stitch_at_once(part, self._limits())
+        if stitched is None:
+            return False
+        self.cut_short |= stitched.cut_short
+        for segment in stitched.replicas:
+            fragments = tuple(
+                Fragment(int(leaves[leaf]), length, int(leaves[twin]))
+                for leaf, length, twin in segment
+            )
+            self._take(fragments)
+            self.replicas.append(fragments)
+        return True
+
+    def _limits(self) -> Limits:
+        """Limits of one window's program."""
+        params, over = self.params, self.budget.is_over()
+        return Limits(
+            params.window_nodes,
+            0.0 if over else self.budget.seconds_left,
+            self.seed,
+            "scip",
+            params.window_gap,
+            wants_proof=False,
+        )
+
+    def _take(self, segment: Segment) -> None:
+        for leaf, length, twin in segment:
+            if leaf == twin:
+                self.free[leaf] -= length
+            else:
+                self.halves[[leaf, twin]] -= 1
+
+
+def _tree_order(problem: Stitching) -> IntArray:
+    """Domains of level 1, those of an outer domain side by side."""
+    ancestors = [np.arange(int(problem.parents[0].max()) + 1)]
+    for parent in problem.parents[1:]:
+        ancestors.append(parent[ancestors[-1]])
+    return np.lexsort(ancestors)
+
+
+def _restricted(
+    problem: Stitching,
+    leaves: IntArray,
+    free: IntArray,
+    halves: IntArray,
+    replicas: int,
+) -> Stitching:
+    """The problem of making some replicas out of the free units of some leaves."""
+    parents, domains = [], leaves
+    for parent in problem.parents:
+        domains, inside = np.unique(parent[domains], return_inverse=True)
+        parents.append(inside)
+    return replace(
+        problem,
+        capacity=free[leaves],
+        parents=parents,
+        replicas=replicas,
+        spare_halves=None if problem.spare_halves is None else halves[leaves],
+    )

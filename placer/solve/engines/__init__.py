@@ -1,1 +1,0 @@
-"""The solvers of integer programs, as every model here is solved."""

@@ -1,0 +1,229 @@
+"""Every placement of a small job, equal machines counted once.
+
+Units (a block of ranks that one node holds, or a single rank) are put on nodes one
+after the other; in a node-contiguous launch, runs of consecutive ranks of any length.
+Domains that look alike and hold nothing yet are interchangeable, so only the first of
+them is tried: each placement is met once up to a symmetry of the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+
+STEPS_BETWEEN_STOPS = 1024
+# Steps of the walk for each placement that is listed.
+STEPS_A_PLACEMENT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Every:
+    """Placements of a job, domains that look alike being tried once.
+
+    Attributes
+    ----------
+    nodes_of_rank : list of ndarray, each shape (R,)
+    complete : bool
+        Whether these are all there are.
+    """
+
+    nodes_of_rank: list[IntArray]
+    complete: bool
+
+
+def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Offer every placement of a small job; complete, that is a proof."""
+    every = every_placement(problem, budget)
+    for node_of_rank in every.nodes_of_rank:
+        if incumbent.ends():
+            return
+        placement = Placement.on_nodes(problem.machine, node_of_rank)
+        incumbent.offer("enumeration", placement.gpu_of_rank)
+    if every.complete and incumbent.is_whole:
+        text = (
+            f"all {len(every.nodes_of_rank):,} ways to place "
+            f"{problem.job.world_size} ranks, equal domains counted once"
+        )
+        incumbent.prove(float(incumbent.value), text)
+
+
+def every_placement(problem: Problem, budget: Budget) -> Every:
+    """All placements of a job of few units; none of a larger one."""
+    topology, job, colocation = problem.machine, problem.job, problem.colocation
+    is_free = job.launcher == "free"
+    largest = 1 if is_free else int(topology.gpus_of_node.max())
+    if job.world_size > problem.params.listed_units * largest:
+        return Every([], complete=False)
+    most = problem.params.listed[problem.goal.name]
+
+    def walk(shape: Colocation) -> Enumeration:
+        capacity = node_capacity(topology, shape.block)
+        steps = most * STEPS_A_PLACEMENT
+        return Enumeration(topology, shape, capacity, steps, budget.is_over)
+
+    def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
+        return list(islice(nodes_of_rank, most))
+
+    anywhere = walk(colocation_of(topology, job, 1))
+    found = listed(anywhere.units() if is_free else anywhere.runs())
+    complete = anywhere.complete and len(found) < most
+    if not (complete or is_free) and colocation.block > 1:
+        # Too many ways to give nodes different numbers of ranks: equal ones only.
+        found = listed(walk(colocation).units())
+    return Every(found if complete else found[: problem.params.listed_sample], complete)
+
+
+class Enumeration:
+    """A depth-first walk over all placements that keep the sets together.
+
+    Parameters
+    ----------
+    topology : Topology
+    colocation : Colocation
+        With a block of at least 1: that many consecutive ranks form a unit.
+    capacity_of_node : ndarray, shape (N,)
+        Ranks each node may hold.
+    most_steps : int
+        Units put on a node, again and again, after which the walk is given up.
+    stop : callable
+        Asked now and then; True gives the walk up.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        colocation: Colocation,
+        capacity_of_node: IntArray,
+        most_steps: int,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.domains = topology.domain_of_node
+        self.block = colocation.block
+        self.steps_left = most_steps
+        self.stop = stop
+        self.room = (capacity_of_node // colocation.block).tolist()
+        first = np.arange(0, colocation.label.shape[1], colocation.block)
+        self.label = colocation.label[:, first]
+        self.num_units = len(first)
+        self.node_of_unit = np.zeros(self.num_units, dtype=np.int64)
+        self.shape = Symmetry(topology).shape
+        self.held = [
+            np.zeros(int(row.max()) + 1, dtype=np.int64) for row in self.domains
+        ]
+        self.home: list[dict[int, int]] = [{} for _ in self.domains]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the walk, when it has ended, has met every placement."""
+        return self.steps_left > 0
+
+    def units(self) -> Iterator[IntArray]:
+        """Node of every rank when any unit may go to any node; shape (R,) each."""
+        for nodes in self._extend(0):
+            yield np.repeat(nodes, self.block)
+
+    def runs(self) -> Iterator[IntArray]:
+        """Node of every rank when a node holds consecutive units; shape (R,) each."""
+        for nodes in self._extend_runs(0):
+            yield np.repeat(nodes, self.block)
+
+    def _extend(self, unit: int) -> Iterator[IntArray]:
+        """Complete the placement from ``unit`` on, in every way."""
+        if unit == self.num_units:
+            yield self.node_of_unit.copy()
+            return
+        for node in self._different(self.room):
+            if self._allowed(unit, node):
+                settled = self._put(unit, node)
+                yield from self._extend(unit + 1)
+                self._take_back(unit, node, settled)
+
+    def _extend_runs(self, first: int) -> Iterator[IntArray]:
+        """Complete the placement from unit ``first`` on by runs on unused nodes."""
+        if first == self.num_units:
+            yield self.node_of_unit.copy()
+            return
+        pairs = zip(self.held[0], self.room, strict=True)
+        unused = [0 if used else room for used, room in pairs]
+        spare = sum(unused) - (self.num_units - first)
+        for node in self._different(unused):
+            # A shorter run would leave too little room for the rest.
+            shortest = self.room[node] - spare
+            run: list[list[int]] = []
+            end = first
+            while end < self.num_units and self.room[node] and self._allowed(end, node):
+                run.append(self._put(end, node))
+                end += 1
+                if len(run) >= shortest or end == self.num_units:
+                    yield from self._extend_runs(end)
+            for settled in reversed(run):
+                end -= 1
+                self._take_back(end, node, settled)
+
+    def _different(self, room: list[int]) -> Iterator[int]:
+        """Nodes with room, one of each sort that cannot be told apart."""
+        tried = set()
+        for node, free in enumerate(room):
+            if free and self.steps_left > 0:
+                looks = self._looks(node)
+                if looks not in tried:
+                    tried.add(looks)
+                    yield node
+
+    def _allowed(self, unit: int, node: int) -> bool:
+        """Whether the unit's sets already live where ``node`` is, or nowhere."""
+        for t, home in enumerate(self.home):
+            domain = int(self.domains[t, node])
+            if home.get(int(self.label[t, unit]), domain) != domain:
+                return False
+        return True
+
+    def _looks(self, node: int) -> tuple[int, ...]:
+        """What tells nodes apart: used domains by number, empty ones by shape."""
+        inside = self.domains[:, node].tolist()
+        return tuple(
+            domain if self.held[t][domain] else ~self.shape[t][domain]
+            for t, domain in enumerate(inside)
+        )
+
+    def _put(self, unit: int, node: int) -> list[int]:
+        """Place a unit; tiers at which its part found its home."""
+        self.steps_left -= 1
+        if self.steps_left % STEPS_BETWEEN_STOPS == 0 and self.stop():
+            self.steps_left = 0
+        self.node_of_unit[unit] = node
+        self.room[node] -= 1
+        settled = []
+        for t, home in enumerate(self.home):
+            domain = int(self.domains[t, node])
+            self.held[t][domain] += 1
+            part = int(self.label[t, unit])
+            if part not in home:
+                home[part] = domain
+                settled.append(t)
+        return settled
+
+    def _take_back(self, unit: int, node: int, settled: list[int]) -> None:
+        self.room[node] += 1
+        for t in range(len(self.home)):
+            self.held[t][self.domains[t, node]] -= 1
+        for t in settled:
+            del self.home[t][int(self.label[t, unit])]

@@ -1,0 +1,319 @@
+"""Units over domains on the hop cost: several copies of a placement, one table.
+
+The table says what the edges of each unit would cost were it in each domain, so a
+change is priced by a few look-ups. A step proposes many changes at once: a unit moves
+into free room, or changes places with another. All are judged against the state before
+the step; of the accepted ones a change is made only when none before it touches its
+units, their neighbours or the same room, so every change has exactly the effect that it
+was judged by. The copies are independent; they share arrays because a step costs little
+more for many changes than for a few.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.improve.moves import BATCH_MOVES, BatchMove
+
+if TYPE_CHECKING:
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Work of a step: its calls, and what a proposal adds; in microseconds, roughly.
+STEP_WORK, PROPOSAL_WORK = 150.0, 0.4
+# Rows of the table that are filled together, and the work of an entry.
+ROWS_AT_ONCE = 512
+PULL_WORK = 0.004
+NOBODY = 2**62
+
+
+class Rooms(NamedTuple):
+    """The domains of one copy.
+
+    Attributes
+    ----------
+    capacity : ndarray, shape (D,), ranks
+    distance : ndarray, shape (D, D)
+    enclosure : ndarray, shape (D,)
+        Units stay among domains with the same number here.
+    """
+
+    capacity: IntArray
+    distance: FloatArray
+    enclosure: IntArray
+
+
+class UnitGraph(NamedTuple):
+    """Units and their neighbours, rows padded with the unit itself at weight 0.
+
+    Attributes
+    ----------
+    size : ndarray, shape (U,), ranks
+    neighbour : ndarray, shape (U, most neighbours), unit
+    weight : ndarray, shape (U, most neighbours)
+    degree : ndarray, shape (U,)
+        Entries of a row that are no padding.
+    """
+
+    size: IntArray
+    neighbour: IntArray
+    weight: FloatArray
+    degree: IntArray
+
+
+class Placed(NamedTuple):
+    """Where the units are.
+
+    Attributes
+    ----------
+    copy : ndarray, shape (U,)
+        Copy that each unit belongs to, from 0 up.
+    home : ndarray, shape (U,)
+        Domain of each unit.
+    """
+
+    copy: IntArray
+    home: IntArray
+
+
+class _Changes(NamedTuple):
+    """Proposed changes, one a row: ``unit`` goes from ``old`` to ``new``.
+
+    ``partner`` goes the other way; it is the unit itself when nobody does. ``shift`` is
+    how many ranks ``new`` gains.
+    """
+
+    unit: IntArray
+    partner: IntArray
+    old: IntArray
+    new: IntArray
+    shift: IntArray
+    move: IntArray
+    copy: IntArray
+
+    def only(self, chosen: BoolArray) -> _Changes:
+        """The chosen rows."""
+        return _Changes(*(column[chosen] for column in self))
+
+
+def setup_work(neighbours: int, domains: int) -> float:
+    """Work of setting up for so many neighbours of all units, in microseconds."""
+    return PULL_WORK * neighbours * domains
+
+
+class HopState:
+    """Copies of a placement under annealing.
+
+    Parameters
+    ----------
+    graph : UnitGraph
+        Of all copies; no edge joins two of them.
+    placed : Placed
+    rooms : Rooms
+    rng : Generator
+    params : Params
+
+    Attributes
+    ----------
+    home : ndarray, shape (U,)
+        Domain of each unit.
+    base : ndarray, shape (U,)
+        First domain of each unit's copy: those of all copies are numbered through.
+    roomy : ndarray
+        Domains that had room, and units, at the last look.
+    """
+
+    def __init__(
+        self,
+        graph: UnitGraph,
+        placed: Placed,
+        rooms: Rooms,
+        rng: np.random.Generator,
+        params: Params,
+    ) -> None:
+        copy, home = placed
+        self.graph, self.copy, self.home, self.rooms = graph, copy, home.copy(), rooms
+        self.rng, self.params = rng, params
+        self.copies = int(copy.max()) + 1
+        self.domains = len(rooms.capacity)
+        self.base = copy * self.domains
+        held = np.bincount(self.base + home, graph.size, self.copies * self.domains)
+        self.free = np.tile(rooms.capacity, self.copies) - held.astype(np.int64)
+        self.pull = self._all_pulls()
+        share, fewest = params.anneal_proposed
+        self.proposed = max(fewest, int(len(home) * share))
+        self._claim = np.full(len(home), NOBODY)
+        self._room_claim = np.full(len(self.free), NOBODY)
+        self.hot = self.cold = np.ones(self.copies)
+        self.steps = self._quench = self._step = 0
+
+    def cool(self, hot: FloatArray, cold: FloatArray, work: float) -> HopState:
+        """The same, to cool each copy from ``hot`` to ``cold`` and then to 0.
+
+        Parameters
+        ----------
+        hot, cold : ndarray, shape (copies,)
+            Temperatures, in the unit of the cost.
+        work : float, us
+            Sets the number of steps, with that of the set-up.
+        """
+        left = work - setup_work(self.graph.weight.size, self.domains)
+        steps = max(0, int(left / (STEP_WORK + PROPOSAL_WORK * self.proposed)))
+        self.hot, self.cold, self.steps, self._step = hot, cold, steps, 0
+        self._quench = steps - int(steps * self.params.anneal_quenched)
+        return self
+
+    @property
+    def moves(self) -> tuple[BatchMove, ...]:
+        """What proposes changes."""
+        return BATCH_MOVES
+
+    @property
+    def progress(self) -> float:
+        """Share of the way from hot to cold, inf beyond."""
+        return self._step / self._quench if self._step < self._quench else inf
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all steps are made."""
+        return self._step >= self.steps
+
+    def draw(self, count: int) -> FloatArray:
+        """Random numbers above 0, up to 1."""
+        return 1.0 - self.rng.random(count)
+
+    def propose(self) -> _Changes:
+        """Changes between different domains that leave no domain too full."""
+        if self._step % self.params.anneal_look == 0:
+            self._look()
+        movers = int(self.proposed * self.params.anneal_moved) if len(self.roomy) else 0
+        counts = (self.proposed - movers, movers)
+        pairs = [
+            move(self, count)
+            for move, count in zip(self.moves, counts, strict=True)
+            if count
+        ]
+        unit, partner, domain = map(np.concatenate, zip(*pairs, strict=True))
+        size = self.graph.size
+        shift = size[unit] - np.where(partner == unit, 0, size[partner])
+        new = domain - self.base[unit]
+        move = np.repeat(np.arange(len(counts)), counts)
+        copy = self.copy[unit]
+        changes = _Changes(unit, partner, self.home[unit], new, shift, move, copy)
+        return changes.only(self._allowed(changes))
+
+    def neighbour_of(self, unit: IntArray) -> IntArray:
+        """A random neighbour of each unit, itself when it has none."""
+        nth = (self.rng.random(len(unit)) * self.graph.degree[unit]).astype(np.int64)
+        found: IntArray = self.graph.neighbour[unit, nth]
+        return found
+
+    def member_of(self, domain: IntArray, otherwise: IntArray) -> IntArray:
+        """A random unit that was in each domain at the last look."""
+        nth = (self.rng.random(len(domain)) * self._count[domain]).astype(np.int64)
+        place = np.minimum(self._first[domain] + nth, len(self._inside) - 1)
+        return np.where(self._count[domain] > 0, self._inside[place], otherwise)
+
+    def _allowed(self, changes: _Changes) -> BoolArray:
+        """Which changes differ, keep inside enclosures and fit."""
+        unit, partner, old, new, shift = changes[:5]
+        base, enclosure = self.base[unit], self.rooms.enclosure
+        found: BoolArray = (
+            (old != new)
+            & (enclosure[old] == enclosure[new])
+            & ((partner == unit) | (self.home[partner] == new))
+            & (self.free[base + new] >= shift)
+            & (self.free[base + old] >= -shift)
+        )
+        return found
+
+    def delta(self, changes: _Changes) -> FloatArray:
+        """What each change, by itself, adds to the cost."""
+        unit, partner, old, new = changes[:4]
+        pull, distance = self.pull, self.rooms.distance
+        moved = pull[unit, new] - pull[unit, old]
+        back = pull[partner, old] - pull[partner, new]
+        # Two neighbours that change places stay as far apart as they were.
+        edge = (self.graph.neighbour[unit] == partner[:, None]) * self.graph.weight[
+            unit
+        ]
+        kept = 2 * edge.sum(axis=1) * (distance[old, new] - distance[old, old])
+        cost: FloatArray = moved + np.where(partner == unit, 0.0, back + kept)
+        return cost
+
+    def apply(self, changes: _Changes, accepted: BoolArray) -> None:
+        """Make accepted changes that no earlier one interferes with."""
+        self._step += 1
+        changes = changes.only(accepted)
+        if not len(changes.unit):
+            return
+        changes = changes.only(self._independent(changes))
+        unit, partner, old, new, shift = changes[:5]
+        swapped = partner != unit
+        self.home[unit] = new
+        self.home[partner[swapped]] = old[swapped]
+        sizing = shift != 0
+        base = self.base[unit]
+        self.free[(base + new)[sizing]] -= shift[sizing]
+        self.free[(base + old)[sizing]] += shift[sizing]
+        distance = self.rooms.distance
+        nearer = distance[new] - distance[old]
+        who = np.concatenate((unit, partner[swapped]))
+        step = np.concatenate((nearer, -nearer[swapped]))
+        for one, rise in zip(who.tolist(), step, strict=True):
+            # Padding repeats the unit itself, with nothing to add.
+            beside = self.graph.neighbour[one]
+            self.pull[beside] += self.graph.weight[one][:, None] * rise
+
+    def _independent(self, changes: _Changes) -> BoolArray:
+        """Changes that no earlier one interferes with."""
+        unit, partner, old, new, shift = changes[:5]
+        number = np.arange(len(unit))
+        units = np.concatenate((unit, partner))
+        sizing = shift != 0
+        base = self.base[unit]
+        rooms = np.concatenate(((base + old)[sizing], (base + new)[sizing]))
+        claim, room_claim = self._claim, self._room_claim
+        np.minimum.at(claim, units, np.tile(number, 2))
+        np.minimum.at(room_claim, rooms, np.tile(number[sizing], 2))
+        neighbour = self.graph.neighbour
+        first = np.minimum.reduce(
+            [
+                claim[unit],
+                claim[partner],
+                claim[neighbour[unit]].min(axis=1),
+                claim[neighbour[partner]].min(axis=1),
+                np.where(sizing, room_claim[base + old], NOBODY),
+                np.where(sizing, room_claim[base + new], NOBODY),
+            ]
+        )
+        claim[units] = NOBODY
+        room_claim[rooms] = NOBODY
+        found: BoolArray = first >= number
+        return found
+
+    def _look(self) -> None:
+        """Note who is in which domain and where there is room."""
+        domain = self.base + self.home
+        self._inside = np.argsort(domain, kind="stable")
+        self._count = np.bincount(domain, minlength=len(self.free))
+        self._first = np.cumsum(self._count) - self._count
+        self.roomy = np.flatnonzero((self.free > 0) & (self._count > 0))
+
+    def _all_pulls(self) -> FloatArray:
+        """Cost of each unit's edges were it in each domain; shape (U, D)."""
+        graph, distance = self.graph, self.rooms.distance
+        pull = np.zeros((len(self.home), len(distance)))
+        for first in range(0, len(pull), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            for column in range(graph.neighbour.shape[1]):
+                at = self.home[graph.neighbour[rows, column]]
+                pull[rows] += graph.weight[rows, column, None] * distance[at]
+        return pull

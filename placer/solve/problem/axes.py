@@ -1,0 +1,271 @@
+"""The job as a grid of axes: families, each of which numbers all ranks, and digits.
+
+Families are the dense axes; those of the experts; and, where parameters are sharded in
+groups (HSDP), the shard groups and what lies across them. Dense axes (tp, cp, dp, pp)
+and expert axes (etp, ep, edp, pp) number the same ranks. Cutting both at their common
+boundaries gives digits of the rank number that each belong to one axis of either
+family: the finest grid in which every axis is a run of digits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.job.axes import Parallelism
+    from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
+
+IntArray = npt.NDArray[np.int64]
+
+DENSE = ("tp", "cp", "pp", "dp")
+EXPERT = ("etp", "ep", "pp", "edp")
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """An axis, or the inner or outer set of one.
+
+    Attributes
+    ----------
+    name : str
+    size : int
+    weight : float
+        Of an edge between two neighbours.
+    closed : bool
+        Whether the last member is a neighbour of the first.
+    coordinate : ndarray, shape (R,)
+    """
+
+    name: str
+    size: int
+    weight: float
+    closed: bool
+    coordinate: IntArray
+
+    @property
+    def is_clique(self) -> bool:
+        """Whether all members of a line are neighbours."""
+        return self.name == "ep"
+
+    @property
+    def worth(self) -> float:
+        """Weight of the group's edges, for each of its members."""
+        if self.is_clique:
+            return self.weight * (self.size - 1) / 2
+        edges = self.size if self.closed else self.size - 1
+        return self.weight * edges / self.size
+
+
+def axis_of(job: Job, name: str, weights: Mapping[str, float]) -> Axis:
+    """A whole axis; edges of tp and etp are one and the same."""
+    axes = job.parallelism
+    weight = float(weights.get(name, 0.0))
+    is_closed = name not in ("pp", "ep")
+    return Axis(name, axes.size(name), weight, is_closed, axes.coordinates[name])
+
+
+def families(problem: Problem) -> list[list[Axis]]:
+    """Families of axes with more than one member, heaviest first.
+
+    Shard groups count for the objective time alone; hop cost has no edges of theirs.
+    """
+    job, weights = problem.job, problem.goal.weights
+    axes = job.parallelism
+    found = []
+    if any(weights.get(name) for name in ("cp", "dp")) or axes.ep == 1:
+        found.append(_by_worth(axis_of(job, name, weights) for name in DENSE))
+    if axes.ep > 1:
+        both = {"etp": weights.get("tp", 0.0), **weights}
+        found.append(_by_worth(axis_of(job, name, both) for name in EXPERT))
+    mode = job.data_parallel
+    members = axes.ranks_of_group["dp_cp"].shape[1]
+    shard = gcd(mode.shard_size, members)
+    is_sharded = mode.sharding == "hsdp" and 1 < shard < members
+    if problem.goal.name == "time" and is_sharded:
+        found.append(_shard_family(problem, shard))
+    return found
+
+
+def _shard_family(problem: Problem, shard: int) -> list[Axis]:
+    """Axes of HSDP: neighbours in a gradient group form shard groups."""
+    job, weights = problem.job, problem.goal.weights
+    axes = job.parallelism
+    members = axes.ranks_of_group["dp_cp"]
+    place = np.empty(axes.world_size, dtype=np.int64)
+    place[members] = np.arange(members.shape[1])
+    across = members.shape[1] // shard
+    inside = problem.params.shard_weight
+    return _by_worth(
+        [
+            axis_of(job, "tp", weights),
+            axis_of(job, "pp", weights),
+            Axis("shard", shard, inside, True, place % shard),
+            Axis("across", across, weights.get("dp", 0.0), True, place // shard),
+        ]
+    )
+
+
+def _by_worth(axes: Iterable[Axis]) -> list[Axis]:
+    """Axes with more than one member, heaviest first; two members are one edge."""
+    several = [
+        replace(axis, closed=axis.closed and axis.size > 2)
+        for axis in axes
+        if axis.size > 1
+    ]
+    return sorted(several, key=lambda axis: -axis.worth)
+
+
+class _Counted(Protocol):
+    """An axis or a digit, as a coordinate of every rank."""
+
+    @property
+    def size(self) -> int:
+        """Values it takes."""
+
+    @property
+    def coordinate(self) -> IntArray:
+        """Value of every rank; shape (R,)."""
+
+
+def box_of(grid: Sequence[_Counted], label: IntArray) -> tuple[int, ...] | None:
+    """Values of each axis in a set, None unless sets are equal boxes side by side.
+
+    Parameters
+    ----------
+    grid : sequence of Axis or Digit
+        Which together number all ranks.
+    label : ndarray, shape (R,)
+        Set of every rank.
+    """
+    first = label == label[0]
+    box, cells = [], 1
+    cell = np.zeros(len(label), dtype=np.int64)
+    for axis in grid:
+        coordinate = axis.coordinate
+        width = len(np.unique(coordinate[first]))
+        if axis.size % width:
+            return None
+        box.append(width)
+        cell = cell * (axis.size // width) + coordinate // width
+        cells *= axis.size // width
+    parts = int(label.max()) + 1
+    pairs = len(np.unique(cell * parts + label))
+    return tuple(box) if parts == cells == pairs else None
+
+
+def split(
+    family: Sequence[Axis], label: IntArray
+) -> tuple[list[Axis], list[Axis]] | None:
+    """Axes inside a set and axes between sets, None unless sets are equal boxes.
+
+    Parameters
+    ----------
+    family : sequence of Axis
+    label : ndarray, shape (R,)
+        Set of every rank.
+    """
+    box = box_of(family, label)
+    if box is None:
+        return None
+    inside, between = [], []
+    for axis, width in zip(family, box, strict=True):
+        if width > 1:
+            inside.append(_part(axis, width, axis.coordinate % width))
+        if width < axis.size:
+            size = axis.size // width
+            between.append(_part(axis, size, axis.coordinate // width))
+    return inside, between
+
+
+def _part(axis: Axis, size: int, coordinate: IntArray) -> Axis:
+    """Runs of neighbours of an axis, or the members of one run.
+
+    A ring cut into two runs has two edges between them. Whether the members of a run
+    close a ring is never asked.
+    """
+    twice = axis.closed and size == 2 < axis.size
+    return replace(
+        axis,
+        size=size,
+        weight=axis.weight * (2 if twice else 1),
+        closed=axis.closed and size > 2,
+        coordinate=coordinate,
+    )
+
+
+@dataclass(frozen=True)
+class Digit:
+    """One digit of the rank number.
+
+    Attributes
+    ----------
+    dense, expert : str
+        The axis it belongs to in each family; ``expert`` is empty in a job without
+        experts.
+    size : int
+        Values it takes.
+    stride : int
+        Ranks between two neighbouring values.
+    world : int
+        Ranks in all.
+    """
+
+    dense: str
+    expert: str
+    size: int
+    stride: int
+    world: int
+
+    @property
+    def coordinate(self) -> IntArray:
+        """Value of every rank; shape (R,)."""
+        return np.arange(self.world) // self.stride % self.size
+
+
+def digits_of(axes: Parallelism) -> tuple[Digit, ...] | None:
+    """Digits of the rank number, fastest first; None when the axes share no grid."""
+    dense = _spans(axes.order, {a: axes.size(a) for a in ("tp", "cp", "pp", "dp")})
+    if not axes.divides_experts:
+        # Without experts of its own a job reduces these over all dp and cp ranks.
+        family = {"tp": "etp", "cp": "edp", "pp": "pp", "dp": "edp"}
+        return tuple(
+            Digit(name, family[name], high // low, low, axes.world_size)
+            for name, low, high in dense
+        )
+    sizes = {"tp": axes.etp, "ep": axes.ep, "pp": axes.pp, "dp": axes.edp}
+    names = {"tp": "etp", "dp": "edp"}
+    expert = [
+        (names.get(name, name), low, high)
+        for name, low, high in _spans(axes.order, sizes)
+    ]
+    cuts = sorted({end for _, low, high in dense + expert for end in (low, high)})
+    found = []
+    for low, high in itertools.pairwise(cuts):
+        if high % low:
+            return None
+        names_here = _at(dense, low), _at(expert, low)
+        found.append(Digit(*names_here, high // low, low, axes.world_size))
+    return tuple(found)
+
+
+def _spans(order: tuple[str, ...], sizes: dict[str, int]) -> list[tuple[str, int, int]]:
+    """(axis, first stride, stride past its end) of every axis with several members."""
+    spans, stride = [], 1
+    for axis in order:
+        size = sizes.get(axis, 1)
+        if size > 1:
+            spans.append((axis, stride, stride * size))
+            stride *= size
+    return spans
+
+
+def _at(spans: list[tuple[str, int, int]], stride: int) -> str:
+    return next(name for name, low, high in spans if low <= stride < high)

@@ -1,0 +1,37 @@
+"""Small jobs for the tests of a GPU's memory."""
+
+import json
+
+from placer.document import parse_document
+from placer.job.read import decode_job
+
+SMALL = {
+    "layers": 16,
+    "hidden": 1024,
+    "ffn": 4096,
+    "heads": 16,
+    "kv_heads": 4,
+    "vocab": 32768,
+}
+EXPERTS = SMALL | {
+    "experts": 16,
+    "top_k": 2,
+    "expert_ffn": 512,
+    "moe_layers": 14,
+    "shared_experts": 1,
+}
+
+
+def job_of(model=None, **content):
+    """A job with this model (`SMALL` by default) and these keys."""
+    usual = {
+        "format": "placer/job",
+        "version": 1,
+        "name": "small",
+        "compute": {"tflops_per_gpu": 400},
+        "model": model or SMALL,
+        "parallelism": {},
+        "sequence": 2048,
+        "micro_batches": 16,
+    }
+    return decode_job(parse_document(json.dumps(usual | content), "job.json"))

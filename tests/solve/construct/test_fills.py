@@ -1,0 +1,100 @@
+"""Each construction offers what it is there for; alone, without the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.job.axes import Parallelism
+from placer.job.model import Group, Job
+from placer.solve.construct.chains import stitched
+from placer.solve.construct.fills import nested, uneven
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
+from placer.topology.model import Tier
+from tests.solve.random_cases import machine_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.topology.model import Topology
+
+WEIGHTS = {"tp": 100.0, "pp": 10.0, "dp": 1.0}
+TIERS = [
+    Tier("node", 400e9, 1e-6, True, 1.0, 1.0, 1.0),
+    Tier("rack", 20e9, 5e-6, False, 1.0, 1.0, 5.0),
+    Tier("cluster", 20e9, 8e-6, False, 1.0, 1.0, 9.0),
+]
+ORDER = ("tp", "cp", "ep", "pp", "dp")
+
+
+def racks(gpus: list[int], rack: list[int]) -> Topology:
+    """Nodes of so many GPUs in racks."""
+    return machine_of(gpus, [rack, [0] * len(gpus)], TIERS)
+
+
+def offered(
+    method: Callable[[Problem, Incumbent, Budget], None], topology: Topology, job: Job
+) -> tuple[Problem, Incumbent]:
+    """What a method alone finds."""
+    problem = Problem.of(topology, job, "hop-cost")
+    incumbent = Incumbent(problem, Budget(60.0))
+    method(problem, incumbent, incumbent.budget)
+    return problem, incumbent
+
+
+def test_nestings_bring_pipelines_into_racks() -> None:
+    """Racks whose nodes alternate: each pipeline in one rack, not as nodes come."""
+    topology = racks([2, 2, 2, 2], [0, 1, 0, 1])
+    job = Job("j", Parallelism(tp=2, pp=2, dp=2, order=ORDER), weights=WEIGHTS)
+    problem, incumbent = offered(nested, topology, job)
+    assert incumbent.method.startswith("nesting")
+    assert incumbent.value < problem.goal.value(np.arange(8))
+    assert incumbent.gpu_of_rank is not None
+    rack = topology.domain_of_gpu[1][incumbent.gpu_of_rank]
+    assert rack[:4].tolist() in ([0] * 4, [1] * 4)
+
+
+def test_groups_of_several_sizes_are_packed() -> None:
+    """Groups of 3, 2, 2 and 1 ranks fit two nodes of 4 in one way."""
+    rows = ((0, 1), (2, 3, 4), (5, 6), (7,))
+    job = Job(
+        "j",
+        Parallelism(dp=8),
+        weights=WEIGHTS,
+        require={"g": "node"},
+        launcher="free",
+        groups=(Group("g", "all_reduce", 1.0, 1.0, False, rows),),
+    )
+    _, incumbent = offered(nested, racks([4, 4], [0, 0]), job)
+    assert incumbent.method == "packing"
+
+
+def test_axes_without_a_common_grid_are_filled_in_order() -> None:
+    """Where there are no nestings, parts lie side by side."""
+    sizes = Parallelism(tp=2, dp=3, ep=2, etp=3, order=("dp", "cp", "ep", "pp", "tp"))
+    job = Job("j", sizes, weights=WEIGHTS, launcher="free")
+    _, incumbent = offered(nested, racks([3, 3], [0, 1]), job)
+    assert incumbent.method == "part order"
+
+
+def test_nodes_hold_as_many_consecutive_ranks_as_they_can() -> None:
+    """Nodes of 3, 2 and 1 have no block size in common."""
+    job = Job("j", Parallelism(dp=6), weights=WEIGHTS, launcher="node-contiguous")
+    problem, incumbent = offered(uneven, racks([3, 2, 1], [0, 0, 0]), job)
+    assert not problem.choices
+    assert incumbent.method == "ranks in order, 1 at a time"
+
+
+def test_chains_are_stitched_over_racks() -> None:
+    """Three pipelines of four on two racks of six nodes: two whole, one cut."""
+    topology = racks([2] * 12, [0] * 6 + [1] * 6)
+    sizes = Parallelism(tp=2, pp=4, dp=3, order=ORDER)
+    job = Job("j", sizes, weights=WEIGHTS, launcher="free")
+    _, incumbent = offered(stitched, topology, job)
+    assert incumbent.method == "stitched pp chains of tp, 1 joints"
+    assert incumbent.gpu_of_rank is not None
+    rack = topology.domain_of_gpu[1][incumbent.gpu_of_rank].reshape(3, 4, 2)
+    assert int((rack[:, :1] != rack).any(axis=(1, 2)).sum()) == 1

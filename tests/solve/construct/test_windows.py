@@ -1,0 +1,170 @@
+"""Stitching window by window, against the cheapest set of replicas."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from benchmarks.instances import load
+from placer.placement.placement import Placement
+from placer.solve.construct import stitch as whole
+from placer.solve.construct.segments import Segment, Stitching
+from placer.solve.problem.objective import objective_of
+from placer.solve.problem.params import Params
+from placer.solve.run.budget import Budget
+from tests.solve.construct.test_stitch import (
+    LIMIT,
+    half_shapes,
+    least_price,
+    price_of,
+    random_halves,
+    random_problem,
+    shapes,
+    stages_of,
+)
+from tests.solve.solving import solve
+
+GAP = 0.02  # that a window's program may leave
+
+
+def windows(problem: Stitching, joints: int) -> list[Segment] | None:
+    """Replicas stitched in windows of some sorts of joints, however small."""
+    params = Params(joints_at_once=0, window_joints=joints)
+    found = whole.stitch(problem, params, 0, Budget(LIMIT))
+    return None if found is None else found.replicas
+
+
+def check_room(problem: Stitching, replicas: list[Segment]) -> None:
+    """All replicas are complete and no leaf holds more than it has room for."""
+    assert len(replicas) == problem.replicas
+    units, halves = Counter[int](), Counter[int]()
+    for replica in replicas:
+        assert sum(piece.length for piece in replica) == problem.length
+        if problem.most_joints is not None:
+            assert len(replica) - 1 <= problem.most_joints
+        for piece in replica:
+            if piece.leaf == piece.twin:
+                units[piece.leaf] += piece.length
+            else:
+                halves.update((piece.leaf, piece.twin))
+    spare = problem.spare_halves
+    assert all(count <= problem.capacity[leaf] for leaf, count in units.items())
+    assert not halves or spare is not None
+    if spare is not None:
+        assert all(count <= spare[leaf] for leaf, count in halves.items())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_window_is_the_whole_program(
+    seed: int,
+) -> None:
+    """A window of all domains is solved to within its gap."""
+    problem = random_problem(random.Random(seed), levels=2)
+    room = tuple(problem.capacity.tolist())
+    best = least_price(shapes(problem), room, problem.replicas)
+    found = windows(problem, 10**6)
+    if np.isinf(best):
+        assert found is None
+        return
+    assert found is not None
+    check_room(problem, found)
+    price = sum(price_of(problem, stages_of(replica))[0] for replica in found)
+    assert best - 1e-6 <= price <= best / (1 - GAP) + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_narrow_windows(seed: int) -> None:
+    """Windows of one domain find replicas whenever the units suffice."""
+    problem = random_problem(random.Random(seed), levels=2)
+    found = windows(problem, 1)
+    fits = int(problem.capacity.sum()) >= problem.replicas * problem.length
+    if problem.most_joints is None:
+        assert (found is not None) == fits
+    if found is not None:
+        check_room(problem, found)
+        room = tuple(problem.capacity.tolist())
+        best = least_price(shapes(problem), room, problem.replicas)
+        price = sum(price_of(problem, stages_of(replica))[0] for replica in found)
+        assert price >= best - 1e-6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_halves_in_windows(seed: int) -> None:
+    """Halves are paired within the spare room, and never where nothing fits."""
+    problem = random_halves(random.Random(seed))
+    assert problem.spare_halves is not None
+    found = windows(problem, 1)
+    if found is not None:
+        check_room(problem, found)
+        room = (*problem.capacity.tolist(), *problem.spare_halves.tolist())
+        assert np.isfinite(least_price(half_shapes(problem), room, problem.replicas))
+
+
+def uneven_machine(rng: random.Random) -> Stitching:
+    """Sixty leaves of 2 to 4 units in twelve blocks and three zones, all of it used."""
+    capacity = np.array([rng.randint(2, 4) for _ in range(60)])
+    length = 6
+    return Stitching(
+        capacity=capacity,
+        parents=[
+            np.arange(60) // 5,
+            np.arange(12) // 4,
+            np.zeros(3, dtype=np.int64),
+        ],
+        joint_cost=[10.0, 12.0, 15.0],
+        length=length,
+        replicas=int(capacity.sum()) // length,
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_do_not_beat_the_bound(
+    seed: int,
+) -> None:
+    """Over three tiers, the price lies above the bound of the whole program."""
+    problem = uneven_machine(random.Random(seed))
+    exact = whole.stitch(problem, Params(), 0, Budget(LIMIT))
+    assert exact is not None
+    found = windows(problem, 40)
+    assert found is not None
+    check_room(problem, found)
+    price = sum(price_of(problem, stages_of(replica))[0] for replica in found)
+    assert price >= exact.lower_bound - 1e-6
+
+
+def test_same_seed_same_replicas() -> None:
+    """Stitching twice with one seed gives the same replicas."""
+    problem = uneven_machine(random.Random(7))
+    first = windows(problem, 40)
+    assert first is not None
+    assert windows(problem, 40) == first
+
+
+def test_stop_ends_the_work() -> None:
+    """Asked to stop before the third program, windows return nothing."""
+    params = Params(joints_at_once=0, window_joints=1)
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(True)
+        return len(asked) > 4  # twice a window: whether to, and for how long
+
+    problem = uneven_machine(random.Random(1))
+    assert whole.stitch(problem, params, 0, Budget(LIMIT, stop)) is None
+    assert len(asked) <= 6
+
+
+@pytest.mark.slow
+def test_hundred_thousand_ranks() -> None:
+    """98,304 ranks on 1,792 uneven racks lie within 0.2 % of the lower bound."""
+    topology, job = load("G")
+    solution = solve(topology, job, objective="hop-cost", time_limit=300.0)
+    assert solution.value <= 440_716_256
+    assert solution.lower_bound >= solution.value * (1 - 0.002)
+    goal = objective_of(topology, job, "hop-cost")
+    gpu_of_rank = Placement(solution.placement.gpu_of_rank).gpu_of_rank
+    assert len(np.unique(gpu_of_rank)) == job.world_size
+    assert goal.value(gpu_of_rank) == solution.value

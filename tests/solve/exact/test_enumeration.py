@@ -1,0 +1,88 @@
+"""Enumeration meets every legal placement once, up to a symmetry of the machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.solve.exact.enumeration import Enumeration
+from placer.solve.problem.colocation import colocation_of
+from tests.solve.oracle import consecutive_placements, free_placements
+from tests.solve.random_cases import random_case
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+ENOUGH = 10**6
+
+
+def symmetries(topology: Topology) -> list[tuple[int, ...]]:
+    """All ways to exchange nodes that leave the machine as it is."""
+    gpus = topology.gpus_of_node.tolist()
+    factor = topology.bandwidth_factor.tolist()
+    rows = topology.domain_of_node.tolist()
+    kept = []
+    for image in permutations(range(topology.num_nodes)):
+        same_nodes = all(
+            (gpus[n], factor[n]) == (gpus[image[n]], factor[image[n]]) for n in image
+        )
+        same_tree = all(
+            (row[a] == row[b]) == (row[image[a]] == row[image[b]])
+            for row in rows
+            for a in image
+            for b in image
+        )
+        if same_nodes and same_tree:
+            kept.append(image)
+    return kept
+
+
+def orbits(
+    topology: Topology, legal: list[tuple[int, ...]]
+) -> dict[tuple[int, ...], int]:
+    """Number of the class of every legal placement."""
+    images = symmetries(topology)
+    number: dict[tuple[int, ...], int] = {}
+    for nodes in legal:
+        if nodes not in number:
+            here = len(set(number.values()))
+            for image in images:
+                number[tuple(image[node] for node in nodes)] = here
+    return number
+
+
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+@pytest.mark.parametrize("seed", range(40))
+def test_each_orbit_once(seed: int, launcher: str) -> None:
+    """Every legal placement is equivalent to exactly one that is enumerated."""
+    topology, job = random_case(seed, "hop-cost")
+    job = replace(job, launcher=launcher)
+    colocation = colocation_of(topology, job, 1)
+    walk = Enumeration(topology, colocation, topology.gpus_of_node, ENOUGH)
+    if launcher == "free":
+        met, legal = walk.units(), free_placements(topology, job)
+    else:
+        met, legal = walk.runs(), consecutive_placements(topology, job)
+    number = orbits(topology, list(legal))
+    times: defaultdict[int, int] = defaultdict(int)
+    for node_of_rank in met:
+        times[number[tuple(node_of_rank.tolist())]] += 1
+    assert walk.complete
+    assert times == dict.fromkeys(number.values(), 1)
+
+
+def test_a_walk_that_is_given_up_says_so() -> None:
+    """With too few steps the walk ends early and is not complete."""
+    topology, job = random_case(3, "hop-cost", "large")
+    job = replace(job, launcher="free", require={})
+    colocation = colocation_of(topology, job, 1)
+    whole = Enumeration(topology, colocation, topology.gpus_of_node, ENOUGH)
+    everything = sum(1 for _ in whole.units())
+    short = Enumeration(topology, colocation, topology.gpus_of_node, 20)
+    assert sum(1 for _ in short.units()) < everything
+    assert whole.complete
+    assert not short.complete
