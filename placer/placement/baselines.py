@@ -61,16 +61,25 @@ def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placemen
 
 
 def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
-    """Global indices of the GPUs of ``nodes``, as a launcher counts them."""
+    """Global indices of the GPUs of hosts, each host's as a launcher counts them."""
+    if topology.gpu_index is not None:
+        place = np.full(len(topology.domain_names[topology.node_tier]), -1)
+        place[nodes] = np.arange(len(nodes))
+        of_gpu = place[topology.domain_of_gpu[topology.node_tier]]
+        order = np.lexsort((topology.gpu_index, of_gpu))
+        listed: IntArray = order[of_gpu[order] >= 0]
+        return listed
     counts = topology.gpus_of_node[nodes]
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return topology.gpu_at(np.repeat(nodes, counts), offsets)
+    slots: IntArray = np.repeat(topology.first_gpu_of_node[nodes], counts) + offsets
+    return slots
 
 
 def _host_order(name: str, topology: Topology, seed: int) -> IntArray:
+    hosts = topology.domain_names[topology.node_tier]
     if name == "sorted-hosts":
-        by_name = sorted(range(topology.num_nodes), key=topology.node_names.__getitem__)
+        by_name = sorted(range(len(hosts)), key=hosts.__getitem__)
         return np.array(by_name, dtype=np.int64)
     if name == "random":
-        return np.random.default_rng(seed).permutation(topology.num_nodes)
-    return np.arange(topology.num_nodes)
+        return np.random.default_rng(seed).permutation(len(hosts))
+    return np.arange(len(hosts))

@@ -57,7 +57,7 @@ def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             return
         placement = Placement.on_nodes(problem.machine, node_of_rank)
         incumbent.offer("enumeration", placement.gpu_of_rank)
-    if every.complete and incumbent.is_whole:
+    if every.complete and incumbent.is_whole and problem.nodes_decide:
         text = (
             f"all {len(every.nodes_of_rank):,} ways to place "
             f"{problem.job.world_size} ranks, equal domains counted once"

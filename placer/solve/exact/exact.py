@@ -62,7 +62,8 @@ def exact(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         incumbent.offer("exact model", found.gpu_of_rank)
     # Where nodes may hold other blocks, or one rank at a time, others are legal.
     blocks = 1, problem.forced_block
-    if incumbent.is_whole and problem.colocation.block in blocks:
+    covers = incumbent.is_whole and problem.nodes_decide
+    if covers and problem.colocation.block in blocks:
         incumbent.prove(found.bound, found.argument)
 
 

@@ -106,10 +106,31 @@ def colocation_of(topology: Topology, job: Job, block: int) -> Colocation:
             if required == tier.name:
                 for members in groups_of(job, axis):
                     label = join(label, members)
+        if t == topology.node_tier > 0:
+            label = join(label, _host_blocks(topology, job, block))
         rows.append(np.zeros(world, dtype=np.int64) if t == num_tiers - 1 else label)
     if num_tiers == 1:
         rows = [label]
     return Colocation(np.array([_by_first_rank(row) for row in rows]), block)
+
+
+def _host_blocks(topology: Topology, job: Job, block: int) -> IntArray:
+    """Ranks that each host holds when its islands hold ``block``, a row a host.
+
+    As many islands of every host as can be; a launch that may cut hosts anywhere ties
+    single ranks only.
+    """
+    world = job.world_size
+    ranks = np.arange(world)
+    if job.launcher == "free" or block < 2:
+        return ranks[:, None]
+    host = topology.domain_of_node[topology.node_tier]
+    islands = np.bincount(host, topology.gpus_of_node >= block).astype(np.int64)
+    for count in range(int(islands.max()), 1, -1):
+        size = count * block
+        if world % size == 0 and int((islands >= count).sum()) * size >= world:
+            return ranks.reshape(-1, size)
+    return ranks.reshape(-1, block)
 
 
 def groups_of(job: Job, axis: str) -> Sequence[IntArray]:

@@ -10,7 +10,11 @@ import numpy as np
 
 from placer.job.rules import Rules
 from placer.solve.problem.colocation import check_requirements, colocation_of
-from placer.solve.problem.launch import feasible_colocations, forced_block
+from placer.solve.problem.launch import (
+    counts_by_island,
+    feasible_colocations,
+    forced_block,
+)
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
 from placer.solve.problem.params import Params
 from placer.solve.problem.rules import Limits, obeys
@@ -36,7 +40,7 @@ class Problem:
     Attributes
     ----------
     machine : Topology
-        Its nodes in launch order.
+        Its nodes in launch order; where nodes have islands, its islands (`by_island`).
     job : Job
     goal : Objective
     seed : int
@@ -61,11 +65,13 @@ class Problem:
             If a requirement names a tier that the machine lacks, or the job lacks what
             the objective needs.
         """
+        machine = machine.by_island
         check_requirements(machine, job)
         return cls(machine, job, objective_of(machine, job, objective), seed)
 
     def on(self, machine: Topology, job: Job) -> Problem:
         """The same objective for another machine or job."""
+        machine = machine.by_island
         if machine is self.machine and job is self.job:
             return self
         goal = objective_of(machine, job, self.goal.name)
@@ -117,6 +123,18 @@ class Problem:
     def without_rules(self) -> Problem:
         """The problem without rules about hosts and failures."""
         return self.on(self.machine, replace(self.job, rules=Rules()))
+
+    @cached_property
+    def nodes_decide(self) -> bool:
+        """Whether the nodes of the ranks decide what a placement costs and may be.
+
+        Not where the GPUs of a node differ (rails), or a launcher may count those of a
+        host in another order than island by island.
+        """
+        rails = any(tier.rails for tier in self.machine.tiers)
+        if self.goal.name == "time" and rails:
+            return False
+        return self.job.launcher == "free" or counts_by_island(self.machine)
 
     @cached_property
     def limits(self) -> Limits:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.problem.params import Params
@@ -42,6 +44,8 @@ def forced_block(topology: Topology, job: Job) -> int:
     """
     gpus = topology.gpus_of_node
     is_full = job.world_size == topology.num_gpus and bool((gpus == gpus[0]).all())
+    if topology.node_tier and not counts_by_island(topology):
+        return 1  # ranks of a host may also follow the launcher's count
     return int(gpus[0]) if is_full and job.launcher != "free" else 1
 
 
@@ -67,3 +71,12 @@ def feasible_colocations(
         if fits(topology, colocation, work):
             found.append(colocation)
     return found
+
+
+def counts_by_island(topology: Topology) -> bool:
+    """Whether a launcher counts the GPUs of every host island by island."""
+    if topology.gpu_index is None:
+        return True
+    order = topology.gpu_index
+    host = topology.domain_of_gpu[topology.node_tier]
+    return bool(((np.diff(order) > 0) | (np.diff(host) != 0)).all())

@@ -6,7 +6,7 @@ result again with its own code. Shapes: N nodes, R ranks, G GPUs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,14 +42,21 @@ def violated(topology: Topology, job: Job, gpu_of_rank: IntArray) -> Iterator[st
 
 
 def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
-    """Whether every node holds consecutive ranks on ascending GPUs."""
-    node = topology.node_of_gpu[gpu_of_rank]
-    changes = node[1:] != node[:-1]
-    ascending = gpu_of_rank[1:] > gpu_of_rank[:-1]
+    """Whether every host holds consecutive ranks on ascending GPUs.
+
+    GPUs ascend island by island, or as the launcher counts them, on each host.
+    """
+    host = topology.domain_of_gpu[topology.node_tier][gpu_of_rank]
+    changes = host[1:] != host[:-1]
     runs = int(changes.sum()) + 1
-    return runs == np.count_nonzero(np.bincount(node)) and bool(
-        (ascending | changes).all()
-    )
+    if runs != np.count_nonzero(np.bincount(host)):
+        return False
+    descends = (gpu_of_rank[1:] < gpu_of_rank[:-1]) & ~changes
+    if topology.gpu_index is None or not descends.any():
+        return not descends.any()
+    index = topology.gpu_index[gpu_of_rank]
+    other = (index[1:] < index[:-1]) & ~changes
+    return not np.intersect1d(host[1:][descends], host[1:][other]).size
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +90,19 @@ class Limits:
         may lack them.
         """
         rules = job.rules
-        index = {name: node for node, name in enumerate(topology.node_names)}
+        names = topology.domain_names[topology.node_tier]
+        host_of_node = topology.domain_of_node[topology.node_tier]
+
+        def nodes_of(hosts: Container[str]) -> frozenset[int]:
+            wanted = [names[host] in hosts for host in host_of_node.tolist()]
+            return frozenset(np.flatnonzero(wanted).tolist())
+
         avoided = np.zeros(topology.num_nodes, dtype=bool)
-        avoided[[index[host] for host in rules.avoid if host in index]] = True
+        avoided[[*nodes_of({*rules.avoid})]] = True
         hosts = {
-            rank: frozenset(index[host] for host in pin.hosts if host in index)
+            rank: nodes
             for pin in rules.pin
+            for nodes in [nodes_of({*pin.hosts})]
             for rank in pin.ranks
         }
 
@@ -122,10 +136,12 @@ class Limits:
                 return False
         if not self.spares:
             return True
-        used = np.zeros(self.topology.num_nodes, dtype=bool)
-        used[node_of_rank] = True
+        host_of_node = self.topology.domain_of_node[self.topology.node_tier]
+        used = np.zeros(int(host_of_node.max()) + 1, dtype=bool)
+        used[host_of_node[node_of_rank]] = True
+        _, first = np.unique(host_of_node, return_index=True)
         for tier, least in self.spares:
-            row = self.topology.domain_of_node[tier]
+            row = self.topology.domain_of_node[tier][first]
             busy = np.bincount(row, used)
             if ((busy > 0) & (np.bincount(row) - busy < least)).any():
                 return False
