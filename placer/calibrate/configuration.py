@@ -15,6 +15,7 @@ import numpy.typing as npt
 from placer.calibrate.work import rounds, work_ratio
 from placer.cost.step import StepModel
 from placer.job.model import Compute
+from placer.job.read import job_digest
 from placer.placement.baselines import baseline
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 _APART = 1e-4  # relative: the two micro-batch times between which a line is drawn
-_KNOWN = 1000  # degrees of freedom of a spread that the user states
+_STATED = 1000  # degrees of freedom of a spread that the user states
 # Variance of a median of three or more over that of a mean, for many runs (Kendall and
 # Stuart, The Advanced Theory of Statistics I, 10.10); of two it is the mean.
 _MEDIAN = pi / 2
@@ -91,7 +92,7 @@ def configurations(
     keys = []
     for point in points:
         machine = point.topology
-        key = (machine.name, machine.node_names, point.job.sha256, point.fit)
+        key = (machine.name, machine.node_names, job_digest(point.job), point.fit)
         known = found.get(key)
         runs = (known.runs_s if known else ()) + point.runs_s
         found[key] = Configuration(known.point if known else point, base, runs)
@@ -119,20 +120,36 @@ class Scatter:
     degrees: int
 
 
-def scatter(measured: Sequence[Configuration]) -> Scatter:
-    """The scatter of runs: one for all from repeated runs, or what a point states."""
-    stated = [(one.point.spread_s / one.step_s) ** 2 for one in measured]
-    repeated = [one.runs_s for one in measured if len(one.runs_s) > 1]
-    degrees = sum(len(runs) - 1 for runs in repeated)
-    squares = sum(float(np.var(runs)) * len(runs) / fmean(runs) ** 2 for runs in repeated)
-    given = [variance for variance in stated if variance]
-    run = squares / degrees if squares else fmean(given or [0.0])
-    medians = [
-        (variance or run) * _of_median(len(one.runs_s))
-        for variance, one in zip(stated, measured, strict=True)
+def scatter_of(
+    runs: Sequence[Sequence[float]], stated: Sequence[float] | None = None
+) -> Scatter:
+    """The scatter of runs: one for all from repeated runs, or what is stated.
+
+    Parameters
+    ----------
+    runs : sequence of sequences of float, s
+        The runs of each configuration.
+    stated : sequence of float, s, optional
+        Standard deviation of a run of each configuration where it is known otherwise,
+        or 0.
+    """
+    medians = [median(own) for own in runs]
+    given = [
+        (deviation / step) ** 2
+        for deviation, step in zip(stated or [0.0] * len(runs), medians, strict=True)
     ]
-    known = degrees if squares else _KNOWN * bool(given)
-    return Scatter(run, np.array(medians), known)
+    repeated = [own for own in runs if len(own) > 1]
+    degrees = sum(len(own) - 1 for own in repeated)
+    squares = sum(float(np.var(own)) * len(own) / fmean(own) ** 2 for own in repeated)
+    known = [variance for variance in given if variance]
+    run = squares / degrees if squares else fmean(known or [0.0])
+    variances = [
+        (variance or run) * _of_median(len(own))
+        for variance, own in zip(given, runs, strict=True)
+    ]
+    return Scatter(
+        run, np.array(variances), degrees if squares else _STATED * bool(known)
+    )
 
 
 def _of_median(runs: int) -> float:

@@ -22,7 +22,8 @@ from placer.calibrate.student import quantile
 FloatArray = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
-_HALVINGS = 60
+MOST_ROUNDS = 100
+SETTLED = 1e-12  # relative change that ends the iteration
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +77,8 @@ def estimate(
     variances : array of float, shape (n,)
         Of the measured values, relative; all 0 when unknown.
     known : int
-        Degrees of freedom behind ``variances``, which count when there are as many
-        constants as values.
+        Degrees of freedom behind ``variances``. They count where scatter alone explains
+        the residuals.
     """
     count, constants = rows.shape
     free = np.ones(constants, dtype=bool)
@@ -91,7 +92,7 @@ def estimate(
     values, spread = np.zeros(constants), np.zeros((constants, constants))
     values[free] = found
     spread[np.ix_(free, free)] = covariance
-    return Estimate(values, spread, lack, spare or known)
+    return Estimate(values, spread, lack, spare if lack else spare + known)
 
 
 def _weighted(
@@ -107,24 +108,25 @@ def _weighted(
 def _lack(
     rows: FloatArray, targets: FloatArray, variances: FloatArray, spare: int
 ) -> float:
-    """Variance beside the known one that explains the residuals, by halving."""
+    """Variance beside the known one that explains the residuals.
+
+    Paule and Mandel's own iteration, Newton's method from below: the weighted squares
+    fall with it, at the rate of their squared weights.
+    """
     if not spare:
         return 0.0
-
-    def squares(total: FloatArray) -> float:
-        found, _ = _weighted(rows, targets, total)
-        return float(((rows @ found - targets) ** 2 / total).sum())
-
-    high = squares(np.ones_like(variances)) / spare
     if not variances.any():
-        return high
-    if squares(variances) <= spare:
-        return 0.0
-    low = 0.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if squares(variances + middle) > spare:
-            low = middle
-        else:
-            high = middle
-    return high
+        found, _ = _weighted(rows, targets, variances)
+        return float(((rows @ found - targets) ** 2).sum()) / spare
+    lack = 0.0
+    for _ in range(MOST_ROUNDS):
+        weights = 1 / (variances + lack)
+        found, _ = _weighted(rows, targets, 1 / weights)
+        squares = weights * (rows @ found - targets) ** 2
+        step = float((squares.sum() - spare) / (squares @ weights))
+        if lack + step <= 0:
+            return 0.0
+        lack += step
+        if abs(step) <= SETTLED * lack:
+            break
+    return lack

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.calibrate.calibration import Calibration, Interval, Prediction
-from placer.calibrate.configuration import Scatter, configurations, scatter
+from placer.calibrate.configuration import Scatter, configurations, scatter_of
 from placer.calibrate.estimate import Estimate, estimate
 from placer.calibrate.work import rounds
 from placer.errors import InputError
@@ -102,7 +102,10 @@ class _Series:
         """The lines that touch the model at ``time``."""
         start, rise = np.array([one.line(time) for one in measured]).T
         steps = np.array([one.step_s for one in measured])
-        return cls(start + (kept or 0.0), rise, steps, kept, scatter(measured))
+        noise = scatter_of(
+            [one.runs_s for one in measured], [one.point.spread_s for one in measured]
+        )
+        return cls(start + (kept or 0.0), rise, steps, kept, noise)
 
     @property
     def rows(self) -> FloatArray:
@@ -143,7 +146,9 @@ class _Series:
         enough = others.any() if self.is_kept else _differ(measured, others)
         if not enough:
             return None, None
-        return self.predicted(index, self.estimate(others))
+        step, interval = self.predicted(index, self.estimate(others))
+        # As many constants as values would hide what the model misses.
+        return step, interval if others.sum() > self.rows.shape[1] else None
 
 
 def _differ(measured: Sequence[Configuration], chosen: Chosen) -> bool:

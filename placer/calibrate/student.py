@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import cos, pi, sin, sqrt, tan
 
 _HALVINGS = 60
 
 
+@cache
 def quantile(share: float, degrees: int) -> float:
     """The t with probability ``share`` that ``|T| < t``.
 
