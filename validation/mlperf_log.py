@@ -5,7 +5,7 @@ for each log: how many steps, their median, and the quarter below and above it.
 
 A step is an MLLOG line with ``train_step_timing`` (v3.1), or with ``train_step_time``
 and ``reduced_train_loss`` (v5.0 and later). The lines of v5.0 and later without a loss
-hold the mean of a block of steps and are left out. Evaluations have timers of their own.
+hold the mean of a block of steps and are left out. Evaluations have their own timers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.cost.noise import DIFFERENCE
 from placer.job.models import flops_per_sample, read_model, total_parameters
@@ -13,73 +12,73 @@ from validation.causal import rate_errors as causal_rate_errors
 from validation.files import RATES, SERIES
 from validation.markdown import milliseconds, percent, seconds, table
 
-if TYPE_CHECKING:
-    from placer.job.model import Model
-
 INTRODUCTION = """\
 # Validation
 
 Public measurements beside the model's predictions, errors included. This page is
-generated: `python -m validation` writes it from `validation/`, and the fits into the job
-presets; a test compares both with what the code says now. How the measurements were taken
-from the logs, to be redone: [validation/README.md](../validation/README.md).
+generated: `python -m validation` writes it from `validation/`, and the fits into the
+job presets; a test compares both with what the code says now. How the measurements
+were taken from the logs, to be redone:
+[validation/README.md](../validation/README.md).
 
-Rules: `placer calibrate` fits micro-batch time and fixed time to all points of a series;
-nothing else is fitted. A point is judged by what the other points of its series predict
-for it. Rates and efficiencies of machines come from data sheets, framing and NCCL's
-table, as for the shipped presets, and are never chosen to match a step. The hosts of a
-run are filled in order."""
+Rules: `placer calibrate` fits micro-batch time and fixed time to all points of a
+series; nothing else is fitted. A point is judged by what the other points of its
+series predict for it. Rates and efficiencies of machines come from data sheets,
+framing and NCCL's table, as for the shipped presets, and are never chosen to match a
+step. The hosts of a run are filled in order."""
 
 STEPS = """\
-Errors are predicted over measured, less one. Measured steps are medians over the runs of
-one configuration, each the median of its run. "Predicted" and "error" are of the fit to
-all points, "from the others" is the error when the point is left out, and "interval" is
-where a run of it should then lie with 95 % confidence."""
+Errors are predicted over measured, less one. Measured steps are medians over the runs
+of one configuration, each the median of its run. "Predicted" and "error" are of the
+fit to all points, "from the others" is the error when the point is left out, and
+"interval" is where a run of it should then lie with 95 % confidence."""
 
 INTERVALS = """\
 ## How sure the constants are
 
-A measured step differs from the model by what the model misses there, and by the scatter
-of runs. The scatter is known from repeated runs; the variance of what is missed is that
-with which the weighted squares of the residuals sum to their degrees of freedom ([Paule
-and Mandel 1982](https://doi.org/10.6028/jres.087.022)). Constants are weighted least
-squares of relative residuals, never negative. Their intervals, and those of predictions,
-take Student's t with as many degrees of freedom as there are points to spare ([Knapp and
-Hartung 2003](https://doi.org/10.1002/sim.1482)); on invented series they hold the truth as
-often as they say (`tests/calibrate/test_estimate.py`). Of the {all} points below, {inside}
-lie inside the interval that the other points give."""
+A measured step differs from the model by what the model misses there, and by the
+scatter of runs. The scatter is known from repeated runs; the variance of what is
+missed is that with which the weighted squares of the residuals sum to their degrees
+of freedom ([Paule and Mandel 1982](https://doi.org/10.6028/jres.087.022)). Constants
+are weighted least squares of relative residuals, never negative. Their intervals, and
+those of predictions, take Student's t with as many degrees of freedom as there are
+points to spare ([Knapp and Hartung 2003](https://doi.org/10.1002/sim.1482)); on
+invented series they hold the truth as often as they say
+(`tests/calibrate/test_estimate.py`). Of the {all} points below, {inside} lie inside
+the interval that the other points give."""
 
 NOISE = """\
 ## Differences of two placements
 
 The interval of a step is not that of a difference. Two placements of one job share
-micro-batch time, fixed time, bubble, and whatever the model misses in them: an error there
-moves both steps alike and cancels. What does not cancel is what the model misses of
-communication, and the scatter of the two runs that would show the difference. No public
-pair of runs differs in its placement alone. The nearest are runs of one system with the
-same micro-batches, on more or fewer machines: their compute is one, their groups, fabric
-paths and hosts differ. So they bound the noise of a difference from above.
+micro-batch time, fixed time, bubble, and whatever the model misses in them: an error
+there moves both steps alike and cancels. What does not cancel is what the model
+misses of communication, and the scatter of the two runs that would show the
+difference. No public pair of runs differs in its placement alone. The nearest are
+runs of one system with the same micro-batches, on more or fewer machines: their
+compute is one, their groups, fabric paths and hosts differ. So they bound the noise
+of a difference from above.
 
 | what | 95 % of the differences lie within | degrees of freedom |
 | --- | ---: | ---: |
-| two steps of one system with one compute, predicted over measured | {model} | {model_degrees} |
+| two steps of one system and compute, predicted over measured | {model} | {model_degrees} |
 | two runs of one configuration | {runs} | {run_degrees} |
 
-`placer` takes {used} of the step for both (`placer/cost/noise.py`). `place` and `diff` call
-a smaller difference "within the noise of the model", in JSON as `noise: {{relative,
-within}}`; where the compute of two plans differs nothing cancels and they do not say.
-Azure's 112 and 128 racks are such a pair: published {published} apart, predicted
-{predicted}. The three public runs of its 128 racks differ by 1.9 %, more than all
-communication between racks costs: to see one percent takes several runs of each."""
+`placer` takes {used} of the step for both (`placer/cost/noise.py`). `place` and
+`diff` call a smaller difference "within the noise of the model" (`noise` in JSON); where the compute of two plans differs nothing cancels and they
+do not say. Azure's 112 and 128 racks are such a pair: published {published} apart,
+predicted {predicted}. The three public runs of its 128 racks differ by 1.9 %, more
+than all communication between racks costs: to see one percent takes several runs of
+each."""
 
 WHY_STEPS = """\
 What is missed, and why:
 
-- **GPT-3**: one configuration on two fabrics (Eos and Azure, dp 336) is 1.7 % apart. To
-  the model the two are one, so it lies between them.
+- **GPT-3**: one configuration on two fabrics (Eos and Azure, dp 336) is 1.7 % apart.
+  To the model the two are one, so it lies between them.
 - **DeepSeek-V3**: no conclusion. Steps scatter by 3 to 4 % within a run, between
-  evaluations after each of them, and the three medians are not on a line in micro-batches.
-  The exposed communication of the model is a few ms in all three.
+  evaluations after each of them, and the three medians are not on a line in
+  micro-batches. The exposed communication of the model is a few ms in all three.
 - **Llama 3, sequences of 131,072**: attention is more than half of the FLOPs there.
   The model has one rate for attention and matrix products, and adds no
   tensor-parallel traffic for the longer attention, so it expects a higher rate than
@@ -90,9 +89,9 @@ CAUSAL = """\
 Counted causal, rates and work alike, rows 2 and 3 are predicted {} and {} off."""
 
 AZURE = """\
-Placed as it ran: a replica a rack, 16 of 18 trays, racks in order. Times fitted on all five
-points of its series. The three that are not Azure's alone give {without} for this step
-(measured {measured}, {error})."""
+Placed as it ran: a replica a rack, 16 of 18 trays, racks in order. Times fitted on
+all five points of its series. The three that are not Azure's alone give {without} for
+this step (measured {measured}, {error})."""
 
 VOLUMES = """\
 Volumes a GPU and step: from the score, from closed forms, and the time they would

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from placer.calibrate.text import compute_line
 from placer.files import write_text
 from validation.files import RATES, ROOT
 from validation.steps import calibrated
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SERIES_OF_PRESET = {
     "llama3.1-405b-mlperf-v6": "llama3.1-405b-gb200-fp4",

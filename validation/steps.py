@@ -118,7 +118,7 @@ def left_out_rms() -> float:
 
 
 def covered() -> tuple[int, int]:
-    """Points of the judged series inside the interval of the others, and all of them."""
+    """Judged points inside the interval that the others give, and all of them."""
     inside = [
         low <= prediction.point.step_s <= high
         for name in JUDGED

@@ -64,13 +64,13 @@ class Configuration:
         """Micro-batch times of the base in a step, without communication."""
         return self.ratio * rounds(self.point.job)
 
-    def line(self, time: float) -> tuple[float, float]:
-        """The step without fixed time as ``a + b t`` near ``time``: a in s, and b."""
-        near, far = self._predicted(time), self._predicted(time * (1 + _APART))
-        rise = (far - near) / (time * _APART)
-        return near - rise * time, rise
+    def rise(self, time: float) -> float:
+        """How much the step grows with the micro-batch time near ``time``."""
+        near, far = self.predicted_s(time), self.predicted_s(time * (1 + _APART))
+        return (far - near) / (time * _APART)
 
-    def _predicted(self, time: float) -> float:
+    def predicted_s(self, time: float) -> float:
+        """The step without fixed time that the model gives, s."""
         compute = Compute(micro_batch_time=time * self.ratio)
         job = replace(self.point.job, compute=compute)
         return StepModel(self.point.topology, job).step(self._gpus).step_time_s

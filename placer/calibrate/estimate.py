@@ -4,7 +4,7 @@ Each measured value is one times ``1 + lack + noise``: ``noise`` is the scatter 
 runs, whose variance is known, ``lack`` what the model misses there, of the same unknown
 variance everywhere. Constants are weighted least squares, a weight being one over the
 sum of both variances; the variance of ``lack`` is that with which the weighted squares
-sum to their degrees of freedom (Paule and Mandel 1982, J. Res. NBS 87(5)), and intervals
+sum to their degrees of freedom (Paule and Mandel 1982, J. Res. NBS 87(5)). Intervals
 take Student's t with these degrees (Knapp and Hartung 2003, Statistics in Medicine 22).
 Without any known scatter this is least relative squares.
 """

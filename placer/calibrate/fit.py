@@ -3,14 +3,15 @@
 The model says ``step = t (m + (p-1)/v) + rest(t) + fixed`` with ``t`` the micro-batch
 time, ``m`` micro-batches, ``p`` stages, ``v`` chunks, and ``rest`` the exposed
 communication, which depends on ``t`` a little: longer work hides more. So the constants
-solve a linear problem (`placer.calibrate.estimate`) in which every step is the line that
-touches the model at the last ``t``, again and again until ``t`` stays.
+solve a linear problem (`placer.calibrate.estimate`) in which ``rest`` is that of the
+last ``t``, again and again until ``t`` stays. How sure they are, and what is predicted
+for a point that is left out, follows from the lines that touch the model there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ Chosen = npt.NDArray[np.bool_]
 
 SETTLED = 1e-12  # relative change of the micro-batch time that ends the iteration
 MOST_ROUNDS = 200
-PATIENCE = 20  # rounds after which half steps are taken: the model has kinks
+LEAST = 1e-6  # of the first guess: no micro-batch time is shorter
 
 
 def calibrate(measurements: Measurements) -> Calibration:
@@ -97,15 +98,18 @@ class _Series:
 
     @classmethod
     def of(
-        cls, measured: Sequence[Configuration], time: float, kept: float | None
+        cls,
+        measured: Sequence[Configuration],
+        time: float,
+        kept: float | None,
+        rise: FloatArray,
     ) -> _Series:
-        """The lines that touch the model at ``time``."""
-        start, rise = np.array([one.line(time) for one in measured]).T
-        steps = np.array([one.step_s for one in measured])
-        noise = scatter_of(
-            [one.runs_s for one in measured], [one.point.spread_s for one in measured]
-        )
-        return cls(start + (kept or 0.0), rise, steps, kept, noise)
+        """The lines of these slopes through the model's steps at ``time``."""
+        steps = np.array([one.predicted_s(time) for one in measured])
+        runs = [one.runs_s for one in measured]
+        noise = scatter_of(runs, [one.point.spread_s for one in measured])
+        start = steps - rise * time + (kept or 0.0)
+        return cls(start, rise, np.array([one.step_s for one in measured]), kept, noise)
 
     @property
     def rows(self) -> FloatArray:
@@ -161,20 +165,22 @@ def _settled(
     measured: Sequence[Configuration], chosen: Chosen, kept: float | None
 ) -> tuple[_Series, Estimate]:
     """The lines at the micro-batch time that they give, and the constants."""
-    steps = [one.step_s / one.slope for one in measured]
-    time = float(np.array(steps)[chosen].min())
-    for number in range(MOST_ROUNDS):
-        series = _Series.of(measured, time, kept)
-        found = series.estimate(chosen)
-        reached = float(found.values[0])
-        if not reached > 0:
+    slopes = np.array([one.slope for one in measured])
+    steps = np.array([one.step_s for one in measured])
+    first = time = float((steps / slopes)[chosen].min())
+    for _ in range(MOST_ROUNDS):
+        values = _Series.of(measured, time, kept, slopes).estimate(chosen).values
+        reached = float(values[0])
+        if abs(reached - time) <= SETTLED * reached:
+            rises = np.array([one.rise(time) for one in measured])
+            series = _Series.of(measured, time, kept, rises)
+            return series, replace(series.estimate(chosen), values=values)
+        time = reached or time / 4
+        if time < LEAST * first:
             raise InputError(
                 "no micro-batch time above 0 fits: the measured steps do not grow with "
                 "micro-batches, or communication alone takes longer than they do"
             )
-        if abs(reached - time) <= SETTLED * reached:
-            return series, found
-        time = reached if number < PATIENCE else (time + reached) / 2
     raise InputError(
         "the fit does not settle: exposed communication changes faster than compute"
     )

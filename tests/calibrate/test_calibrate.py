@@ -76,7 +76,7 @@ def test_two_points_are_met_exactly() -> None:
     """Any two steps that grow with micro-batches are met without residual."""
     made = synthetic([(4, 4), (4, 16)], 5e-3, 0.05)
     first, second = made.points
-    noisy = (replace(first, runs_s=(0.15,)), replace(second, runs_s=(0.31,)))
+    noisy = (replace(first, runs_s=(0.12,)), replace(second, runs_s=(0.31,)))
     found = calibrate(replace(made, points=noisy))
     assert [p.residual_s for p in found.predictions] == pytest.approx([0, 0], abs=1e-12)
 
@@ -202,7 +202,8 @@ def test_scatter_of_runs_gives_intervals() -> None:
         assert interval[0] < truth < interval[1]
         assert interval[1] - interval[0] < truth / 2
     for prediction in found.predictions:
-        assert prediction.interval_s and prediction.left_out_interval_s
+        assert prediction.interval_s
+        assert prediction.left_out_interval_s
         assert prediction.interval_s[0] < prediction.step_s < prediction.interval_s[1]
     assert 0.001 < found.run_scatter < 0.005
     assert 0.002 < found.step_error < 0.02
@@ -248,9 +249,9 @@ def test_leaving_a_point_out_is_fitting_the_others() -> None:
         alone = calibrate(replace(made, points=points))
         assert prediction.left_out_s is not None
         again = alone.predictions[index]
-        assert prediction.left_out_s == pytest.approx(again.step_s, rel=2e-5)
+        assert prediction.left_out_s == pytest.approx(again.step_s, rel=5e-4)
         assert prediction.left_out_interval_s == pytest.approx(
-            again.interval_s, rel=2e-4
+            again.interval_s, rel=2e-3
         )
 
 

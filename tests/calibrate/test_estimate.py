@@ -73,7 +73,7 @@ def test_points_that_scatter_more_count_less() -> None:
 
 
 def test_no_constant_is_negative() -> None:
-    """A line that would meet zero late goes through it, and the other one is refitted."""
+    """A line that would meet zero late goes through it; the other one is refitted."""
     slopes = np.array([8.0, 16.0, 32.0])
     measured = TIME * slopes - 0.2
     found = fitted(slopes, measured)
@@ -102,8 +102,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
 ) -> None:
     """95 of 100 invented series: both constants, and one run of a new configuration.
 
-    Three runs of each configuration scatter by 0.2 %; what the model misses is drawn anew
-    for each. Nothing is known but the runs.
+    Three runs of each configuration scatter by 0.2 %; what the model misses is drawn
+    anew for each. Nothing is known but the runs.
     """
     random = np.random.default_rng(points)
     noise, trials = 0.002, 600
