@@ -61,15 +61,15 @@ of a difference from above.
 
 | what | 95 % of the differences lie within | degrees of freedom |
 | --- | ---: | ---: |
-| two steps of one system and compute, predicted over measured | {model} | {model_degrees} |
+| predicted over measured, one system and compute | {model} | {model_degrees} |
 | two runs of one configuration | {runs} | {run_degrees} |
 
 `placer` takes {used} of the step for both (`placer/cost/noise.py`). `place` and
-`diff` call a smaller difference "within the noise of the model" (`noise` in JSON); where the compute of two plans differs nothing cancels and they
-do not say. Azure's 112 and 128 racks are such a pair: published {published} apart,
-predicted {predicted}. The three public runs of its 128 racks differ by 1.9 %, more
-than all communication between racks costs: to see one percent takes several runs of
-each."""
+`diff` call a smaller difference "within the noise of the model" (`noise` in JSON);
+where the compute of two plans differs nothing cancels and they do not say. Azure's
+112 and 128 racks are such a pair: published {published} apart, predicted {predicted}.
+The three public runs of its 128 racks differ by 1.9 %, more than all communication
+between racks costs: to see one percent takes several runs of each."""
 
 WHY_STEPS = """\
 What is missed, and why:

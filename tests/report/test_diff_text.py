@@ -124,7 +124,7 @@ def test_hop_cost_alone() -> None:
 
 
 def test_a_small_change_is_said_to_be_noise() -> None:
-    """A change that the model cannot tell is told with its limit, a large one is not."""
+    """A change that the model cannot tell is named, with its limit; no other is."""
 
     def told(old_s: float, new_s: float, compute_s: float = 1.0) -> tuple[str, object]:
         old, new = (
