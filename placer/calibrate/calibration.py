@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from placer.calibrate.work import micro_batch_flops, work_ratio
-from placer.job.model import Compute, Job
+from placer.calibrate.work import micro_batch_flops, timed, work_ratio
 from placer.job.read import job_digest
 
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Point
+    from placer.job.model import Job
 
 Interval = tuple[float, float]
 
@@ -107,8 +107,5 @@ class Calibration:
         A job of another shape takes its share of the micro-batch time by its FLOPs.
         """
         time = self.micro_batch_s * work_ratio(job, self.job)
-        compute = Compute(
-            micro_batch_time=time, fixed_time=self.fixed_s, step_error=self.step_error
-        )
-        found = replace(job, compute=compute)
+        found = timed(job, time, self.fixed_s, self.step_error)
         return replace(found, sha256=job_digest(found))

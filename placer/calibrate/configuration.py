@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import pi
 from statistics import fmean, median
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.calibrate.work import rounds, work_ratio
+from placer.calibrate.work import rounds, timed, work_ratio
 from placer.cost.step import StepModel
-from placer.job.model import Compute
 from placer.job.read import job_digest
 from placer.placement.baselines import baseline
 
@@ -71,8 +70,7 @@ class Configuration:
 
     def predicted_s(self, time: float) -> float:
         """The step without fixed time that the model gives, s."""
-        compute = Compute(micro_batch_time=time * self.ratio)
-        job = replace(self.point.job, compute=compute)
+        job = timed(self.point.job, time * self.ratio)
         return StepModel(self.point.topology, job).step(self._gpus).step_time_s
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.job.models import flops_per_sample
@@ -28,6 +29,13 @@ def work_ratio(job: Job, base: Job) -> float:
     if job.model is None or base.model is None:
         return 1.0
     return micro_batch_flops(job) / micro_batch_flops(base)
+
+
+def timed(job: Job, time: float, fixed: float = 0.0, step_error: float = 0.0) -> Job:
+    """``job`` with these compute times, s."""
+    times = {"micro_batch_time": time, "tflops_per_gpu": 0.0, "fixed_time": fixed}
+    compute = replace(job.compute, **times, step_error=step_error)
+    return replace(job, compute=compute)
 
 
 def rounds(job: Job) -> float:

@@ -20,7 +20,7 @@ version: 1
 topology: "rack:4 node:9 gpu:8"
 job: quickstart
 points:
-  - {dp: 2, micro_batches: 8, step_time: 1.2s}
+  - {dp: 2, micro_batches: 8, step_time: 1.4s}
   - {dp: 4, micro_batches: 16, step_time: 2.3s}
   - {dp: 4, micro_batches: 32, step_time: 4.4s, fit: false}
 """
