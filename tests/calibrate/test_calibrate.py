@@ -155,6 +155,7 @@ def test_a_fit_that_does_not_settle_is_refused(
 ) -> None:
     """The iteration is bounded."""
     monkeypatch.setattr(fitting, "SETTLED", -1.0)
+    monkeypatch.setattr(fitting, "MOST_ROUNDS", 5)
     with pytest.raises(InputError, match="does not settle"):
         calibrate(synthetic([(4, 8), (4, 16)], 5e-3, 0.0))
 
