@@ -64,11 +64,13 @@ def run_console(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
 
 def read_format(fence: Fence, folder: Path) -> None:
     import placer
+    from placer.calibrate.measurements import read_measurements
 
     readers = {
         "placer/topology": placer.read_topology,
         "placer/job": placer.read_job,
         "placer/plan": placer.read_plan,
+        "placer/measurements": read_measurements,
     }
     found = re.search(r'^[\s{"]*format"?: *"?(placer/\w+)', fence.body, re.MULTILINE)
     if found:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.api.score import score
+from placer.calibrate.fit import calibrate
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.job.models import layer_parameters
@@ -17,17 +18,19 @@ from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.topology.allocation import allocate
 from placer.topology.read import read_topology
+from validation.files import series
 from validation.markdown import milliseconds, percent, seconds, table
 from validation.steps import calibrated
 
 if TYPE_CHECKING:
-    from placer.calibrate.fit import Prediction
+    from placer.calibrate.calibration import Prediction
     from placer.job.model import Job
     from placer.topology.model import Topology
 
 SERIES = "llama3.1-405b-gb200-fp4"
 SMALL, LARGE = "Azure, 7,168 GPUs", "Azure, 8,192 GPUs"
 RACK = 64  # GPUs in use
+PUBLISHED = 1.2734, 1.2712  # s on 112 and 128 racks: Azure HPC blog, June 2026
 NVLINK, NIC = 720e9, 100e9  # B/s: 80 % of 900, line rate of one NIC
 
 
@@ -36,9 +39,27 @@ def prediction(name: str) -> Prediction:
     return next(p for p in calibrated(SERIES).predictions if p.point.name == name)
 
 
+def racks_apart() -> tuple[float, float]:
+    """What the step gains from 112 to 128 racks: as published, and as predicted."""
+    small, large = prediction(SMALL), prediction(LARGE)
+    return PUBLISHED[1] / PUBLISHED[0] - 1, large.step_s / small.step_s - 1
+
+
+def from_elsewhere() -> tuple[float, float]:
+    """The large step from the points that are not Azure's, and as measured, s."""
+    measured = series(SERIES)
+    points = tuple(
+        replace(point, fit=point.name not in (SMALL, LARGE))
+        for point in measured.points
+    )
+    fit = calibrate(replace(measured, points=points))
+    found = next(p for p in fit.predictions if p.point.name == LARGE)
+    return found.step_s, found.point.step_s
+
+
 @cache
 def inputs() -> tuple[Topology, Job]:
-    """Machine and job of the large run, with the times fitted elsewhere."""
+    """Machine and job of the large run, with the times of its series."""
     point = prediction(LARGE).point
     return point.topology, calibrated(SERIES).applied_to(point.job)
 

@@ -18,7 +18,7 @@ def rate_errors() -> list[float]:
     first, *others = measured.points
     published = 430e12
     step = _flops(first.job) / first.job.world_size / published
-    fit = calibrate(replace(measured, points=(replace(first, step_s=step),)))
+    fit = calibrate(replace(measured, points=(replace(first, runs_s=(step,)),)))
     errors = []
     for point, rate in zip(others, (400e12, 380e12), strict=True):
         job = point.job

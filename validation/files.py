@@ -10,6 +10,7 @@ from placer.calibrate.measurements import Measurements, read_measurements
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent
 
+RATES = "llama3-405b-rates"
 # In the order of the page.
 SERIES = (
     "llama3.1-405b-gb200-fp4",
@@ -18,7 +19,7 @@ SERIES = (
     "llama3.1-405b-theia",
     "gpt3-175b-h100",
     "deepseek-v3-gb300",
-    "llama3-405b-rates",
+    RATES,
 )
 
 

@@ -1,21 +1,32 @@
-"""Step times of public runs: fitted on some points, predicted at the others."""
+"""Step times of public runs: what all points of a series say, and all but one."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
-from itertools import combinations
+from math import sqrt
+from statistics import fmean
 from typing import TYPE_CHECKING
 
-from placer.calibrate.fit import Calibration, calibrate
-from placer.calibrate.measurements import Measurements, step_flops
-from placer.errors import InputError
-from validation.files import SERIES, series
+from placer.calibrate.fit import calibrate
+from placer.calibrate.student import quantile
+from placer.calibrate.text import CONFIDENCE, half_width, rms
+from placer.calibrate.work import step_flops
+from validation.files import RATES, SERIES, series
 from validation.markdown import milliseconds, percent, seconds, table
 
 if TYPE_CHECKING:
-    from placer.calibrate.fit import Prediction
+    from placer.calibrate.calibration import Calibration, Interval, Prediction
     from placer.calibrate.measurements import Point
+
+# Series whose points may be held against each other: more than two configurations, and
+# medians of whole runs.
+JUDGED = tuple(
+    name
+    for name in SERIES
+    if name not in (RATES, "llama3.1-405b-theia", "deepseek-v3-gb300")
+)
 
 
 @cache
@@ -30,71 +41,127 @@ def section(name: str) -> str:
     parts = [
         f"### {measured.description}",
         "\n".join(f"- {source}" for source in measured.sources),
-        f"Fitted ({_fitted_names(measured)}): micro-batch time "
-        f"{milliseconds(fit.micro_batch_s)}, fixed time {milliseconds(fit.fixed_s)}"
-        f"; as a rate {fit.tflops_per_gpu:.0f} TFLOP/s a GPU. `placer calibrate "
+        f"Micro-batch time {_sure(fit.micro_batch_s, fit.micro_batch_interval_s)}, "
+        f"fixed time {_sure(fit.fixed_s, fit.fixed_interval_s)}; as a rate "
+        f"{fit.tflops_per_gpu:.0f} TFLOP/s a GPU. `placer calibrate "
         f"validation/points/{name}.yaml`",
     ]
     parts += [f"Note: {warning}." for warning in fit.warnings]
-    rows = [
-        (
-            f"{point.name}: {point.source}",
-            str(point.job.parallelism.dp),
-            str(point.job.micro_batches),
-            _measured(point, point.step_s),
-            _measured(point, prediction.step_s),
-            "fitted" if point.fit else percent(published_error(prediction)),
-        )
-        for prediction in fit.predictions
-        for point in (prediction.point,)
-    ]
-    head = ("run", "dp", "micro-batches", "measured", "predicted", "error")
+    rows = [_row(prediction) for prediction in fit.predictions]
+    head = (
+        "run",
+        "dp",
+        "micro-batches",
+        "measured",
+        "predicted",
+        "error",
+        "from the others",
+        "interval",
+    )
     return "\n\n".join([*parts, table(head, rows)])
 
 
-def other_pairs() -> str:
-    """Errors at the other points for every choice of two points to fit."""
+def _row(prediction: Prediction) -> tuple[str, ...]:
+    point, error = prediction.point, prediction.left_out_error
+    interval = prediction.left_out_interval_s if error else prediction.interval_s
+    return (
+        f"{point.name}: {point.source}",
+        str(point.job.parallelism.dp),
+        str(point.job.micro_batches),
+        _measured(point, point.step_s),
+        _measured(point, prediction.step_s),
+        percent(published_error(prediction)),
+        "-" if error is None else percent(error),
+        half_width(interval, point.step_s).replace("+-", "± ").replace("%", " %")
+        or "-",
+    )
+
+
+def _sure(value: float, interval: Interval | None) -> str:
+    """A time with its interval."""
+    if interval is None:
+        return milliseconds(value)
+    low, high = (milliseconds(end).removesuffix(" ms") for end in interval)
+    return f"{milliseconds(value)} ({low} to {high})"
+
+
+def left_out_summary() -> str:
+    """Errors of every judged series when each point is predicted by the others."""
     rows = []
-    for name in SERIES:
-        measured = series(name)
-        if len(measured.points) < 3 or name == "llama3-405b-rates":
-            continue
-        rows += [
-            (_pair(measured, pair), *_pair_errors(measured, pair))
-            for pair in combinations(range(len(measured.points)), 2)
-        ]
-    head = ("fitted pair", "micro-batch", "fixed", "errors at the others")
+    errors: list[float] = []
+    for name in JUDGED:
+        fit = calibrated(name)
+        own = fit.left_out_errors
+        errors += own
+        worst = max(fit.predictions, key=lambda p: abs(p.left_out_error or 0.0))
+        rows.append(_summary_row(name, own, worst.point.name))
+    rows.append(_summary_row("all four", tuple(errors), ""))
+    head = ("series", "points", "rms error", "worst", "within 1 %", "where")
     return table(head, rows)
 
 
-def _pair(measured: Measurements, pair: tuple[int, ...]) -> str:
-    return f"{measured.name}: " + " and ".join(
-        measured.points[index].name for index in pair
+def _summary_row(name: str, errors: tuple[float, ...], where: str) -> tuple[str, ...]:
+    near = sum(abs(error) <= 0.01 for error in errors)
+    return (
+        name,
+        str(len(errors)),
+        percent(rms(errors)).lstrip("+"),
+        percent(max(errors, key=abs)),
+        str(near),
+        where,
     )
 
 
-def _pair_errors(measured: Measurements, pair: tuple[int, ...]) -> tuple[str, str, str]:
-    points = tuple(
-        replace(point, fit=index in pair) for index, point in enumerate(measured.points)
-    )
-    try:
-        fit = calibrate(replace(measured, points=points))
-    except InputError:
-        return "-", "-", "no time above 0 fits"
-    if fit.warnings and fit.fixed_s >= 0:
-        return "-", "-", "the same number of micro-batches"
-    errors = [percent(p.error) for p in fit.predictions if not p.point.fit]
-    return milliseconds(fit.micro_batch_s), milliseconds(fit.fixed_s), ", ".join(errors)
+def left_out_rms() -> float:
+    """Root mean square of the errors of all judged series."""
+    return rms(tuple(e for name in JUDGED for e in calibrated(name).left_out_errors))
+
+
+def covered() -> tuple[int, int]:
+    """Judged points inside the interval that the others give, and all of them."""
+    inside = [
+        low <= prediction.point.step_s <= high
+        for name in JUDGED
+        for prediction in calibrated(name).predictions
+        if prediction.left_out_interval_s
+        for low, high in (prediction.left_out_interval_s,)
+    ]
+    return sum(inside), len(inside)
+
+
+def difference_noise() -> tuple[float, int]:
+    """Half the interval of a difference of two steps with one compute, and its degrees.
+
+    Points of one system with the same micro-batches share their compute and fixed time,
+    as two placements do. The residuals around the mean of such points have a pooled
+    variance; a difference of two has twice that.
+    """
+    groups: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for name in JUDGED:
+        for prediction in calibrated(name).predictions:
+            point = prediction.point
+            system, _, _ = point.name.partition(",")
+            groups[name, system, point.job.micro_batches].append(prediction.error)
+    return _pooled(groups.values())
+
+
+def run_noise() -> tuple[float, int]:
+    """The same of two runs of one configuration, from all that ran more than once."""
+    points = [point for name in SERIES for point in series(name).points]
+    return _pooled([[run / point.step_s for run in point.runs_s] for point in points])
+
+
+def _pooled(groups: Iterator[list[float]] | list[list[float]]) -> tuple[float, int]:
+    groups = [group for group in groups if len(group) > 1]
+    degrees = sum(len(group) - 1 for group in groups)
+    squares = sum((one - fmean(group)) ** 2 for group in groups for one in group)
+    return quantile(CONFIDENCE, degrees) * sqrt(2 * squares / degrees), degrees
 
 
 def published_error(prediction: Prediction) -> float:
     """Error of what was published: the step, or the rate, which is its inverse."""
     error = prediction.error
     return 1 / (1 + error) - 1 if prediction.point.by_rate else error
-
-
-def _fitted_names(measured: Measurements) -> str:
-    return " and ".join(point.name for point in measured.points if point.fit)
 
 
 def _measured(point: Point, step_s: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from placer.api.score import plain
+from placer.cost.noise import noise
 from placer.cost.score import COSTS, costs_with
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
@@ -33,7 +34,7 @@ def baseline_costs(
     """
     in_haste = stop_reason == "interrupted" and model.job.world_size > PRICED_IN_HASTE
     entries: dict[str, Any] = {}
-    own = {key: found[key] for key in COSTS if key in found}
+    own = _with_noise({key: found[key] for key in COSTS if key in found}, found)
     priced: list[tuple[Placement, dict[str, Any]]] = [(chosen, own)]
     for name in BASELINES:
         if name == "random":
@@ -43,9 +44,16 @@ def baseline_costs(
         if entry is None and in_haste:
             continue
         if entry is None:
-            entry = plain(costs_with(model, usual))
+            entry = _with_noise(plain(costs_with(model, usual)), found)
             if broken := violations(usual, model.topology, model.job):
                 entry["violates"] = broken
             priced.append((usual, entry))
         entries[name] = entry
     return entries
+
+
+def _with_noise(entry: dict[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry, and whether the model can tell its step from the one found."""
+    if found.get("compute_s"):
+        entry["noise"] = noise(entry["step_time_s"], found["step_time_s"])
+    return entry

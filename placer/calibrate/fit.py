@@ -1,97 +1,40 @@
-"""Micro-batch time and fixed time from measured steps, by least squares.
+"""Micro-batch time and fixed time from measured steps, by least relative squares.
 
 The model says ``step = t (m + (p-1)/v) + rest(t) + fixed`` with ``t`` the micro-batch
 time, ``m`` micro-batches, ``p`` stages, ``v`` chunks, and ``rest`` the exposed
-communication, which depends on ``t`` a little: longer work hides more. So ``t`` and
-``fixed`` solve a linear least-squares problem in which ``rest`` is that of the last
-``t``, again and again until ``t`` stays.
+communication, which depends on ``t`` a little: longer work hides more. So the constants
+solve a linear problem (`placer.calibrate.estimate`) in which ``rest`` is that of the
+last ``t``, again and again until ``t`` stays. How sure they are, and what is predicted
+for a point that is left out, follows from the lines that touch the model there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.calibrate.measurements import step_flops
-from placer.cost.step import StepModel
+from placer.calibrate.calibration import Calibration, Interval, Prediction
+from placer.calibrate.configuration import Scatter, configurations, scatter_of
+from placer.calibrate.estimate import Estimate, estimate
+from placer.calibrate.work import rounds
 from placer.errors import InputError
-from placer.job.model import Compute, Job
-from placer.job.read import job_digest
-from placer.placement.baselines import baseline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.calibrate.measurements import Measurements, Point
+    from placer.calibrate.configuration import Configuration
+    from placer.calibrate.measurements import Measurements
+    from placer.job.model import Job
 
 FloatArray = npt.NDArray[np.float64]
+Chosen = npt.NDArray[np.bool_]
 
 SETTLED = 1e-12  # relative change of the micro-batch time that ends the iteration
 MOST_ROUNDS = 200
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What the model says about one measured step.
-
-    Attributes
-    ----------
-    point : Point
-    step_s : float, s
-        Predicted with the fitted times.
-    """
-
-    point: Point
-    step_s: float
-
-    @property
-    def residual_s(self) -> float:
-        """Predicted less measured, s."""
-        return self.step_s - self.point.step_s
-
-    @property
-    def error(self) -> float:
-        """Residual as a share of the measured step."""
-        return self.residual_s / self.point.step_s
-
-
-@dataclass(frozen=True, eq=False)
-class Calibration:
-    """Compute times of a job, and how well they explain the measurements.
-
-    Attributes
-    ----------
-    job : Job
-        The job the times are of.
-    micro_batch_s, fixed_s : float, s
-    predictions : tuple of Prediction
-        One a point, kept-out points included.
-    warnings : tuple of str
-        What the points leave open.
-    """
-
-    job: Job
-    micro_batch_s: float
-    fixed_s: float
-    predictions: tuple[Prediction, ...]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def tflops_per_gpu(self) -> float:
-        """The micro-batch time as a sustained rate, 1e12 FLOP/s; 0 without a model."""
-        return _micro_batch_flops(self.job) / self.micro_batch_s / 1e12
-
-    def applied_to(self, job: Job) -> Job:
-        """``job`` with the fitted times.
-
-        A job of another shape takes its share of the micro-batch time by its FLOPs.
-        """
-        time = self.micro_batch_s * _work_ratio(job, self.job)
-        found = _with_times(job, time, self.fixed_s)
-        return replace(found, sha256=job_digest(found))
+LEAST = 1e-6  # of the first guess: no micro-batch time is shorter
 
 
 def calibrate(measurements: Measurements) -> Calibration:
@@ -105,89 +48,178 @@ def calibrate(measurements: Measurements) -> Calibration:
     InputError
         If no positive micro-batch time fits, or the iteration does not settle.
     """
-    job = measurements.job
-    fitted = [_Row(point, job) for point in measurements.points if point.fit]
-    slopes = np.array([row.slope for row in fitted])
-    both = bool(np.ptp(slopes) > 1e-9 * slopes.max())
-    kept = None if both else job.compute.fixed_time
-    time, fixed = _solve(fitted, kept)
+    job, points = measurements.job, measurements.points
+    measured, place = configurations(points, job)
+    chosen = np.array([one.point.fit for one in measured])
+    kept = None if _differ(measured, chosen) else job.compute.fixed_time
+    series, found = _settled(measured, chosen, kept)
+    sides = {
+        int(index): series.left_out(measured, chosen, int(index))
+        for index in np.flatnonzero(chosen)
+    }
     predictions = tuple(
-        Prediction(point, _Row(point, job).step_s(time) + fixed)
-        for point in measurements.points
+        Prediction(point, *series.predicted(index, found), *sides.get(index, ()))
+        for point, index in zip(points, place, strict=True)
     )
-    warnings = []
-    if not both:
-        warnings.append(
-            "the points do not differ in micro-batches and cannot tell the fixed time; "
-            f"it stays {fixed:g} s, as in the job"
+    time, fixed = found.values if kept is None else (found.values[0], kept)
+    return Calibration(
+        job=job,
+        micro_batch_s=float(time),
+        fixed_s=float(fixed),
+        predictions=predictions,
+        micro_batch_interval_s=_around(found, 0),
+        fixed_interval_s=None if kept is not None else _around(found, 1),
+        step_error=_step_error(job, found, fixed, series.noise),
+        run_scatter=sqrt(series.noise.run),
+        model_error=sqrt(found.lack),
+        warnings=tuple(_warnings(kept, found, series.noise, int(chosen.sum()))),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Series:
+    """Every configuration as a line in the micro-batch time, and what was measured.
+
+    Attributes
+    ----------
+    start, rise : array of float, shape (n,)
+        Step without the fixed time: ``start + rise t``, in s.
+    measured : array of float, shape (n,), s
+    kept : float or None, s
+        The fixed time, unless it is asked for.
+    noise : Scatter
+    """
+
+    start: FloatArray
+    rise: FloatArray
+    measured: FloatArray
+    kept: float | None
+    noise: Scatter
+
+    @classmethod
+    def of(
+        cls,
+        measured: Sequence[Configuration],
+        time: float,
+        kept: float | None,
+        rise: FloatArray,
+    ) -> _Series:
+        """The lines of these slopes through the model's steps at ``time``."""
+        steps = np.array([one.predicted_s(time) for one in measured])
+        runs = [one.runs_s for one in measured]
+        noise = scatter_of(runs, [one.point.spread_s for one in measured])
+        start = steps - rise * time + (kept or 0.0)
+        return cls(start, rise, np.array([one.step_s for one in measured]), kept, noise)
+
+    @property
+    def rows(self) -> FloatArray:
+        """What a second of each constant adds to each step, relative to it."""
+        columns = [self.rise, np.ones_like(self.rise)][: 1 if self.is_kept else 2]
+        return np.stack(columns, axis=1) / self.measured[:, None]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the fixed time is not asked for."""
+        return self.kept is not None
+
+    def estimate(self, chosen: Chosen) -> Estimate:
+        """The constants from the configurations that are ``chosen``."""
+        targets = 1 - self.start / self.measured
+        return estimate(
+            self.rows[chosen],
+            targets[chosen],
+            self.noise.medians[chosen],
+            self.noise.degrees,
         )
-    if fixed < 0:
-        warnings.append(
-            "the fixed time is negative, which a job file refuses: the larger steps "
-            "take longer than micro-batches and communication explain"
-        )
-    return Calibration(job, time, fixed, predictions, tuple(warnings))
+
+    def predicted(self, index: int, known: Estimate) -> tuple[float, Interval | None]:
+        """The step of a configuration, and where that of one more run would lie, s."""
+        measured, row = self.measured[index], self.rows[index]
+        step = float(self.start[index] + measured * (row @ known.values))
+        half = known.half_width(row, known.lack + self.noise.run)
+        if half is None:
+            return step, None
+        return step, (step - half * measured, step + half * measured)
+
+    def left_out(
+        self, measured: Sequence[Configuration], chosen: Chosen, index: int
+    ) -> tuple[float | None, Interval | None]:
+        """The same from the other configurations alone; None where they cannot tell."""
+        others = chosen.copy()
+        others[index] = False
+        enough = others.any() if self.is_kept else _differ(measured, others)
+        if not enough:
+            return None, None
+        step, interval = self.predicted(index, self.estimate(others))
+        # As many constants as values would hide what the model misses.
+        return step, interval if others.sum() > self.rows.shape[1] else None
 
 
-class _Row:
-    """One point as an equation: its slope in the micro-batch time, and the rest."""
-
-    def __init__(self, point: Point, base: Job) -> None:
-        self.point = point
-        self.ratio = _work_ratio(point.job, base)
-        axes = point.job.parallelism
-        rounds = point.job.micro_batches + (axes.pp - 1) / axes.vp
-        self.slope = self.ratio * rounds
-        self._gpus = baseline("given-order", point.topology, point.job).gpu_of_rank
-
-    def step_s(self, time: float) -> float:
-        """Predicted step without fixed time, s."""
-        job = _with_times(self.point.job, time * self.ratio, 0.0)
-        return StepModel(self.point.topology, job).step(self._gpus).step_time_s
+def _differ(measured: Sequence[Configuration], chosen: Chosen) -> bool:
+    """Whether micro-batches tell the micro-batch time from the fixed time."""
+    slopes = np.array([one.slope for one in measured])[chosen]
+    return len(slopes) > 0 and bool(np.ptp(slopes) > 1e-9 * slopes.max())
 
 
-def _solve(rows: Sequence[_Row], kept: float | None) -> tuple[float, float]:
-    """Micro-batch time and fixed time; the latter is ``kept`` unless None."""
-    slopes = np.array([row.slope for row in rows])
-    measured = np.array([row.point.step_s for row in rows])
-    time, fixed = float((measured / slopes).min()), 0.0
+def _settled(
+    measured: Sequence[Configuration], chosen: Chosen, kept: float | None
+) -> tuple[_Series, Estimate]:
+    """The lines at the micro-batch time that they give, and the constants."""
+    slopes = np.array([one.slope for one in measured])
+    steps = np.array([one.step_s for one in measured])
+    first = time = float((steps / slopes)[chosen].min())
     for _ in range(MOST_ROUNDS):
-        rest = np.array([row.step_s(time) for row in rows]) - slopes * time
-        previous = time
-        time, fixed = _least_squares(slopes, measured - rest, kept)
-        if not time > 0:
+        values = _Series.of(measured, time, kept, slopes).estimate(chosen).values
+        reached = float(values[0])
+        if abs(reached - time) <= SETTLED * reached:
+            rises = np.array([one.rise(time) for one in measured])
+            series = _Series.of(measured, time, kept, rises)
+            return series, replace(series.estimate(chosen), values=values)
+        time = reached or time / 4
+        if time < LEAST * first:
             raise InputError(
                 "no micro-batch time above 0 fits: the measured steps do not grow with "
                 "micro-batches, or communication alone takes longer than they do"
             )
-        if abs(time - previous) <= SETTLED * time:
-            return time, fixed
     raise InputError(
         "the fit does not settle: exposed communication changes faster than compute"
     )
 
 
-def _least_squares(
-    slopes: FloatArray, values: FloatArray, kept: float | None
-) -> tuple[float, float]:
+def _step_error(job: Job, known: Estimate, fixed: float, noise: Scatter) -> float:
+    """Half the interval of one run of ``job``, as a share of its step; 0: unknown."""
+    step = rounds(job) * float(known.values[0]) + fixed
+    row = np.array([rounds(job), 1.0])[: len(known.values)] / step
+    return known.half_width(row, known.lack + noise.run) or 0.0
+
+
+def _around(known: Estimate, index: int) -> Interval | None:
+    """The interval of one constant, s."""
+    row = np.zeros(len(known.values))
+    row[index] = 1.0
+    half = known.half_width(row)
+    if half is None:
+        return None
+    value = float(known.values[index])
+    return max(value - half, 0.0), value + half
+
+
+def _warnings(
+    kept: float | None, known: Estimate, noise: Scatter, count: int
+) -> Iterator[str]:
+    """What the points leave open."""
     if kept is not None:
-        return float(slopes @ (values - kept) / (slopes @ slopes)), kept
-    columns = np.stack((slopes, np.ones_like(slopes)), axis=1)
-    time, fixed = np.linalg.lstsq(columns, values, rcond=None)[0]
-    return float(time), float(fixed)
-
-
-def _with_times(job: Job, time: float, fixed: float) -> Job:
-    return replace(job, compute=Compute(micro_batch_time=time, fixed_time=fixed))
-
-
-def _work_ratio(job: Job, base: Job) -> float:
-    """Work of a micro-batch of ``job`` on one GPU, in that of ``base``."""
-    if job.model is None or base.model is None:
-        return 1.0
-    return _micro_batch_flops(job) / _micro_batch_flops(base)
-
-
-def _micro_batch_flops(job: Job) -> float:
-    """FLOPs of one micro-batch on one GPU."""
-    return step_flops(job) / job.world_size / job.micro_batches
+        yield (
+            "the points do not differ in micro-batches and cannot tell the fixed time; "
+            f"it stays {kept:g} s, as in the job"
+        )
+    elif not known.values[1]:
+        yield (
+            "the fixed time is held at 0, and would be negative otherwise: the larger "
+            "steps take longer than micro-batches and communication explain"
+        )
+    if noise.degrees and count <= len(known.values):
+        yield (
+            "there are as many constants as configurations: the intervals hold the "
+            "scatter of runs alone, not what the model misses"
+        )

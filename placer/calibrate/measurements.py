@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
+from placer.calibrate.work import step_flops
 from placer.document import Document, Section, Value, open_document
 from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.job.models import flops_per_sample
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.topology.allocation import allocate
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 FORMAT = "placer/measurements"
 MAX_POINTS = 1000
+
+_MEASURED = ("step_time", "step_times", "tflops_per_gpu")
 
 _NO_JOB = Job("", Parallelism())  # never seen: its problem is raised first
 
@@ -42,7 +45,10 @@ class Point:
         The hosts it ran on, in launch order.
     job : Job
         At the size it ran with.
-    step_s : float, s
+    runs_s : tuple of float, s
+        The step of every run measured so.
+    spread_s : float, s
+        Standard deviation of a run, when it is known otherwise; or 0.
     fit : bool
         Whether the fit may use it; a point kept out is only predicted.
     source : str
@@ -54,10 +60,16 @@ class Point:
     name: str
     topology: Topology
     job: Job
-    step_s: float
+    runs_s: tuple[float, ...]
+    spread_s: float = 0.0
     fit: bool = True
     source: str = ""
     by_rate: bool = False
+
+    @property
+    def step_s(self) -> float:
+        """The median of the runs, s."""
+        return median(self.runs_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +150,8 @@ def _point(
     machine = _hosts(section, machine)
     fit = section.boolean("fit", True)
     name, source = section.text("name", ""), section.text("source", "")
-    step = _step_s(section, sized)
+    runs = _runs_s(section, sized)
+    spread = section.quantity("spread", parse_time, 0.0)
     if section.document.problems or machine is None or sized is None:
         return None
     if sized.world_size > machine.num_gpus:
@@ -150,36 +163,32 @@ def _point(
         return None
     by_rate = section.has("tflops_per_gpu")
     called = name or _usual_name(sized)
-    return Point(called, machine, sized, step, fit, source, by_rate)
+    return Point(called, machine, sized, runs, spread, fit, source, by_rate)
 
 
-def _step_s(section: Section, job: Job | None) -> float:
-    """The measured step, given as time or as the rate people log."""
-    by_time, by_rate = section.has("step_time"), section.has("tflops_per_gpu")
-    time = section.quantity("step_time", parse_time, 0.0)
+def _runs_s(section: Section, job: Job | None) -> tuple[float, ...]:
+    """The measured steps, given as times or as the rate people log."""
+    given = [key for key in _MEASURED if section.has(key)]
+    if len(given) != 1:
+        section.problem(f"give one of {', '.join(_MEASURED)}", "step_time")
+    runs = [section.quantity("step_time", parse_time, 0.0)] * section.has("step_time")
+    runs += [run.quantity(parse_time) for run in section.items("step_times")]
     rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
-    if by_time == by_rate:
-        section.problem("give either step_time or tflops_per_gpu", "step_time")
-    for key, given, value in (
-        ("step_time", by_time, time),
-        ("tflops_per_gpu", by_rate, rate),
-    ):
-        if given and value == 0.0:
+    if section.has("tflops_per_gpu"):
+        runs.append(_step_of_rate(section, rate, job))
+    for key in given:
+        if not (runs and min(runs) > 0):
             section.problem("must be above 0", key)
-    if not (rate and job):
-        return time
-    if job.model is None:
+    return tuple(runs)
+
+
+def _step_of_rate(section: Section, rate: float, job: Job | None) -> float:
+    """The step in which the job's FLOPs are done at ``rate`` TFLOP/s a GPU."""
+    if job is not None and job.model is None:
         section.problem("needs a job with a model", "tflops_per_gpu")
-        return time
+    if job is None or not rate:
+        return rate
     return step_flops(job) / (job.world_size * rate * 1e12)
-
-
-def step_flops(job: Job) -> float:
-    """FLOPs of a step, with full attention as in ``tflops_per_gpu`` of a job."""
-    if job.model is None:
-        return 0.0
-    samples = job.parallelism.dp * job.micro_batches * job.micro_batch
-    return samples * flops_per_sample(job.model, job.sequence, causal=False)
 
 
 def _sized(section: Section, job: Job | None) -> Job | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from placer.calibrate.estimate import CONFIDENCE
 from placer.report.columns import columns
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
-    from placer.calibrate.fit import Calibration, Prediction
+    from placer.calibrate.calibration import Calibration, Interval, Prediction
 
 
 def compute_line(calibration: Calibration) -> str:
@@ -16,14 +18,69 @@ def compute_line(calibration: Calibration) -> str:
     work = f"micro_batch_time: {_milliseconds(calibration.micro_batch_s)}"
     if calibration.job.compute.tflops_per_gpu:
         work = f"tflops_per_gpu: {calibration.tflops_per_gpu:.6g}"
-    return f"compute: {{{work}, fixed_time: {_milliseconds(calibration.fixed_s)}}}"
+    error = calibration.step_error
+    step_error = f", step_error: {error:.2g}" if error else ""
+    fixed = _milliseconds(calibration.fixed_s)
+    return f"compute: {{{work}, fixed_time: {fixed}{step_error}}}"
 
 
 def as_text(calibration: Calibration) -> str:
-    """The ``compute`` line and every point, for people; without a final newline."""
-    rows: list[tuple[str, ...]] = [("", "measured", "predicted", "error")]
+    """The ``compute`` line, what is known of it, and every point; for people."""
+    rows: list[tuple[str, ...]] = [
+        ("", "measured", "predicted", "error", "", "left out", f"{CONFIDENCE:.0%}")
+    ]
     rows += [_row(prediction) for prediction in calibration.predictions]
-    return "\n".join((compute_line(calibration), "", *columns(rows)))
+    blocks = (
+        [compute_line(calibration)],
+        columns(_constants(calibration)),
+        columns(rows),
+        [left_out_line(calibration)],
+    )
+    return "\n\n".join(filter(None, ("\n".join(block) for block in blocks)))
+
+
+def left_out_line(calibration: Calibration) -> str:
+    """How well the points predict each other; empty when they do not."""
+    errors = calibration.left_out_errors
+    if not errors:
+        return ""
+    worst = max(errors, key=abs)
+    (name, *_) = (
+        prediction.point.name
+        for prediction in calibration.predictions
+        if prediction.left_out_error == worst
+    )
+    return (
+        f"each point from the others: rms error {rms(errors):.2%}, "
+        f"worst {worst:+.2%} ({name})"
+    )
+
+
+def rms(errors: tuple[float, ...]) -> float:
+    """Root of the mean square."""
+    return sqrt(sum(error**2 for error in errors) / len(errors))
+
+
+def _constants(calibration: Calibration) -> list[tuple[str, ...]]:
+    """The constants with their intervals, where these are known."""
+    found = (
+        (
+            "micro-batch time",
+            calibration.micro_batch_s,
+            calibration.micro_batch_interval_s,
+        ),
+        ("fixed time", calibration.fixed_s, calibration.fixed_interval_s),
+    )
+    return [
+        (f"  {name}", format_seconds(value), *_between(interval))
+        for name, value, interval in found
+        if interval
+    ]
+
+
+def _between(interval: Interval) -> tuple[str, ...]:
+    low, high = map(format_seconds, interval)
+    return (f"{CONFIDENCE:.0%}: {low} to {high}",)
 
 
 def as_yaml(calibration: Calibration) -> str:
@@ -37,13 +94,24 @@ def as_yaml(calibration: Calibration) -> str:
 
 
 def as_data(calibration: Calibration) -> dict[str, Any]:
-    """The calibration ready for JSON; times in seconds."""
+    """The calibration ready for JSON; times in seconds, an unknown interval is null."""
+    errors = calibration.left_out_errors
     return {
         "job": calibration.job.name,
         "compute": {
             "micro_batch_time_s": calibration.micro_batch_s,
+            "micro_batch_time_interval_s": calibration.micro_batch_interval_s,
             "fixed_time_s": calibration.fixed_s,
+            "fixed_time_interval_s": calibration.fixed_interval_s,
             "tflops_per_gpu": calibration.tflops_per_gpu,
+            "step_error": calibration.step_error,
+        },
+        "confidence": CONFIDENCE,
+        "run_scatter": calibration.run_scatter,
+        "model_error": calibration.model_error,
+        "left_out": {
+            "rms": rms(errors) if errors else None,
+            "worst": max(errors, key=abs) if errors else None,
         },
         "points": [
             {
@@ -54,8 +122,12 @@ def as_data(calibration: Calibration) -> dict[str, Any]:
                 "fit": prediction.point.fit,
                 "measured_s": prediction.point.step_s,
                 "predicted_s": prediction.step_s,
+                "interval_s": prediction.interval_s,
                 "residual_s": prediction.residual_s,
                 "error": prediction.error,
+                "left_out_s": prediction.left_out_s,
+                "left_out_interval_s": prediction.left_out_interval_s,
+                "left_out_error": prediction.left_out_error,
             }
             for prediction in calibration.predictions
         ],
@@ -64,13 +136,28 @@ def as_data(calibration: Calibration) -> dict[str, Any]:
 
 
 def _row(prediction: Prediction) -> tuple[str, ...]:
+    point, error = prediction.point, prediction.left_out_error
+    if error is None:
+        left_out = ("", half_width(prediction.interval_s, point.step_s))
+    else:
+        width = half_width(prediction.left_out_interval_s, point.step_s)
+        left_out = (f"{error:+z.2%}", width)
     return (
-        f"  {prediction.point.name}",
-        format_seconds(prediction.point.step_s),
+        f"  {point.name}",
+        format_seconds(point.step_s),
         format_seconds(prediction.step_s),
         f"{prediction.error:+z.2%}",
-        "fitted" if prediction.point.fit else "not used",
+        "fitted" if point.fit else "not used",
+        *left_out,
     )
+
+
+def half_width(interval: Interval | None, step_s: float) -> str:
+    """Half an interval as a share of a step; empty when unknown."""
+    if interval is None:
+        return ""
+    low, high = interval
+    return f"+-{(high - low) / 2 / step_s:.2%}"
 
 
 def _milliseconds(seconds: float) -> str:

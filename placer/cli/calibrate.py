@@ -14,7 +14,8 @@ def calibrate(measurements: str, format_name: str) -> None:
     """Micro-batch time and fixed time from the measured steps in MEASUREMENTS.
 
     MEASUREMENTS is a file (- is stdin) that names a machine, a job and two or more
-    points: dp, micro_batches and step_time. The line printed goes into the job file.
+    points: dp, micro_batches and step_time, or step_times of several runs. The first
+    line printed goes into the job file; intervals need repeated runs or more points.
     """
     from placer.calibrate.fit import calibrate as fit
     from placer.calibrate.measurements import read_measurements

@@ -33,7 +33,8 @@ MESSAGES = "pipeline messages (pp)"
 def score(topology: Topology, job: Job, placement: Placement) -> dict[str, Any]:
     """The score of a placement: seconds by part, crossings, bytes, hottest links.
 
-    Keys and units are those of the plan format; times are seconds. The exposed
+    Keys and units are those of the plan format; times are seconds. The step has an
+    interval where its job says how sure its compute times are. The exposed
     cross-rack time ``exposed_scale_out_s`` is the step time minus that of the same
     placement if every scale-out link were free.
     """
@@ -64,6 +65,9 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
         "hottest_links": hottest_links(model.fabric, traffic),
         "critical_path": critical_path(step, gpu_of_rank),
     }
+    if error := model.job.compute.step_error:
+        low = max(1 - error, 0.0) * step.step_time_s
+        result["step_time_interval_s"] = [low, (1 + error) * step.step_time_s]
     worst = GroupCosts(step, gpu_of_rank).worst()
     if worst is not None:
         result["worst_group"] = worst

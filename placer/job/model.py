@@ -212,11 +212,15 @@ class Compute:
         Sustained rate, when the time is to be derived from the model.
     fixed_time : float, s
         What a step pays once, whatever the placement.
+    step_error : float
+        How far a step may lie from its prediction, as a share of it, with 95 %
+        confidence; 0 when unknown.
     """
 
     micro_batch_time: float = 0.0
     tflops_per_gpu: float = 0.0
     fixed_time: float = 0.0
+    step_error: float = 0.0
 
 
 @dataclass(frozen=True)

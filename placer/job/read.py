@@ -157,7 +157,8 @@ def _compute(root: Section, *, has_model: bool) -> Compute:
         if given and value == 0.0:
             section.problem("must be above 0", key)
     fixed_time = section.quantity("fixed_time", parse_time, 0.0)
-    return Compute(time, rate, fixed_time)
+    step_error = section.number("step_error", 0.0, maximum=1000.0)
+    return Compute(time, rate, fixed_time, step_error=step_error)
 
 
 def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.arguments import NOTHING, instance, takes
+from placer.cost.noise import noise_of
 from placer.job.model import Job
 from placer.placement.host_orders import in_natural_order
 from placer.placement.plan import Plan
@@ -43,6 +44,8 @@ class PlanDiff:
         What happened to the groups of each axis.
     costs : tuple of CostChange
         Cost before and after.
+    noise : mapping or None
+        Whether the model can tell the step times apart (`placer.cost.noise`).
     links, path : tuple of EntryChange
         The hottest links and the critical path before and after.
     restart : Restart
@@ -59,6 +62,7 @@ class PlanDiff:
     nodes_lost: tuple[str, ...]
     axes: tuple[AxisChange, ...]
     costs: tuple[CostChange, ...]
+    noise: Mapping[str, Any] | None
     links: tuple[EntryChange, ...]
     path: tuple[EntryChange, ...]
     restart: Restart
@@ -97,6 +101,7 @@ class PlanDiff:
             "nodes_lost": list(self.nodes_lost),
             "groups": {axis.axis: axis.to_dict() for axis in self.axes},
             "cost": cost_dict(self.costs),
+            "noise": self.noise,
             "hottest_links": [link.to_dict() for link in self.links],
             "critical_path": [part.to_dict() for part in self.path],
             "restart": self.restart.to_dict(),
@@ -128,6 +133,7 @@ def diff(old: Plan, new: Plan, job: Job | None = None) -> PlanDiff:
         nodes_lost=_without(old, new),
         axes=axis_changes(old, new, matching),
         costs=cost_changes(old, new),
+        noise=noise_of(old.score, new.score),
         links=link_changes(old, new),
         path=path_changes(old, new),
         restart=restart(old, new, matching, job),

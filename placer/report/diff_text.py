@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from placer.report.columns import WIDTH, fitted, paragraphs
-from placer.report.diff_cost_text import cost_lines, link_lines, path_lines
+from placer.report.diff_cost_text import (
+    cost_lines,
+    link_lines,
+    noise_lines,
+    path_lines,
+)
 from placer.report.host_text import hosts_text
 from placer.units import format_bytes
 
@@ -28,6 +33,7 @@ def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
     parts = (
         _inputs(found),
         cost_lines(found.costs, width),
+        noise_lines(found.costs, found.noise),
         path_lines(found.path, width),
         link_lines(found.links, width),
         _groups(found.axes),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.placement.rules import breaks_launch_order
 from placer.report.columns import columns, seen, table, wrapped
-from placer.report.words import hop_cost
+from placer.report.words import hop_cost, within_noise
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -38,9 +38,23 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
         if max(map(seen, columns([head, *rows]))) > look.width:
             head, rows = head[:-1], [row[:-1] for row in rows]
     yield from table(rows, head, look.width)
+    yield from _noise_lines(plan, look)
     broken = [text for e in plan.baselines.values() for text in e.get("violates", ())]
     if broken:
         yield from wrapped(f"* {_what_breaks(broken)}", "  ", look.width)
+
+
+def _noise_lines(plan: Plan, look: Look) -> Iterator[str]:
+    """Which of the times saved are too small for the model to tell."""
+    step = plan.score.get("step_time_s")
+    near = {
+        name: entry["noise"]["relative"]
+        for name, entry in plan.baselines.items()
+        if entry.get("noise", {}).get("within") and entry["step_time_s"] != step
+    }
+    if near:
+        text = f"{within_noise(max(near.values()))}: {', '.join(near)}"
+        yield from wrapped(text, "  ", look.width)
 
 
 def _what_breaks(violations: Sequence[str]) -> str:

@@ -53,7 +53,7 @@ def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
     parts = [(label, seconds) for label, seconds in parts if seconds] if step else []
     rows: list[tuple[str, ...]] = []
     if step:
-        rows.append(("step time", format_seconds(step)))
+        rows.append(("step time", format_seconds(step), *_sure(score, step)))
         rows += [_part(f"  {label}", seconds, step) for label, seconds in parts]
         across = score.get("exposed_scale_out_s", 0.0)
         rows.append(_part(f"exposed cross-{island}", across, step))
@@ -69,6 +69,13 @@ def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
     for number, line in enumerate(lines):
         bar = bars[number - 1] if 1 <= number <= len(bars) else ""
         yield f"{line:<{widest}}  {bar}" if bar else line
+
+
+def _sure(score: Mapping[str, Any], step: float) -> tuple[str, ...]:
+    """How far the step may lie from what is predicted, where that is known."""
+    if "step_time_interval_s" not in score:
+        return ()
+    return (f"+-{score['step_time_interval_s'][1] / step - 1:.1%}",)
 
 
 def _bars(

@@ -22,6 +22,11 @@ def gap_text(gap: float) -> str:
     return f"{thousandths / 1e5:.3%}"
 
 
+def within_noise(relative: float) -> str:
+    """What a difference is that the model cannot tell, of at most this share."""
+    return f"within the noise of the model ({relative * 100:.2g}%)"
+
+
 def hop_cost(value: float) -> str:
     """A hop cost in full, as far as it is exact."""
     return f"{value:,.12g}"

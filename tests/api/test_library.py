@@ -96,7 +96,7 @@ def test_plan_sections(result: placer.Result) -> None:
     assert plan.bound["value"] == plan.score["step_time_s"]
     assert set(plan.baselines) == USUAL
     assert set(plan.baselines["given-order"]) == {
-        *("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost"),
+        *("step_time_s", "exposed_scale_out_s", "exposed_s", "hop_cost", "noise"),
     }
     assert plan.baselines["replica-major"]["violates"]
     assert {"version", "seed", "wall_s", "stop_reason", "deterministic"} <= set(

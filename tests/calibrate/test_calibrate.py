@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from placer.api.score import score
 from placer.calibrate import fit as fitting
 from placer.calibrate.fit import calibrate
 from placer.calibrate.measurements import Measurements, Point
+from placer.calibrate.text import as_data, as_text
 from placer.cost.step import StepModel
 from placer.errors import InputError
 from placer.job.model import Compute, DataParallel, Job
@@ -43,7 +45,7 @@ def synthetic(
     topology = read_topology(MACHINE)
     jobs = [job(tp_overlap, dp, m) for dp, m in sizes]
     points = tuple(
-        Point(f"{index}", topology, of, step_s(topology, of, time, fixed))
+        Point(f"{index}", topology, of, (step_s(topology, of, time, fixed),))
         for index, of in enumerate(jobs)
     )
     return Measurements("invented", job(tp_overlap), points)
@@ -74,13 +76,13 @@ def test_two_points_are_met_exactly() -> None:
     """Any two steps that grow with micro-batches are met without residual."""
     made = synthetic([(4, 4), (4, 16)], 5e-3, 0.05)
     first, second = made.points
-    noisy = (replace(first, step_s=0.1), replace(second, step_s=0.31))
+    noisy = (replace(first, runs_s=(0.12,)), replace(second, runs_s=(0.31,)))
     found = calibrate(replace(made, points=noisy))
     assert [p.residual_s for p in found.predictions] == pytest.approx([0, 0], abs=1e-12)
 
 
-def test_three_points_are_least_squares() -> None:
-    """Without communication three noisy points give numpy's straight line."""
+def test_three_points_are_least_relative_squares() -> None:
+    """Without communication three noisy points give numpy's line of relative errors."""
     topology = read_topology("node:1 gpu:8")
     alone = replace(read_job("quickstart"), name="alone")
     alone = replace(
@@ -91,21 +93,28 @@ def test_three_points_are_least_squares() -> None:
     batches = np.array([3.0, 10.0, 40.0])
     steps = 0.02 * batches + 0.1 + np.array([0.003, -0.008, 0.004])
     points = tuple(
-        Point("", topology, replace(alone, micro_batches=int(m)), float(s))
+        Point("", topology, replace(alone, micro_batches=int(m)), (float(s),))
         for m, s in zip(batches, steps, strict=True)
     )
     found = calibrate(Measurements("line", alone, points))
     columns = np.stack((batches, np.ones(3)), axis=1)
-    expected = np.linalg.lstsq(columns, steps, rcond=None)[0]
-    assert [found.micro_batch_s, found.fixed_s] == pytest.approx(expected, rel=1e-12)
+    relative = columns / steps[:, None]
+    expected = np.linalg.lstsq(relative, np.ones(3), rcond=None)[0]
+    assert [found.micro_batch_s, found.fixed_s] == pytest.approx(expected, rel=1e-9)
     residuals = columns @ expected - steps
     assert [p.residual_s for p in found.predictions] == pytest.approx(residuals)
+    for out, prediction in enumerate(found.predictions):
+        others = [index for index in range(3) if index != out]
+        line = np.linalg.solve(columns[others], steps[others])
+        if (line > 0).all():
+            assert prediction.left_out_s == pytest.approx(columns[out] @ line)
+        assert prediction.left_out_interval_s is None  # two points, two constants
 
 
 def test_a_point_kept_out_is_only_predicted() -> None:
     """What a kept-out point says does not change the fit."""
     made = synthetic([(4, 4), (4, 16), (8, 8)], 5e-3, 0.05)
-    wrong = replace(made.points[2], step_s=99.0, fit=False)
+    wrong = replace(made.points[2], runs_s=(99.0,), fit=False)
     found = calibrate(replace(made, points=(*made.points[:2], wrong)))
     assert found.micro_batch_s == pytest.approx(5e-3, rel=1e-9)
     assert found.predictions[2].step_s == pytest.approx(made.points[2].step_s)
@@ -122,13 +131,13 @@ def test_same_micro_batches_keep_the_fixed_time() -> None:
     assert "do not differ in micro-batches" in found.warnings[0]
 
 
-def test_a_negative_fixed_time_is_warned_of() -> None:
-    """A line that meets zero late gives a negative fixed time, said aloud."""
+def test_the_fixed_time_is_never_negative() -> None:
+    """A line that meets zero late goes through it instead, said aloud."""
     made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
     first, second = made.points
-    late = (first, replace(second, step_s=second.step_s * 1.5))
+    late = (first, replace(second, runs_s=(second.step_s * 1.5,)))
     found = calibrate(replace(made, points=late))
-    assert found.fixed_s < 0
+    assert found.fixed_s == 0
     assert "negative" in found.warnings[0]
 
 
@@ -136,7 +145,7 @@ def test_steps_that_fall_with_micro_batches_are_refused() -> None:
     """More micro-batches in less time has no micro-batch time above 0."""
     made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
     first, second = made.points
-    points = (replace(first, step_s=2.0), replace(second, step_s=1.0))
+    points = (replace(first, runs_s=(2.0,)), replace(second, runs_s=(1.0,)))
     with pytest.raises(InputError, match="no micro-batch time above 0"):
         calibrate(replace(made, points=points))
 
@@ -146,6 +155,7 @@ def test_a_fit_that_does_not_settle_is_refused(
 ) -> None:
     """The iteration is bounded."""
     monkeypatch.setattr(fitting, "SETTLED", -1.0)
+    monkeypatch.setattr(fitting, "MOST_ROUNDS", 5)
     with pytest.raises(InputError, match="does not settle"):
         calibrate(synthetic([(4, 8), (4, 16)], 5e-3, 0.0))
 
@@ -158,3 +168,113 @@ def test_times_follow_the_work_to_another_shape() -> None:
     assert other.compute.micro_batch_time == pytest.approx(2.5e-3, rel=1e-9)
     assert other.compute.fixed_time == pytest.approx(0.05)
     assert other.sha256 != found.job.sha256
+
+
+SIZES = [(2, 8), (4, 12), (8, 16), (4, 32), (2, 64)]
+
+
+def scattered(*runs_of_each: tuple[float, ...]) -> Measurements:
+    """Five configurations, each run multiplied by these errors."""
+    made = synthetic(SIZES, 5e-3, 0.05)
+    points = tuple(
+        replace(point, runs_s=tuple(point.step_s * (1 + error) for error in errors))
+        for point, errors in zip(made.points, runs_of_each, strict=True)
+    )
+    return replace(made, points=points)
+
+
+SCATTER = (
+    (0.001, -0.002, 0.003),
+    (0.0, 0.004, -0.001),
+    (-0.002, 0.002, -0.003),
+    (0.001, 0.0, -0.004),
+    (0.002, -0.001, 0.001),
+)
+
+
+def test_scatter_of_runs_gives_intervals() -> None:
+    """Constants and predictions have intervals that hold what was put in."""
+    found = calibrate(scattered(*SCATTER))
+    for interval, truth in (
+        (found.micro_batch_interval_s, 5e-3),
+        (found.fixed_interval_s, 0.05),
+    ):
+        assert interval is not None
+        assert interval[0] < truth < interval[1]
+        assert interval[1] - interval[0] < truth / 2
+    for prediction in found.predictions:
+        assert prediction.interval_s
+        assert prediction.left_out_interval_s
+        assert prediction.interval_s[0] < prediction.step_s < prediction.interval_s[1]
+    assert 0.001 < found.run_scatter < 0.005
+    assert 0.002 < found.step_error < 0.02
+
+
+def test_repeated_points_are_runs_of_one_configuration() -> None:
+    """A point written three times is the point with three runs."""
+    made = scattered(*SCATTER)
+    apart = tuple(
+        replace(point, runs_s=(run,)) for point in made.points for run in point.runs_s
+    )
+    one, other = calibrate(made), calibrate(replace(made, points=apart))
+    assert other.micro_batch_s == pytest.approx(one.micro_batch_s, rel=1e-12)
+    assert other.step_error == pytest.approx(one.step_error, rel=1e-9)
+    assert len(other.predictions) == 15
+    first, alike = other.predictions[:2]
+    assert first.left_out_s == alike.left_out_s
+    assert one.predictions[0].left_out_s == pytest.approx(first.left_out_s)
+
+
+def test_a_stated_spread_counts_as_scatter() -> None:
+    """Two points with a spread have intervals, and are said to hold scatter alone."""
+    made = synthetic([(4, 4), (4, 16)], 5e-3, 0.05)
+    assert calibrate(made).micro_batch_interval_s is None
+    assert calibrate(made).step_error == 0
+    points = tuple(replace(point, spread_s=point.step_s / 100) for point in made.points)
+    found = calibrate(replace(made, points=points))
+    assert found.micro_batch_interval_s is not None
+    assert "as many constants as configurations" in found.warnings[0]
+    # 1 % of the step at the size of the job, and what the constants add.
+    assert found.step_error > 0.0196
+
+
+def test_leaving_a_point_out_is_fitting_the_others() -> None:
+    """The line that touches the model once is as good as a fit of its own."""
+    made = scattered(*SCATTER)
+    found = calibrate(made)
+    for index, prediction in enumerate(found.predictions):
+        points = tuple(
+            replace(point, fit=number != index)
+            for number, point in enumerate(made.points)
+        )
+        alone = calibrate(replace(made, points=points))
+        assert prediction.left_out_s is not None
+        again = alone.predictions[index]
+        assert prediction.left_out_s == pytest.approx(again.step_s, rel=5e-4)
+        assert prediction.left_out_interval_s == pytest.approx(
+            again.interval_s, rel=2e-3
+        )
+
+
+def test_the_interval_goes_with_the_job() -> None:
+    """What calibrate found is in the job, whose score says it."""
+    found = calibrate(scattered(*SCATTER))
+    timed = found.applied_to(found.job)
+    topology = read_topology(MACHINE)
+    said = score(topology, timed, baseline("given-order", topology, timed))
+    low, high = said["step_time_interval_s"]
+    assert low == pytest.approx(said["step_time_s"] * (1 - found.step_error))
+    assert high == pytest.approx(said["step_time_s"] * (1 + found.step_error))
+    assert f"step_error: {found.step_error:.2g}" in as_text(found)
+    assert "each point from the others" in as_text(found)
+
+
+def test_json_has_every_interval() -> None:
+    """Plain data, with null where nothing is known."""
+    sure = as_data(calibrate(scattered(*SCATTER)))
+    assert len(sure["compute"]["micro_batch_time_interval_s"]) == 2
+    assert len(sure["points"][0]["left_out_interval_s"]) == 2
+    assert sure["left_out"]["rms"] <= abs(sure["left_out"]["worst"])
+    unsure = as_data(calibrate(synthetic([(4, 4), (4, 16)], 5e-3, 0.05)))
+    assert unsure["compute"]["fixed_time_interval_s"] is None
+    assert unsure["left_out"] == {"rms": None, "worst": None}

@@ -83,13 +83,22 @@ GOOD = '{name: small, dp: 2, micro_batches: 8, step_time: 120ms, source: "log"}'
         ("rack:4 node:9 gpu:8", "rack:0", "topology", ""),
         (GOOD, "{dp: 0, step_time: 1s}", "points[0].dp", "not between 1"),
         (GOOD, "{dp: 2, step_time: 0s}", "points[0].step_time", "above 0"),
-        (GOOD, "{dp: 2}", "points[0]", "either step_time or tflops_per_gpu"),
+        (
+            GOOD,
+            "{dp: 2}",
+            "points[0]",
+            "give one of step_time, step_times, tflops_per_gpu",
+        ),
         (
             GOOD,
             "{step_time: 1s, tflops_per_gpu: 3}",
             "points[0].step_time",
-            "either step_time or tflops_per_gpu",
+            "give one of step_time, step_times, tflops_per_gpu",
         ),
+        (GOOD, "{dp: 2, step_times: []}", "points[0].step_times", "above 0"),
+        (GOOD, "{dp: 2, step_times: [1s, 0s]}", "points[0].step_times", "above 0"),
+        (GOOD, "{dp: 2, step_times: [1s, x]}", "points[0].step_times[1]", "not a time"),
+        (GOOD, "{dp: 2, step_time: 1s, spread: far}", "points[0].spread", "not a time"),
         (GOOD, "{dp: 1000, step_time: 1s}", "points[0].dp", "usable GPUs"),
         (GOOD, "{dp: 2, step_time: 1s, speed: 3}", "points[0]", 'unknown key "speed"'),
         (GOOD, "{dp: 2, step_time: 1s, hosts: x9}", "points[0].hosts", "x9"),
@@ -127,3 +136,15 @@ def test_something_to_fit_is_needed(points: str) -> None:
     """No point, or none that the fit may use, is a problem."""
     text = FULL[: FULL.index("points:")] + points
     assert "no point to fit" in [problem.message for problem in problems_of(text)]
+
+
+def test_runs_and_their_spread() -> None:
+    """The step of several runs is their median; a spread may be stated instead."""
+    text = FULL.replace("step_time: 120ms", "step_times: [118ms, 0.125, 121ms]")
+    text = text.replace("step_time: 0.25", "step_time: 0.25, spread: 3ms")
+    several, stated, _ = decode_measurements(
+        parse_document(text, "m.yaml"), Path()
+    ).points
+    assert several.runs_s == (0.118, 0.125, 0.121)
+    assert (several.step_s, several.spread_s) == (0.121, 0.0)
+    assert (stated.runs_s, stated.spread_s) == ((0.25,), 0.003)

@@ -20,7 +20,7 @@ version: 1
 topology: "rack:4 node:9 gpu:8"
 job: quickstart
 points:
-  - {dp: 2, micro_batches: 8, step_time: 1.2s}
+  - {dp: 2, micro_batches: 8, step_time: 1.4s}
   - {dp: 4, micro_batches: 16, step_time: 2.3s}
   - {dp: 4, micro_batches: 32, step_time: 4.4s, fit: false}
 """
@@ -76,7 +76,7 @@ def test_warnings_go_to_stderr(tmp_path: Path) -> None:
 
 def test_a_bad_file_is_exit_2(tmp_path: Path) -> None:
     """Problems come with file, line and key."""
-    result = run(tmp_path, text=POINTS.replace("1.2s", "soon"))
+    result = run(tmp_path, text=POINTS.replace("1.4s", "soon"))
     assert result.exit_code == 2
     assert "m.yaml:6:" in result.stderr
     assert "points[0].step_time" in result.stderr

@@ -121,3 +121,27 @@ def test_hop_cost_alone() -> None:
         diff(tiny_plan(score=score), replace(nodes_swapped(), score=score))
     )
     assert text.startswith("cost      old  new  change\nhop cost  304  304\n\n")
+
+
+def test_a_small_change_is_said_to_be_noise() -> None:
+    """A change that the model cannot tell is named, with its limit; no other is."""
+
+    def told(old_s: float, new_s: float, compute_s: float = 1.0) -> tuple[str, object]:
+        old, new = (
+            {"step_time_s": step, "compute_s": compute, "exposed_s": {}}
+            for step, compute in ((old_s, 1.0), (new_s, compute_s))
+        )
+        found = diff(tiny_plan(score=old), replace(nodes_swapped(), score=new))
+        return diff_text(found), found.to_dict()["noise"]
+
+    words = "the change of the step time is within the noise of the model (1%)"
+    text, noise = told(1.25, 1.255)
+    assert words in text
+    assert noise == {"relative": 0.01, "within": True}
+    text, noise = told(1.25, 1.3)
+    assert "noise" not in text
+    assert noise == {"relative": 0.01, "within": False}
+    text, noise = told(1.25, 1.255, compute_s=1.1)
+    assert "noise" not in text
+    assert noise is None
+    assert "noise" not in told(1.25, 1.25)[0]

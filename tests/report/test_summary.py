@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import placer
+from placer.cost.noise import noise
 from placer.placement.plan import Plan
 from placer.report.columns import seen
 from placer.report.look import Look
@@ -60,6 +61,21 @@ def test_parts_and_gains(plan: Plan) -> None:
     assert row in words
     assert "* breaks hard rules of the job" in words
     assert "exposed cross-node 25 ms 2.5%" in words
+
+
+def test_small_gains_are_said_to_be_noise(plan: Plan) -> None:
+    """A saving that the model cannot tell is named; none and large ones are not."""
+    own = plan.score["step_time_s"]
+    baselines = {
+        name: {"step_time_s": own * more, "noise": noise(own * more, own)}
+        for name, more in (("near", 1.005), ("far", 1.05), ("equal", 1.0))
+    }
+    text = " ".join(summarise(replace(plan, baselines=baselines)).split())
+    assert "within the noise of the model (1%): near" in text
+    assert "far" not in text.partition("within the noise")[2].partition("next")[0]
+    assert "equal" not in text.partition("within the noise")[2].partition("next")[0]
+    far = summarise(replace(plan, baselines={"far": baselines["far"]}))
+    assert "within the noise" not in far
 
 
 def test_gap_is_rounded_up(plan: Plan) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from placer.cost.noise import DIFFERENCE
 from placer.job.read import read_job
-from validation.files import ROOT
+from validation import steps
+from validation.files import ROOT, series
 from validation.page import page
-from validation.steps import calibrated
+from validation.presets import SERIES_OF_PRESET, preset_text
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -16,22 +18,38 @@ def test_the_page_is_up_to_date() -> None:
     assert page() == committed, "run python -m validation and read what changed"
 
 
-@pytest.mark.parametrize(
-    ("preset", "series"),
-    [
-        ("llama3.1-405b-mlperf-v6", "llama3.1-405b-gb200-fp4"),
-        ("gpt3-175b-mlperf-v3.1", "gpt3-175b-h100"),
-        ("deepseek-v3-mlperf-v6", "deepseek-v3-gb300"),
-        ("llama3-405b-8k", "llama3-405b-rates"),
-        ("llama3-405b-16k", "llama3-405b-rates"),
-        ("llama3-405b-16k-long", "llama3-405b-rates"),
-    ],
-)
-def test_presets_carry_their_calibration(preset: str, series: str) -> None:
-    """The compute times of a preset are those that its head says were fitted."""
-    compute, fit = read_job(preset).compute, calibrated(series)
-    if compute.tflops_per_gpu:
-        assert compute.tflops_per_gpu == pytest.approx(fit.tflops_per_gpu, rel=1e-4)
-    else:
-        assert compute.micro_batch_time == pytest.approx(fit.micro_batch_s, rel=1e-4)
-    assert compute.fixed_time == pytest.approx(fit.fixed_s, rel=1e-4)
+@pytest.mark.parametrize("preset", SERIES_OF_PRESET)
+def test_presets_carry_their_calibration(preset: str) -> None:
+    """The compute line of a preset is the one of the fit that its head names."""
+    committed = (ROOT / f"jobs/{preset}.yaml").read_text()
+    assert f"validation/points/{SERIES_OF_PRESET[preset]}.yaml" in committed
+    assert preset_text(preset) == committed, "run python -m validation"
+    assert read_job(preset).compute.micro_batch_time or "rates" in committed
+
+
+def test_points_predict_each_other() -> None:
+    """Leave-one-out errors of the four series are as small as promised."""
+    assert steps.left_out_rms() <= 0.0065
+    inside, every = steps.covered()
+    assert every == 23
+    assert inside >= 21  # of 23, 95 % are 21.9
+
+
+def test_the_noise_of_a_difference_is_the_one_measured() -> None:
+    """What ``place`` and ``diff`` call noise is what equal compute leaves."""
+    measured, degrees = steps.difference_noise()
+    assert degrees >= 6
+    assert measured == pytest.approx(DIFFERENCE, abs=0.0025)
+
+
+def test_gpt3_steps_are_medians_without_evaluations() -> None:
+    """The medians of ``train_step_timing``, and what the fit makes of them."""
+    points = {point.name: point.step_s for point in series("gpt3-175b-h100").points}
+    assert points["Eos, 512 GPUs"] == pytest.approx(11.05, abs=0.005)
+    assert points["Eos, 4,096 GPUs"] == pytest.approx(1.608, abs=0.001)
+    assert points["Eos, 8,192 GPUs"] == pytest.approx(1.619, abs=0.001)
+    assert points["Eos, 10,752 GPUs"] == pytest.approx(0.9296, abs=1e-4)
+    assert points["Azure ND H100 v5, 10,752 GPUs"] == pytest.approx(0.9451, abs=1e-4)
+    fit = steps.calibrated("gpt3-175b-h100")
+    assert fit.micro_batch_s == pytest.approx(0.0818, rel=0.01)
+    assert fit.fixed_s == pytest.approx(0.140, rel=0.15)

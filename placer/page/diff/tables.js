@@ -129,7 +129,12 @@ function costTable() {
     pairsBelow(["cost", key]).map((path) => [path, [label, path[3]].filter(Boolean).join(" "), path[2] ?? "", format]));
   const made = table(["", "Axis", "Before", "After", "Change"], rows.length,
     (i) => [rows[i][1], rows[i][2], ...pair(rows[i][0], rows[i][3])]);
-  return rows.length ? [made] : [];
+  const { noise, cost } = data.diff;
+  const step = cost.step_time_s;
+  const note = noise?.within && step && step.old !== step.new
+    ? [element("p", `The change of the step time is within the noise of the model (${noise.relative * 100}%).`, { class: "hint" })]
+    : [];
+  return rows.length ? [made, ...note] : [];
 }
 
 function pathTable() {

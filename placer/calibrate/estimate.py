@@ -1,0 +1,132 @@
+"""Constants of a linear model from relative errors, and how sure they are.
+
+Each measured value is one times ``1 + lack + noise``: ``noise`` is the scatter of the
+runs, whose variance is known, ``lack`` what the model misses there, of the same unknown
+variance everywhere. Constants are weighted least squares, a weight being one over the
+sum of both variances; the variance of ``lack`` is that with which the weighted squares
+sum to their degrees of freedom (Paule and Mandel 1982, J. Res. NBS 87(5)). Intervals
+take Student's t with these degrees (Knapp and Hartung 2003, Statistics in Medicine 22).
+Without any known scatter this is least relative squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.calibrate.student import quantile
+
+FloatArray = npt.NDArray[np.float64]
+
+CONFIDENCE = 0.95
+MOST_ROUNDS = 100
+SETTLED = 1e-12  # relative change that ends the iteration
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Constants, and how sure they are.
+
+    Attributes
+    ----------
+    values : array of float, shape (p,)
+        None is below 0.
+    covariance : array of float, shape (p, p)
+        Zero for a constant that is held at 0.
+    lack : float
+        Variance of what the model misses, relative.
+    degrees : int
+        Degrees of freedom of the intervals; 0 when nothing tells their width.
+    """
+
+    values: FloatArray
+    covariance: FloatArray
+    lack: float
+    degrees: int
+
+    def half_width(self, row: FloatArray, variance: float = 0.0) -> float | None:
+        """Half the interval of ``row @ values``; None when nothing tells it.
+
+        Parameters
+        ----------
+        row : array of float, shape (p,)
+        variance : float
+            Of what a new measurement adds.
+        """
+        if not self.degrees:
+            return None
+        total = float(row @ self.covariance @ row) + variance
+        return quantile(CONFIDENCE, self.degrees) * sqrt(total)
+
+
+def estimate(
+    rows: FloatArray, targets: FloatArray, variances: FloatArray, known: int
+) -> Estimate:
+    """Constants ``x >= 0`` with ``rows @ x`` as near to ``targets`` as can be.
+
+    Parameters
+    ----------
+    rows : array of float, shape (n, p)
+        What a unit of each constant adds to each measured value, relative to it; of
+        rank p.
+    targets : array of float, shape (n,)
+        What the constants must add to, relative to each measured value.
+    variances : array of float, shape (n,)
+        Of the measured values, relative; all 0 when unknown.
+    known : int
+        Degrees of freedom behind ``variances``. They count where scatter alone explains
+        the residuals.
+    """
+    count, constants = rows.shape
+    free = np.ones(constants, dtype=bool)
+    while True:
+        spare = count - int(free.sum())
+        lack = _lack(rows[:, free], targets, variances, spare)
+        found, covariance = _weighted(rows[:, free], targets, variances + lack)
+        if (found >= 0).all():
+            break
+        free[np.flatnonzero(free)[found < 0]] = False
+    values, spread = np.zeros(constants), np.zeros((constants, constants))
+    values[free] = found
+    spread[np.ix_(free, free)] = covariance
+    return Estimate(values, spread, lack, spare if lack else spare + known)
+
+
+def _weighted(
+    rows: FloatArray, targets: FloatArray, variances: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted least squares: constants, and their covariance."""
+    largest = float(variances.max())
+    deviations = np.sqrt(variances / largest) if largest else np.ones_like(variances)
+    inverse = np.linalg.pinv(rows / deviations[:, None])
+    return inverse @ (targets / deviations), largest * (inverse @ inverse.T)
+
+
+def _lack(
+    rows: FloatArray, targets: FloatArray, variances: FloatArray, spare: int
+) -> float:
+    """Variance beside the known one that explains the residuals.
+
+    Paule and Mandel's own iteration, Newton's method from below: the weighted squares
+    fall with it, at the rate of their squared weights.
+    """
+    if not spare:
+        return 0.0
+    if not variances.any():
+        found, _ = _weighted(rows, targets, variances)
+        return float(((rows @ found - targets) ** 2).sum()) / spare
+    lack = 0.0
+    for _ in range(MOST_ROUNDS):
+        weights = 1 / (variances + lack)
+        found, _ = _weighted(rows, targets, 1 / weights)
+        squares = weights * (rows @ found - targets) ** 2
+        step = float((squares.sum() - spare) / (squares @ weights))
+        if lack + step <= 0:
+            return 0.0
+        lack += step
+        if abs(step) <= SETTLED * lack:
+            break
+    return lack

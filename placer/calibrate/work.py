@@ -1,0 +1,44 @@
+"""The work of a job in FLOPs: what makes micro-batches of two shapes comparable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.job.models import flops_per_sample
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+
+
+def step_flops(job: Job) -> float:
+    """FLOPs of a step, with full attention as in ``tflops_per_gpu`` of a job."""
+    if job.model is None:
+        return 0.0
+    samples = job.parallelism.dp * job.micro_batches * job.micro_batch
+    return samples * flops_per_sample(job.model, job.sequence, causal=False)
+
+
+def micro_batch_flops(job: Job) -> float:
+    """FLOPs of one micro-batch on one GPU."""
+    return step_flops(job) / job.world_size / job.micro_batches
+
+
+def work_ratio(job: Job, base: Job) -> float:
+    """Work of a micro-batch of ``job`` on one GPU, in that of ``base``."""
+    if job.model is None or base.model is None:
+        return 1.0
+    return micro_batch_flops(job) / micro_batch_flops(base)
+
+
+def timed(job: Job, time: float, fixed: float = 0.0, step_error: float = 0.0) -> Job:
+    """``job`` with these compute times, s."""
+    times = {"micro_batch_time": time, "tflops_per_gpu": 0.0, "fixed_time": fixed}
+    compute = replace(job.compute, **times, step_error=step_error)
+    return replace(job, compute=compute)
+
+
+def rounds(job: Job) -> float:
+    """Micro-batch times that a step takes: its micro-batches and the bubble."""
+    axes = job.parallelism
+    return job.micro_batches + (axes.pp - 1) / axes.vp
