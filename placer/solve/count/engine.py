@@ -7,10 +7,15 @@ from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ortools.sat.python import cp_model
+from placer.loading import load
 
 if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
     from placer.solve.count.model import Program
+
+# Loaded when a program is solved: it takes longer than placing a small job.
+CP_SAT = "ortools.sat.python.cp_model"
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
     It leaves signals alone: CP-SAT's own handler of SIGINT would take the place of the
     caller's, and leave none behind.
     """
-    made = cp_model.CpSolver()
+    made: cp_model.CpSolver = load(CP_SAT).CpSolver()
     made.parameters.num_workers = 1
     made.parameters.random_seed = limits.seed
     made.parameters.max_deterministic_time = limits.work
@@ -88,6 +93,7 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
 
 
 def _by_cp_sat(program: Program, limits: Limits) -> Answer:
+    cp_model = load(CP_SAT)
     model = cp_model.CpModel()
     columns = [model.new_int_var(0, int(most), "") for most in program.most]
     for times, least, most in program.rows:

@@ -18,17 +18,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from ortools.sat.python import cp_model
 
+from placer.loading import load
+from placer.solve.count.engine import CP_SAT
 from placer.solve.tree.capacity import parent_of_domain
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
     from placer.solve.problem.colocation import Colocation
     from placer.topology.model import Topology
 
+    Literal = cp_model.IntVar | int
+
 IntArray = npt.NDArray[np.int64]
-Literal = cp_model.IntVar | int
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +80,7 @@ class Assignment:
         by_node: bool = False,
     ) -> None:
         self.topology = topology
-        self.model = cp_model.CpModel()
+        self.model: cp_model.CpModel = load(CP_SAT).CpModel()
         self.block = max(colocation.block, 1)
         self.room = capacity_of_node // self.block
         self.label = colocation.label[:, :: self.block]

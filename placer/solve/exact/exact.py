@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from ortools.sat.python import cp_model
 
+from placer.loading import load
 from placer.placement.placement import Placement
 from placer.solve.bounds.cut import cut_bound
-from placer.solve.count.engine import Limits, cp_sat
+from placer.solve.count.engine import CP_SAT, Limits, cp_sat
 from placer.solve.exact.assignment import Assignment
 from placer.solve.exact.objectives import hop_tiers, minimise_groups, minimise_hops
 from placer.solve.problem.objective import HopCostObjective
 
 if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
@@ -97,13 +99,14 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
     solver = cp_sat(Limits(work, budget.seconds_left, problem.seed))
     solver.parameters.interleave_search = True
     status = _solve(solver, homes.model, budget.is_over)
+    sat = load(CP_SAT)
     gpu_of_rank, bound = None, solver.best_objective_bound * unit
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    if status in (sat.OPTIMAL, sat.FEASIBLE):
         node_of_rank = np.repeat(homes.nodes(solver), homes.block)
         gpu_of_rank = Placement.on_nodes(topology, node_of_rank).gpu_of_rank
-    if status == cp_model.INFEASIBLE:
+    if status == sat.INFEASIBLE:
         bound = -inf
-    is_complete = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+    is_complete = status in (sat.OPTIMAL, sat.INFEASIBLE)
     in_time = is_complete or solver.response_proto.deterministic_time >= work
     return Exact(gpu_of_rank, bound, ARGUMENT.format(units=homes.size), in_time)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from ortools.sat.python import cp_model
 
+from placer.loading import load
+from placer.solve.count.engine import CP_SAT, cp_sat
 from placer.solve.count.engine import Limits as EngineLimits
-from placer.solve.count.engine import cp_sat
 from placer.solve.exact.assignment import Assignment
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import node_capacity
@@ -117,7 +117,7 @@ class _Program:
             self._runs()
         avoided = np.flatnonzero(self.limits.avoided).tolist()
         self.model.minimize(sum(self.used[n] for n in avoided if n in self.used))
-        solver = cp_sat(EngineLimits(WORK_LIMIT))
+        cp_model, solver = load(CP_SAT), cp_sat(EngineLimits(WORK_LIMIT))
         status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)

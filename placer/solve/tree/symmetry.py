@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from ortools.graph.python import min_cost_flow
 
+from placer.loading import load
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def best_pairs(weights: Mapping[Pair, int]) -> list[Pair]:
     source, sink = 0, len(left) + len(right) + 1
     first_right = len(left) + 1
     top = max(weights.values())
-    flow = min_cost_flow.SimpleMinCostFlow()
+    flow = load("ortools.graph.python.min_cost_flow").SimpleMinCostFlow()
     arcs = {
         pair: flow.add_arc_with_capacity_and_unit_cost(
             left[pair[0]] + 1, right[pair[1]] + first_right, 1, top - weight
