@@ -18,6 +18,7 @@ SCRIPT = """\
 import os, signal, sys, time
 sys.path.insert(0, {root!r})
 import placer
+from placer.job.rules import Pin, Rules
 
 sent = []
 
@@ -28,7 +29,7 @@ class CtrlC:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.2)
 
-plan = {plan}
+given = {given}
 sys.meta_path.insert(0, CtrlC())
 caught = 0
 while True:
@@ -68,21 +69,21 @@ def test_what_cannot_be_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "plan", "call"),
+    ("module", "given", "call"),
     [
         ("numpy.exceptions", None, "placer.read_topology('node:2 gpu:8')"),
         (
             "ortools.util.python.sorted_interval_list",
-            f"placer.predict({SMALL}, 'slurm')",
-            "placer.check(plan, bound=True)",
+            "Rules(pin=(Pin((0,), ('n2',)),))",
+            f"placer.place({SMALL}, rules=given)",
         ),
     ],
 )
 def test_ctrl_c_while_compiled_modules_load(
-    module: str, plan: str | None, call: str
+    module: str, given: str | None, call: str
 ) -> None:
     """Ctrl-C is a `KeyboardInterrupt`, and the call works when it is made again."""
-    script = SCRIPT.format(root=str(ROOT), module=module, plan=plan, call=call)
+    script = SCRIPT.format(root=str(ROOT), module=module, given=given, call=call)
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
