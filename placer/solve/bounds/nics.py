@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +27,6 @@ import numpy.typing as npt
 
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
-from placer.solve.bounds.first_bucket import kink_seconds, with_best_bucket
 from placer.solve.bounds.ideal import Limit
 
 if TYPE_CHECKING:
@@ -196,25 +194,16 @@ class _Exposure:
     def free(self) -> list[float]:
         """Seconds when nothing is held back, an entry a stage."""
         stages = self.step.model.job.parallelism.pp
-        best = with_best_bucket(self.step, self._kink_s)
-        return [best.exposed_data_parallel_s] * stages
-
-    @cached_property
-    def _kink_s(self) -> float:
-        return kink_seconds(self.step.model, self.network)
+        return [self.step.exposed_data_parallel_s] * stages
 
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         model = self.step.model
         network = self.network.with_limit(Limit(self.groups, nics, shared_pace))
         slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
-        kinks = [self._kink_s] * len(self.free)
-        kinks[0] = kink_seconds(model, network)
         return [
-            with_best_bucket(
-                _with_stage(self.step, slow, s), kink
-            ).exposed_data_parallel_s
-            for s, kink in enumerate(kinks)
+            _with_stage(self.step, slow, stage).exposed_data_parallel_s
+            for stage in range(model.job.parallelism.pp)
         ]
 
 

@@ -9,8 +9,7 @@ axis with a group outside pays at least one group's crossing, and pipelines outs
 cut the more often the more NICs gradient groups drive (`nics.py`). A case in which the
 tied ranks cannot all be placed does not count. The bound is the cheapest case.
 
-Valid because the step is monotone in the time of every operation but one, the first
-bucket of gathered parameters (`first_bucket.py`).
+Valid because the step is monotone in the time of every operation.
 """
 
 from __future__ import annotations
@@ -22,11 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.first_bucket import (
-    kink_seconds,
-    stages_alike,
-    with_best_bucket,
-)
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.proof import Proof
@@ -114,8 +108,6 @@ def _cases(model: StepModel, parts: Parts, capacity: IntArray) -> Iterator[Proof
                 return
     network = IdealNetwork(model.fabric, label, capacity)
     step = model.step_on(network)
-    if not stages_alike(model.fabric):
-        step = with_best_bucket(step, kink_seconds(model, network))
     argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
     yield Proof(step.step_time_s, argument)
 
@@ -147,7 +139,6 @@ def _with_crossing(
     step = model.step_on(network)
     if axis == "pp":
         return _with_cuts(NicTrade.of(step, network, room))
-    step = with_best_bucket(step, kink_seconds(model, network))
     slow = model.step_on(
         _Split(network.fabric, network.label, network.capacity_of_node)
     )
