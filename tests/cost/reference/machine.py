@@ -45,9 +45,14 @@ class Machine:
             for t in range(len(self.tiers)):
                 child = t, self.child(t, gpu)
                 self.gpus_of_child[child] = self.gpus_of_child.get(child, 0) + 1
+        islands = [self.island(gpu) for gpu in range(len(self.domains))]
+        largest = max(islands.count(island) for island in set(islands))
         for t, built in enumerate(topology.built or ()):
             for domain, gpus in enumerate(built.tolist()):
                 self.gpus_of_child[t + 1, domain] = gpus
+            if t + 1 == self.nvlink_tiers:
+                largest = int(built.max())
+        self.in_racks = largest > 8
 
     def child(self, tier: int, gpu: int) -> int:
         """The domain just below ``tier`` that holds a GPU; at the node, the GPU."""
@@ -101,3 +106,40 @@ class Machine:
             (t, child, way): size / self.capacity(t, child)
             for (t, child, way), size in bytes_on.items()
         }
+
+    def fair_paces(
+        self, hops: list[list[tuple[int, int]]], nics: list[int], alone: list[float]
+    ) -> list[float]:
+        """Seconds that a byte on every hop of each group takes, links shared fairly.
+
+        Every hop of a group is as many flows as the group has NICs; ``alone`` is what a
+        byte takes on one of them.
+        """
+        counts = sorted(set(nics))
+        flows: list[dict[Link, int]] = [{} for _ in counts]
+        for group, own in zip(hops, nics, strict=True):
+            for hop in group:
+                for link in self.links(*hop):
+                    for i, count in enumerate(counts):
+                        if own <= count:
+                            flows[i][link] = flows[i].get(link, 0) + own
+        found = []
+        for group, own, limit in zip(hops, nics, alone, strict=True):
+            as_far = 0.0
+            by_link = {link: 0.0 for hop in group for link in self.links(*hop)}
+            for i, count in enumerate(counts):
+                if count < own:
+                    continue
+                width = 1 / count
+                if i + 1 < len(counts):
+                    width -= 1 / counts[i + 1]
+                slowest = limit
+                for link in by_link:
+                    pace = flows[i][link] / self.capacity(link[0], link[1])
+                    pace = max(limit, pace)
+                    by_link[link] += width * pace
+                    slowest = max(slowest, pace)
+                as_far += width * slowest
+            apart = max([limit / own, *by_link.values()])
+            found.append((as_far + apart) / 2)
+        return found
