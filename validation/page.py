@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.job.models import flops_per_sample, read_model, total_parameters
-from validation import azure, fabric, steps
+from validation import azure, fabric, steps, uplinks
 from validation.causal import rate_errors as causal_rate_errors
 from validation.files import SERIES
 from validation.markdown import milliseconds, percent, table
@@ -86,6 +86,12 @@ the oversubscription. "Event" is an event simulation on the congestion-aware cla
 of astra-sim/astra-network-analytical (599a0473), "rule" the bottleneck-link rule with
 the latency of the worst hop in every step; the model takes the mean hop."""
 
+SHARES = """\
+Rings of 4 to 16 in random and partly shuffled placements, on racks and pods at 1:1 to
+1:7, against a flow simulation (`validation/flows.py`: every chunk a transfer, links
+shared max-min fairly, no latencies): the slowest group, predicted over simulated, less
+one."""
+
 
 @dataclass(frozen=True)
 class Aim:
@@ -112,6 +118,7 @@ def page() -> str:
     parts += [VOLUMES, azure.volumes(), MISTAKES, azure.mistakes(), _split_pair()]
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
+    parts += [SHARES, uplinks.errors()]
     parts += ["## Counts", _counts()]
     return "\n\n".join(parts) + "\n"
 

@@ -25,13 +25,21 @@ class Crossings(NamedTuple):
     Attributes
     ----------
     group, link : ndarray, shape (e,)
-        Group, and uplink, of every hop.
+        Group, and uplink, of every hop; groups ascend.
     capacity : ndarray, shape (links,), B/s
     """
 
     group: IntArray
     link: IntArray
     capacity: FloatArray
+
+    def raise_to(self, values: FloatArray, of_group: FloatArray) -> None:
+        """Raise each group's value to the largest of its hops."""
+        first = np.flatnonzero(np.diff(self.group, prepend=-1))
+        if len(first):
+            found = self.group[first]
+            most = np.maximum.reduceat(values, first)
+            of_group[found] = np.maximum(of_group[found], most)
 
 
 def fair_pace(
@@ -69,10 +77,10 @@ def fair_pace(
             left = np.bincount(hops.link, of_hop, len(hops.capacity)) / hops.capacity
             pace = np.maximum(left[hops.link], alone[hops.group]) * runs[hops.group]
             sums += width * pace
-            np.maximum.at(slowest, hops.group, pace)
+            hops.raise_to(pace, slowest)
         together += width * slowest
     apart = alone / flows
     for hops, sums in zip(crossings, by_hop, strict=True):
-        np.maximum.at(apart, hops.group, sums)
+        hops.raise_to(sums, apart)
     mean: FloatArray = (apart + together) / 2
     return mean

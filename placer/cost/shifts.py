@@ -109,7 +109,7 @@ class Shifts:
             Crossings(rows, found.child[rows, columns], self.fabric.uplink_capacity[t])
             for t, found in self._crossings.items()
             for moved in (found.sent, found.received)
-            for rows, columns in [np.nonzero(moved)]
+            for rows, columns in [np.nonzero(moved > 0)]
         ]
 
     @cached_property

@@ -69,8 +69,9 @@ class Edges:
         """Where the flows use uplinks, both directions of every tier."""
         fabric = self.rings.fabric
         found = []
+        by_group = np.argsort(self.group, kind="stable")
         for t in fabric.scale_out_tiers:
-            leaves = self.tiers >= t
+            leaves = by_group[self.tiers[by_group] >= t]
             child = fabric.child_domain_of_gpu(t)
             for ends in (self.sources[leaves], self.targets[leaves]):
                 capacity = fabric.uplink_capacity[t]

@@ -10,9 +10,9 @@ many members, many cuts: the bound on the step is the best compromise.
 For a number ``x`` let ``q_s(x)`` be the fewest members, and ``u_s(x)`` the slowest
 pace, with which stage ``s`` alone exposes at most ``x`` seconds of data-parallel time,
 all other stages at their best, and ``g(x)`` the least pipeline time of a lane of which
-every run fits a domain. A placement that exposes ``x`` seconds keeps to ``q_s(x)`` and
-``u_s(x)`` everywhere, so its pipelines take ``g(x)`` or longer, and its step ``x +
-g(x)``.
+every run fits a domain. A placement that exposes ``x`` seconds keeps to ``q_s(x)``
+everywhere, and on an uplink some stage is at ``u_s(x)`` at the most, so its pipelines
+take ``g(x)`` or longer, and its step ``x + g(x)``.
 """
 
 from __future__ import annotations
@@ -223,7 +223,10 @@ def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level
         one_nic = 1 / fabric.bandwidth[outer].max()
         pace = np.maximum(pace, one_nic / fewest)
         longest = np.minimum(pace * widest / shape.groups * (1 + ROUNDING), len(pace))
-        need = Need(shape.room_for(fewest), longest.astype(np.int64), room)
+        # Of groups on one uplink those that drive few NICs are the slowest, and as slow
+        # as all their bytes make it; which stage's they are is not known.
+        longest = np.full(len(pace), int(longest.max()))
+        need = Need(shape.room_for(fewest), longest, room)
         yield Level(float(seconds), fewest, pace, need)
 
 
