@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.calibrate.measurements import step_flops
 from placer.cost.step import StepModel
 from placer.errors import InputError
-from placer.job.model import Compute, Job
+from placer.job.model import Job
 from placer.job.read import job_digest
+from placer.job.work import micro_batch_work
 from placer.placement.baselines import baseline
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Calibration:
     @property
     def tflops_per_gpu(self) -> float:
         """The micro-batch time as a sustained rate, 1e12 FLOP/s; 0 without a model."""
-        return _micro_batch_flops(self.job) / self.micro_batch_s / 1e12
+        return micro_batch_work(self.job) / self.micro_batch_s / 1e12
 
     def applied_to(self, job: Job) -> Job:
         """``job`` with the fitted times.
@@ -178,16 +178,14 @@ def _least_squares(
 
 
 def _with_times(job: Job, time: float, fixed: float) -> Job:
-    return replace(job, compute=Compute(micro_batch_time=time, fixed_time=fixed))
+    compute = replace(
+        job.compute, micro_batch_time=time, tflops_per_gpu=0.0, fixed_time=fixed
+    )
+    return replace(job, compute=compute)
 
 
 def _work_ratio(job: Job, base: Job) -> float:
     """Work of a micro-batch of ``job`` on one GPU, in that of ``base``."""
     if job.model is None or base.model is None:
         return 1.0
-    return _micro_batch_flops(job) / _micro_batch_flops(base)
-
-
-def _micro_batch_flops(job: Job) -> float:
-    """FLOPs of one micro-batch on one GPU."""
-    return step_flops(job) / job.world_size / job.micro_batches
+    return micro_batch_work(job) / micro_batch_work(base)

@@ -10,7 +10,7 @@ from placer.arguments import PATH, takes
 from placer.document import Document, Section, closest, content_digest, open_document
 from placer.errors import InputError
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
-from placer.job.model import Compute, Group, Job, Model
+from placer.job.model import ATTENTION_RATE, Compute, Group, Job, Model
 from placer.job.models import decode_model, read_model
 from placer.job.read_axes import decode_parallelism
 from placer.job.read_groups import decode_groups
@@ -145,7 +145,11 @@ def _compute(root: Section, *, has_model: bool) -> Compute:
         if given and value == 0.0:
             section.problem("must be above 0", key)
     fixed_time = section.quantity("fixed_time", parse_time, 0.0)
-    return Compute(time, rate, fixed_time)
+    attention_rate = section.number("attention_rate", ATTENTION_RATE, maximum=10.0)
+    if attention_rate < 0.01:
+        section.problem("must be 0.01 or more", "attention_rate")
+        attention_rate = ATTENTION_RATE
+    return Compute(time, rate, fixed_time, attention_rate)
 
 
 def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:
