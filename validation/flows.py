@@ -1,4 +1,4 @@
-"""A simulation of rings on shared links: every transfer is a flow, links are shared fairly.
+"""A simulation of rings on shared links: each transfer is a flow, links are fair.
 
 A plain event loop that takes nothing from the cost model. A group with ``q`` members in
 the rack that has the fewest runs ``q`` rings, each with a share of the buffer and its
@@ -81,7 +81,9 @@ def ring_seconds(
     size_bytes : float, bytes
         Buffer of a group.
     """
-    rings = [(g, ring) for g, group in enumerate(groups) for ring in _rings(racks, group)]
+    rings = [
+        (g, ring) for g, group in enumerate(groups) for ring in _rings(racks, group)
+    ]
     share = np.bincount([g for g, _ in rings])
     group = np.array([g for g, ring in rings for _ in ring])
     members = np.array([len(ring) for _, ring in rings for _ in ring])
@@ -103,7 +105,7 @@ def ring_seconds(
 
 
 def _rings(racks: Racks, group: Sequence[int]) -> list[list[int]]:
-    """The rings of a group: racks as they first appear, members turned by one a ring."""
+    """Rings of a group: racks as they first appear, members turned by one a ring."""
     of_rack: dict[int, list[int]] = {}
     for gpu in group:
         of_rack.setdefault(gpu // racks.gpus, []).append(gpu)
@@ -173,9 +175,7 @@ def max_min_rates(capacity: FloatArray, links: IntArray) -> FloatArray:
     rate, rising = np.zeros(len(links)), np.ones(len(links), dtype=bool)
     while rising.any():
         flows = np.bincount(links[rising].ravel(), minlength=none + 1)
-        share = np.divide(
-            free, flows, out=np.full(none + 1, np.inf), where=flows > 0
-        )
+        share = np.divide(free, flows, out=np.full(none + 1, np.inf), where=flows > 0)
         own = share[links].min(axis=1)
         least = own[rising].min()
         full = rising & (own <= least * (1 + ROUNDING))

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from placer.cost.step import StepModel
 from placer.errors import InputError
-from placer.job.model import Job
 from placer.job.read import job_digest
 from placer.job.work import micro_batch_work
 from placer.placement.baselines import baseline
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.calibrate.measurements import Measurements, Point
+    from placer.job.model import Job
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -91,10 +91,17 @@ class Route(NamedTuple):
 
     def rows(self, chosen: BoolArray) -> Route:
         """Some of the groups."""
-        parts = (
-            part[chosen] if isinstance(part, np.ndarray) else part for part in self
+        return Route(
+            self.members,
+            self.domains[chosen],
+            self.fewest[chosen],
+            self.most[chosen],
+            self.in_racks,
+            self.inner_pace[chosen],
+            self.outer_pace[chosen],
+            self.inner_latency[chosen],
+            self.outer_latency[chosen],
         )
-        return Route(*parts)
 
 
 class Seconds(NamedTuple):
@@ -248,7 +255,7 @@ ALL_REDUCES: Mapping[str, Form] = {
     "nvls": nvls_all_reduce,
     "hierarchical": hierarchical_all_reduce,
 }
-# What NCCL's tuner chooses from (see `runs_all_reduce`); the hierarchical form is run by
+# What NCCL's tuner chooses from (`runs_all_reduce`); the hierarchical form is run by
 # frameworks.
 TUNED_ALL_REDUCES = ("ring", "tree", "nvls")
 

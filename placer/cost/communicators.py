@@ -93,7 +93,10 @@ class Communicators:
         found = {}
         for name in TUNED_ALL_REDUCES:
             route = self._route_of(name)
-            seconds, runs = ALL_REDUCES[name](route, size_bytes), runs_all_reduce(name, route)
+            seconds, runs = (
+                ALL_REDUCES[name](route, size_bytes),
+                runs_all_reduce(name, route),
+            )
             found[name] = seconds._replace(
                 latency=np.where(runs, seconds.latency, np.inf)
             )

@@ -1,10 +1,10 @@
 """Groups that share uplinks: every flow gets its fair part.
 
-A group that drives ``q`` NICs in a domain has ``q`` flows on each of its hops, of ``1/q``
-of the bytes each. On a shared link all flows run at the same rate (max-min fair;
-Bertsekas and Gallager, *Data Networks*, 6.5), so groups with many flows are done first
-and leave the link to the others. The most loaded link alone says nothing of that: bytes
-over capacity is a lower bound.
+A group that drives ``q`` NICs in a domain has ``q`` flows on each of its hops, of
+``1/q`` of the bytes each. On a shared link all flows run at the same rate (max-min
+fair; Bertsekas and Gallager, *Data Networks*, 6.5), so groups with many flows are done
+first and leave the link to the others. Bytes over capacity is a lower bound on when the
+last is done.
 """
 
 from __future__ import annotations

@@ -178,11 +178,11 @@ class Overlap:
     ep: bool = False
 
 
-# Kernels of attention on H100, head 128, 8k tokens: cuDNN 600 and 518 TFLOP/s forward and
-# backward without a mask, 529 forward with a causal one (arXiv 2407.08608, figures 5 and
-# 6). Backward executes 5/4 of the FLOPs that models count, so 12 counted take 4/600 +
-# 10/518: 462, with the mask's loss 410. Products of such models sustain 520 to 530: from
-# 0.78 to 0.88.
+# Kernels of attention on H100, heads of 128, 8k tokens: cuDNN reaches 600 and 518
+# TFLOP/s forward and backward without a mask, 529 forward with a causal one (arXiv
+# 2407.08608, figures 5 and 6). Backward executes 5/4 of the FLOPs that models count, so
+# 12 of those take 4/600 + 10/518: 462 TFLOP/s, 410 with the mask's loss. Products of
+# large models sustain 520 to 530: a ratio of 0.78 to 0.88.
 ATTENTION_RATE = 0.83
 
 

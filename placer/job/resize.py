@@ -21,8 +21,9 @@ def resized(job: Job, **sizes: int | None) -> Job:
 
     The work of a micro-batch is the model's, so a measured ``micro_batch_time`` follows
     the GPUs that share it, ``tp x cp x pp``, and both it and a rate how well products
-    cut over ``tp`` and ``cp`` use a GPU (`product_efficiency`). What had its default (the gradient bucket,
-    the tensor parallelism of experts) keeps it, and groups of all ranks stay so.
+    cut over ``tp`` and ``cp`` use a GPU (`product_efficiency`). What had its default
+    (the gradient bucket, the tensor parallelism of experts) keeps it, and groups of all
+    ranks stay so.
 
     Raises
     ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
@@ -33,14 +34,14 @@ def micro_batch_work(job: Job) -> float:
 
 
 def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
-    """Share of the best rate that products of a layer reach, cut over ``tp`` and ``cp``.
+    """Share of the best rate that a layer's products reach when so many ranks cut them.
 
-    That of the smallest. Without a model 1.
+    That of the smallest; 1 without a model.
     """
     if job.model is None:
         return 1.0
     flops = _smallest_product(job.model, job.sequence, job.micro_batch / (tp * cp))
-    for (small, low), (large, high) in zip(EFFICIENCY, EFFICIENCY[1:], strict=False):
+    for (small, low), (large, high) in pairwise(EFFICIENCY):
         if flops < large:
             slope = (high - low) / log(large / small)
             return max(LEAST_EFFICIENCY, high + slope * log(flops / large))

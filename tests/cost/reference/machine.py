@@ -116,30 +116,36 @@ class Machine:
         byte takes on one of them.
         """
         counts = sorted(set(nics))
-        flows: list[dict[Link, int]] = [{} for _ in counts]
-        for group, own in zip(hops, nics, strict=True):
-            for hop in group:
-                for link in self.links(*hop):
-                    for i, count in enumerate(counts):
-                        if own <= count:
-                            flows[i][link] = flows[i].get(link, 0) + own
+        flows = [
+            self._flows(hops, [own if own <= count else 0 for own in nics])
+            for count in counts
+        ]
+        following = [*(1 / count for count in counts[1:]), 0.0]
         found = []
         for group, own, limit in zip(hops, nics, alone, strict=True):
             as_far = 0.0
             by_link = {link: 0.0 for hop in group for link in self.links(*hop)}
-            for i, count in enumerate(counts):
+            for count, after, left in zip(counts, following, flows, strict=True):
                 if count < own:
                     continue
-                width = 1 / count
-                if i + 1 < len(counts):
-                    width -= 1 / counts[i + 1]
-                slowest = limit
-                for link in by_link:
-                    pace = flows[i][link] / self.capacity(link[0], link[1])
-                    pace = max(limit, pace)
-                    by_link[link] += width * pace
-                    slowest = max(slowest, pace)
-                as_far += width * slowest
+                paces = {
+                    link: max(limit, left[link] / self.capacity(link[0], link[1]))
+                    for link in by_link
+                }
+                for link, pace in paces.items():
+                    by_link[link] += (1 / count - after) * pace
+                as_far += (1 / count - after) * max([limit, *paces.values()])
             apart = max([limit / own, *by_link.values()])
             found.append((as_far + apart) / 2)
         return found
+
+    def _flows(
+        self, hops: list[list[tuple[int, int]]], each: list[int]
+    ) -> dict[Link, int]:
+        """Flows on every link when a hop of a group counts as many as ``each`` says."""
+        flows: dict[Link, int] = {}
+        for group, many in zip(hops, each, strict=True):
+            for hop in group:
+                for link in self.links(*hop):
+                    flows[link] = flows.get(link, 0) + many
+        return flows
