@@ -75,10 +75,10 @@ Single mistakes on the same run. "Expected" is arithmetic on volumes and rates, 
 result of the model."""
 
 BUS = """\
-Bus bandwidths of collectives. The model counts rings at 82 % (NVLink 4) or 80 %
-(NVLink 5) of the line rate and assumed latencies, so reductions inside the switch
-(NVLS, SHARP) are under-estimated, and short messages over-estimated: it has no launch
-cost (about 0.6 ms in the 72-GPU row)."""
+Bus bandwidths of collectives. The model counts NVLink at 82 % (NVLink 4) or 80 %
+(NVLink 5) of the line rate; what the switch reaches when it reduces was set on one node
+of 8 H100 and one rack of 72 GB200, and everything between racks is predicted. Short
+messages are over-estimated: the model has no launch cost, and SHARP is missing."""
 
 CONTENTION = """\
 Reduce-scatters of 2^28 bytes a group on 8 racks of 4 GPUs, uplinks of 400 GB/s over
