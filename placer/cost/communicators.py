@@ -42,8 +42,7 @@ class CollectiveCost:
 
     Attributes
     ----------
-    algorithm : str
-        ``auto`` where groups differ in it.
+    algorithms : ndarray of str, shape (g,)
     seconds : ndarray, shape (g,)
     bandwidth_seconds : ndarray, shape (g,)
         The part that grows with the buffer; the rest is latency.
@@ -52,11 +51,17 @@ class CollectiveCost:
     load : LinkLoad
     """
 
-    algorithm: str
+    algorithms: npt.NDArray[np.str_]
     seconds: FloatArray
     bandwidth_seconds: FloatArray
     bytes_by_tier: FloatArray
     load: LinkLoad
+
+    @property
+    def algorithm(self) -> str:
+        """That of all groups; ``auto`` where they differ in it."""
+        alike = (self.algorithms == self.algorithms[0]).all()
+        return str(self.algorithms[0]) if alike else "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +187,7 @@ class Communicators:
             self.rings.hop_tier.ravel(), minlength=self.rings.fabric.num_tiers
         )
         return CollectiveCost(
-            "ring",
+            np.full(len(self.rings.gpus), "ring"),
             seconds.total,
             seconds.transfer,
             hops * on_edge,
@@ -207,7 +212,7 @@ class Communicators:
         """The cost of an algorithm whose traffic between domains is ``flows``."""
         sent = flows.bytes_by_tier + self._inside(name)
         return CollectiveCost(
-            name,
+            np.full(len(self.rings.gpus), name),
             seconds.total,
             seconds.transfer,
             sent * size_bytes,
@@ -239,11 +244,13 @@ def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost
     """The cost of some groups by one algorithm and others by another."""
     num_groups = len(parts[0][0])
     seconds, transfer = np.zeros(num_groups), np.zeros(num_groups)
+    names = np.empty(num_groups, dtype="U12")
     for rows, cost in parts:
+        names[rows] = cost.algorithms
         seconds[rows], transfer[rows] = cost.seconds, cost.bandwidth_seconds
     costs = [cost for _, cost in parts]
     return CollectiveCost(
-        "auto",
+        names,
         seconds,
         transfer,
         np.sum([cost.bytes_by_tier for cost in costs], axis=0),

@@ -133,7 +133,7 @@ class IdealNetwork:
     def _cost(self, num_groups: int, least: tuple[float, float]) -> CollectiveCost:
         """The cost of groups that all take the same transfer time and latency."""
         return CollectiveCost(
-            "any",
+            np.full(num_groups, "any"),
             np.full(num_groups, sum(least)),
             np.full(num_groups, least[0]),
             self._no_bytes(),
