@@ -66,7 +66,9 @@ def bus_bandwidths() -> str:
 def _bandwidth_rows(value: Value) -> list[tuple[str, ...]]:
     point = value.section()
     name, source = point.text("name"), point.text("source")
-    topology = read_topology(point.text("topology"))
+    machine = point.text("topology")
+    where = str(FOLDER / machine) if machine.endswith(".yaml") else machine
+    topology = read_topology(where)
     gpus, collective = point.integer("gpus"), point.text("collective")
     sizes = [size.quantity(parse_number) for size in point.items("sizes")]
     measured = [rate.number() for rate in point.items("measured")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from placer.cost.noise import DIFFERENCE
 from placer.job.models import flops_per_sample, read_model, total_parameters
-from validation import azure, fabric, steps
+from validation import azure, fabric, steps, uplinks
 from validation.causal import rate_errors as causal_rate_errors
 from validation.files import RATES, SERIES
 from validation.markdown import milliseconds, percent, seconds, table
@@ -79,11 +79,8 @@ What is missed, and why:
 - **DeepSeek-V3**: no conclusion. Steps scatter by 3 to 4 % within a run, between
   evaluations after each of them, and the three medians are not on a line in
   micro-batches. The exposed communication of the model is a few ms in all three.
-- **Llama 3, sequences of 131,072**: attention is more than half of the FLOPs there.
-  The model has one rate for attention and matrix products, and adds no
-  tensor-parallel traffic for the longer attention, so it expects a higher rate than
-  in the row before; the paper has a lower one. The paper does not say whether its
-  rates count all of attention or the causal half. {causal}"""
+- **Llama 3, sequences of 131,072**: the paper does not say whether its rates count all
+  of attention or the causal half. {causal}"""
 
 CAUSAL = """\
 Counted causal, rates and work alike, rows 2 and 3 are predicted {} and {} off."""
@@ -105,16 +102,22 @@ Single mistakes on the same run. "Expected" is arithmetic on volumes and rates, 
 result of the model."""
 
 BUS = """\
-Bus bandwidths of collectives. The model counts rings at 82 % (NVLink 4) or 80 %
-(NVLink 5) of the line rate and assumed latencies, so reductions inside the switch
-(NVLS, SHARP) are under-estimated, and short messages over-estimated: it has no launch
-cost (about 0.6 ms in the 72-GPU row)."""
+Bus bandwidths of collectives. The model counts NVLink at 82 % (NVLink 4) or 80 %
+(NVLink 5) of the line rate; what the switch reaches when it reduces was set on one node
+of 8 H100 and one rack of 72 GB200, and everything between racks is predicted. Short
+messages are over-estimated: the model has no launch cost, and SHARP is missing."""
 
 CONTENTION = """\
 Reduce-scatters of 2^28 bytes a group on 8 racks of 4 GPUs, uplinks of 400 GB/s over
 the oversubscription. "Event" is an event simulation on the congestion-aware classes
 of astra-sim/astra-network-analytical (599a0473), "rule" the bottleneck-link rule with
 the latency of the worst hop in every step; the model takes the mean hop."""
+
+SHARES = """\
+Rings of 4 to 16 in random and partly shuffled placements, on racks and pods at 1:1 to
+1:7, against a flow simulation (`validation/flows.py`: every chunk a transfer, links
+shared max-min fairly, no latencies): the slowest group, predicted over simulated, less
+one."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ def page() -> str:
     parts += [VOLUMES, azure.volumes(), MISTAKES, azure.mistakes(), _split_pair()]
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
+    parts += [SHARES, uplinks.errors()]
     parts += ["## Counts", _counts()]
     return "\n\n".join(parts) + "\n"
 

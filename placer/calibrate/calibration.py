@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from placer.calibrate.work import micro_batch_flops, timed, work_ratio
+from placer.calibrate.work import timed, work_ratio
 from placer.job.read import job_digest
+from placer.job.work import micro_batch_work
 
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Point
@@ -93,7 +94,7 @@ class Calibration:
     @property
     def tflops_per_gpu(self) -> float:
         """The micro-batch time as a sustained rate, 1e12 FLOP/s; 0 without a model."""
-        return micro_batch_flops(self.job) / self.micro_batch_s / 1e12
+        return micro_batch_work(self.job) / self.micro_batch_s / 1e12
 
     @property
     def left_out_errors(self) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""The work of a job in FLOPs: what makes micro-batches of two shapes comparable."""
+"""The work of a job: what makes micro-batches of two shapes comparable."""
 
 from __future__ import annotations
 
@@ -6,29 +6,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.job.models import flops_per_sample
+from placer.job.work import micro_batch_work
 
 if TYPE_CHECKING:
     from placer.job.model import Job
 
 
 def step_flops(job: Job) -> float:
-    """FLOPs of a step, with full attention as in ``tflops_per_gpu`` of a job."""
+    """FLOPs of a step with full attention, as rates are told; 0 without a model."""
     if job.model is None:
         return 0.0
     samples = job.parallelism.dp * job.micro_batches * job.micro_batch
     return samples * flops_per_sample(job.model, job.sequence, causal=False)
 
 
-def micro_batch_flops(job: Job) -> float:
-    """FLOPs of one micro-batch on one GPU."""
-    return step_flops(job) / job.world_size / job.micro_batches
-
-
 def work_ratio(job: Job, base: Job) -> float:
     """Work of a micro-batch of ``job`` on one GPU, in that of ``base``."""
     if job.model is None or base.model is None:
         return 1.0
-    return micro_batch_flops(job) / micro_batch_flops(base)
+    return micro_batch_work(job) / micro_batch_work(base)
 
 
 def timed(job: Job, time: float, fixed: float = 0.0, step_error: float = 0.0) -> Job:

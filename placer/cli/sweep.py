@@ -238,6 +238,6 @@ def _note(task: Task, axes: list[Axis]) -> None:
     if swept & {"tp", "cp", "pp"} and task.job.compute.micro_batch_time:
         click.echo(
             "note: the measured micro_batch_time is taken to shrink as tp x cp x pp "
-            "grows",
+            "grows, less where products get small",
             err=True,
         )

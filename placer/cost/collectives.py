@@ -17,17 +17,48 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 # PAT reaches this share of a ring's bandwidth; a step of its trees takes the first, and
 # every member the second share of a network step (NCCL: x 0.75; latency / 3.5 a level
 # and 2.8 us a member where a network step takes 14 us).
 PAT_BANDWIDTH = 0.75
 PAT_LEVEL, PAT_MEMBER = 1 / 3.5, 2.8 / 14
-# Share of NVLink's rate that a reducing switch reaches: NCCL's figure for Blackwell; it
-# has 0.85 for Hopper. Going through it takes so many NVLink steps (25 us where a ring's
+# Going through a reducing switch takes so many NVLink steps (NCCL: 25 us where a ring's
 # step takes 3.4).
-NVLS_EFFICIENCY = 0.74
 NVLS_STEPS = 25 / 3.4
+
+
+class Switch(NamedTuple):
+    """How NCCL uses an NVLink switch that reduces.
+
+    Attributes
+    ----------
+    efficiency : float
+        Buffer a second, in units of the rate of one GPU's NVLink.
+    between : float
+        The same of what goes in and out of a domain, where NICs are no limit.
+    channels : int
+        Each a block of threads that moves its part of the buffer chunk by chunk.
+    """
+
+    efficiency: float
+    between: float
+    channels: int
+
+
+# Efficiency as measured on one domain: 274 of 369 GB/s on 8 H100 (479 GB/s of bus
+# bandwidth), 425 to 430 of 720 on 72 GB200 (839 to 847). Between domains the same
+# threads are at work; on H100 NCCL has 45.5 GB/s for each of 8 channels, of 371. Its
+# channels are NVLS_NCHANNELS_SM90 and _SM100.
+NODE_SWITCH, RACK_SWITCH = Switch(0.74, 0.98, 16), Switch(0.60, 0.60, 32)
+NVLS_HEADS = 32  # members among whom NCCL divides the buffer, at most
+# NCCL cuts a buffer into chunks of so many bytes, of half as many over four domains or
+# more; small buffers into smaller ones, so that each is cut into several: (chunk, how
+# often all chunks together must fit).
+NVLS_CHUNK = 131072
+NVLS_CUTS = ((65536, 64), (32768, 8), (16384, 2))
+NVLS_TREE_CUTS = ((65536, 4), (32768, 1))
 
 
 class Route(NamedTuple):
@@ -39,6 +70,8 @@ class Route(NamedTuple):
         n.
     domains, fewest, most : ndarray, shape (g,)
         N, and the members in the domain that has the fewest (q) and the most.
+    in_racks : bool
+        Whether an NVLink switch joins more GPUs than those of one node.
     inner_pace, outer_pace : ndarray, shape (g,), s/B
         Of the slowest hop inside a domain and between two, all NICs of the group and
         all groups together; 0 where the group has no such hop.
@@ -50,10 +83,25 @@ class Route(NamedTuple):
     domains: IntArray
     fewest: IntArray
     most: IntArray
+    in_racks: bool
     inner_pace: FloatArray
     outer_pace: FloatArray
     inner_latency: FloatArray
     outer_latency: FloatArray
+
+    def rows(self, chosen: BoolArray) -> Route:
+        """Some of the groups."""
+        return Route(
+            self.members,
+            self.domains[chosen],
+            self.fewest[chosen],
+            self.most[chosen],
+            self.in_racks,
+            self.inner_pace[chosen],
+            self.outer_pace[chosen],
+            self.inner_latency[chosen],
+            self.outer_latency[chosen],
+        )
 
 
 class Seconds(NamedTuple):
@@ -112,20 +160,32 @@ def ring_all_reduce(route: Route, size_bytes: float) -> Seconds:
     return ring_pass(route, size_bytes).times(2.0)
 
 
+def tree_buffers(domains: IntArray) -> FloatArray:
+    """Buffers that go out of the busiest domain of a double tree, and into it.
+
+    Each tree carries half the buffer up and down. A domain with two children in one
+    tree is a leaf of the other: two buffers; with three domains it has one child, with
+    two it has no parent there.
+    """
+    return np.minimum(domains / 2, 2.0)
+
+
 def tree_all_reduce(route: Route, size_bytes: float) -> Seconds:
     """An all-reduce over a double binary tree of domains, a chain inside each.
 
     Notes
     -----
     A domain is an inner vertex of one tree and a leaf of the other, each tree reducing
-    and broadcasting half the buffer: ``2 S`` out of a domain, pipelined, and ``2 ((n/N
-    - 1) inner + log2 N outer)`` of latency (Sanders, Speck and Traeff 2009, *Two-tree
-    algorithms*, Parallel Computing 35(12)).
+    and broadcasting half the buffer, pipelined; ``2 ((n/N - 1) inner + log2 N outer)``
+    of latency (Sanders, Speck and Traeff 2009, *Two-tree algorithms*, Parallel
+    Computing 35(12)).
     """
-    pace = np.maximum(route.inner_pace, route.outer_pace)
+    between = tree_buffers(route.domains) * route.outer_pace
     chain = (route.members / route.domains - 1) * route.inner_latency
     levels = np.log2(route.domains) * route.outer_latency
-    return Seconds(2.0 * size_bytes * pace, 2.0 * (chain + levels))
+    return Seconds(
+        size_bytes * np.maximum(2.0 * route.inner_pace, between), 2.0 * (chain + levels)
+    )
 
 
 def nvls_all_reduce(route: Route, size_bytes: float) -> Seconds:
@@ -133,17 +193,46 @@ def nvls_all_reduce(route: Route, size_bytes: float) -> Seconds:
 
     Notes
     -----
-    The switch reads each member's buffer once and every member stores the share it is
-    answerable for: ``(1 + 1/q) S`` out of a GPU (Klenk et al. 2020, *An in-network
-    architecture for accelerating shared-memory multiprocessor collectives*, ISCA).
-    Between domains as in a tree (NCCL's NVLSTree).
+    Every member's buffer goes through the switch once (Klenk et al. 2020, *An
+    in-network architecture for accelerating shared-memory multiprocessor collectives*,
+    ISCA), at the share of NVLink's rate that the threads in charge reach. Between
+    domains it goes as in a tree (NCCL's NVLSTree), through the same threads: the rate
+    does not rise with the NICs. The first chunks pass all stages before the last can:
+    into the switch and out of it, up the tree and down.
     """
-    inside = (1 + 1 / route.fewest) * route.inner_pace / NVLS_EFFICIENCY
+    switch = RACK_SWITCH if route.in_racks else NODE_SWITCH
+    inside = route.inner_pace / switch.efficiency
+    between = np.maximum(route.inner_pace / switch.between, route.outer_pace)
+    pace = np.maximum(inside, tree_buffers(route.domains) * between)
+    stages = 2.0 + 2.0 * np.ceil(np.log2(route.domains))
+    first = np.minimum(_in_flight(route, switch, size_bytes), size_bytes)
     levels = np.log2(route.domains) * route.outer_latency
     return Seconds(
-        size_bytes * np.maximum(inside, 2.0 * route.outer_pace),
+        (size_bytes + stages * first) * pace,
         NVLS_STEPS * route.inner_latency + 2.0 * levels,
     )
+
+
+def _in_flight(route: Route, switch: Switch, size_bytes: float) -> FloatArray:
+    """Bytes of one chunk on every channel of every head; shape (g,)."""
+    at_once = switch.channels * np.minimum(route.fewest, NVLS_HEADS)
+    trees = route.domains > 1
+    chunk = np.where(route.domains >= 4, NVLS_CHUNK // 2, NVLS_CHUNK)
+    for cuts, which in ((NVLS_CUTS, ~trees), (NVLS_TREE_CUTS, trees)):
+        for smaller, times in cuts:
+            too_large = which & (size_bytes < times * at_once * chunk)
+            chunk = np.where(too_large, np.minimum(chunk, smaller), chunk)
+    return np.asarray(at_once * chunk, dtype=np.float64)
+
+
+def runs_all_reduce(name: str, route: Route) -> BoolArray:
+    """Whether NCCL would consider an algorithm for each group; shape (g,).
+
+    A switch reduces for three members or more. Where it joins a rack NCCL's tuner takes
+    it whatever else could run: it expects more of it than it gives.
+    """
+    switched = route.fewest > 2
+    return switched if name == "nvls" else ~(switched & route.in_racks)
 
 
 def hierarchical_all_reduce(route: Route, size_bytes: float) -> Seconds:
@@ -166,7 +255,8 @@ ALL_REDUCES: Mapping[str, Form] = {
     "nvls": nvls_all_reduce,
     "hierarchical": hierarchical_all_reduce,
 }
-# What NCCL's tuner chooses from; the hierarchical form is run by frameworks.
+# What NCCL's tuner chooses from (`runs_all_reduce`); the hierarchical form is run by
+# frameworks.
 TUNED_ALL_REDUCES = ("ring", "tree", "nvls")
 
 

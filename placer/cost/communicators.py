@@ -1,14 +1,15 @@
 """Collectives of some groups on a machine: the algorithm NCCL would take, and its cost.
 
-All groups of a call run the same algorithm at once: the one with which the slowest of
-them is fastest, as NCCL's tuner takes the shortest of its estimates, or the one that
-the job names. Shapes: g groups of n members.
+All groups of a call run at once, each by the algorithm that the job names or the one
+with which it is fastest, all others running the same: NCCL's tuner takes the shortest
+of its estimates for each communicator. Shapes: g groups of n members.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,17 +21,19 @@ from placer.cost.collectives import (
     Seconds,
     pat_pass,
     ring_pass,
+    runs_all_reduce,
 )
+from placer.cost.links import LinkLoad
 from placer.cost.shifts import Shifts
 from placer.cost.trees import Edges, double_tree, tree_route
 
 if TYPE_CHECKING:
     from placer.cost.collectives import Route
-    from placer.cost.links import LinkLoad
     from placer.cost.rings import Rings
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ class CollectiveCost:
 
     Attributes
     ----------
-    algorithm : str
+    algorithms : ndarray of str, shape (g,)
     seconds : ndarray, shape (g,)
     bandwidth_seconds : ndarray, shape (g,)
         The part that grows with the buffer; the rest is latency.
@@ -48,11 +51,17 @@ class CollectiveCost:
     load : LinkLoad
     """
 
-    algorithm: str
+    algorithms: npt.NDArray[np.str_]
     seconds: FloatArray
     bandwidth_seconds: FloatArray
     bytes_by_tier: FloatArray
     load: LinkLoad
+
+    @property
+    def algorithm(self) -> str:
+        """That of all groups; ``auto`` where they differ in it."""
+        alike = (self.algorithms == self.algorithms[0]).all()
+        return str(self.algorithms[0]) if alike else "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,29 +81,59 @@ class Communicators:
         ``pat`` falls back on the ring where a group has two members in one domain.
         """
         ring = ring_pass(self.rings.route, size_bytes)
-        forced = algorithm == "pat"
-        if (
-            algorithm != "ring"
-            and self._can_run_pat
-            and (forced or self._pat_may_win(ring, size_bytes))
-        ):
-            pat = pat_pass(self._pat_route, size_bytes)
-            if forced or pat.total.max() < ring.total.max():
-                return self._cost("pat", pat, self._pat, size_bytes)
-        return self._ring_cost(ring, size_bytes, 1.0)
+        if algorithm == "ring" or not self._can_run_pat:
+            return self._fastest({"ring": ring}, size_bytes)
+        if algorithm == "auto" and not self._pat_may_win(ring, size_bytes):
+            return self._fastest({"ring": ring}, size_bytes)
+        pat = pat_pass(self._pat_route, size_bytes)
+        if algorithm == "pat":
+            return self._fastest({"pat": pat}, size_bytes)
+        return self._fastest({"ring": ring, "pat": pat}, size_bytes)
 
     def all_reduce(self, size_bytes: float, algorithm: str) -> CollectiveCost:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
-        names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
-        found = {
-            name: ALL_REDUCES[name](self._route_of(name), size_bytes) for name in names
-        }
-        best = min(names, key=lambda name: float(found[name].total.max()))
-        if best == "ring":
-            return self._ring_cost(found[best], size_bytes, 2.0)
-        if best == "hierarchical":
-            return self._hierarchical_cost(found[best], size_bytes)
-        return self._cost(best, found[best], self._tree, size_bytes)
+        if algorithm != "auto":
+            seconds = ALL_REDUCES[algorithm](self._route_of(algorithm), size_bytes)
+            return self._fastest({algorithm: seconds}, size_bytes, passes=2.0)
+        found = {}
+        for name in TUNED_ALL_REDUCES:
+            route = self._route_of(name)
+            seconds, runs = (
+                ALL_REDUCES[name](route, size_bytes),
+                runs_all_reduce(name, route),
+            )
+            found[name] = seconds._replace(
+                latency=np.where(runs, seconds.latency, np.inf)
+            )
+        return self._fastest(found, size_bytes, passes=2.0)
+
+    def _fastest(
+        self, found: Mapping[str, Seconds], size_bytes: float, passes: float = 1.0
+    ) -> CollectiveCost:
+        """Every group by the algorithm that is fastest for it, the first of equals."""
+        names = list(found)
+        best = np.argmin([seconds.total for seconds in found.values()], axis=0)
+        first = int(best[0])
+        if (best == first).all():
+            return self._by(names[first], found[names[first]], size_bytes, passes)
+        parts = []
+        for index in np.unique(best).tolist():
+            rows, seconds = best == index, found[names[index]]
+            some = Communicators(self.rings.rows(rows))
+            own = Seconds(seconds.transfer[rows], seconds.latency[rows])
+            parts.append((rows, some._by(names[index], own, size_bytes, passes)))
+        return _joined(parts)
+
+    def _by(
+        self, name: str, seconds: Seconds, size_bytes: float, passes: float
+    ) -> CollectiveCost:
+        """The cost of one algorithm for all groups, given its seconds."""
+        if name == "ring":
+            return self._ring_cost(seconds, size_bytes, passes)
+        if name == "hierarchical":
+            return self._hierarchical_cost(seconds, size_bytes)
+        flows = self._pat if name == "pat" else self._tree
+        return self._cost(name, seconds, flows, size_bytes)
 
     def _route_of(self, all_reduce: str) -> Route:
         if all_reduce in ("ring", "hierarchical"):
@@ -127,7 +166,7 @@ class Communicators:
         return self.rings.moves and bool((self.rings.most == 1).all())
 
     def _pat_may_win(self, ring: Seconds, size_bytes: float) -> bool:
-        """Whether PAT could beat the rings if no link were shared and no hop slow."""
+        """Whether PAT could beat a ring if no link were shared and no hop slow."""
         fabric, route = self.rings.fabric, self.rings.route
         outer = slice(fabric.scale_up_tier + 1, None)
         least = route._replace(
@@ -136,8 +175,8 @@ class Communicators:
                 route.outer_latency, fabric.latency[outer].min()
             ),
         )
-        best = pat_pass(least, size_bytes).total.max()
-        return bool(best < ring.total.max())
+        best = pat_pass(least, size_bytes).total
+        return bool((best < ring.total).any())
 
     def _ring_cost(
         self, seconds: Seconds, size_bytes: float, passes: float
@@ -148,7 +187,7 @@ class Communicators:
             self.rings.hop_tier.ravel(), minlength=self.rings.fabric.num_tiers
         )
         return CollectiveCost(
-            "ring",
+            np.full(len(self.rings.gpus), "ring"),
             seconds.total,
             seconds.transfer,
             hops * on_edge,
@@ -173,7 +212,7 @@ class Communicators:
         """The cost of an algorithm whose traffic between domains is ``flows``."""
         sent = flows.bytes_by_tier + self._inside(name)
         return CollectiveCost(
-            name,
+            np.full(len(self.rings.gpus), name),
             seconds.total,
             seconds.transfer,
             sent * size_bytes,
@@ -199,3 +238,21 @@ class Communicators:
             rings.hop_tier[inner], spread[inner], rings.fabric.num_tiers
         )
         return counts.astype(np.float64, copy=False)
+
+
+def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost:
+    """The cost of some groups by one algorithm and others by another."""
+    num_groups = len(parts[0][0])
+    seconds, transfer = np.zeros(num_groups), np.zeros(num_groups)
+    names = np.empty(num_groups, dtype="U12")
+    for rows, cost in parts:
+        names[rows] = cost.algorithms
+        seconds[rows], transfer[rows] = cost.seconds, cost.bandwidth_seconds
+    costs = [cost for _, cost in parts]
+    return CollectiveCost(
+        names,
+        seconds,
+        transfer,
+        np.sum([cost.bytes_by_tier for cost in costs], axis=0),
+        reduce(LinkLoad.plus, [cost.load for cost in costs]),
+    )

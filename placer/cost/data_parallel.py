@@ -70,10 +70,8 @@ def exposed_reduce(seconds: FloatArray, windows: Windows, overlap: bool) -> floa
     if not overlap:
         return float(seconds.sum(axis=1).max())
     excess = exposed_in_between(seconds[:, 1:], windows.backward_window_s, overlap)
-    started = (1.0 - 1.0 / windows.buckets) * windows.backward_s
-    shifted = seconds[:, 0] - np.arange(len(seconds)) * windows.backward_s
-    shifted[0] = seconds[0, 0] - started
-    return excess + max(0.0, float(shifted.max()))
+    late = _beside_buckets(seconds[:, 0], windows.backward_s, windows.buckets)
+    return excess + max(0.0, late)
 
 
 def exposed_gather(
@@ -93,15 +91,27 @@ def exposed_gather(
     Notes
     -----
     ``sum over chunks but the first of max(0, A - t_f min(m, p))`` in mid-step, and for
-    the first chunk a head of ``max(A_k, max_r (A_r - r t_f - A_k), 0)``, ``r >= 1``.
+    the first chunk a head: rank 0 starts when its first bucket is there and goes on as
+    the others come, rank ``r`` starts ``r t_f`` later and needs its whole chunk:
+    ``max(A_k, A_0 - (1 - 1/n_k) t_f, max_r (A_r - r t_f))``, ``r >= 1``.
     """
     if not overlap:
         return float(seconds.sum(axis=1).max())
     excess = exposed_in_between(seconds[:, 1:], windows.forward_window_s, overlap)
-    first = seconds[:, 0]
-    later = first - np.arange(len(first)) * windows.forward_s - first_bucket_s
-    head = float(later[1:].max(initial=0.0))
-    return excess + max(first_bucket_s, head)
+    late = _beside_buckets(seconds[:, 0], windows.forward_s, windows.buckets)
+    return excess + max(first_bucket_s, late)
+
+
+def _beside_buckets(seconds: FloatArray, chunk_s: float, buckets: float) -> float:
+    """What one chunk's traffic takes longer than the compute that runs beside it.
+
+    ``seconds`` has shape (P,). Rank 0 moves its chunk in ``buckets`` beside its own
+    compute of ``chunk_s``, all of which but one bucket's hides them; rank ``r`` moves
+    its chunk whole, beside that of the ``r`` ranks before it.
+    """
+    hidden = np.arange(float(len(seconds)))
+    hidden[0] = 1.0 - 1.0 / buckets
+    return float((seconds - hidden * chunk_s).max())
 
 
 def exposed_in_between(seconds: FloatArray, window_s: float, overlap: bool) -> float:

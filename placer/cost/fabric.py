@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
+# A node whose GPUs share one NVLink switch holds eight (HGX, DGX); more are a rack.
+NODE_GPUS = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
@@ -66,6 +69,13 @@ class Fabric:
     def num_tiers(self) -> int:
         """Number of tiers."""
         return len(self.bandwidth)
+
+    @cached_property
+    def has_rack_switch(self) -> bool:
+        """Whether an NVLink switch joins more GPUs than the eight of a node."""
+        if self.scale_up_tier < 0:
+            return False
+        return bool(self.topology.gpus_of_domain(self.scale_up_tier).max() > NODE_GPUS)
 
     @property
     def scale_out_tiers(self) -> range:

@@ -51,7 +51,9 @@ class OneGroup:
         own = self._own(members)
         if not own.any():
             return _without_bytes(cost)
-        alone = self.whole.gather(members[own], size_bytes, cost.algorithm)
+        alone = self.whole.gather(
+            members[own], size_bytes, str(cost.algorithms[own][0])
+        )
         return _with_one(cost, alone, own)
 
     def all_reduce(
@@ -62,7 +64,9 @@ class OneGroup:
         own = self._own(members)
         if not own.any():
             return _without_bytes(cost)
-        alone = self.whole.all_reduce(members[own], size_bytes, cost.algorithm)
+        alone = self.whole.all_reduce(
+            members[own], size_bytes, str(cost.algorithms[own][0])
+        )
         return _with_one(cost, alone, own)
 
     def all_to_all(

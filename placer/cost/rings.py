@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.collectives import Route
+from placer.cost.fair_share import fair_pace
 from placer.cost.shifts import Shifts
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ class Rings:
     nics: IntArray
     most: IntArray
 
+    def rows(self, chosen: BoolArray) -> Rings:
+        """Some of the groups, as if they were alone."""
+        return Rings(
+            self.fabric,
+            self.gpus[chosen],
+            self.hop_tier[chosen],
+            self.domains[chosen],
+            self.nics[chosen],
+            self.most[chosen],
+        )
+
     @property
     def moves(self) -> bool:
         """Whether there is anybody to send to."""
@@ -86,8 +98,9 @@ class Rings:
             self.domains,
             self.nics,
             self.most,
+            fabric.has_rack_switch,
             np.where(inner, pace, 0.0).max(axis=1) / self.factor,
-            np.maximum(one_nic / self.nics, self.flows.shared_pace),
+            fair_pace(self.flows.crossings, self.nics, one_nic),
             mean_where(latency, inner),
             mean_where(latency, outer),
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.fair_share import Crossings
 from placer.cost.links import LinkLoad, weighted_counts
 
 if TYPE_CHECKING:
@@ -100,6 +101,16 @@ class Shifts:
             up[t] = weighted_counts(crossing.child, crossing.sent, num_children)
             down[t] = weighted_counts(crossing.child, crossing.received, num_children)
         return LinkLoad(up, down)
+
+    @cached_property
+    def crossings(self) -> list[Crossings]:
+        """Where the flows use uplinks, both directions of every tier."""
+        return [
+            Crossings(rows, found.child[rows, columns], self.fabric.uplink_capacity[t])
+            for t, found in self._crossings.items()
+            for moved in (found.sent, found.received)
+            for rows, columns in [np.nonzero(moved > 0)]
+        ]
 
     @cached_property
     def shared_pace(self) -> FloatArray:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.links import LinkLoad, flow_link_seconds, flow_load
+from placer.cost.collectives import tree_buffers
+from placer.cost.fair_share import Crossings, fair_pace
+from placer.cost.links import LinkLoad, flow_load
 
 if TYPE_CHECKING:
     from placer.cost.collectives import Route
@@ -63,13 +65,18 @@ class Edges:
         return counts.astype(np.float64, copy=False)
 
     @cached_property
-    def shared_pace(self) -> FloatArray:
-        """Seconds a byte of buffer takes on the fullest uplink of a group; (g,)."""
+    def crossings(self) -> list[Crossings]:
+        """Where the flows use uplinks, both directions of every tier."""
         fabric = self.rings.fabric
-        seconds = flow_link_seconds(
-            fabric, self.load, self.sources, self.targets, self.tiers
-        )
-        return self._largest(seconds)
+        found = []
+        by_group = np.argsort(self.group, kind="stable")
+        for t in fabric.scale_out_tiers:
+            leaves = by_group[self.tiers[by_group] >= t]
+            child = fabric.child_domain_of_gpu(t)
+            for ends in (self.sources[leaves], self.targets[leaves]):
+                capacity = fabric.uplink_capacity[t]
+                found.append(Crossings(self.group[leaves], child[ends], capacity))
+        return found
 
     @cached_property
     def single_pace(self) -> FloatArray:
@@ -114,9 +121,14 @@ def double_tree(rings: Rings) -> Edges:
 
 
 def tree_route(edges: Edges) -> Route:
-    """What a double tree finds on its way; ``2 S`` at its pace is the time."""
+    """What a double tree finds on its way.
+
+    Its pace is that of the buffers that go in and out of a domain (`tree_buffers`);
+    each edge carries half a buffer.
+    """
     rings = edges.rings
-    pace = np.maximum(edges.single_pace / rings.nics, edges.shared_pace / 2)
+    halves = 2 * tree_buffers(rings.domains)
+    pace = fair_pace(edges.crossings, rings.nics, edges.single_pace * halves) / halves
     return rings.route._replace(outer_pace=pace, outer_latency=edges.latency)
 
 

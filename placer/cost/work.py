@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
-from placer.job.models import flops_per_sample, layer_parameters
+from placer.job.models import layer_parameters
+from placer.job.work import micro_batch_work
 
 if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
@@ -49,8 +50,9 @@ def work(job: Job, volumes: Volumes) -> Work:
     if job.model is None:
         return Work(total, forward, backward, 0.0, 0.0)
     # Per token, a layer multiplies 6 parameters' worth of FLOPs and attends over
-    # the sequence for 6 h s more (causal), as in the FLOP count of `job.models`.
-    scores = job.model.hidden * job.sequence
+    # the sequence for 6 h s more (causal), as in the FLOP count of `job.models`, at
+    # attention's own rate.
+    scores = job.model.hidden * job.sequence / job.compute.attention_rate
     share = scores / (layer_parameters(job.model) + scores)
     return Work(
         total,
@@ -65,10 +67,7 @@ def micro_batch_time(job: Job) -> float:
     """Seconds a micro-batch keeps one stage busy, measured or from FLOPs and rate."""
     if job.compute.micro_batch_time or job.model is None:
         return job.compute.micro_batch_time
-    axes = job.parallelism
-    flops = flops_per_sample(job.model, job.sequence, causal=False) * job.micro_batch
-    gpus = axes.tp * axes.cp * axes.pp
-    return flops / gpus / (job.compute.tflops_per_gpu * 1e12)
+    return micro_batch_work(job) / (job.compute.tflops_per_gpu * 1e12)
 
 
 def windows(job: Job, times: Work, first_chunk_parameters: float) -> Windows:

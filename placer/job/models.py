@@ -169,9 +169,14 @@ def flops_per_sample(model: Model, sequence: int, *, causal: bool) -> float:
     recomputation). Takes all heads together to be as wide as the model, which
     understates the score and value products of latent attention.
     """
+    products = 6.0 * active_parameters(model) * sequence
+    return products + attention_flops(model, sequence, causal=causal)
+
+
+def attention_flops(model: Model, sequence: int, *, causal: bool) -> float:
+    """FLOPs of attention proper in one sample: ``x L h s^2``, as `flops_per_sample`."""
     per_pair = 6 if causal else 12
-    attention = per_pair * model.layers * model.hidden * sequence
-    return float(sequence * (6 * active_parameters(model) + attention))
+    return float(per_pair * model.layers * model.hidden * sequence * sequence)
 
 
 def _matrices(model: Model) -> int:

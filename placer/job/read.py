@@ -11,7 +11,7 @@ from placer.document import Document, Section, closest, content_digest, open_doc
 from placer.errors import InputError
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.memory import decode_memory
-from placer.job.model import Compute, Group, Job, Model
+from placer.job.model import ATTENTION_RATE, Compute, Group, Job, Model
 from placer.job.models import NEWER_KEYS, decode_model, read_model
 from placer.job.read_axes import decode_parallelism
 from placer.job.read_groups import decode_groups
@@ -158,7 +158,11 @@ def _compute(root: Section, *, has_model: bool) -> Compute:
             section.problem("must be above 0", key)
     fixed_time = section.quantity("fixed_time", parse_time, 0.0)
     step_error = section.number("step_error", 0.0, maximum=1000.0)
-    return Compute(time, rate, fixed_time, step_error=step_error)
+    attention_rate = section.number("attention_rate", ATTENTION_RATE, maximum=10.0)
+    if attention_rate < 0.01:
+        section.problem("must be 0.01 or more", "attention_rate")
+        attention_rate = ATTENTION_RATE
+    return Compute(time, rate, fixed_time, step_error, attention_rate)
 
 
 def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:

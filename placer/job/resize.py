@@ -9,6 +9,7 @@ from placer.document import parse_document
 from placer.errors import InputError, Problem
 from placer.job.read import decode_job
 from placer.job.read_traffic import default_bucket
+from placer.job.work import product_efficiency
 from placer.job.write import to_document
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ def resized(job: Job, **sizes: int | None) -> Job:
     """The job with other sizes (axes, ``micro_batches``), checked as a job file is.
 
     The work of a micro-batch is the model's, so a measured ``micro_batch_time`` follows
-    the GPUs that share it, ``tp x cp x pp``. What had its default (the gradient bucket,
-    the tensor parallelism of experts) keeps it, and groups of all ranks stay so.
+    the GPUs that share it, ``tp x cp x pp``, and both it and a rate how well products
+    cut over ``tp`` and ``cp`` use a GPU (`product_efficiency`). What had its default
+    (the gradient bucket, the tensor parallelism of experts) keeps it, and groups of all
+    ranks stay so.
 
     Raises
     ------
@@ -37,8 +40,13 @@ def resized(job: Job, **sizes: int | None) -> Job:
     before = axes["tp"] * axes["cp"] * axes["pp"]
     axes |= changed
     after = axes["tp"] * axes["cp"] * axes["pp"]
-    if "micro_batch_time" in document["compute"] and after != before:
-        document["compute"]["micro_batch_time"] *= before / after
+    compute = document.get("compute", {})
+    better = product_efficiency(job, tp=axes["tp"], cp=axes["cp"])
+    better /= product_efficiency(job, tp=job.parallelism.tp, cp=job.parallelism.cp)
+    if "micro_batch_time" in compute and (after, better) != (before, 1.0):
+        compute["micro_batch_time"] *= before / after / better
+    if "tflops_per_gpu" in compute:
+        compute["tflops_per_gpu"] *= better
     if after * axes["dp"] != job.world_size:
         _check_groups(document)
     return decode_job(parse_document(json.dumps(document), "job.json"))

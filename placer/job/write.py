@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from placer.job.axes import AUTO_ORDER
+from placer.job.model import ATTENTION_RATE
 
 if TYPE_CHECKING:
     from placer.job.model import Group, Job
@@ -39,7 +40,7 @@ def to_document(job: Job) -> dict[str, Any]:
         "context_parallel": asdict(job.context_parallel),
         "expert_parallel": asdict(job.expert_parallel),
         "stages": None if job.model is None else asdict(job.stages),
-        "compute": _given(asdict(job.compute)),
+        "compute": _compute(job),
         "require": dict(job.require),
         "launcher": {"ranks": job.launcher},
         "groups": [
@@ -65,6 +66,14 @@ def _ranks(group: Group, world_size: int) -> list[list[int]] | str:
     if group.ranks == (tuple(range(world_size)),):
         return "all"
     return [list(ranks) for ranks in group.ranks]
+
+
+def _compute(job: Job) -> dict[str, Any]:
+    """Times and rates; that of attention only where it is not the usual one."""
+    section = _given(asdict(job.compute))
+    if job.compute.attention_rate == ATTENTION_RATE:
+        del section["attention_rate"]
+    return section
 
 
 def _given(section: dict[str, Any]) -> dict[str, Any]:

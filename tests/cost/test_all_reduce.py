@@ -5,7 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from placer.cost.collectives import Route, distinct_domains, pat_pass, ring_pass
+from placer.cost.collectives import (
+    Route,
+    distinct_domains,
+    pat_pass,
+    ring_pass,
+    tree_buffers,
+)
 from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
@@ -38,14 +44,17 @@ def hosts(count: int, oversubscription: float = 1.0) -> Topology:
 ONE_RACK = {
     "ring": 2 * (3 / 4 * S / NVLINK + 3 * IN),
     "tree": 2 * S / NVLINK + 2 * 3 * IN,
-    "nvls": (1 + 1 / 4) * S / (0.74 * NVLINK) + 25 / 3.4 * IN,
+    "nvls": (S + 2 * 16 * 4 * 131072) / (0.74 * NVLINK) + 25 / 3.4 * IN,
     "hierarchical": 2 * (3 / 4 * S / NVLINK + 3 * IN),
 }
 
 
 @pytest.mark.parametrize(("name", "seconds"), ONE_RACK.items())
 def test_inside_a_rack(name: str, seconds: float) -> None:
-    """Four GPUs of one rack: ring 3/4 S twice, chain 2 S, switch 5/4 S at 74 %."""
+    """Four GPUs of one rack: ring 3/4 S twice, chain 2 S, switch S at 74 %.
+
+    The switch first fills 16 channels of 4 chunks on the way in and on the way out.
+    """
     assert all_reduce(racks(), [0, 1, 2, 3], name).seconds == pytest.approx(seconds)
 
 
@@ -53,7 +62,7 @@ def test_inside_a_rack(name: str, seconds: float) -> None:
 FOUR_RACKS = {
     "ring": 2 * (7 / 8 * S / (2 * NIC) + 3 * OUT + 4 * IN),
     "tree": 2 * S / (2 * NIC) + 2 * (1 * IN + 2 * OUT),
-    "nvls": 2 * S / (2 * NIC) + 25 / 3.4 * IN + 2 * 2 * OUT,
+    "nvls": 2 * (S + 6 * 16 * 2 * 65536) / (2 * NIC) + 25 / 3.4 * IN + 2 * 2 * OUT,
     "hierarchical": 2 * (1 / 2 * S / NVLINK + 3 / 4 * S / (2 * NIC))
     + 2 * (1 * IN + 3 * OUT),
 }
@@ -72,14 +81,14 @@ def test_over_four_racks(name: str, seconds: float) -> None:
         (1e2, [0, 1, 8, 9, 16, 17, 24, 25], "tree"),
         (1e11, list(range(32)), "ring"),
         (1e9, list(range(8)), "nvls"),
-        (1e9, list(range(4)), "ring"),
+        (1e9, [0, 1], "ring"),
     ],
 )
 def test_the_fastest_is_taken(size: float, group: list[int], name: str) -> None:
     """Small buffers take the fewest steps, large ones the fewest bytes.
 
-    Racks of eight: a switch at 74 % beats a ring of eight (9/8 against 14/8 of the
-    buffer), but not one of four (5/4 against 6/4).
+    Nodes of eight: a switch at 74 % beats a ring of eight (S against 14/8 S), but does
+    not reduce for two.
     """
     topology = racks(4, gpus=8)
     found = all_reduce(topology, group, "auto", size)
@@ -87,14 +96,64 @@ def test_the_fastest_is_taken(size: float, group: list[int], name: str) -> None:
     assert found.seconds == all_reduce(topology, group, name, size).seconds
 
 
-def test_the_slowest_group_chooses() -> None:
-    """All groups of a call take the algorithm that is best for the slowest of them."""
-    both = groups(racks(4), np.array([[0, 1, 2, 3], [4, 8, 12, 5]]))
+def test_every_group_takes_its_fastest() -> None:
+    """Two groups of a call, one in a rack and one over three, each by its own.
+
+    Their bytes are those of both algorithms.
+    """
+    both = np.array([[0, 1, 2, 3], [4, 8, 12, 5]])
     for size in (1e3, 1e10):
-        chosen = both.all_reduce(size, "auto")
-        for name in ("ring", "tree", "nvls"):
-            other = both.all_reduce(size, name)
-            assert chosen.seconds.max() <= other.seconds.max()
+        found = groups(racks(4), both).all_reduce(size, "auto")
+        names = ("ring", "tree", "nvls")
+        times = [groups(racks(4), both).all_reduce(size, n).seconds for n in names]
+        # A switch does not reduce for the second group, which is spread.
+        assert found.seconds[0] == np.min([time[0] for time in times])
+        assert found.seconds[1] == np.min([time[1] for time in times[:2]])
+    alone = [groups(racks(4), both[i : i + 1]).all_reduce(1e10, "auto") for i in (0, 1)]
+    assert found.algorithm == "auto"
+    assert [cost.algorithm for cost in alone] == ["nvls", "tree"]
+    sent = sum(cost.bytes_by_tier for cost in alone)
+    assert found.bytes_by_tier == pytest.approx(sent)
+    assert found.load.up[1] == pytest.approx(sum(cost.load.up[1] for cost in alone))
+
+
+# Bus bandwidths, GB/s, by buffer from 0.54 GB on, each twice the one before.
+GB200_RACKS = {
+    1: (586, 681, 758, 839, 835),
+    2: (494, 596, 680, 743, 793, 810),
+    20: (151, 219, 287, 346, 381, 406),
+}
+
+
+@pytest.mark.parametrize("count", GB200_RACKS)
+def test_racks_of_gb200_as_measured(count: int) -> None:
+    """Racks of 72 GB200 on 400 Gb/s a GPU, NCCL 2.26.2: within 25 %, above 8 GB 5 %.
+
+    Source: coreweave/nccl-tests cb865533, README, out of place.
+    """
+    tiers = [tier("rack", 720e9, 1e-6, scale_up=True), tier("cluster", 49.7e9, 8e-6)]
+    members = 72 * count
+    for power, measured in enumerate(GB200_RACKS[count]):
+        size = 2.0 ** (29 + power)
+        topology = machine([72, count], tiers)
+        found = all_reduce(topology, list(range(members)), "auto", size)
+        bandwidth = 2 * (members - 1) / members * size / found.seconds.item() / 1e9
+        assert found.algorithm == "nvls"
+        within = 0.05 if size > 8e9 else 0.25
+        assert bandwidth == pytest.approx(measured, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "name", "measured"),
+    [(4, "ring", 197), (4, "tree", 234), (8, "ring", 394), (8, "tree", 486)],
+)
+def test_three_domains_as_measured(gpus: int, name: str, measured: float) -> None:
+    """Three NVLink domains of GB200 without NVLS, 17 GB: NVIDIA/nccl issue 1801."""
+    tiers = [tier("rack", 720e9, 1e-6, scale_up=True), tier("cluster", 49.7e9, 8e-6)]
+    members, size = 3 * gpus, 2.0**34
+    found = all_reduce(machine([gpus, 3], tiers), list(range(members)), name, size)
+    bandwidth = 2 * (members - 1) / members * size / found.seconds.item() / 1e9
+    assert bandwidth == pytest.approx(measured, rel=0.05)
 
 
 def test_trees_share_uplinks() -> None:
@@ -113,6 +172,14 @@ def test_trees_share_uplinks() -> None:
     found = all_reduce(topology, list(range(8)), "tree")
     assert found.load.up[2].tolist() == [2 * S, 2 * S]
     assert found.seconds == pytest.approx(2 * S / (4 * NIC / 8))
+
+
+@pytest.mark.parametrize("count", range(2, 40))
+def test_buffers_of_a_tree(count: int) -> None:
+    """What the busiest domain sends, counted on the edges of both trees."""
+    edges = double_tree(build_rings(Fabric.of(hosts(count)), np.arange(count)[None]))
+    sent = np.bincount(edges.sources, edges.share)
+    assert tree_buffers(np.array([count])) == pytest.approx(sent.max())
 
 
 def parents(count: int) -> list[tuple[list[int], list[int]]]:
@@ -245,7 +312,7 @@ def test_forms_fall_together() -> None:
     two = np.array([2])
     one, zero = np.ones(1), np.zeros(1)
     alone = np.array([1])
-    route = Route(2, two, alone, alone, zero, one / NIC, zero, OUT * one)
+    route = Route(2, two, alone, alone, False, zero, one / NIC, zero, OUT * one)
     ring, pat = ring_pass(route, S), pat_pass(route, S)
     assert pat.transfer == pytest.approx(ring.transfer / 0.75)
     assert ring.latency == pytest.approx(OUT)

@@ -20,18 +20,12 @@ ROUNDING = 1e-10
 
 
 def long_case(seed: int) -> Case:
-    """A random case with up to 60 groups of micro-batches.
-
-    Without the overlapped gather: a slower first bucket can hide more of it.
-    """
+    """A random case with up to 60 groups of micro-batches."""
     draw = np.random.default_rng(seed)
     case = random_case(seed, with_model=True)
     job = case.job
-    long = replace(
-        job,
-        micro_batches=job.parallelism.pp * int(draw.integers(1, 60)),
-        data_parallel=replace(job.data_parallel, overlap_gather=False),
-    )
+    groups = int(draw.integers(1, 60))
+    long = replace(job, micro_batches=job.parallelism.pp * groups)
     return replace(case, job=long)
 
 

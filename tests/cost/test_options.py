@@ -72,13 +72,18 @@ def test_tensor_parallel_without_sequence_parallelism() -> None:
 
 
 def test_a_switch_that_reduces_without_sequence_parallelism() -> None:
-    """In-network all-reduces send 5/4 of the slab at 74 % where rings send 6/4."""
+    """In-network all-reduces send the slab at 74 % where rings send 6/4 of it.
+
+    Of so small a slab 16 channels of 4 chunks of 16 KiB, half of it, go in and out
+    before the rest can follow.
+    """
     found = job(
         Parallelism(tp=4),
         tensor_parallel=TensorParallel(sequence=False),
         collectives=Collectives("nvls"),
     )
-    once = 5 / 4 * SLAB / (0.74 * NVLINK) + 25 / 3.4 * IN
+    in_flight = 16 * 4 * 2**14
+    once = (SLAB + 2 * in_flight) / (0.74 * NVLINK) + 25 / 3.4 * IN
     assert step(found).exposed_s()["tp"] == pytest.approx(4 * 4 * once)
 
 

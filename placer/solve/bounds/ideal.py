@@ -21,6 +21,7 @@ from placer.cost.collectives import (
     Route,
     distinct_domains,
     pat_pass,
+    runs_all_reduce,
 )
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
@@ -115,7 +116,16 @@ class IdealNetwork:
             transfer, latency = self._ring_pass(members, size_bytes)
             found.append((2 * transfer, 2 * latency))
         for name in set(names) - {"ring"}:
-            seconds = ALL_REDUCES[name](self._routes(members), size_bytes)
+            route = self._routes(members)
+            if name == "nvls":
+                if algorithm == "auto":
+                    route = route.rows(runs_all_reduce(name, route))
+                # Fewer members in a domain make fewer chunks to wait for.
+                least = 3 if algorithm == "auto" else 1
+                route = route._replace(fewest=np.minimum(route.fewest, least))
+            if not len(route.domains):
+                continue
+            seconds = ALL_REDUCES[name](route, size_bytes)
             best = int(seconds.total.argmin())
             found.append((seconds.transfer[best].item(), seconds.latency[best].item()))
         return self._cost(len(members), min(found, key=sum))
@@ -123,7 +133,7 @@ class IdealNetwork:
     def _cost(self, num_groups: int, least: tuple[float, float]) -> CollectiveCost:
         """The cost of groups that all take the same transfer time and latency."""
         return CollectiveCost(
-            "any",
+            np.full(num_groups, "any"),
             np.full(num_groups, sum(least)),
             np.full(num_groups, least[0]),
             self._no_bytes(),
@@ -152,6 +162,7 @@ class IdealNetwork:
             domains,
             nics,
             -(-num_members // domains),
+            self.fabric.has_rack_switch,
             together * _least(1 / bandwidth[:first_outer]),
             apart * _least(1 / bandwidth[used:]) / nics,
             together * _least(latency[:first_outer]),

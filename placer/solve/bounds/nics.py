@@ -10,16 +10,15 @@ many members, many cuts: the bound on the step is the best compromise.
 For a number ``x`` let ``q_s(x)`` be the fewest members, and ``u_s(x)`` the slowest
 pace, with which stage ``s`` alone exposes at most ``x`` seconds of data-parallel time,
 all other stages at their best, and ``g(x)`` the least pipeline time of a lane of which
-every run fits a domain. A placement that exposes ``x`` seconds keeps to ``q_s(x)`` and
-``u_s(x)`` everywhere, so its pipelines take ``g(x)`` or longer, and its step ``x +
-g(x)``.
+every run fits a domain. A placement that exposes ``x`` seconds keeps to ``q_s(x)``
+everywhere, and on an uplink some stage is at ``u_s(x)`` at the most, so its pipelines
+take ``g(x)`` or longer, and its step ``x + g(x)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +27,6 @@ import numpy.typing as npt
 
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
-from placer.solve.bounds.first_bucket import kink_seconds, with_best_bucket
 from placer.solve.bounds.ideal import Limit
 
 if TYPE_CHECKING:
@@ -200,25 +198,16 @@ class _Exposure:
     def free(self) -> list[float]:
         """Seconds when nothing is held back, an entry a stage."""
         stages = self.step.model.job.parallelism.pp
-        best = with_best_bucket(self.step, self._kink_s)
-        return [best.exposed_data_parallel_s] * stages
-
-    @cached_property
-    def _kink_s(self) -> float:
-        return kink_seconds(self.step.model, self.network)
+        return [self.step.exposed_data_parallel_s] * stages
 
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         model = self.step.model
         network = self.network.with_limit(Limit(self.groups, nics, shared_pace))
         slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
-        kinks = [self._kink_s] * len(self.free)
-        kinks[0] = kink_seconds(model, network)
         return [
-            with_best_bucket(
-                _with_stage(self.step, slow, s), kink
-            ).exposed_data_parallel_s
-            for s, kink in enumerate(kinks)
+            _with_stage(self.step, slow, stage).exposed_data_parallel_s
+            for stage in range(model.job.parallelism.pp)
         ]
 
 
@@ -238,7 +227,10 @@ def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level
         one_nic = 1 / fabric.bandwidth[outer].max()
         pace = np.maximum(pace, one_nic / fewest)
         longest = np.minimum(pace * widest / shape.groups * (1 + ROUNDING), len(pace))
-        need = Need(shape.room_for(fewest), longest.astype(np.int64), room)
+        # Of groups on one uplink those that drive few NICs are the slowest, and as slow
+        # as all their bytes make it; which stage's they are is not known.
+        longest = np.full(len(pace), int(longest.max()))
+        need = Need(shape.room_for(fewest), longest, room)
         yield Level(float(seconds), fewest, pace, need)
 
 

@@ -11,8 +11,7 @@ axis with a group outside pays at least one group's crossing, and pipelines outs
 cut the more often the more NICs gradient groups drive (`nics.py`). A case in which the
 tied ranks cannot all be placed does not count. The bound is the cheapest case.
 
-Valid because the step is monotone in the time of every operation but one, the first
-bucket of gathered parameters (`first_bucket.py`).
+Valid because the step is monotone in the time of every operation.
 """
 
 from __future__ import annotations
@@ -25,11 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.first_bucket import (
-    kink_seconds,
-    stages_alike,
-    with_best_bucket,
-)
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.problem.colocation import Colocation, colocation_of, join
@@ -133,8 +127,6 @@ def _cases(
                 return
     network = IdealNetwork(model.fabric, label, capacity)
     step = model.step_on(network)
-    if not stages_alike(model.fabric):
-        step = with_best_bucket(step, kink_seconds(model, network))
     argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
     yield Proof(step.step_time_s, argument)
 
@@ -162,7 +154,6 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
 def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     step = model.step_on(network)
-    step = with_best_bucket(step, kink_seconds(model, network))
     slow = model.step_on(
         _Split(network.fabric, network.label, network.capacity_of_node)
     )

@@ -29,7 +29,9 @@ def gathers(
     if algorithm == "ring" or not alone or len(groups[0]) == 1:
         return ring
     pat = _aggregated_trees(machine, groups, size)
-    return pat if algorithm == "pat" or max(pat) < max(ring) else ring
+    if algorithm == "pat":
+        return pat
+    return [min(times) for times in zip(ring, pat, strict=True)]
 
 
 def all_reduces(
@@ -38,18 +40,23 @@ def all_reduces(
     """Seconds of one all-reduce in each group of GPUs, all groups at once."""
     if len(groups[0]) == 1:
         return [0.0] * len(groups)
-    found = []
-    if algorithm in ("auto", "ring"):
-        found.append([2 * time.total for time in rings(machine, groups, size)])
-    if algorithm in ("auto", "tree", "nvls"):
-        ways = _tree_ways(machine, groups)
-        if algorithm != "nvls":
-            found.append([_tree(way, size) for way in ways])
-        if algorithm != "tree":
-            found.append([_switch(way, size) for way in ways])
     if algorithm == "hierarchical":
-        found.append([_levels(way, size) for way in _ring_ways(machine, groups)])
-    return min(found, key=max)
+        return [_levels(way, size) for way in _ring_ways(machine, groups)]
+    ring = [2 * time.total for time in rings(machine, groups, size)]
+    ways = _tree_ways(machine, groups)
+    tree = [_tree(way, size) for way in ways]
+    switch = [_switch(machine, way, size) for way in ways]
+    if algorithm != "auto":
+        return {"ring": ring, "tree": tree, "nvls": switch}[algorithm]
+    found = []
+    for way, *times in zip(ways, ring, tree, switch, strict=True):
+        reduces = way.fewest > 2
+        if not reduces:
+            times = times[:2]
+        elif machine.in_racks:
+            times = times[2:]
+        found.append(min(times))
+    return found
 
 
 @dataclass
@@ -66,20 +73,49 @@ class _Way:
     def members(self) -> int:
         return sum(len(island) for island in self.islands)
 
+    @property
+    def fewest(self) -> int:
+        return min(len(island) for island in self.islands)
+
+    @property
+    def buffers(self) -> float:
+        """Buffers out of the busiest island of two trees, counted edge by edge."""
+        out = [0.0] * len(self.islands)
+        for low, high in _two_trees(len(self.islands)):
+            out[low] += 0.5
+            out[high] += 0.5
+        return max(out)
+
 
 def _tree(way: _Way, size: float) -> float:
     count = len(way.islands)
     latency = (way.members / count - 1) * way.inner_latency
     latency += log2(count) * way.outer_latency
-    return 2 * size * max(way.inner, way.outer) + 2 * latency
+    return size * max(2 * way.inner, way.buffers * way.outer) + 2 * latency
 
 
-def _switch(way: _Way, size: float) -> float:
-    fewest = min(len(island) for island in way.islands)
-    inside = (1 + 1 / fewest) * size * way.inner / 0.74
-    levels = log2(len(way.islands)) * way.outer_latency
-    latency = 25 / 3.4 * way.inner_latency + 2 * levels
-    return max(inside, 2 * size * way.outer) + latency
+def _switch(machine: Machine, way: _Way, size: float) -> float:
+    efficiency, between, channels = 0.74, 0.98, 16
+    if machine.in_racks:
+        efficiency, between, channels = 0.60, 0.60, 32
+    count = len(way.islands)
+    pace = way.buffers * max(way.inner / between, way.outer)
+    pace = max(way.inner / efficiency, pace)
+    at_once = channels * min(32, way.fewest)
+    chunk = 131072 if count < 4 else 65536
+    if count == 1:
+        limits = [(65536, 64), (32768, 8), (16384, 2)]
+    else:
+        limits = [(65536, 4), (32768, 1)]
+    for smaller, times in limits:
+        if size < times * at_once * chunk and smaller < chunk:
+            chunk = smaller
+    levels = 0
+    while 2**levels < count:
+        levels += 1
+    waiting = (2 + 2 * levels) * min(at_once * chunk, size) * pace
+    latency = 25 / 3.4 * way.inner_latency + 2 * log2(count) * way.outer_latency
+    return size * pace + waiting + latency
 
 
 def _levels(way: _Way, size: float) -> float:
@@ -110,12 +146,12 @@ def _ring_ways(machine: Machine, groups: Groups) -> list[_Way]:
     for way in ways:
         order = [gpu for island in way.islands for gpu in island]
         pairs = [
-            (one, other, 1.0)
+            (one, other)
             for one, other in edges(order)
             if machine.tier(one, other) >= machine.nvlink_tiers
         ]
         hops.append(pairs)
-    _set_outer(machine, ways, hops, 1.0)
+    _set_outer(machine, ways, hops, [1.0] * len(ways))
     return ways
 
 
@@ -127,11 +163,35 @@ def _tree_ways(machine: Machine, groups: Groups) -> list[_Way]:
         heads = [island[0] for island in way.islands]
         pairs = []
         for low, high in _two_trees(len(heads)):
-            pairs.append((heads[low], heads[high], 0.5))
-            pairs.append((heads[high], heads[low], 0.5))
+            pairs.append((heads[low], heads[high]))
+            pairs.append((heads[high], heads[low]))
         hops.append(pairs)
-    _set_outer(machine, ways, hops, 2.0)
+    # A hop carries half a buffer, and a NIC all that its island sends.
+    _set_outer(machine, ways, hops, [2 * way.buffers for way in ways])
     return ways
+
+
+def _set_outer(
+    machine: Machine,
+    ways: list[_Way],
+    hops: list[list[tuple[int, int]]],
+    on_nic: list[float],
+) -> None:
+    """Pace between islands, one NIC for each of the fewest.
+
+    ``on_nic``: hops whose bytes the same NICs carry.
+    """
+    alone, nics = [], [way.fewest for way in ways]
+    for way, flows, many in zip(ways, hops, on_nic, strict=True):
+        slow = min(machine.factor[gpu] for island in way.islands for gpu in island)
+        one = [machine.rate(machine.tier(*flow)) * slow for flow in flows]
+        alone.append(max((many / rate for rate in one), default=0.0))
+    paces = machine.fair_paces(hops, nics, alone)
+    for way, flows, pace, many in zip(ways, hops, paces, on_nic, strict=True):
+        way.outer = pace / many if many else 0.0
+        way.outer_latency = mean(
+            [machine.latency(machine.tier(one, other)) for one, other in flows]
+        )
 
 
 def _two_trees(count: int) -> list[tuple[int, int]]:
@@ -152,30 +212,6 @@ def _two_trees(count: int) -> list[tuple[int, int]]:
     else:
         second = [(count - 1 - low, count - 1 - high) for low, high in first]
     return first + second
-
-
-def _set_outer(
-    machine: Machine,
-    ways: list[_Way],
-    hops: list[list[tuple[int, int, float]]],
-    buffers: float,
-) -> None:
-    """Pace of ``buffers`` buffers between islands, one NIC for each of the fewest.
-
-    Every hop carries the given share of one buffer.
-    """
-    busy = machine.busy([flow for flows in hops for flow in flows])
-    for way, flows in zip(ways, hops, strict=True):
-        nics = min(len(island) for island in way.islands)
-        slow = min(machine.factor[gpu] for island in way.islands for gpu in island)
-        for one, other, _ in flows:
-            t = machine.tier(one, other)
-            way.outer = max(way.outer, 1 / (machine.rate(t) * nics * slow))
-            for link in machine.links(one, other):
-                way.outer = max(way.outer, busy[link] / buffers)
-        way.outer_latency = mean(
-            [machine.latency(machine.tier(one, other)) for one, other, _ in flows]
-        )
 
 
 def _aggregated_trees(machine: Machine, groups: Groups, size: float) -> list[float]:

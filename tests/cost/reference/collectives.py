@@ -27,34 +27,37 @@ def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTi
 
     Domains follow each other in the order in which members first appear in them. An
     edge carries ``(n-1)/n size``; between domains it uses as many NICs as the domain
-    with the fewest members has.
+    with the fewest members has, and a fair part of every uplink.
     """
     if not groups or len(groups[0]) == 1:
         return [RingTime(0.0, 0.0) for _ in groups]
     chains = [by_island(machine, group) for group in groups]
     orders = [[gpu for part in parts for gpu in part] for parts in chains]
     share = {len(order): (len(order) - 1) / len(order) * size for order in orders}
-    flows = [
-        (one, other, share[len(order)])
+    outer = [
+        [hop for hop in edges(order) if machine.tier(*hop) >= machine.nvlink_tiers]
         for order in orders
-        for one, other in edges(order)
     ]
-    busy = machine.busy(flows)
+    slowest = [min(machine.factor[gpu] for gpu in order) for order in orders]
+    alone = [
+        max((1 / (machine.rate(machine.tier(*hop)) * slow) for hop in hops), default=0)
+        for hops, slow in zip(outer, slowest, strict=True)
+    ]
+    fewest = [min(len(part) for part in parts) for parts in chains]
+    paces = machine.fair_paces(outer, fewest, alone)
     found = []
-    for parts, order in zip(chains, orders, strict=True):
-        nics = min(len(part) for part in parts)
+    for parts, order, pace in zip(chains, orders, paces, strict=True):
         slow = min(machine.factor[gpu] for gpu in order)
-        transfer = 0.0
+        transfer = share[len(order)] * pace
         inside: list[float] = []
         outside: list[float] = []
         for one, other in edges(order):
             t = machine.tier(one, other)
             leaves = t >= machine.nvlink_tiers
             (outside if leaves else inside).append(machine.latency(t))
-            rate = machine.rate(t) * slow * (nics if leaves else 1)
-            transfer = max(transfer, share[len(order)] / rate)
-            for link in machine.links(one, other):
-                transfer = max(transfer, busy[link])
+            if not leaves:
+                rate = machine.rate(t) * slow
+                transfer = max(transfer, share[len(order)] / rate)
         steps_out = len(parts) - 1
         latency = steps_out * mean(outside)
         latency += (len(order) - 1 - steps_out) * mean(inside)

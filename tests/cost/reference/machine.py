@@ -45,9 +45,14 @@ class Machine:
             for t in range(len(self.tiers)):
                 child = t, self.child(t, gpu)
                 self.gpus_of_child[child] = self.gpus_of_child.get(child, 0) + 1
+        islands = [self.island(gpu) for gpu in range(len(self.domains))]
+        largest = max(islands.count(island) for island in set(islands))
         for t, built in enumerate(topology.built or ()):
             for domain, gpus in enumerate(built.tolist()):
                 self.gpus_of_child[t + 1, domain] = gpus
+            if t + 1 == self.nvlink_tiers:
+                largest = int(built.max())
+        self.in_racks = largest > 8
 
     def child(self, tier: int, gpu: int) -> int:
         """The domain just below ``tier`` that holds a GPU; at the node, the GPU."""
@@ -101,3 +106,46 @@ class Machine:
             (t, child, way): size / self.capacity(t, child)
             for (t, child, way), size in bytes_on.items()
         }
+
+    def fair_paces(
+        self, hops: list[list[tuple[int, int]]], nics: list[int], alone: list[float]
+    ) -> list[float]:
+        """Seconds that a byte on every hop of each group takes, links shared fairly.
+
+        Every hop of a group is as many flows as the group has NICs; ``alone`` is what a
+        byte takes on one of them.
+        """
+        counts = sorted(set(nics))
+        flows = [
+            self._flows(hops, [own if own <= count else 0 for own in nics])
+            for count in counts
+        ]
+        following = [*(1 / count for count in counts[1:]), 0.0]
+        found = []
+        for group, own, limit in zip(hops, nics, alone, strict=True):
+            as_far = 0.0
+            by_link = {link: 0.0 for hop in group for link in self.links(*hop)}
+            for count, after, left in zip(counts, following, flows, strict=True):
+                if count < own:
+                    continue
+                paces = {
+                    link: max(limit, left[link] / self.capacity(link[0], link[1]))
+                    for link in by_link
+                }
+                for link, pace in paces.items():
+                    by_link[link] += (1 / count - after) * pace
+                as_far += (1 / count - after) * max([limit, *paces.values()])
+            apart = max([limit / own, *by_link.values()])
+            found.append((as_far + apart) / 2)
+        return found
+
+    def _flows(
+        self, hops: list[list[tuple[int, int]]], each: list[int]
+    ) -> dict[Link, int]:
+        """Flows on every link when a hop of a group counts as many as ``each`` says."""
+        flows: dict[Link, int] = {}
+        for group, many in zip(hops, each, strict=True):
+            for hop in group:
+                for link in self.links(*hop):
+                    flows[link] = flows.get(link, 0) + many
+        return flows

@@ -78,7 +78,7 @@ def sizes(job: Job) -> Sizes:
         (job.sequence / axes.cp) * job.micro_batch * model.hidden * job.bytes.activation
     )
     message = slab / axes.tp if job.tensor_parallel.sequence else slab
-    scores = model.hidden * job.sequence
+    scores = model.hidden * job.sequence / job.compute.attention_rate
     heads = max(1.0, model.kv_heads / axes.tp)
     vocabulary = model.hidden * model.vocab / axes.tp
     has_output = not model.tied_embeddings or axes.pp > 1
@@ -132,7 +132,8 @@ def _micro_batch_time(job: Job) -> float:
     active += (model.layers - model.moe_layers) * matrices * model.hidden * model.ffn
     active += model.moe_layers * model.hidden * model.experts
     active += model.moe_layers * visited * matrices * model.hidden * model.expert_ffn
-    scores = 12 * model.layers * model.hidden * job.sequence
+    scores: float = 12 * model.layers * model.hidden * job.sequence
+    scores /= job.compute.attention_rate
     flops = job.micro_batch * job.sequence * (6 * active + scores)
     gpus = axes.tp * axes.cp * axes.pp
     return flops / (gpus * job.compute.tflops_per_gpu * 1e12)

@@ -138,9 +138,8 @@ class _Sync:
         if not self.mode.overlap_gather:
             return max(sum(row) for row in seconds)
         later = [row[1:] for row in seconds]
-        left = [
-            row[0] - r * forward - self.bucket for r, row in enumerate(seconds) if r
-        ]
+        left = [seconds[0][0] - (1 - 1 / self.buckets) * forward]
+        left += [row[0] - r * forward for r, row in enumerate(seconds) if r]
         return self._between(later, forward, overlap=True) + max([self.bucket, *left])
 
     def _between(self, seconds: Chunks, work: float, overlap: bool) -> float:

@@ -1,0 +1,86 @@
+"""Groups that share uplinks: every flow gets its fair part.
+
+A group that drives ``q`` NICs in a domain has ``q`` flows on each of its hops, of
+``1/q`` of the bytes each. On a shared link all flows run at the same rate (max-min
+fair; Bertsekas and Gallager, *Data Networks*, 6.5), so groups with many flows are done
+first and leave the link to the others. Bytes over capacity is a lower bound on when the
+last is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+class Crossings(NamedTuple):
+    """Hops of groups over the uplinks of one tier in one direction.
+
+    Attributes
+    ----------
+    group, link : ndarray, shape (e,)
+        Group, and uplink, of every hop; groups ascend.
+    capacity : ndarray, shape (links,), B/s
+    """
+
+    group: IntArray
+    link: IntArray
+    capacity: FloatArray
+
+    def raise_to(self, values: FloatArray, of_group: FloatArray) -> None:
+        """Raise each group's value to the largest of its hops."""
+        first = np.flatnonzero(np.diff(self.group, prepend=-1))
+        if len(first):
+            found = self.group[first]
+            most = np.maximum.reduceat(values, first)
+            of_group[found] = np.maximum(of_group[found], most)
+
+
+def fair_pace(
+    crossings: Sequence[Crossings], flows: IntArray, alone: FloatArray
+) -> FloatArray:
+    """Seconds that a byte on every hop of a group takes; shape (g,).
+
+    Parameters
+    ----------
+    crossings : sequence of Crossings
+    flows : ndarray, shape (g,)
+        Flows of each group on a hop.
+    alone : ndarray, shape (g,), s/B
+        What a byte takes on one flow of the group if nobody else sends.
+
+    Notes
+    -----
+    Flows are done in the order of their bytes ``1/q``. While those of more than ``u``
+    bytes run, a flow takes ``s_l(u) = max(alone, flows left on l / capacity of l)`` a
+    byte on link ``l``. Between two bounds lies what a group takes: ``max over l of the
+    integral of s_l(u) du``, if its other links never hold it back, and ``the integral
+    of max over l of s_l(u) du``, if its rivals are everywhere as far as itself. The
+    mean of both is taken. They are the same where all groups have as many flows:
+    bytes over the capacity of the fullest link, or the NIC.
+    """
+    counts = np.unique(flows)
+    widths = 1 / counts - np.append(1 / counts[1:], 0.0)
+    together = np.zeros(len(flows))
+    by_hop = [np.zeros(len(hops.group)) for hops in crossings]
+    for count, width in zip(counts, widths, strict=True):
+        runs = flows <= count
+        slowest = alone * runs
+        for hops, sums in zip(crossings, by_hop, strict=True):
+            of_hop = flows[hops.group] * runs[hops.group]
+            left = np.bincount(hops.link, of_hop, len(hops.capacity)) / hops.capacity
+            pace = np.maximum(left[hops.link], alone[hops.group]) * runs[hops.group]
+            sums += width * pace
+            hops.raise_to(pace, slowest)
+        together += width * slowest
+    apart = alone / flows
+    for hops, sums in zip(crossings, by_hop, strict=True):
+        hops.raise_to(sums, apart)
+    mean: FloatArray = (apart + together) / 2
+    return mean

@@ -1,0 +1,59 @@
+"""Work of a micro-batch on one GPU, and how well its matrix products use the GPU."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import log
+from typing import TYPE_CHECKING
+
+from placer.job.models import attention_flops, flops_per_sample
+
+if TYPE_CHECKING:
+    from placer.job.model import Job, Model
+
+# Share of the best rate that a product of so many FLOPs reaches on an H100 (Calculon,
+# caa4b11f, `systems/h100_80g_nvl8.json`: steps at 1, 16 and 128 GFLOP), on straight
+# lines over the logarithm.
+EFFICIENCY = ((1e9, 0.60), (16e9, 0.90), (128e9, 0.95))
+LEAST_EFFICIENCY = 0.10  # of still smaller products, same source
+
+
+def micro_batch_work(job: Job) -> float:
+    """FLOPs of one micro-batch on one GPU, in those of matrix products.
+
+    A FLOP of attention proper takes ``1 / attention_rate`` times as long. 0 without a
+    model.
+    """
+    if job.model is None:
+        return 0.0
+    axes = job.parallelism
+    longer = 1 / job.compute.attention_rate - 1
+    sample = flops_per_sample(job.model, job.sequence, causal=False)
+    sample += longer * attention_flops(job.model, job.sequence, causal=False)
+    return job.micro_batch * sample / (axes.tp * axes.cp * axes.pp)
+
+
+def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
+    """Share of the best rate that a layer's products reach when so many ranks cut them.
+
+    That of the smallest; 1 without a model.
+    """
+    if job.model is None:
+        return 1.0
+    flops = _smallest_product(job.model, job.sequence, job.micro_batch / (tp * cp))
+    for (small, low), (large, high) in pairwise(EFFICIENCY):
+        if flops < large:
+            slope = (high - low) / log(large / small)
+            return max(LEAST_EFFICIENCY, high + slope * log(flops / large))
+    return EFFICIENCY[-1][1]
+
+
+def _smallest_product(model: Model, sequence: int, share: float) -> float:
+    """FLOPs of the smallest of a dense layer's products, ``share`` of a sample.
+
+    Attention's output, its scores (all heads together) and the feed-forward's two.
+    """
+    widths = [model.hidden, sequence]
+    if model.moe_layers < model.layers:
+        widths.append(model.ffn)
+    return 2.0 * sequence * model.hidden * min(widths) * share
