@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,16 +112,18 @@ def job_digest(job: Job) -> str:
     content["memory"] = job.memory.to_document()
     if not content["memory"]:
         del content["memory"]
+    newer = {"step_error": 0.0, "attention_rate": ATTENTION_RATE}
+    content["compute"] = _said(content["compute"], newer)
     if content["model"] is not None:
-        content["model"] = _said(content["model"])
+        content["model"] = _said(content["model"], NEWER_KEYS)
     if job.rules:
         content["rules"] = job.rules.to_document()
     return content_digest(content)
 
 
-def _said(model: dict[str, Any]) -> dict[str, Any]:
-    """The model without newer keys that nothing is said of: digests outlive them."""
-    return {k: v for k, v in model.items() if k not in NEWER_KEYS or v != NEWER_KEYS[k]}
+def _said(section: dict[str, Any], newer: Mapping[str, Any]) -> dict[str, Any]:
+    """The section without newer keys at their defaults: digests outlive them."""
+    return {k: v for k, v in section.items() if k not in newer or v != newer[k]}
 
 
 def _model(root: Section) -> Model | None:
