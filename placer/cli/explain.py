@@ -60,6 +60,7 @@ def explain(plan: str, **options: Any) -> None:
     from placer.api.explain import explain as explained
     from placer.cli.look import look_of_stdout
     from placer.cli.output import write_text
+    from placer.placement.build import topology_section
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import read_plan
     from placer.report.subject_text import subjects_text
@@ -85,8 +86,8 @@ def explain(plan: str, **options: Any) -> None:
     if options["format_name"] == "json":
         write_text("-", json_text(found))
     else:
-        tiers = [tier.name for tier in machine.tiers]
-        scale_up = machine.scale_up_tier + 1
+        seen = topology_section(machine)
+        tiers, scale_up = seen["tiers"], seen["scale_up"]
         text = subjects_text(found, tiers, scale_up, look_of_stdout().width)
         write_text("-", text + "\n")
 

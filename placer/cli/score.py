@@ -88,6 +88,7 @@ def score(**options: Any) -> None:
     """
     from placer.api.score import score as score_of
     from placer.cli.output import write_line, write_text
+    from placer.placement.build import topology_section
     from placer.placement.check import violations
     from placer.placement.plan_encode import json_text
     from placer.report.explain_text import explain_text
@@ -110,8 +111,8 @@ def score(**options: Any) -> None:
     if options["format_name"] == "json":
         write_text("-", json_text(found))
     else:
-        tiers = [tier.name for tier in machine.tiers]
-        scale_up = machine.scale_up_tier + 1
+        seen = topology_section(machine)
+        tiers, scale_up = seen["tiers"], seen["scale_up"]
         parts = [score_text(found, tiers, scale_up)]
         if options["explain"]:
             parts.append(explain_text(found["explain"], tiers, scale_up))

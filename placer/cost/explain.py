@@ -135,7 +135,7 @@ def _hop_cost(model: StepModel, gpu_of_rank: IntArray) -> dict[str, dict[str, fl
     """Hop cost by axis and tier, tiers without any left out."""
     hops = HopCost(model.topology, model.job)
     edges_by_tier = hops.crossings(gpu_of_rank)
-    tiers = [tier.name for tier in model.topology.tiers]
+    tiers = [tier.name for tier in model.fabric.topology.tiers]
     return {
         axis: {
             tier: float(weight * cost)

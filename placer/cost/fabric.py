@@ -43,7 +43,8 @@ class Fabric:
 
     @classmethod
     def of(cls, topology: Topology) -> Fabric:
-        """The fabric of a machine."""
+        """The fabric of a machine, from its innermost domains outwards."""
+        topology = topology.by_island
         tiers = topology.tiers
         return cls(
             topology,

@@ -208,7 +208,7 @@ class GroupCosts:
         traffic = shadow.traffic()[of_axis]
         own = float(seconds[group])
         alone = self.step.step_time_s - self._without(axis, shadow).step_time_s
-        tiers = self.model.topology.tiers
+        tiers = self.model.fabric.topology.tiers
         return {
             "operation": OPERATIONS.get(of_axis, _ONE),
             "seconds": own,
@@ -314,7 +314,7 @@ class GroupCosts:
         return found
 
     def _hops_to(self, rank: int, others: IntArray) -> list[dict[str, Any]]:
-        at, tiers = self.gpu_of_rank, self.model.topology.tiers
+        at, tiers = self.gpu_of_rank, self.model.fabric.topology.tiers
         hops = self.model.fabric.tier_between(at[rank], at[others])
         return [
             {"rank": other, "tier": tiers[hop].name}

@@ -56,6 +56,7 @@ class HopCost:
 
     def __init__(self, topology: Topology, job: Job) -> None:
         self.axes = hop_edges(job)
+        topology = topology.by_island
         self._topology = topology
         self.distance: FloatArray = np.array([t.distance for t in topology.tiers])
         # The last tier holds every GPU, so it never separates two of them.

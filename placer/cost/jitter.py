@@ -98,7 +98,7 @@ class NoisyStep:
         self, noise: Mapping[str, float], samples: int, seed: int
     ) -> Iterator[FloatArray]:
         """Factors of every rank's GPU, then of every link, some samples at a time."""
-        tiers = self._model.topology.tiers
+        tiers = self._model.fabric.topology.tiers
         by_tier = np.array([noise.get(tier.name, 0.0) for tier in tiers])
         num_ranks = self._model.job.world_size
         deviation = np.concatenate(
@@ -191,7 +191,7 @@ def _noise_by_name(
     model: StepModel, noise: Mapping[str, float] | float
 ) -> dict[str, float]:
     """The deviation of compute and of every scale-out tier."""
-    tiers = model.topology.tiers[model.topology.scale_up_tier + 1 :]
+    tiers = model.fabric.topology.tiers[model.fabric.scale_up_tier + 1 :]
     known = [COMPUTE, *(tier.name for tier in tiers)]
     given = noise if isinstance(noise, Mapping) else dict.fromkeys(known, noise)
     hint = f"known: {', '.join(known)}"

@@ -112,7 +112,7 @@ class MachineView:
 
 def machine_view(plan: Plan) -> MachineView:
     """The domains that a plan names."""
-    tiers = list(plan.topology.get("tiers", ())) or ["node", *plan.domains]
+    tiers = plan.outer_tiers or ["node", *plan.domains]
     if len(tiers) < 2:
         tiers.append("machine")
     inner = [tier for tier in tiers[1:-1] if tier in plan.domains]

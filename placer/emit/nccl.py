@@ -153,7 +153,7 @@ def _machine(plan: Plan) -> tuple[_Machine, str]:
     """The machine, and what its systems are."""
     nodes = nodes_of(plan)
     tiers = tiers_of(plan, nodes)
-    names = plan.topology.get("tiers") or ("node", *plan.domains, "cluster")
+    names = plan.outer_tiers or ["node", *plan.domains, "cluster"]
     node_of_rank = [0] * plan.world_size
     for node_rank, node in enumerate(nodes):
         for rank in node.ranks:

@@ -61,12 +61,10 @@ def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placemen
 
 
 def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
-    """Global GPU indices of ``nodes``, node after node."""
+    """Global indices of the GPUs of ``nodes``, as a launcher counts them."""
     counts = topology.gpus_of_node[nodes]
-    starts = np.repeat(topology.first_gpu_of_node[nodes], counts)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    slots: IntArray = starts + offsets
-    return slots
+    return topology.gpu_at(np.repeat(nodes, counts), offsets)
 
 
 def _host_order(name: str, topology: Topology, seed: int) -> IntArray:

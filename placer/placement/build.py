@@ -54,7 +54,7 @@ def build_plan(
             for t in range(1, len(topology.tiers) - 1)
         },
         node_of_rank=position[entry],
-        gpu_of_rank=placement.gpu_of_rank - topology.first_gpu_of_node[node],
+        gpu_of_rank=topology.index_of_gpu[placement.gpu_of_rank],
         score=score,
         baselines=baselines,
         bound=bound,
@@ -98,16 +98,17 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
         host = plan.host_of_rank[rank]
         message = f"{host} has {count} GPUs, none with index {plan.gpu_of_rank[rank]}"
         raise InputError([Problem(message, key=f"gpu_of_rank[{rank}]")])
-    return Placement(topology.first_gpu_of_node[node_of_rank] + plan.gpu_of_rank)
+    return Placement(topology.gpu_at(node_of_rank, plan.gpu_of_rank))
 
 
 def topology_section(topology: Topology) -> dict[str, Any]:
-    """What a plan repeats of its machine."""
+    """What a plan repeats of its machine, tiers inside the node among it."""
+    machine = topology.by_island
     return {
         "name": topology.name,
         "sha256": topology.sha256,
-        "tiers": [tier.name for tier in topology.tiers],
-        "scale_up": topology.scale_up_tier + 1,
+        "tiers": [tier.name for tier in machine.tiers],
+        "scale_up": machine.scale_up_tier + 1,
     }
 
 

@@ -43,7 +43,7 @@ def _add_vertices(
     graph: nx.Graph, plan: Plan, tier: str | None
 ) -> npt.NDArray[np.int64]:
     """Add the vertices; position of each rank's among them, shape (R,)."""
-    names = {plan.topology["tiers"][0]: plan.nodes, **plan.domains}
+    names = {plan.outer_tiers[0]: plan.nodes, **plan.domains}
     if tier is None:
         for rank, (node, gpu) in enumerate(
             zip(plan.node_of_rank.tolist(), plan.gpu_of_rank.tolist(), strict=True)

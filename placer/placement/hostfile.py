@@ -44,7 +44,7 @@ def placement_of_hostfile(
         gpu = np.array([entry.gpu for entry in entries], dtype=np.int64)
     else:
         gpu = _position_on_node(node)
-    return Placement(topology.first_gpu_of_node[node] + gpu)
+    return Placement(topology.gpu_at(node, gpu))
 
 
 def _nodes(

@@ -88,6 +88,16 @@ class Plan:
             order=tuple(self.job["order"].split("-")),
         )
 
+    @property
+    def outer_tiers(self) -> list[str]:
+        """Tiers from the node to the whole machine, innermost first.
+
+        The node is the tier called so, the innermost one where none is; empty in a plan
+        that does not name its tiers.
+        """
+        tiers = list(self.topology.get("tiers", ()))
+        return tiers[tiers.index("node") :] if "node" in tiers else tiers
+
     @cached_property
     def host_of_rank(self) -> tuple[str, ...]:
         """Host name of every rank."""

@@ -85,7 +85,9 @@ def previous_seats(plan: Plan, topology: Topology, job: Job) -> Previous:
     unfit = ~is_new & ((node[entry] < 0) | (gpu >= topology.gpus_of_node[node[entry]]))
     lost_entries = np.unique(entry[unfit])
     gone = ~is_new & np.isin(entry, lost_entries)
-    seats = np.where(is_new | gone, -1, topology.first_gpu_of_node[node[entry]] + gpu)
+    stays = ~(is_new | gone)
+    seats = np.full(len(gpu), -1, dtype=np.int64)
+    seats[stays] = topology.gpu_at(node[entry][stays], gpu[stays])
     lost = [
         LostNode(np.flatnonzero(~is_new & (entry == e)), _domains(plan, topology, e))
         for e in lost_entries.tolist()

@@ -29,7 +29,7 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
         If a rule names no axis or group of the job, or no tier of the machine.
     """
     axes = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
-    tiers = [tier.name for tier in topology.tiers]
+    tiers = [tier.name for tier in topology.by_island.tiers]
     rules = [*job.require.items(), *added.items()]
     refuse([*_unknown_axes(added, axes), *unknown_tiers(topology, rules, Rules())])
     strictest: dict[str, str] = {}

@@ -46,7 +46,9 @@ def doubled_gpus(seats: Seats, topology: Topology) -> Iterator[str]:
 
 def split_groups(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
     """A sentence for each requirement whose groups leave their domain."""
-    tiers = {tier.name: t for t, tier in enumerate(topology.tiers)}
+    machine = topology.by_island
+    gpus = topology.gpu_at(seats.node, seats.gpu)
+    tiers = {tier.name: t for t, tier in enumerate(machine.tiers)}
     for axis, tier in job.require.items():
         groups = _groups(axis, job)
         if tier not in tiers:
@@ -54,7 +56,7 @@ def split_groups(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
         elif groups is None:
             yield f"{axis} must stay in one {tier}, the job has no such groups"
         else:
-            domain = topology.domain_of_node[tiers[tier]][seats.node]
+            domain = machine.domain_of_gpu[tiers[tier]][gpus]
             yield from _split(axis, tier, domain, *groups)
 
 
@@ -74,7 +76,11 @@ def broken_launch_order(seats: Seats, topology: Topology) -> Iterator[str]:
             f"{_LAUNCH_ORDER[0]}the first is {topology.node_names[node]} "
             f"{some_ranks(np.flatnonzero(seats.node == node))}"
         )
-    down = np.flatnonzero((step == 0) & (np.diff(seats.gpu) < 0))
+    # A launcher may also be told to count the GPUs of a node island by island.
+    by_island = topology.gpu_at(seats.node, seats.gpu)
+    turns = [(step == 0) & (np.diff(order) < 0) for order in (seats.gpu, by_island)]
+    torn = np.intersect1d(*(seats.node[:-1][turn] for turn in turns))
+    down = np.flatnonzero(turns[0] & np.isin(seats.node[:-1], torn))
     if down.size:
         rank, count = down[0], np.unique(seats.node[down]).size
         yield (

@@ -73,7 +73,7 @@ def seats_of_placement(
         )
     node = np.searchsorted(end, gpu, side="right").astype(np.int64)
     shut = [i for i, n in enumerate(topology.node_names) if n in topology.unavailable]
-    return Seats(node, gpu - (end - topology.gpus_of_node)[node]), _fault(
+    return Seats(node, topology.index_of_gpu[gpu]), _fault(
         np.isin(node, shut), node, "has", "have", "a node that must not be used"
     )
 

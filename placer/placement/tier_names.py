@@ -25,11 +25,12 @@ def unknown_tiers(
         Axis or group, and the tier it must stay inside.
     rules : Rules
     """
-    tiers = [tier.name for tier in topology.tiers]
+    known = [tier.name for tier in topology.by_island.tiers]
     for axis, tier in require:
-        if tier not in tiers:
-            message, hint = _unknown(tier, topology.name, tiers)
+        if tier not in known:
+            message, hint = _unknown(tier, topology.name, known)
             yield Problem(message, key=f"require.{axis}", hint=hint)
+    tiers = [tier.name for tier in topology.tiers]
     for key, numbers in (("at_most", rules.at_most), ("spares", rules.spares)):
         for tier in numbers:
             if tier not in tiers:

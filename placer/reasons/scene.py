@@ -143,7 +143,7 @@ class Scene:
         return {
             "rank": rank,
             "host": self.topology.node_names[node],
-            "gpu": int(self.gpu_of_rank[rank] - self.topology.first_gpu_of_node[node]),
+            "gpu": int(self.topology.index_of_gpu[self.gpu_of_rank[rank]]),
         }
 
     def _domains(self, node: int) -> dict[str, str]:

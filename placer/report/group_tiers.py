@@ -96,7 +96,7 @@ def axis_changes(old: Plan, new: Plan, matching: Matching) -> tuple[AxisChange, 
     InputError
         If the plans are of machines with different tiers.
     """
-    tiers = [list(plan.topology.get("tiers", ())) for plan in (old, new)]
+    tiers = [plan.outer_tiers for plan in (old, new)]
     if not matching.axes or not all(tiers):
         return ()
     if tiers[0] != tiers[1]:

@@ -13,7 +13,8 @@ from dataclasses import astuple, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from placer.topology.model import FloatArray, IntArray, Tier, Topology
+from placer.topology.islands import launcher_indices
+from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
 
 MAX_GPUS = 1 << 24
 MAX_GPUS_OF_NODE = 1024
@@ -35,6 +36,8 @@ class Nodes:
         Share of the nominal bandwidth a node reaches, in (0, 1].
     unavailable : mapping of str to str
         Nodes that must not be used, with the reason.
+    islands : Islands or None
+        The tiers inside the nodes, when there are any.
     """
 
     domains: IntArray
@@ -42,6 +45,7 @@ class Nodes:
     gpus: IntArray
     bandwidth_factor: FloatArray
     unavailable: Mapping[str, str] = field(default_factory=dict)
+    islands: Islands | None = None
 
     @property
     def usable(self) -> npt.NDArray[np.bool_]:
@@ -88,6 +92,8 @@ def build(
         sources=tuple(sources),
         description=description,
         listed=nodes,
+        islands=nodes.islands,
+        gpu_index=launcher_indices(nodes.islands) if nodes.islands else None,
     )
     if unavailable or not _in_order(nodes.domains):
         machine = machine.select(np.flatnonzero(nodes.usable))
@@ -116,4 +122,12 @@ def _digest(machine: Topology) -> str:
         (machine.bandwidth_factor, "<f8"),
     ):
         digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    if islands := machine.islands:
+        inside = [
+            [astuple(tier) for tier in islands.tiers],
+            islands.sizes,
+            islands.members,
+        ]
+        digest.update(json.dumps(inside).encode())
+        digest.update(np.ascontiguousarray(islands.gpus, dtype="<i8").tobytes())
     return digest.hexdigest()

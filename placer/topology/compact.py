@@ -12,7 +12,7 @@ from placer.document.tree import MAX_TEXT
 from placer.hostlist import fold
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
-from placer.topology.write import tier_entry
+from placer.topology.write import listed_gpus, node_size, tier_entries
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -27,16 +27,14 @@ def compact_document(topology: Topology) -> dict[str, Any]:
     and s.
     """
     nodes = topology.listed or _own_nodes(topology)
-    size = int(nodes.gpus.max())
-    tiers = [tier_entry(tier) for tier in topology.tiers]
-    tiers[0]["size"] = size
+    size = node_size(nodes.gpus, nodes.islands)
     document: dict[str, Any] = {
         "format": "placer/topology",
         "version": 1,
         "name": topology.name,
         **({"description": topology.description} if topology.description else {}),
         "sources": list(topology.sources),
-        "tiers": tiers,
+        "tiers": tier_entries(topology, size),
     }
     names = [tier.name for tier in topology.tiers]
     if layout := _layout(nodes, names):
@@ -54,11 +52,14 @@ def _own_nodes(topology: Topology) -> Nodes:
         topology.domain_names,
         topology.gpus_of_node,
         topology.bandwidth_factor,
+        islands=topology.islands,
     )
 
 
 def _layout(nodes: Nodes, tiers: list[str]) -> str:
     """The layout that gives these nodes; empty when none does."""
+    if nodes.islands and not nodes.islands.are_whole:
+        return ""
     if (nodes.gpus != nodes.gpus[0]).any() or (nodes.bandwidth_factor != 1).any():
         return ""
     counts = [len(names) for names in nodes.names[::-1]]
@@ -82,7 +83,7 @@ def _entries(nodes: Nodes, tiers: list[str], size: int) -> Iterator[dict[str, An
     """Entries of ``nodes``, in order; the whole machine is named once at most."""
     alike = zip(
         *nodes.domains[1:-1].tolist(),
-        nodes.gpus.tolist(),
+        listed_gpus(nodes.gpus, nodes.islands),
         nodes.bandwidth_factor.tolist(),
         strict=True,
     )

@@ -35,9 +35,9 @@ def draw(topology: Topology) -> str:
     lines += [
         f"{_count(topology.num_nodes, 'node')}, {_count(topology.num_gpus, 'GPU')}",
         "",
-        *_table(topology),
+        *_table(topology.by_island),
         "",
-        *_tree(topology),
+        *_tree(topology.by_island),
     ]
     slow = int(np.count_nonzero(topology.bandwidth_factor < 1.0))
     if slow:

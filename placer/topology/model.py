@@ -56,6 +56,40 @@ class Tier:
 
 
 @dataclass(frozen=True, eq=False)
+class Islands:
+    """The tiers inside a node: groups of its GPUs that talk faster than the others.
+
+    Shapes: K tiers below the node, I islands of the innermost one in every node.
+
+    Attributes
+    ----------
+    tiers : tuple of Tier, length K
+        Innermost first.
+    sizes : tuple of int, length K + 1
+        GPUs of an innermost island, then how many islands of a tier the next one holds;
+        the last counts the outermost islands of a node.
+    gpus : ndarray, shape (N, I)
+        Healthy GPUs of each innermost island of each node.
+    members : tuple of int
+        What a launcher calls the GPUs of a node that misses none, island by island.
+    """
+
+    tiers: tuple[Tier, ...]
+    sizes: tuple[int, ...]
+    gpus: IntArray
+    members: tuple[int, ...]
+
+    def of_nodes(self, nodes: IntArray) -> Islands:
+        """Those of some nodes, in that order."""
+        return replace(self, gpus=self.gpus[nodes])
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether no GPU of any island is missing."""
+        return bool((self.gpus == self.sizes[0]).all())
+
+
+@dataclass(frozen=True, eq=False)
 class Topology:
     """A machine, compiled: every node, its GPUs and its domain at each tier.
 
@@ -88,6 +122,13 @@ class Topology:
     listed : Nodes or None
         Every node the machine lists, usable or not, whatever was left out since; None
         for a machine that was not built from a description.
+    islands : Islands or None
+        The tiers inside the node; None when all GPUs of a node talk alike.
+    node_tier : int
+        Index of the tier whose domains are hosts: 0, but in the view `by_island` of a
+        machine with islands, whose nodes are the islands.
+    gpu_index : ndarray, shape (G,), or None
+        What a launcher calls each GPU on its node; None when it counts as we do.
     """
 
     name: str
@@ -103,6 +144,9 @@ class Topology:
     description: str = ""
     built: tuple[IntArray, ...] | None = None
     listed: Nodes | None = None
+    islands: Islands | None = None
+    node_tier: int = 0
+    gpu_index: IntArray | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -123,6 +167,29 @@ class Topology:
     def node_of_gpu(self) -> IntArray:
         """Node of each global GPU index; shape (G,)."""
         return np.repeat(np.arange(self.num_nodes), self.gpus_of_node)
+
+    @cached_property
+    def index_of_gpu(self) -> IntArray:
+        """What a launcher calls each GPU on its node, 0 for the first; shape (G,).
+
+        GPUs with neighbouring global indices are of one island where they can be, which
+        need not be how a launcher counts them.
+        """
+        if self.gpu_index is not None:
+            return self.gpu_index
+        first = np.repeat(self.first_gpu_of_node[:-1], self.gpus_of_node)
+        return np.arange(self.num_gpus) - first
+
+    def gpu_at(self, node: IntArray, index: IntArray) -> IntArray:
+        """Global index of the GPU that a launcher calls ``index`` on its ``node``."""
+        first = self.first_gpu_of_node[node]
+        if self.gpu_index is None:
+            return first + index
+        of_node = np.repeat(self.first_gpu_of_node[:-1], self.gpus_of_node)
+        gpu = np.empty(self.num_gpus, dtype=np.int64)
+        gpu[of_node + self.index_of_gpu] = np.arange(self.num_gpus)
+        found: IntArray = gpu[first + index]
+        return found
 
     @cached_property
     def domain_of_gpu(self) -> IntArray:
@@ -204,4 +271,28 @@ class Topology:
             domain_of_node=domain_of_node,
             domain_names=tuple(names),
             built=tuple(built),
+            islands=self.islands.of_nodes(nodes) if self.islands else None,
+            gpu_index=self._gpu_index_on(nodes),
         )
+
+    def _gpu_index_on(self, nodes: IntArray) -> IntArray | None:
+        if self.gpu_index is None:
+            return None
+        counts = self.gpus_of_node[nodes]
+        ends = np.cumsum(counts)
+        start = np.repeat(self.first_gpu_of_node[nodes] - (ends - counts), counts)
+        return self.gpu_index[start + np.arange(len(start))]
+
+    @cached_property
+    def by_island(self) -> Topology:
+        """The machine with its innermost domains as nodes: what cost and search see.
+
+        The machine itself where nodes have no islands. Elsewhere every island is a node
+        of the view, called ``node/0``, ``node/1`` ..., and its tiers begin inside the
+        node. GPUs keep their global index.
+        """
+        if self.islands is None:
+            return self
+        from placer.topology.islands import seen_by_island
+
+        return seen_by_island(self, self.islands)

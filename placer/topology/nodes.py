@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from placer.hostlist import HostLists
 from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
+from placer.topology.model import Islands
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -63,7 +65,17 @@ def _read_layout(value: Value, tiers: Tiers) -> Nodes:
         value.problem(str(error), hint)
         return NO_NODES
     num_nodes = len(names[0])
-    return Nodes(domains, names, np.full(num_nodes, tiers.gpus), np.ones(num_nodes))
+    gpus, factor = np.full(num_nodes, tiers.gpus), np.ones(num_nodes)
+    return Nodes(domains, names, gpus, factor, islands=_whole_islands(tiers, num_nodes))
+
+
+def _whole_islands(tiers: Tiers, num_nodes: int) -> Islands | None:
+    """The islands of nodes that miss no GPU."""
+    if not tiers.inside:
+        return None
+    size, *counts = tiers.sizes
+    gpus = np.full((num_nodes, prod(counts)), size)
+    return Islands(tiers.inside, tiers.sizes, gpus, tiers.members)
 
 
 @dataclass
@@ -83,7 +95,7 @@ class _Listing:
         self.tiers = tiers
         self.entry_of_node: dict[str, str] = {}
         self.lists = HostLists(2 * MAX_NODES)
-        self.gpus: list[int] = []
+        self.gpus: list[tuple[int, ...]] = []
         self.bandwidth_factor: list[float] = []
         self.outer = [_Domains() for _ in tiers.tiers[1:]]
 
@@ -101,22 +113,53 @@ class _Listing:
         for tier in self.outer:
             names.append(tuple(tier.index))
             domains.append(tier.of_node)
+        gpus = np.array(self.gpus, dtype=np.int64)
+        tiers = self.tiers
         return Nodes(
             np.array(domains, dtype=np.int64),
             tuple(names),
-            np.array(self.gpus, dtype=np.int64),
+            gpus.sum(axis=1),
             np.array(self.bandwidth_factor),
+            islands=Islands(tiers.inside, tiers.sizes, gpus, tiers.members)
+            if tiers.inside
+            else None,
         )
 
     def _read_entry(self, section: Section) -> None:
-        maximum = MAX_GPUS_OF_NODE
-        gpus = section.integer("gpus", self.tiers.gpus, minimum=0, maximum=maximum)
+        gpus = self._read_gpus(section)
         factor = section.number("bandwidth_factor", 1.0, minimum=_SMALLEST, maximum=1.0)
         count = self._read_names(section)
         self.gpus += [gpus] * count
         self.bandwidth_factor += [factor] * count
         for tier, domain in zip(self.outer, self._read_path(section), strict=True):
             tier.of_node += [tier.index.setdefault(domain, len(tier.index))] * count
+
+    def _read_gpus(self, section: Section) -> tuple[int, ...]:
+        """Healthy GPUs of each innermost island of the entry's nodes."""
+        size, *counts = self.tiers.sizes
+        if not self.tiers.inside:
+            most = MAX_GPUS_OF_NODE
+            return (section.integer("gpus", size, minimum=0, maximum=most),)
+        islands = prod(counts)
+        whole = (size,) * islands
+        value = section.get("gpus")
+        if value is None:
+            return whole
+        if value.kind == "list":
+            gpus = value.integers(minimum=0, maximum=size)
+            if len(gpus) == islands:
+                return tuple(gpus)
+            given = f"{len(gpus)} numbers"
+        else:
+            most = size * islands
+            total = value.integer(most, minimum=0, maximum=most)
+            if total in (0, most):
+                return (total // islands,) * islands
+            given = f"{total} GPUs"
+        name = self.tiers.inside[0].name
+        hint = f"write the healthy GPUs of each {name}, as in gpus: {list(whole)}"
+        value.problem(f"{given} for the {islands} islands of a node", hint)
+        return whole
 
     def _read_names(self, section: Section) -> int:
         """Count of the entry's nodes that are new, which are added."""

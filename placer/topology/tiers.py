@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from placer.topology.build import MAX_GPUS_OF_NODE
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from placer.document import Document, Section
 
 MAX_TIERS = 32
+NODE = "node"  # the tier that is the host, where a tier has this name
 
 _SMALLEST = 1e-6
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
@@ -24,43 +26,100 @@ _TAKEN = frozenset({"names", "gpus", "bandwidth_factor", "gpu"})
 
 @dataclass(frozen=True)
 class Tiers:
-    """The tiers of a file, innermost first, and the GPUs of a node."""
+    """The tiers of a file, innermost first, and what a node is made of.
+
+    Attributes
+    ----------
+    tiers : tuple of Tier
+        From the node outwards.
+    inside : tuple of Tier
+        Below the node.
+    sizes : tuple of int
+        GPUs of an innermost domain, then how many domains of a tier the next one holds,
+        up to the node.
+    members : tuple of int
+        What a launcher calls the GPUs of a node, innermost domain by domain.
+    """
 
     tiers: tuple[Tier, ...]
-    gpus: int
+    inside: tuple[Tier, ...]
+    sizes: tuple[int, ...]
+    members: tuple[int, ...]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the tiers, innermost first."""
+        """Names of the tiers from the node outwards."""
         return tuple(tier.name for tier in self.tiers)
 
     @property
+    def gpus(self) -> int:
+        """GPUs of a node."""
+        return prod(self.sizes)
+
+    @property
     def are_named(self) -> bool:
-        """Whether there are at least two tiers and their names differ."""
-        names = self.names
-        return len(names) >= 2 and all(names) and len(set(names)) == len(names)
+        """Whether the node lies in another tier, and all names differ."""
+        names = [tier.name for tier in (*self.inside, *self.tiers)]
+        return len(self.tiers) >= 2 and all(names) and len(set(names)) == len(names)
 
 
 def read_tiers(document: Document) -> Tiers:
     """The tiers of a topology file; problems are left in the document."""
     listed = document.root.get("tiers", required=True)
     sections = [item.section() for item in listed.items()] if listed else []
-    if sections:
-        gpus = sections[0].integer("size", maximum=MAX_GPUS_OF_NODE)
-    elif listed and listed.kind == "list":
+    if not sections and listed and listed.kind == "list":
         listed.problem("no tiers")
     if len(sections) > MAX_TIERS:
         message = f"{len(sections)} tiers, the most is {MAX_TIERS}"
         document.root.problem(message, "tiers")
         document.fail_if_problems()
-    if len(sections) == 1:
-        hint = "add a last tier for the whole cluster"
-        document.root.problem("one tier, at least 2 are needed", "tiers", hint)
     tiers: list[Tier] = []
     for section in sections:
         tiers.append(_read_tier(section, tiers))
     _check_names(sections, tiers)
-    return Tiers(tuple(tiers), gpus if sections else 1)
+    names = [tier.name for tier in tiers]
+    node = names.index(NODE) if NODE in names else 0
+    if len(tiers[node:]) == 1:
+        hint = "add a last tier for the whole cluster"
+        message = f"one tier, {names[node]!r}, at least 2 are needed"
+        document.root.problem(message, "tiers", hint)
+    sizes = _read_sizes(sections, node)
+    members = _read_members(sections, sizes)
+    return Tiers(tuple(tiers[node:]), tuple(tiers[:node]), sizes, members)
+
+
+def _read_sizes(sections: Sequence[Section], node: int) -> tuple[int, ...]:
+    """What the tiers up to the node are made of."""
+    most = MAX_GPUS_OF_NODE
+    sizes = [section.integer("size", maximum=most) for section in sections[: node + 1]]
+    if prod(sizes) > most:
+        message = f"{prod(sizes)} GPUs in a node, the most is {most}"
+        sections[node].problem(message, "size")
+        return (1,) * len(sizes)
+    for section in sections[node + 1 :]:
+        if section.has("size"):
+            hint = "give domain sizes in layout, or list the nodes"
+            message = "only the first tiers, up to the node, have a size"
+            section.problem(message, "size", hint)
+    return tuple(sizes) or (1,)
+
+
+def _read_members(sections: Sequence[Section], sizes: Sequence[int]) -> tuple[int, ...]:
+    """What a launcher calls the GPUs of a node, island by island."""
+    size, gpus = sizes[0], prod(sizes)
+    in_order = tuple(range(gpus))
+    value = sections[0].get("members") if sections and len(sizes) > 1 else None
+    if value is None:
+        return in_order
+    rows = [item.integers(maximum=gpus - 1) for item in value.items()]
+    members = tuple(gpu for row in rows for gpu in row)
+    if any(len(row) != size for row in rows) or sorted(members) != [*in_order]:
+        islands = [[*in_order[i : i + size]] for i in range(0, gpus, size)]
+        hint = f"such as {islands}"
+        message = f"GPUs 0 to {gpus - 1}, each once, {size} an island"
+        value.problem(f"expected {message}", hint)
+        return in_order
+    return members
 
 
 def _read_tier(section: Section, inner: Sequence[Tier]) -> Tier:
@@ -72,9 +131,6 @@ def _read_tier(section: Section, inner: Sequence[Tier]) -> Tier:
         message = f"tier {inner[-1].name!r} inside this one is not scale_up"
         hint = "scale_up tiers are the innermost ones, without a gap"
         section.problem(message, "scale_up", hint)
-    if inner and section.has("size"):
-        hint = "give domain sizes in layout, or list the nodes"
-        section.problem("only the first tier has a size (GPUs in a node)", "size", hint)
     innermost = inner[0].bandwidth if inner else bandwidth
     return Tier(
         name=section.text("name"),

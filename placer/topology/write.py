@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placer.topology.model import Tier, Topology
+    from placer.topology.model import IntArray, Islands, Tier, Topology
 
 
 def to_document(topology: Topology) -> dict[str, Any]:
@@ -15,7 +16,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
     Every usable node has an entry with its domain at every tier above it; nodes that
     are unavailable are not part of the machine. Numbers are SI: B/s and s.
     """
-    size = int(topology.gpus_of_node.max())
+    size = node_size(topology.gpus_of_node, topology.islands)
     document: dict[str, Any] = {
         "format": "placer/topology",
         "version": 1,
@@ -23,11 +24,9 @@ def to_document(topology: Topology) -> dict[str, Any]:
     }
     if topology.description:
         document["description"] = topology.description
-    tiers = [tier_entry(tier) for tier in topology.tiers]
-    tiers[0]["size"] = size
     return document | {
         "sources": list(topology.sources),
-        "tiers": tiers,
+        "tiers": tier_entries(topology, size),
         "nodes": _nodes(topology, size),
     }
 
@@ -45,8 +44,28 @@ def to_text(topology: Topology) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def tier_entry(tier: Tier) -> dict[str, Any]:
-    """A tier as an entry of ``tiers``, without the size of a node."""
+def node_size(gpus: IntArray, islands: Islands | None) -> int:
+    """GPUs of a usual node."""
+    return prod(islands.sizes) if islands else int(gpus.max())
+
+
+def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
+    """All tiers, those inside the node first; ``size`` is the GPUs of a usual node."""
+    islands = topology.islands
+    inside = islands.tiers if islands else ()
+    entries = [_tier_entry(tier) for tier in (*inside, *topology.tiers)]
+    sizes = islands.sizes if islands else (size,)
+    for entry, of_tier in zip(entries, sizes, strict=False):
+        entry["size"] = of_tier
+    if islands and islands.members != tuple(range(len(islands.members))):
+        size, members = islands.sizes[0], islands.members
+        entries[0]["members"] = [
+            [*members[i : i + size]] for i in range(0, len(members), size)
+        ]
+    return entries
+
+
+def _tier_entry(tier: Tier) -> dict[str, Any]:
     return {
         "name": tier.name,
         "bandwidth": tier.bandwidth,
@@ -58,6 +77,17 @@ def tier_entry(tier: Tier) -> dict[str, Any]:
     }
 
 
+def listed_gpus(gpus: IntArray, islands: Islands | None) -> list[int | tuple[int, ...]]:
+    """``gpus`` of every entry: those of each island where only some have them all."""
+    if islands is None:
+        return [*map(int, gpus)]
+    size, whole = islands.sizes[0], prod(islands.sizes)
+    return [
+        whole if min(row) == size else 0 if max(row) == 0 else tuple(row)
+        for row in islands.gpus.tolist()
+    ]
+
+
 def _nodes(topology: Topology, size: int) -> list[dict[str, Any]]:
     """One entry a node; GPUs and bandwidth factor only where they are not the usual."""
     tier_names = [tier.name for tier in topology.tiers]
@@ -67,7 +97,8 @@ def _nodes(topology: Topology, size: int) -> list[dict[str, Any]]:
         row = topology.domain_of_node[t].tolist()
         for entry, domain in zip(entries, row, strict=True):
             entry[tier_names[t]] = names[domain]
-    columns = topology.gpus_of_node.tolist(), topology.bandwidth_factor.tolist()
+    gpus_of_node = listed_gpus(topology.gpus_of_node, topology.islands)
+    columns = gpus_of_node, topology.bandwidth_factor.tolist()
     for entry, gpus, factor in zip(entries, *columns, strict=True):
         if gpus != size:
             entry["gpus"] = gpus

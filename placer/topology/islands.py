@@ -1,0 +1,85 @@
+"""A machine whose nodes have islands, seen island by island.
+
+Shapes: K tiers below the node, T tiers in all, N nodes, L islands with GPUs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from placer.topology.model import IntArray, Islands, Topology
+
+
+def seen_by_island(topology: Topology, islands: Islands) -> Topology:
+    """The view that `Topology.by_island` describes.
+
+    An island without a healthy GPU is left out, as a node without one is; the uplinks
+    keep the size they were built with.
+    """
+    num_nodes, num_islands = islands.gpus.shape
+    node_of_island = np.repeat(np.arange(num_nodes), num_islands)
+    kept = np.flatnonzero(islands.gpus.ravel() > 0)
+    rows: list[IntArray] = []
+    names: list[tuple[str, ...]] = []
+    built: list[IntArray] = []
+    for size, count in _inner_tiers(islands.sizes):
+        per_node = num_islands // count
+        inside = np.tile(np.arange(num_islands) // count, num_nodes)
+        domain = node_of_island * per_node + inside
+        known, row = np.unique(domain[kept], return_inverse=True)
+        rows.append(row.astype(np.int64))
+        names.append(
+            tuple(
+                f"{topology.node_names[d // per_node]}/{d % per_node}"
+                for d in known.tolist()
+            )
+        )
+        built.append(np.full(len(known), size, dtype=np.int64))
+    node_of_kept = node_of_island[kept]
+    outer = topology.domain_of_node[:, node_of_kept]
+    return replace(
+        topology,
+        tiers=(*islands.tiers, *topology.tiers),
+        node_names=names[0],
+        gpus_of_node=islands.gpus.ravel()[kept],
+        bandwidth_factor=topology.bandwidth_factor[node_of_kept],
+        domain_of_node=np.vstack([*rows, outer]),
+        domain_names=(*names, *topology.domain_names),
+        built=(
+            *built,
+            *(topology.gpus_of_domain(t) for t in range(len(topology.tiers))),
+        ),
+        listed=None,
+        islands=None,
+        node_tier=len(islands.tiers),
+        gpu_index=topology.index_of_gpu,
+    )
+
+
+def launcher_indices(islands: Islands) -> IntArray:
+    """What a launcher calls each GPU on its node; shape (G,).
+
+    It counts the GPUs that are there. Those an island misses are taken to be its last.
+    """
+    size = islands.sizes[0]
+    members = np.array(islands.members).reshape(-1, size)
+    rows, row_of_node = np.unique(islands.gpus, axis=0, return_inverse=True)
+    of_row = []
+    for row in rows.tolist():
+        kept = np.concatenate(
+            [own[:count] for own, count in zip(members, row, strict=True)]
+        )
+        of_row.append(np.argsort(np.argsort(kept)))
+    return np.concatenate([of_row[row] for row in row_of_node.ravel().tolist()])
+
+
+def _inner_tiers(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+    """GPUs of a domain of each tier below the node, and its innermost islands."""
+    return [
+        (prod(sizes[: k + 1]), prod(sizes[1 : k + 1])) for k in range(len(sizes) - 1)
+    ]

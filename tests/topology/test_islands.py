@@ -1,0 +1,185 @@
+"""Tiers inside the node: what they hold, what a launcher calls their GPUs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.cost.score import score
+from placer.document import parse_document
+from placer.errors import InputError
+from placer.job.read import decode_job
+from placer.placement.baselines import baseline
+from placer.placement.build import build_plan, placement_of_plan
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.topology.compact import compact_document
+from placer.topology.read import parse_topology
+from placer.topology.write import to_text
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+MACHINE = """\
+format: placer/topology
+version: 1
+name: two islands
+tiers:
+  - {name: island, size: 4, bandwidth: 150GB/s, latency: 1us, scale_up: true}
+  - {name: node, size: 2, bandwidth: 25GB/s, latency: 3us}
+  - {name: cluster, bandwidth: 25GB/s, latency: 5us}
+layout: "cluster:1 node:4"
+"""
+MIXED = MACHINE.replace("size: 4,", "size: 4, members: [[0, 2, 3, 5], [1, 4, 6, 7]],")
+WOUNDED = MIXED.replace(
+    'layout: "cluster:1 node:4"',
+    'nodes: [{names: "a[1-2]"}, {names: b, gpus: [3, 4]}, {names: c, gpus: [0, 2]}]',
+)
+JOB = """\
+format: placer/job
+version: 1
+name: j
+parallelism: {tp: 4, dp: 8}
+model: {layers: 8, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256}
+sequence: 8192
+micro_batch: 1
+micro_batches: 8
+compute: {micro_batch_time: 120ms, fixed_time: 20ms}
+"""
+
+
+def machine(text: str) -> Topology:
+    """The machine in a text."""
+    return parse_topology(text, "m.yaml")
+
+
+def job_of(text: str) -> Job:
+    """The job in a text."""
+    return decode_job(parse_document(text, "j.yaml"))
+
+
+def test_the_view_by_island_has_islands_for_nodes() -> None:
+    """GPUs keep their number, and lie in an island, a node and the whole."""
+    found = machine(MACHINE)
+    assert (found.num_nodes, found.num_gpus) == (4, 32)
+    seen = found.by_island
+    assert [tier.name for tier in seen.tiers] == ["island", "node", "cluster"]
+    gpus = np.arange(32)
+    assert seen.domain_of_gpu.tolist() == [
+        (gpus // 4).tolist(),
+        (gpus // 8).tolist(),
+        [0] * 32,
+    ]
+    assert seen.node_names[:3] == ("n1/0", "n1/1", "n2/0")
+    assert seen.gpus_of_domain(0).tolist() == [4] * 8
+    assert seen.tiers[1].distance == 6.0  # over the bandwidth of an island
+    assert seen.node_tier == 1
+
+
+def test_a_machine_without_islands_is_its_own_view() -> None:
+    """Nothing changes where the node is the innermost tier."""
+    text = MACHINE.replace("  - {name: island, size: 4", "  - {name: node, size: 4")
+    text = text.replace(
+        "  - {name: node, size: 2, bandwidth: 25GB/s, latency: 3us}\n", ""
+    )
+    plain = machine(text)
+    assert plain.by_island is plain
+    assert plain.islands is None
+
+
+def test_missing_gpus_are_counted_by_island() -> None:
+    """An island without GPUs is no leaf; what is left keeps its launcher's order."""
+    found = machine(WOUNDED)
+    assert found.gpus_of_node.tolist() == [8, 8, 7, 2]
+    seen = found.by_island
+    assert seen.node_names == ("a1/0", "a1/1", "a2/0", "a2/1", "b/0", "b/1", "c/1")
+    assert found.index_of_gpu[:8].tolist() == [0, 2, 3, 5, 1, 4, 6, 7]
+    # b misses GPU 5 of its first island: the launcher counts the other seven.
+    assert found.index_of_gpu[16:].tolist() == [0, 2, 3, 1, 4, 5, 6, 0, 1]
+    # Links of the islands keep the size they were built with.
+    assert seen.gpus_of_domain(0).tolist() == [4] * 7
+    chosen = found.select(np.array([3, 0]))
+    assert chosen.by_island.node_names == ("c/1", "a1/0", "a1/1")
+    assert chosen.index_of_gpu.tolist() == [0, 1, 0, 2, 3, 5, 1, 4, 6, 7]
+
+
+@pytest.mark.parametrize("text", [MACHINE, MIXED, WOUNDED])
+def test_documents_read_back(text: str) -> None:
+    """Both ways to write a machine keep its islands."""
+    found = machine(text)
+    assert machine(to_text(found)).sha256 == found.sha256
+    again = json.dumps(compact_document(found))
+    assert machine(again).sha256 == found.sha256
+    assert machine(again).by_island.node_names == found.by_island.node_names
+
+
+def test_islands_are_part_of_the_digest() -> None:
+    """Machines that differ inside their nodes only are different machines."""
+    assert len({machine(text).sha256 for text in (MACHINE, MIXED, WOUNDED)}) == 3
+
+
+@pytest.mark.parametrize("text", [MACHINE, MIXED])
+def test_plans_name_gpus_as_launchers_do(text: str) -> None:
+    """To a plan and back; the launcher's own order puts rank k on its GPU k."""
+    topology, job = machine(text), job_of(JOB)
+    usual = baseline("given-order", topology, job, 0)
+    plan = build_plan(topology, job, usual)
+    assert plan.gpu_of_rank.tolist() == [*range(8)] * 4
+    assert placement_of_plan(plan, topology).same_as(usual)
+    assert not violations(plan, topology, job)
+    assert plan.outer_tiers == ["node", "cluster"]
+
+
+def test_a_launcher_may_count_island_by_island() -> None:
+    """Both orders of a node's GPUs are orders of a launch, a mix of them is none."""
+    topology, job = machine(MIXED), job_of(JOB)
+    by_island = Placement(np.arange(32))
+    assert not violations(by_island, topology, job)
+    torn = by_island.gpu_of_rank.copy()
+    torn[[0, 7]] = torn[[7, 0]]
+    assert "another order" in violations(Placement(torn), topology, job)[0]
+
+
+def test_groups_inside_islands_cost_less() -> None:
+    """The score sees which groups an island holds, and rules can ask for it."""
+    topology, job = machine(MIXED), job_of(JOB)
+    usual = baseline("given-order", topology, job, 0)
+    inside, across = (
+        score(topology, job, placement)
+        for placement in (Placement(np.arange(32)), usual)
+    )
+    assert inside["crossings"]["tp"] == {"island": 8}
+    assert across["crossings"]["tp"] == {"node": 8}
+    assert inside["step_time_s"] < across["step_time_s"]
+    strict = job_of(JOB + "require: {tp: island}\n")
+    assert not violations(Placement(np.arange(32)), topology, strict)
+    assert "leave their island" in violations(usual, topology, strict)[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "words"),
+    [
+        ("size: 2,", "", "tiers[1]", "size"),
+        ("size: 2,", "size: 999,", "tiers[1].size", "3996 GPUs in a node"),
+        (
+            "size: 4,",
+            "size: 4, members: [[0, 1], [2, 3]],",
+            "tiers[0].members",
+            "0 to 7",
+        ),
+        ('[1-2]"', '[1-2]", gpus: 7', "nodes[0].gpus", "7 GPUs for the 2 islands"),
+        ('[1-2]"', '[1-2]", gpus: [4]', "nodes[0].gpus", "1 numbers for the 2"),
+        ("[3, 4]", "[3, 5]", "nodes[1].gpus[1]", "5"),
+    ],
+)
+def test_problems_name_their_place(old: str, new: str, key: str, words: str) -> None:
+    """What cannot be is told with its key."""
+    text = WOUNDED.replace(", members: [[0, 2, 3, 5], [1, 4, 6, 7]]", "")
+    with pytest.raises(InputError) as failure:
+        machine(text.replace(old, new, 1))
+    told = {problem.key: problem.message for problem in failure.value.problems}
+    assert words in told[key]
