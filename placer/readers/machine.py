@@ -25,13 +25,14 @@ from placer.errors import InputError, Problem, refuse
 from placer.readers.combine import Tree, combine
 from placer.readers.findings import Findings, some
 from placer.readers.hardware import tiers
+from placer.readers.inside import Inside, inside_of
 from placer.readers.layers import Layer
 from placer.readers.node_labels import LabelRules
 from placer.readers.sources import Source, Text, open_source, read_all
 from placer.readers.summaries import summaries
 from placer.topology import read as topology_files
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
-from placer.topology.model import Topology
+from placer.topology.model import IntArray, Topology
 
 _NO_HARDWARE = (
     "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "
@@ -201,25 +202,42 @@ def _build(
     levels = [*tree.levels]
     if not levels or len(levels[-1].names) > 1:
         levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
-    built, figures = tiers(levels, kind, findings)
+    node = inside_of(findings, kind)
+    built, figures = tiers(levels, kind, node, findings)
     gpus = np.array([usual if n is None else n for n in tree.gpus], dtype=np.int64)
+    islands = node.islands(gpus)
+    depth = len(node.tiers) - 1
+    if islands:
+        islands = replace(islands, tiers=tuple(built[:depth]))
     numbers = [np.arange(len(tree.nodes)), *(level.domain_of_node for level in levels)]
     nodes = Nodes(
         np.stack(numbers).astype(np.int64),
         (tree.nodes, *(level.names for level in levels)),
         gpus,
         np.ones(len(gpus)),
-        tree.unavailable,
+        _unavailable(tree, gpus, node),
+        islands,
     )
     if nodes.problem:
         raise InputError([Problem(nodes.problem, texts[0].shown)])
     sources = [
         f"nodes: {text.format} {visible(Path(text.shown).name)}" for text in texts
     ]
-    machine = build(name, built, nodes, [*sources, *figures, *kind.sources])
-    for remark in (*_left_out(machine), *_doubts(machine, kind)):
+    sources += [*figures, *kind.sources]
+    machine = build(name, built[depth:], nodes, sources, affinity=node.affinity)
+    for remark in (*node.notes, *_left_out(machine), *_doubts(machine, kind)):
         tell(remark)
     return machine
+
+
+def _unavailable(tree: Tree, gpus: IntArray, node: Inside) -> dict[str, str]:
+    """The nodes that must not be used: those too whose islands are not told."""
+    unknown = {
+        name: f"{count} of {node.gpus} GPUs, whose islands are not told"
+        for name, count in zip(tree.nodes, gpus.tolist(), strict=True)
+        if node.sizes and count not in (0, node.gpus)
+    }
+    return unknown | tree.unavailable
 
 
 def _whole(num_nodes: int, taken: Sequence[str]) -> Layer:

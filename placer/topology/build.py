@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from placer.topology.affinity import NO_AFFINITY, Affinity
 from placer.topology.islands import launcher_indices
 from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
 
@@ -75,6 +76,7 @@ def build(
     nodes: Nodes,
     sources: Sequence[str] = (),
     description: str = "",
+    affinity: Affinity = NO_AFFINITY,
 ) -> Topology:
     """The machine made of the usable nodes (see `Nodes.problem`)."""
     unavailable = dict(nodes.unavailable)
@@ -93,6 +95,7 @@ def build(
         description=description,
         listed=nodes,
         islands=nodes.islands,
+        affinity=affinity,
         gpu_index=launcher_indices(nodes.islands) if nodes.islands else None,
     )
     if unavailable or not _in_order(nodes.domains):
@@ -112,7 +115,7 @@ def _in_order(domains: IntArray) -> bool:
 def _digest(machine: Topology) -> str:
     """SHA-256 of what a placement depends on: tiers, nodes and domains, in order.
 
-    Name, sources and the nodes left out do not count.
+    Name, sources, affinity and the nodes left out do not count.
     """
     text = json.dumps([[astuple(tier) for tier in machine.tiers], machine.domain_names])
     digest = hashlib.sha256(text.encode())

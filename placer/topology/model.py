@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.topology.affinity import NO_AFFINITY, Affinity
+
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -129,6 +131,8 @@ class Topology:
         machine with islands, whose nodes are the islands.
     gpu_index : ndarray, shape (G,), or None
         What a launcher calls each GPU on its node; None when it counts as we do.
+    affinity : Affinity
+        What the GPUs of a node are near to; no placement depends on it.
     """
 
     name: str
@@ -147,6 +151,7 @@ class Topology:
     islands: Islands | None = None
     node_tier: int = 0
     gpu_index: IntArray | None = None
+    affinity: Affinity = NO_AFFINITY
 
     @property
     def num_nodes(self) -> int:

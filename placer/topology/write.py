@@ -27,6 +27,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
     return document | {
         "sources": list(topology.sources),
         "tiers": tier_entries(topology, size),
+        **affinity_entry(topology),
         "nodes": _nodes(topology, size),
     }
 
@@ -63,6 +64,12 @@ def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
             [*members[i : i + size]] for i in range(0, len(members), size)
         ]
     return entries
+
+
+def affinity_entry(topology: Topology) -> dict[str, Any]:
+    """The key ``affinity`` with its value; empty where nothing is known."""
+    known = topology.affinity.to_document()
+    return {"affinity": known} if known else {}
 
 
 def _tier_entry(tier: Tier) -> dict[str, Any]:
