@@ -175,7 +175,7 @@ def _lost(matrix: Matrix, whole: bool, usual: Parts) -> str:
     if matrix.islands == usual or (not usual and not whole) or matrix.joined:
         return ""
     if usual and len(matrix.gpus) != gpus:
-        return f"{len(matrix.gpus)} of {gpus} GPUs, whose {link} islands are not told"
+        return f"{len(matrix.gpus)} GPUs where others have {gpus} in islands"
     return f"{len(matrix.islands)} {link} islands" if matrix.split else f"no {link}"
 
 

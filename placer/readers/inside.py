@@ -50,16 +50,22 @@ class Inside:
 
     @property
     def gpus(self) -> int:
-        """GPUs of a node of islands."""
-        return prod(self.sizes)
+        """GPUs of a node of islands; 0 where a node has none."""
+        return prod(self.sizes) if self.sizes else 0
 
-    def islands(self, gpus: IntArray) -> Islands | None:
-        """The islands of nodes with so many GPUs, all of them or none."""
+    def islands(self, tiers: Sequence[Tier], gpus: IntArray) -> Islands | None:
+        """The islands of nodes with so many GPUs, which have all of them or none."""
         if not self.sizes:
             return None
-        whole = np.where(gpus == self.gpus, self.sizes[0], 0)
+        whole = np.where(gpus > 0, self.sizes[0], 0)
         of_island = np.repeat(whole[:, np.newaxis], prod(self.sizes[1:]), axis=1)
-        return Islands(self.tiers[:-1], self.sizes, of_island, self.members)
+        return Islands(tuple(tiers), self.sizes, of_island, self.members)
+
+    def unlike(self, gpus: int) -> str:
+        """Why a node of so many GPUs must not be used; empty when it may."""
+        if not self.sizes or gpus in (0, self.gpus):
+            return ""
+        return f"{gpus} GPUs where others have {self.gpus} in islands"
 
 
 def inside_of(findings: Sequence[Findings], hardware: Topology) -> Inside:

@@ -62,12 +62,13 @@ def read(text: str, source: str) -> Findings:
     ]
     gpus = next(iter(parsed.hosts.values()))
     paths = [gpu.path for gpu in gpus]
+    nics = [nic.path for nic in parsed.nics if nic.host == gpus[0].host]
     findings = Findings(
         source,
         notes=notes,
         nvlink=links.joins,
         islands=links.islands,
-        pcie=between_islands(paths, parsed.lanes, links.islands),
+        pcie=between_islands(paths, nics, parsed.lanes, links.islands),
         affinity=_affinity(parsed),
     )
     return same_everywhere(findings, counts[0])

@@ -9,7 +9,7 @@ Every PCI device has a link to the one above it, of so many lanes. PCIe codes 8 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placer.units import format_bandwidth
@@ -51,17 +51,22 @@ class Pcie:
 
 def between_islands(
     paths: Sequence[tuple[int, ...]],
+    nics: Iterable[tuple[int, ...]],
     lanes: Mapping[int, tuple[float, int]],
     islands: Sequence[Sequence[int]],
 ) -> Pcie | None:
     """Figures of the links between islands; None without islands or told lanes.
 
     A link counts below the place where all GPUs meet, and is shared by those below it.
+    What an island's way out carries limits its traffic with other nodes too; where a
+    link has a NIC below it, that goes another way, so its GPUs are not taken to share.
 
     Parameters
     ----------
     paths : sequence of tuple of int
         The elements above each GPU of a node, outermost first, and its own.
+    nics : iterable of tuple of int
+        The same for each NIC.
     lanes : mapping of int to tuple of (float, int)
         GT/s and lanes of the link above an element.
     islands : sequence of sequence of int
@@ -70,6 +75,7 @@ def between_islands(
     if not islands:
         return None
     below = Counter(element for path in paths for element in path)
+    above_nics = {element for path in nics for element in path}
     told = {e: at for e, at in lanes.items() if at[0] in _SPEEDS and at[1] in _WIDTHS}
     alone, shared = [], []
     for path in paths:
@@ -77,7 +83,12 @@ def between_islands(
         if not links or path[-1] not in told:
             return None
         alone.append(min(links, key=lambda e: _bandwidth(*told[e])))
-        shared.append(min(_bandwidth(*told[e]) / below[e] for e in links))
+        shared.append(
+            min(
+                _bandwidth(*told[e]) / (1 if e in above_nics else below[e])
+                for e in links
+            )
+        )
     slowest = min(alone, key=lambda e: _bandwidth(*told[e]))
     speed, width = told[slowest]
     bandwidth = _bandwidth(speed, width)
@@ -88,7 +99,7 @@ def between_islands(
         f"PCIe {speed:g} GT/s x{width} with {coding}, {format_bandwidth(bandwidth)} "
         f"(PCI-SIG), of which NCCL counts with {format_bandwidth(counted)} (topo.cc)"
     )
-    oversubscription = len(islands[0]) * bandwidth / together
+    oversubscription = max(1.0, len(islands[0]) * bandwidth / together)
     return Pcie(bandwidth, counted / bandwidth, oversubscription, words)
 
 

@@ -35,6 +35,13 @@ class Affinity:
     numa: tuple[int, ...] = ()
     nics: tuple[tuple[str, ...], ...] = ()
 
+    def of_node(self, gpus: int) -> Affinity:
+        """The lists that describe a node of so many GPUs."""
+        return Affinity(
+            self.numa if len(self.numa) == gpus else (),
+            self.nics if len(self.nics) == gpus else (),
+        )
+
     def to_document(self) -> dict[str, Any]:
         """The value of ``affinity`` in the topology format; empty for nothing known."""
         lists = {"numa": [*self.numa], "nics": [[*own] for own in self.nics]}

@@ -35,7 +35,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         **({"description": topology.description} if topology.description else {}),
         "sources": list(topology.sources),
         "tiers": tier_entries(topology, size),
-        **affinity_entry(topology),
+        **affinity_entry(topology, size),
     }
     names = [tier.name for tier in topology.tiers]
     if layout := _layout(nodes, names):

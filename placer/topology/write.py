@@ -27,7 +27,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
     return document | {
         "sources": list(topology.sources),
         "tiers": tier_entries(topology, size),
-        **affinity_entry(topology),
+        **affinity_entry(topology, size),
         "nodes": _nodes(topology, size),
     }
 
@@ -66,9 +66,9 @@ def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
     return entries
 
 
-def affinity_entry(topology: Topology) -> dict[str, Any]:
+def affinity_entry(topology: Topology, size: int) -> dict[str, Any]:
     """The key ``affinity`` with its value; empty where nothing is known."""
-    known = topology.affinity.to_document()
+    known = topology.affinity.of_node(size).to_document()
     return {"affinity": known} if known else {}
 
 
