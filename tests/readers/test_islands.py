@@ -201,7 +201,7 @@ def test_pcie_between_islands(tmp_path: Path) -> None:
 def test_generations_of_pcie(speed: float, gigabytes: float, counted: float) -> None:
     """Figures of the generations 1 to 6."""
     paths = [(0, gpu) for gpu in range(1, 5)]
-    lanes = {gpu: (speed, 16) for gpu in range(1, 5)}
+    lanes = dict.fromkeys(range(1, 5), (speed, 16))
     found = between_islands(paths, [], lanes, [(0, 1), (2, 3)])
     assert found is not None
     assert found.bandwidth / 1e9 == pytest.approx(gigabytes, rel=1e-4)
@@ -216,7 +216,8 @@ def test_links_with_nics_below_are_not_shared() -> None:
     islands = [(0, 1), (2, 3)]
     shared = between_islands(paths, [], lanes, islands)
     apart = between_islands(paths, [(0, 10, 5), (0, 20, 6)], lanes, islands)
-    assert shared and apart
+    assert shared
+    assert apart
     assert (shared.oversubscription, apart.oversubscription) == (2, 1)
 
 
@@ -296,7 +297,7 @@ def test_nvlink_between_nodes_of_islands(tmp_path: Path) -> None:
 
 
 def test_hosts_that_lost_links_or_gpus(tmp_path: Path) -> None:
-    """Among hosts of two islands, those with smaller ones or fewer GPUs are left out."""
+    """Among hosts of two islands, those of smaller ones or fewer GPUs are left out."""
     text = labelled(
         {
             "n1": link_types(8, lambda a, b: (a < 4) == (b < 4)),
