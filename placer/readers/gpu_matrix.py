@@ -172,7 +172,8 @@ def findings_of(
 def _lost(matrix: Matrix, whole: bool, usual: Parts) -> str:
     """Why a host is unavailable; empty when it is not."""
     link, gpus = matrix.style.link, sum(map(len, usual))
-    if matrix.islands == usual or (not usual and not whole) or matrix.joined:
+    told = matrix.joined is False
+    if matrix.islands == usual or (not usual and not (whole and told)):
         return ""
     if usual and len(matrix.gpus) != gpus:
         return f"{len(matrix.gpus)} GPUs where others have {gpus} in islands"

@@ -177,6 +177,7 @@ def test_pcie_between_islands(tmp_path: Path) -> None:
     assert node.bandwidth == pytest.approx(15.754e9, rel=1e-4)
     assert node.bandwidth * node.efficiency == pytest.approx(12e9)
     assert node.oversubscription == pytest.approx(4)
+    assert node.distance == pytest.approx(450 / 15.754, rel=1e-4)
     assert not node.scale_up
     (source,) = [text for text in machine.sources if text.startswith("tier node")]
     assert "PCIe 8 GT/s x16 with 128b/130b, 15.75 GB/s (PCI-SIG)" in source
@@ -221,6 +222,26 @@ def test_links_with_nics_below_are_not_shared() -> None:
     assert (shared.oversubscription, apart.oversubscription) == (2, 1)
 
 
+def test_links_above_all_gpus_do_not_count() -> None:
+    """Traffic between islands turns round below them."""
+    paths = [(0, 9, gpu) for gpu in range(1, 5)]
+    lanes = {9: (2.5, 1)} | dict.fromkeys(range(1, 5), (16.0, 16))
+    found = between_islands(paths, [], lanes, [(0, 1), (2, 3)])
+    assert found
+    assert found.bandwidth == pytest.approx(31.508e9, rel=1e-4)
+    assert found.oversubscription == 1
+
+
+def test_slowest_gpu_counts_for_all() -> None:
+    """Faster ones beside it make the tier no faster."""
+    paths = [(0, gpu) for gpu in range(1, 5)]
+    lanes = {1: (8.0, 16)} | dict.fromkeys((2, 3, 4), (16.0, 16))
+    found = between_islands(paths, [], lanes, [(0, 1), (2, 3)])
+    assert found
+    assert found.bandwidth == pytest.approx(15.754e9, rel=1e-4)
+    assert found.oversubscription == 1
+
+
 @pytest.mark.parametrize(
     "pci",
     ["", 'link_speed="" link_width=""', 'link_speed="Unknown" link_width="0"'],
@@ -240,6 +261,27 @@ def test_hardware_with_islands(tmp_path: Path) -> None:
     assert members(machine) == MEMBERS
     assert "tier island: figures of hive of xgmi" in machine.sources
     assert not any("as fast as" in note for note in notes)
+
+
+def test_hardware_with_more_tiers_inside(tmp_path: Path) -> None:
+    """What NVLink joins takes the figures of a tier that NVLink joins."""
+    path = tmp_path / "pairs.yaml"
+    socket = "  - {name: socket, size: 2, bandwidth: 30GB/s}\n  - {name: node"
+    path.write_text(HARDWARE.replace("  - {name: node", socket))
+    machine, _ = machine_of(tmp_path, HOSTS, node_xml(TORN), hardware=str(path))
+    assert [t.bandwidth for t in machine.by_island.tiers] == [150e9, 20e9, 25e9]
+
+
+def test_no_uplink_stands_in(tmp_path: Path) -> None:
+    """The scale-out figures that stand in are not oversubscribed."""
+    path = tmp_path / "thin.yaml"
+    path.write_text(
+        "{format: placer/topology, version: 1, name: thin, layout: 'cluster:1 node:2',"
+        " tiers: [{name: node, size: 8, bandwidth: 450GB/s, scale_up: true},"
+        " {name: cluster, bandwidth: 50GB/s, oversubscription: 4}]}"
+    )
+    machine, _ = machine_of(tmp_path, HOSTS, node_xml(TORN), hardware=str(path))
+    assert [tier.oversubscription for tier in machine.tiers] == [1, 4]
 
 
 @pytest.mark.parametrize("text", [HOSTS, node_xml({gpu: [] for gpu in range(8)})])
@@ -311,6 +353,29 @@ def test_hosts_that_lost_links_or_gpus(tmp_path: Path) -> None:
     assert "nodes left out, 3 XGMI islands: 1 (n2)" in notes
     assert "nodes left out, 6 GPUs where others have 8 in islands: 1 (n3)" in notes
     assert "nodes left out, no XGMI: 1 (n4)" in notes
+    assert any("4 nodes, 2 islands, " in note for note in notes)
+    # Uplinks are as wide as when the hosts were sound.
+    assert machine.gpus_of_domain(1).tolist() == [32]
+
+
+def test_hosts_with_most_gpus_are_the_usual(tmp_path: Path) -> None:
+    """Not those with the fewest islands."""
+    text = labelled(
+        {
+            "n1": link_types(6, lambda a, b: a // 3 == b // 3),
+            "n2": link_types(8, lambda a, b: a // 2 == b // 2),
+        }
+    )
+    machine, _ = machine_of(tmp_path, text, hardware=H100)
+    assert machine.node_names == ("n2",)
+
+
+def test_hosts_that_only_others_list(tmp_path: Path) -> None:
+    """They are taken for nodes like those that the islands are known of."""
+    pairs = link_types(4, lambda a, b: a // 2 == b // 2)
+    text = labelled({"n1": pairs, "n2": pairs})
+    machine, _ = machine_of(tmp_path, HOSTS, text, hardware=H100)
+    assert machine.gpus_of_node.tolist() == [4] * 4
 
 
 TAIL = "\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
@@ -345,6 +410,31 @@ def test_affinity_of_hosts() -> None:
     one, other = NEAR.format(0, 1, "8-15"), NEAR.format(1, 0, "8-15")
     assert read("topo-m", labelled({"a": one, "b": one}), "f").affinity.numa == (0, 1)
     assert read("topo-m", labelled({"a": one, "b": other}), "f").affinity == Affinity()
+
+
+def test_affinity_of_the_largest_hosts() -> None:
+    """A host that shows fewer GPUs does not hide it."""
+    single = "\tGPU0" + TAIL + "GPU0\t X \t0-7\t1\t\tN/A\n"
+    text = labelled({"a": NEAR.format(0, 1, "8-15"), "b": single})
+    findings = read("topo-m", text, "f")
+    assert findings.affinity.numa == (0, 1)
+    # A single GPU says nothing of NVLink: it has not lost it.
+    assert not findings.nodes["b"].unavailable
+
+
+@pytest.mark.parametrize(("nics", "known"), [(("a", "a"), (("a",),)), (("a", "b"), ())])
+def test_nics_of_hosts_in_one_file(
+    nics: tuple[str, str], known: tuple[tuple[str, ...], ...]
+) -> None:
+    """The NICs of another host are not near, though the file holds both."""
+    cpus = "".join(
+        f'<cpu numaid="0" host_hash="0x{host}">'
+        f'<pci busid="0000:0{host}:00.0" class="0x030200"><gpu dev="0"/></pci></cpu>'
+        f'<cpu numaid="1" host_hash="0x{host}"><nic><net name="{nic}"/></nic></cpu>'
+        for host, nic in enumerate(nics)
+    )
+    affinity = read("nccl", f"<system>{cpus}</system>", "f").affinity
+    assert affinity == Affinity((0,), known)
 
 
 def test_affinity_of_amd() -> None:
