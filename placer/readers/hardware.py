@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
+from placer.topology.tiers import NODE
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
@@ -60,7 +61,10 @@ def tiers(
     names = [level.name for level in levels]
     if inside:
         names[len(inside) - 1] = scale_up[-1].name
-    names = _different([*(tier.name for tier in node.tiers), *names])
+    own = [tier.name for tier in node.tiers]
+    if NODE in names:
+        own[-1] = NODE
+    names = _different([*own, *names])
     words = [
         *node.figures,
         *(f"figures of {tier.name} of {hardware.name}" for tier in chosen),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from xml.parsers import expat
 
-from placer.document.tree import CONTROL
 from placer.errors import InputError, Problem
 
 GPU_CLASSES = ("0x03", "0x12")
@@ -16,6 +15,7 @@ GPU_CLASSES = ("0x03", "0x12")
 _NIC_CLASS = "0x02"
 _LINKS = {"nvlink": "NVLink", "xgmi": "XGMI"}
 _NUMBER = re.compile(r"[0-9]{1,4}")
+_PORT = re.compile(r"[!-~]{1,64}")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?")
 _MAX_DEPTH = 64
 _MAX_DEVICES = 512
@@ -224,7 +224,7 @@ class _Parser:
         """A port; it is a NIC where that is not counted by its class."""
         if not self._below_nic():
             self._add(self._parsed.nics, element)
-        if name and not CONTROL.search(name):
+        if _PORT.fullmatch(name):
             port = self._add(self._parsed.ports, element)
             self._parsed.ports[port].name = name
 

@@ -19,7 +19,7 @@ from placer.readers.nccl_links import joined
 from placer.readers.nccl_parser import parse
 from placer.readers.one_node import same_everywhere
 from placer.readers.pcie import between_islands
-from placer.topology.affinity import Affinity, gpu_words
+from placer.topology.affinity import MAX_NUMA, Affinity, gpu_words
 from placer.topology.build import MAX_GPUS_OF_NODE
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def _affinity(parsed: Parsed) -> Affinity:
 
 def _numa_nodes(gpus: Sequence[Device]) -> tuple[int, ...]:
     """NUMA node of each GPU; none where one is not told."""
-    numa = tuple(gpu.numa for gpu in gpus if gpu.numa is not None)
+    numa = tuple(
+        gpu.numa for gpu in gpus if gpu.numa is not None and gpu.numa <= MAX_NUMA
+    )
     return numa if len(numa) == len(gpus) else ()
 
 

@@ -15,7 +15,7 @@ from placer.hostlist import compress
 if TYPE_CHECKING:
     from placer.document import Section, Value
 
-_MAX_NUMA = 1023
+MAX_NUMA = 1023
 
 Item = TypeVar("Item")
 
@@ -73,7 +73,7 @@ def read_affinity(root: Section, gpus: int) -> Affinity:
     section = root.section("affinity")
     numa, nics = section.get("numa"), section.get("nics")
     return Affinity(
-        tuple(_of_each_gpu(numa, numa.integers(maximum=_MAX_NUMA), gpus))
+        tuple(_of_each_gpu(numa, numa.integers(maximum=MAX_NUMA), gpus))
         if numa
         else (),
         tuple(_of_each_gpu(nics, [tuple(i.texts()) for i in nics.items()], gpus))

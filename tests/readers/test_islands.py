@@ -14,6 +14,7 @@ from placer.errors import InputError
 from placer.job.read import decode_job
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
+from placer.readers.machine import read_topology
 from placer.readers.pcie import between_islands
 from placer.readers.registry import read
 from placer.topology.affinity import Affinity
@@ -135,6 +136,28 @@ def test_machine_is_written_and_read_back(tmp_path: Path) -> None:
     assert again.sha256 == machine.sha256
     assert again.affinity == machine.affinity
     assert members(again) == MEMBERS
+
+
+def test_level_that_is_called_node(tmp_path: Path) -> None:
+    """The tier of that name is the host: a level of hosts gets another."""
+    kind = tmp_path / "host.yaml"
+    kind.write_text(
+        "{format: placer/topology, version: 1, name: kind, layout: 'cluster:1 host:2',"
+        " tiers: [{name: host, size: 4, bandwidth: 450GB/s, scale_up: true},"
+        " {name: cluster, bandwidth: 50GB/s}]}"
+    )
+    labels = {f"n{n}": {"x": f"b{n // 2}"} for n in range(4)}
+    items = [{"metadata": {"name": n, "labels": own}} for n, own in labels.items()]
+    (tmp_path / "nodes.json").write_text(json.dumps({"items": items}))
+    machine = read_topology(
+        f"kubernetes:{tmp_path / 'nodes.json'}",
+        hardware=str(kind),
+        labels={"x": "node"},
+        note=[].append,
+    )
+    assert [tier.name for tier in machine.tiers] == ["node", "node-2", "cluster"]
+    again = parse_topology(json.dumps(compact_document(machine)), "again")
+    assert again.sha256 == machine.sha256
 
 
 def test_gpus_are_counted_by_number() -> None:
@@ -435,6 +458,20 @@ def test_nics_of_hosts_in_one_file(
     )
     affinity = read("nccl", f"<system>{cpus}</system>", "f").affinity
     assert affinity == Affinity((0,), known)
+
+
+@pytest.mark.parametrize("number", ['numaid="-1"', 'numaid="9999"', ""])
+def test_numa_nodes_that_are_none(number: str) -> None:
+    """Where the file has no number for one GPU it has none."""
+    text = two_sockets(TORN, "").replace('numaid="1"', number)
+    assert read("nccl", text, "f").affinity.numa == ()
+
+
+@pytest.mark.parametrize("name", ["", " ", "a&#10;b", "x" * 65])
+def test_names_that_are_none(name: str) -> None:
+    """Ports are called by a word."""
+    text = two_sockets(TORN, "").replace("mlx5_1", name)
+    assert read("nccl", text, "f").affinity.nics == (("mlx5_0",),) * 8
 
 
 def test_affinity_of_amd() -> None:
