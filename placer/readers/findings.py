@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from placer.topology.affinity import NO_AFFINITY, Affinity
+from placer.topology.affinity import Affinity
 
 if TYPE_CHECKING:
     from placer.document import Value
@@ -142,7 +142,7 @@ class Findings:
     nvlink: bool | None = None
     islands: Parts = ()
     pcie: Pcie | None = None
-    affinity: Affinity = NO_AFFINITY
+    affinity: Affinity = field(default_factory=Affinity)
     node_bandwidth: float | None = None
     partial: bool = False
     numbers: bool = False

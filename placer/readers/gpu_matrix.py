@@ -19,7 +19,7 @@ from placer.readers.islands import (
 )
 from placer.readers.labelled import Lines, are_numbers
 from placer.readers.one_node import kinds_of_hosts, same_everywhere
-from placer.topology.affinity import NO_AFFINITY, Affinity
+from placer.topology.affinity import Affinity
 
 MAX_DEVICES = 256
 
@@ -157,7 +157,7 @@ def findings_of(
         source,
         nvlink=nvlink,
         islands=usual,
-        affinity=near.pop() if len(near) == 1 else NO_AFFINITY,
+        affinity=near.pop() if len(near) == 1 else Affinity(),
         ignored=ignored,
     )
     if list(matrices) == [""]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.errors import InputError, Problem
-from placer.topology.affinity import NO_AFFINITY, Affinity, gpu_words
-from placer.topology.model import Islands
+from placer.topology.affinity import Affinity, gpu_words
+from placer.topology.model import Islands, Tier
 from placer.topology.tiers import NODE
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
     from placer.readers.islands import Parts
-    from placer.topology.model import IntArray, Tier, Topology
+    from placer.readers.pcie import Pcie
+    from placer.topology.model import IntArray, Topology
 
 ISLAND = "island"
 
@@ -45,7 +46,7 @@ class Inside:
     figures: tuple[str, ...]
     sizes: tuple[int, ...] = ()
     members: tuple[int, ...] = ()
-    affinity: Affinity = NO_AFFINITY
+    affinity: Affinity = field(default_factory=Affinity)
     notes: tuple[str, ...] = ()
 
     @property
@@ -150,33 +151,45 @@ def _found(told: Sequence[Findings], hardware: Topology) -> Inside | None:
             f"figures of {t.name} of {hardware.name}" for t in (island, node)
         )
         return Inside(tiers, figures, sizes, members)
-    figures_of_island = f"figures of {node.name} of {hardware.name}"
-    outer = hardware.tiers[hardware.scale_up_tier + 1]
-    outer_words = f"{outer.name} of {hardware.name}"
     pcie = next((found.pcie for found in told if found.pcie), None)
-    if pcie:
-        between = replace(
-            outer,
-            bandwidth=pcie.bandwidth,
-            efficiency=pcie.efficiency,
-            oversubscription=pcie.oversubscription,
-            distance=node.distance * node.bandwidth / pcie.bandwidth,
-        )
-        words, note = f"{pcie.words}; latency of {outer_words}", ""
-    else:
-        between = replace(outer, oversubscription=1.0)
-        words = f"bandwidth, efficiency and latency of {outer_words}"
-        note = (
-            "no source says how fast GPUs of different islands of a node reach each "
-            f"other: taken as fast as {outer_words}"
-        )
+    between, words, notes = _between(hardware, pcie)
+    figures = f"figures of {node.name} of {hardware.name}", words
     return Inside(
-        (replace(node, name=ISLAND), replace(between, name=NODE)),
-        (figures_of_island, words),
-        sizes,
-        members,
-        notes=(note,) if note else (),
+        (replace(node, name=ISLAND), between), figures, sizes, members, notes=notes
     )
+
+
+def _between(
+    hardware: Topology, pcie: Pcie | None
+) -> tuple[Tier, str, tuple[str, ...]]:
+    """The node tier around islands of hardware that has none, where from, and notes."""
+    inner, outer = hardware.tiers[0], hardware.tiers[hardware.scale_up_tier + 1]
+    outer_words = f"{outer.name} of {hardware.name}"
+    if pcie:
+        tier = Tier(
+            NODE,
+            pcie.bandwidth,
+            outer.latency,
+            scale_up=False,
+            oversubscription=pcie.oversubscription,
+            efficiency=pcie.efficiency,
+            distance=inner.distance * inner.bandwidth / pcie.bandwidth,
+        )
+        return tier, f"{pcie.words}; latency of {outer_words}", ()
+    tier = Tier(
+        NODE,
+        outer.bandwidth,
+        outer.latency,
+        scale_up=False,
+        oversubscription=1.0,
+        efficiency=outer.efficiency,
+        distance=outer.distance,
+    )
+    note = (
+        "no source says how fast GPUs of different islands of a node reach each "
+        f"other: taken as fast as {outer_words}"
+    )
+    return tier, f"bandwidth, efficiency and latency of {outer_words}", (note,)
 
 
 def _affinity(findings: Sequence[Findings], hardware: Topology) -> Affinity:

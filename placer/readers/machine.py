@@ -231,7 +231,7 @@ def _build(
     ]
     sources += [*figures, *kind.sources]
     affinity = node.affinity.of_node(node.gpus or int(gpus.max()))
-    machine = build(name, built[depth:], nodes, sources, affinity=affinity)
+    machine = replace(build(name, built[depth:], nodes, sources), affinity=affinity)
     for remark in (*node.notes, *_left_out(machine), *_doubts(machine, kind)):
         tell(remark)
     return machine

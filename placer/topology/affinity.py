@@ -60,9 +60,6 @@ class Affinity:
                 )
 
 
-NO_AFFINITY = Affinity()
-
-
 def gpu_words(gpus: Sequence[int]) -> str:
     """GPUs of a node for people: ``GPU[0,2-3]``."""
     return compress(f"GPU{gpu}" for gpu in gpus)

@@ -13,7 +13,6 @@ from dataclasses import astuple, dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from placer.topology.affinity import NO_AFFINITY, Affinity
 from placer.topology.islands import launcher_indices
 from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
 
@@ -76,7 +75,6 @@ def build(
     nodes: Nodes,
     sources: Sequence[str] = (),
     description: str = "",
-    affinity: Affinity = NO_AFFINITY,
 ) -> Topology:
     """The machine made of the usable nodes (see `Nodes.problem`)."""
     unavailable = dict(nodes.unavailable)
@@ -95,7 +93,6 @@ def build(
         description=description,
         listed=nodes,
         islands=nodes.islands,
-        affinity=affinity,
         gpu_index=launcher_indices(nodes.islands) if nodes.islands else None,
     )
     if unavailable or not _in_order(nodes.domains):

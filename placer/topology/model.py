@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.topology.affinity import NO_AFFINITY, Affinity
+from placer.topology.affinity import Affinity
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -151,7 +151,7 @@ class Topology:
     islands: Islands | None = None
     node_tier: int = 0
     gpu_index: IntArray | None = None
-    affinity: Affinity = NO_AFFINITY
+    affinity: Affinity = field(default_factory=Affinity)
 
     @property
     def num_nodes(self) -> int:

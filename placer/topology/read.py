@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,8 @@ def decode_topology(document: Document) -> Topology:
     if nodes is not NO_NODES and nodes.problem:
         root.problem(nodes.problem, given[0])
     document.finish()
-    return build(name, tiers.tiers, nodes, sources, description, affinity)
+    machine = build(name, tiers.tiers, nodes, sources, description)
+    return replace(machine, affinity=affinity)
 
 
 def _means_file(text: str) -> bool:
