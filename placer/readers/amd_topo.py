@@ -10,6 +10,7 @@ the matrix.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from placer.readers.gpu_matrix import (
     matrix_of,
 )
 from placer.readers.labelled import Lines, lines_of_hosts
+from placer.topology.affinity import Affinity
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
@@ -43,12 +45,16 @@ _ANY_TITLE = re.compile(r"\s*=+|[A-Z -]+TABLE:")
 _PAIR = re.compile(
     r"\(Topology\) Link type between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})"
 )
+_NUMA = "(Topology) Numa Node"
+_NUMA_LINE = re.compile(
+    r"GPU\[([0-9]{1,3})\]\s*: \(Topology\) Numa Node: ([0-9]{1,3})\s*"
+)
 _CARD = re.compile(r"card([0-9]{1,3})")
 _HOW = "rocm-smi --showtopo, or amd-smi topology, prints it"
 
 
 def read(text: str, source: str) -> Findings:
-    """GPUs, and whether XGMI joins them.
+    """GPUs, the islands that XGMI joins, and the NUMA node of each.
 
     Without host names in front of the lines it holds for every node that other sources
     list.
@@ -56,19 +62,22 @@ def read(text: str, source: str) -> Findings:
     Raises
     ------
     InputError
-        If the matrix of link types is missing, cut or not symmetric, or XGMI joins the
-        GPUs to several islands.
+        If the matrix of link types is missing, cut or not symmetric, or the islands of
+        GPUs are not alike.
     """
     ignored: list[Problem] = []
     problems: list[Problem] = []
     matrices: dict[str, Matrix] = {}
+    numa: dict[str, dict[str, int]] = {}
     if text.lstrip().startswith(("{", "[")):
-        matrices[""] = _of_json(text, source)
+        matrices[""], numa[""] = _of_json(text, source)
     else:
         hosts, ignored = lines_of_hosts(text, source, _TITLE)
         for host, lines in hosts.items():
             if table := _table(lines, host, source, problems):
                 matrices[host] = matrix_of(table, host, source, _STYLE, problems)
+                found = (_NUMA_LINE.fullmatch(line) for _, line in lines)
+                numa[host] = {f"GPU{m[1]}": int(m[2]) for m in found if m}
             else:
                 of = f' of "{host}"' if host else ""
                 message = f"no link types between GPUs{of} in it"
@@ -78,7 +87,17 @@ def read(text: str, source: str) -> Findings:
         problems += _unread(matrix, host, source)
     refuse(problems)
     words = {host: matrix.words() for host, matrix in matrices.items()}
-    return findings_of(source, matrices, words, ignored)
+    affinities = {
+        host: Affinity(_numa_nodes(matrix, numa[host]))
+        for host, matrix in matrices.items()
+    }
+    return findings_of(source, matrices, words, ignored, affinities)
+
+
+def _numa_nodes(matrix: Matrix, numa: Mapping[str, int]) -> tuple[int, ...]:
+    """NUMA node of every GPU; none where one is not told."""
+    known = [numa[gpu] for gpu in matrix.gpus if gpu in numa]
+    return tuple(known) if len(known) == len(matrix.gpus) else ()
 
 
 def _table(
@@ -101,14 +120,20 @@ def _table(
     return None
 
 
-def _of_json(text: str, source: str) -> Matrix:
-    """The matrix of ``rocm-smi --showtopo --json``."""
+def _of_json(text: str, source: str) -> tuple[Matrix, dict[str, int]]:
+    """The matrix of ``rocm-smi --showtopo --json``, and NUMA nodes of GPUs."""
     file = parse_answer(text, source)
     if isinstance(file.top.content, list):
         file.top.problem("amd-smi's JSON is not read", _HOW)
         file.fail_if_problems()
-    cards = (_CARD.fullmatch(key) for key, _ in file.top.entries())
-    found = {int(card[1]) for card in cards if card}
+    numa: dict[str, int] = {}
+    found: set[int] = set()
+    for key, item in file.top.entries():
+        if card := _CARD.fullmatch(key):
+            found.add(int(card[1]))
+            node = item.name(_NUMA) if item.kind == "mapping" else ""
+            if re.fullmatch(r"[0-9]{1,3}", node):
+                numa[f"GPU{int(card[1])}"] = int(node)
     types: dict[tuple[int, int], str] = {}
     system = file.top.at("system")
     for key, item in system.entries() if system else ():
@@ -128,7 +153,7 @@ def _of_json(text: str, source: str) -> Matrix:
         [Problem(f"no link type of GPU{a} and GPU{b}: cut?", source) for a, b in absent]
     )
     cells = {(f"GPU{a}", f"GPU{b}"): kind for (a, b), kind in types.items()}
-    return Matrix(_STYLE, [f"GPU{gpu}" for gpu in gpus], cells)
+    return Matrix(_STYLE, [f"GPU{gpu}" for gpu in gpus], cells), numa
 
 
 def _unread(matrix: Matrix, host: str, source: str) -> list[Problem]:

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.topology.affinity import Affinity
+
 if TYPE_CHECKING:
     from placer.document import Value
     from placer.errors import Problem
     from placer.hostlist import HostLists
+    from placer.readers.islands import Parts
+    from placer.readers.pcie import Pcie
 
 MAX_NODES = 1 << 17
 
@@ -104,7 +108,15 @@ class Findings:
     notes : list of str
         What a user should know.
     nvlink : bool or None
-        Whether the GPUs of a node talk over NVLink; None when the source cannot tell.
+        Whether the GPUs of a node, or of each of its islands, talk over NVLink; None
+        when the source cannot tell.
+    islands : tuple of tuple of int
+        GPUs of each island of a node as a launcher counts them; none where NVLink joins
+        all of them, or the source does not tell.
+    pcie : Pcie or None
+        What leads from island to island, where the source tells it.
+    affinity : Affinity
+        NUMA nodes and NICs of the GPUs of a node.
     node_bandwidth : float or None, B/s
         Measured from one GPU to the others of its node, one way.
     partial : bool
@@ -128,6 +140,9 @@ class Findings:
     label_orders: tuple[tuple[str, ...], ...] = ()
     notes: list[str] = field(default_factory=list)
     nvlink: bool | None = None
+    islands: Parts = ()
+    pcie: Pcie | None = None
+    affinity: Affinity = field(default_factory=Affinity)
     node_bandwidth: float | None = None
     partial: bool = False
     numbers: bool = False

@@ -8,11 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from placer.errors import MOST_PROBLEMS, Problem, refuse
+from placer.errors import MOST_PROBLEMS, Problem
 from placer.readers.findings import Findings, NodeFacts
-from placer.readers.islands import island_words, islands, several_islands
+from placer.readers.islands import (
+    Parts,
+    island_words,
+    islands,
+    of_host,
+    usual_islands,
+)
 from placer.readers.labelled import Lines, are_numbers
 from placer.readers.one_node import kinds_of_hosts, same_everywhere
+from placer.topology.affinity import Affinity
 
 MAX_DEVICES = 256
 
@@ -50,11 +57,16 @@ class Style:
 
 @dataclass
 class Matrix:
-    """Devices by column, and the cell of each pair."""
+    """Devices by column, the cell of each pair, and what stands behind the cells.
+
+    ``header`` is the text that names the columns, ``rests`` the end of each row.
+    """
 
     style: Style
     devices: list[str] = field(default_factory=list)
     cells: dict[tuple[str, str], str] = field(default_factory=dict)
+    header: str = ""
+    rests: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def gpus(self) -> list[str]:
@@ -72,7 +84,7 @@ class Matrix:
         ]
 
     @cached_property
-    def islands(self) -> list[list[int]]:
+    def islands(self) -> Parts:
         """The GPUs that links join, by position in ``gpus``; a lone one is alone."""
         return islands(len(self.gpus), self.pairs)
 
@@ -111,51 +123,61 @@ def findings_of(
     matrices: Mapping[str, Matrix],
     words: Mapping[str, str],
     ignored: list[Problem],
+    affinities: Mapping[str, Affinity],
 ) -> Findings:
     """What the matrices of hosts say; that of the host ``""`` is of every node.
 
-    A host of several islands or without links, where others are one island, has lost
-    links: it is unavailable.
+    A host without links, or of smaller islands than others, has lost links: it is
+    unavailable. So is one with fewer GPUs, where hosts are islands.
 
     Raises
     ------
     InputError
-        If no host is one island, and some are several.
+        If the hosts with the largest islands have some of different sizes, or different
+        ones.
     """
     whole = any(matrix.joined for matrix in matrices.values())
-    if not whole:
-        refuse(
-            [
-                several_islands(source, _of(host), m.gpus, m.islands, m.style.link)
-                for host, m in matrices.items()
-                if m.split
-            ]
-        )
+    split = {
+        host: (matrix.gpus, matrix.islands)
+        for host, matrix in matrices.items()
+        if matrix.split and not whole
+    }
+    link = next(matrix.style.link for matrix in matrices.values())
+    usual = usual_islands(source, split, link) if split else ()
     kinds = {matrix.joined for matrix in matrices.values()}
-    nvlink = True if whole else False if False in kinds else None
-    if list(matrices) == [""]:
-        gpus = len(matrices[""].gpus)
-        return same_everywhere(source, gpus, nvlink, [words[""]])
-    return Findings(
+    nvlink = True if whole or usual else False if False in kinds else None
+    nodes = {
+        host: NodeFacts((), len(matrix.gpus), _lost(matrix, whole, usual))
+        for host, matrix in matrices.items()
+    }
+    sound = [host for host, facts in nodes.items() if not facts.unavailable]
+    most = max((len(matrices[host].gpus) for host in sound), default=0)
+    near = {affinities[h] for h in sound if len(matrices[h].gpus) == most}
+    findings = Findings(
         source,
-        nodes={host: _facts(m, whole) for host, m in matrices.items()},
-        ignored=ignored,
-        notes=kinds_of_hosts(words),
         nvlink=nvlink,
-        numbers=are_numbers(matrices),
+        islands=usual,
+        affinity=near.pop() if len(near) == 1 else Affinity(),
+        ignored=ignored,
     )
+    if list(matrices) == [""]:
+        findings.notes = [words[""]]
+        return same_everywhere(findings, most)
+    findings.nodes = nodes
+    findings.notes = kinds_of_hosts(words)
+    findings.numbers = are_numbers(matrices)
+    return findings
 
 
-def _of(host: str) -> str:
-    return f' of "{host}"' if host else ""
-
-
-def _facts(matrix: Matrix, whole: bool) -> NodeFacts:
-    lost = ""
-    if whole and matrix.joined is False:
-        link = matrix.style.link
-        lost = f"{len(matrix.islands)} {link} islands" if matrix.split else f"no {link}"
-    return NodeFacts((), len(matrix.gpus), lost)
+def _lost(matrix: Matrix, whole: bool, usual: Parts) -> str:
+    """Why a host is unavailable; empty when it is not."""
+    link, gpus = matrix.style.link, sum(map(len, usual))
+    told = matrix.joined is False
+    if matrix.islands == usual or (not usual and not (whole and told)):
+        return ""
+    if usual and len(matrix.gpus) != gpus:
+        return f"{len(matrix.gpus)} GPUs where others have {gpus} in islands"
+    return f"{len(matrix.islands)} {link} islands" if matrix.split else f"no {link}"
 
 
 def matrix_of(
@@ -164,7 +186,7 @@ def matrix_of(
     """The matrix after the header of a host; what is wrong goes to ``problems``."""
     matrix = Matrix(style)
     row = re.compile(rf"\s*(\S+){style.cell.pattern}")
-    of = _of(host)
+    of = of_host(host)
     before = len(problems)
     first = next(i for i, (_, line) in enumerate(lines) if style.header.match(line))
     body = lines[first:]
@@ -196,6 +218,7 @@ def matrix_of(
 
 
 def _columns(header: str, matrix: Matrix) -> None:
+    matrix.header = header
     for name in header.split():
         if name in matrix.style.ends:
             break
@@ -221,6 +244,7 @@ def _row(line: str, matrix: Matrix, at: Problem, problems: list[Problem]) -> Non
         hint = "paste whole lines: copies lose cells at the end"
         problems.append(Problem(message, at.source, at.line, at.column, hint=hint))
         return
+    matrix.rests[name] = rest[position:]
     for other, cell in zip(matrix.devices, cells, strict=True):
         matrix.cells[name, other] = cell
 

@@ -3,7 +3,7 @@
 Few formats of this package say how fast a link is, so the tiers of a named topology (a
 preset or a file) are used for the levels found:
 
-* the node is its node;
+* the node and what is inside it are its node (see `placer.readers.inside`);
 * scale-up levels take its scale-up tiers, the outermost from the outermost, with its
   name;
 * scale-out levels take its scale-out tiers, innermost from innermost, and the whole
@@ -18,17 +18,22 @@ from typing import TYPE_CHECKING
 
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
+from placer.topology.tiers import NODE
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
+    from placer.readers.inside import Inside
     from placer.readers.layers import Layer
     from placer.topology.model import Tier, Topology
 
 
 def tiers(
-    levels: Sequence[Layer], hardware: Topology, findings: Sequence[Findings] = ()
+    levels: Sequence[Layer],
+    hardware: Topology,
+    node: Inside,
+    findings: Sequence[Findings] = (),
 ) -> tuple[list[Tier], list[str]]:
-    """Tiers for the node and for ``levels``, innermost first, and where each is from.
+    """Tiers of ``node`` and for ``levels``, innermost first, and where each is from.
 
     The last level is the whole machine. Bandwidths that ``findings`` measured replace
     those of the hardware.
@@ -36,32 +41,37 @@ def tiers(
     Raises
     ------
     InputError
-        If ``findings`` and ``hardware`` disagree on NVLink inside the node, or
-        ``hardware`` has no NVLink between nodes, or no scale-out tier, where the
-        sources ask for it.
+        If ``hardware`` has no NVLink between nodes, or no scale-out tier, where the
+        sources ask for it, or NVLink joins nodes but not all GPUs of one.
     """
     split = hardware.scale_up_tier + 1
-    node, *scale_up = hardware.tiers[: max(1, split)]
+    scale_up = hardware.tiers[1 : max(1, split)]
     scale_out = hardware.tiers[max(1, split) :]
     inside = [level for level in levels if level.scale_up]
     outside = [level for level in levels if not level.scale_up]
     _check(inside, scale_up, outside, scale_out, hardware.name)
-    _check_node(findings, node.scale_up, hardware.name)
-    chosen = [node]
-    chosen += [scale_up[max(0, i)] for i in _from_end(len(inside), len(scale_up))]
+    if inside and not node.tiers[-1].scale_up:
+        message = f"{inside[0].label} shares NVLink, the GPUs of a node do not"
+        raise InputError([Problem(message, inside[0].source)])
+    chosen = [scale_up[max(0, i)] for i in _from_end(len(inside), len(scale_up))]
     chosen += [
         scale_out[-1 if i == len(outside) - 1 else min(i, len(scale_out) - 1)]
         for i in range(len(outside))
     ]
-    names = [node.name, *(level.name for level in levels)]
+    names = [level.name for level in levels]
     if inside:
-        names[len(inside)] = scale_up[-1].name
-    names = _different(names)
-    sources = [
-        f"tier {name}: figures of {tier.name} of {hardware.name}"
-        for name, tier in zip(names, chosen, strict=True)
+        names[len(inside) - 1] = scale_up[-1].name
+    own = [tier.name for tier in node.tiers]
+    if NODE in names:
+        own[-1] = NODE
+    names = _different([*own, *names])
+    words = [
+        *node.figures,
+        *(f"figures of {tier.name} of {hardware.name}" for tier in chosen),
     ]
-    named = [replace(t, name=n) for t, n in zip(chosen, names, strict=True)]
+    sources = [f"tier {n}: {w}" for n, w in zip(names, words, strict=True)]
+    tiers = [*node.tiers, *chosen]
+    named = [replace(t, name=n) for t, n in zip(tiers, names, strict=True)]
     return _measured(named, levels, findings, sources), sources
 
 
@@ -73,7 +83,9 @@ def _measured(
 ) -> list[Tier]:
     """The tiers with measured bandwidths, which long messages reach as they are."""
     node = next((f for f in findings if f.node_bandwidth is not None), None)
+    of_islands = len(named) - len(levels) - 1
     given = [
+        *[(None, "")] * of_islands,
         (node.node_bandwidth, node.source) if node else (None, ""),
         *((level.bandwidth, level.source) for level in levels),
     ]
@@ -85,18 +97,6 @@ def _measured(
         found.append(replace(tier, bandwidth=bandwidth, efficiency=1.0))
         sources.append(f"tier {tier.name}: bandwidth as measured, {visible(source)}")
     return found
-
-
-def _check_node(findings: Sequence[Findings], nvlink: bool, name: str) -> None:
-    """Refuse hardware whose GPUs of a node are joined in another way than found."""
-    for found in findings:
-        if found.nvlink in (None, nvlink):
-            continue
-        message = f"NVLink or XGMI joins the GPUs of a node, on {name} none does"
-        if nvlink:
-            message = f"the GPUs of a node have no NVLink or XGMI, on {name} they have"
-        hint = "give hardware of the same kind of nodes"
-        raise InputError([Problem(message, found.source, key="hardware", hint=hint)])
 
 
 def _from_end(wanted: int, given: int) -> range:

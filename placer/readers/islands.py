@@ -7,22 +7,26 @@ no link of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from placer.errors import Problem
+from placer.errors import Problem, refuse
 from placer.hostlist import compress
+
+Parts = tuple[tuple[int, ...], ...]
 
 _MOST_SHOWN = 8
 
 
-def islands(count: int, links: Iterable[tuple[int, int]]) -> list[list[int]]:
+def islands(count: int, links: Iterable[tuple[int, int]]) -> Parts:
     """The islands of GPUs 0 to ``count - 1``, by their first GPU."""
     island = {gpu: {gpu} for gpu in range(count)}
     for a, b in links:
         if island[a] is not island[b]:
             island[a] |= island[b]
             island |= dict.fromkeys(island[b], island[a])
-    return [sorted(gpus) for first, gpus in island.items() if first == min(gpus)]
+    return tuple(
+        tuple(sorted(gpus)) for first, gpus in island.items() if first == min(gpus)
+    )
 
 
 def island_words(names: Sequence[str], found: Sequence[Sequence[int]]) -> str:
@@ -35,31 +39,58 @@ def island_words(names: Sequence[str], found: Sequence[Sequence[int]]) -> str:
     return "; ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def several_islands(
-    source: str, of: str, names: Sequence[str], found: Sequence[list[int]], link: str
-) -> Problem:
-    """Why a node of several islands is not read.
+def usual_islands(
+    source: str, hosts: Mapping[str, tuple[Sequence[str], Parts]], link: str
+) -> Parts:
+    """The islands of a node whose links are all up.
+
+    Those of other hosts lie inside them: they have lost links, or miss GPUs.
 
     Parameters
     ----------
     source : str
-    of : str
-        Which node, such as ``of "n1"``; may be empty.
-    names : sequence of str
-        Its GPUs.
-    found : sequence of list of int
-        Its islands, by position in ``names``.
+    hosts : mapping of str to tuple
+        By the name of each host, ``""`` for every node: its GPUs, and its islands by
+        position among them.
     link : str
         ``NVLink`` or ``XGMI``.
+
+    Raises
+    ------
+    InputError
+        If these islands are of different sizes, or those of a host of as many GPUs cut
+        across them.
     """
-    count = len(names)
-    message = (
-        f"the {count} GPUs{of} are {len(found)} {link} islands, not one: "
-        f"{island_words(names, found)}"
-    )
+    first = max(hosts, key=lambda host: (len(hosts[host][0]), -len(hosts[host][1])))
+    names, usual = hosts[first]
+    sizes = {len(island) for island in usual}
     hint = (
-        "islands inside a node cannot be read yet; to place on it as if it had no "
-        f"{link}, leave this source out and give --gpus-per-node {count} and a "
-        "--hardware file whose node is not scale_up"
+        f"to place on it as if it had no {link}, leave this source out and give "
+        f"--gpus-per-node {len(names)} and a --hardware file whose node is not scale_up"
     )
-    return Problem(message, source, hint=hint)
+    if len(usual) > 1 and (len(sizes) > 1 or sizes == {1}):
+        if 1 in sizes:
+            hint = f"a GPU that is alone may have lost its links; {hint}"
+        sort = "of one GPU each" if sizes == {1} else "of different sizes"
+        message = (
+            f"the {len(names)} GPUs{of_host(first)} are {link} islands {sort}: "
+            f"{island_words(names, usual)}"
+        )
+        refuse([Problem(message, source, hint=hint)])
+    island_of = {gpu: island for island in usual for gpu in island}
+    problems = []
+    for host, (gpus, found) in hosts.items():
+        across = [part for part in found if len({island_of[g] for g in part}) > 1]
+        if across and len(gpus) == len(names):
+            message = (
+                f"hosts have different {link} islands: {island_words(names, usual)} "
+                f'on "{first}", {island_words(gpus, found)} on "{host}"'
+            )
+            problems.append(Problem(message, source, hint=hint))
+    refuse(problems[:1])
+    return usual
+
+
+def of_host(host: str) -> str:
+    """``of "n1"``; empty for what holds of every host."""
+    return f' of "{host}"' if host else ""

@@ -25,6 +25,7 @@ from placer.errors import InputError, Problem, refuse
 from placer.readers.combine import Tree, combine
 from placer.readers.findings import Findings, some
 from placer.readers.hardware import tiers
+from placer.readers.inside import inside_of
 from placer.readers.layers import Layer
 from placer.readers.node_labels import LabelRules
 from placer.readers.sources import Source, Text, open_source, read_all
@@ -194,30 +195,46 @@ def _build(
     tell: Callable[[str], None],
 ) -> Topology:
     """The machine of ``tree`` with nodes and links of ``kind``."""
-    usual = int(kind.gpus_of_node.max()) if gpus_per_node is None else gpus_per_node
+    node = inside_of(findings, kind)
+    usual = node.gpus or int(kind.gpus_of_node.max())
+    usual = usual if gpus_per_node is None else gpus_per_node
     if not 1 <= usual <= MAX_GPUS_OF_NODE:
         message = f"expected 1 to {MAX_GPUS_OF_NODE}, got {usual}"
         raise InputError([Problem(message, key="gpus_per_node")])
     levels = [*tree.levels]
     if not levels or len(levels[-1].names) > 1:
         levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
-    built, figures = tiers(levels, kind, findings)
+    built, figures = tiers(levels, kind, node, findings)
+    depth = len(node.tiers) - 1
     gpus = np.array([usual if n is None else n for n in tree.gpus], dtype=np.int64)
+    unlike = {
+        name: reason
+        for name, count in zip(tree.nodes, gpus.tolist(), strict=True)
+        if (reason := node.unlike(count))
+    }
+    if islands := node.islands(built[:depth], gpus):
+        gpus = islands.gpus.sum(axis=1)
     numbers = [np.arange(len(tree.nodes)), *(level.domain_of_node for level in levels)]
     nodes = Nodes(
         np.stack(numbers).astype(np.int64),
         (tree.nodes, *(level.names for level in levels)),
         gpus,
         np.ones(len(gpus)),
-        tree.unavailable,
+        unlike | tree.unavailable,
+        islands,
     )
     if nodes.problem:
-        raise InputError([Problem(nodes.problem, texts[0].shown)])
+        hint = next(iter(unlike.values()), "")
+        raise InputError([Problem(nodes.problem, texts[0].shown, hint=hint)])
     sources = [
         f"nodes: {text.format} {visible(Path(text.shown).name)}" for text in texts
     ]
-    machine = build(name, built, nodes, [*sources, *figures, *kind.sources])
-    for remark in (*_left_out(machine), *_doubts(machine, kind)):
+    sources += [*figures, *kind.sources]
+    affinity = node.affinity.of_node(node.gpus or int(gpus.max()))
+    machine = replace(
+        build(name, built[depth:], nodes, sources), affinity=affinity, gpu=kind.gpu
+    )
+    for remark in (*node.notes, *_left_out(machine), *_doubts(machine, kind)):
         tell(remark)
     return machine
 

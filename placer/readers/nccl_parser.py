@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from xml.parsers import expat
 
 from placer.errors import InputError, Problem
@@ -13,6 +15,8 @@ GPU_CLASSES = ("0x03", "0x12")
 _NIC_CLASS = "0x02"
 _LINKS = {"nvlink": "NVLink", "xgmi": "XGMI"}
 _NUMBER = re.compile(r"[0-9]{1,4}")
+_PORT = re.compile(r"[!-~]{1,64}")
+_SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?")
 _MAX_DEPTH = 64
 _MAX_DEVICES = 512
 _MAX_LENGTH = 1 << 22
@@ -31,15 +35,21 @@ class Device:
     busid : str
     name : str
         How messages call it.
+    numa : int or None
+        NUMA node of its CPU.
     described : bool
         Whether it has a ``gpu`` element, which holds the links.
+    number : int or None
+        What the file calls the GPU: where it comes in a launcher's count.
     """
 
     path: tuple[int, ...]
     host: str
     busid: str
     name: str
+    numa: int | None
     described: bool = False
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -54,12 +64,49 @@ class Link:
 
 @dataclass
 class Parsed:
-    """What a file holds; ``unknown`` counts devices without a class."""
+    """What a file holds.
+
+    Attributes
+    ----------
+    gpus, nics : list of Device
+    ports : list of Device
+        Ports of NICs that have a name, which they are called by.
+    lanes : dict of int to tuple of (float, int)
+        Transfers a second of one lane (GT/s), and lanes, that lead from a PCI element
+        to the one above it, where the file tells both.
+    links : list of Link
+    unknown : int
+        Devices without a class.
+    """
 
     gpus: list[Device] = field(default_factory=list)
     nics: list[Device] = field(default_factory=list)
+    ports: list[Device] = field(default_factory=list)
+    lanes: dict[int, tuple[float, int]] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
     unknown: int = 0
+
+    @cached_property
+    def hosts(self) -> dict[str, list[Device]]:
+        """GPUs of every host as a launcher counts them.
+
+        By their numbers where each has its own, else as they stand in the file.
+        """
+        hosts: dict[str, list[Device]] = {}
+        for gpu in self.gpus:
+            hosts.setdefault(gpu.host, []).append(gpu)
+        return {
+            host: sorted(gpus, key=lambda gpu: gpu.number or 0)
+            if are_numbered(gpus)
+            else gpus
+            for host, gpus in hosts.items()
+        }
+
+
+def are_numbered(gpus: Sequence[Device]) -> bool:
+    """Whether every GPU of a host has a number of its own."""
+    numbers = {gpu.number for gpu in gpus}
+    return None not in numbers and len(numbers) == len(gpus)
 
 
 def parse(text: str, source: str) -> Parsed:
@@ -95,6 +142,7 @@ class _Parser:
         self._parsed = Parsed()
         self._open: list[_Element] = []
         self._host = ""
+        self._numa: int | None = None
         self._count = 0
         self._expat = expat.ParserCreate()
         self._expat.StartElementHandler = self._start
@@ -128,12 +176,13 @@ class _Parser:
             raise self._error(f"deeper than {_MAX_DEPTH} elements")
         if tag == "cpu":
             self._host = values.get("host_hash", "")
+            self._numa = _number(values.get("numaid", ""))
         elif tag == "pci":
-            self._pci(element, values.get("class", ""))
+            self._pci(element, values)
         elif tag == "gpu" and above and above.tag == "pci":
             self._gpu(above, values.get("dev", ""))
-        elif tag == "net" and not self._below_nic():
-            self._add(self._parsed.nics, element)
+        elif tag == "net":
+            self._net(element, values.get("name", ""))
         elif tag in _LINKS and above and above.tag == "gpu":
             self._link(self._open[-3].gpu, tag, values)
 
@@ -147,7 +196,12 @@ class _Parser:
         if tag != "system":
             raise self._error(f'the root is "{tag[:40]}", not "system"')
 
-    def _pci(self, element: _Element, kind: str) -> None:
+    def _pci(self, element: _Element, values: dict[str, str]) -> None:
+        kind = values.get("class", "")
+        speed = _SPEED.fullmatch(values.get("link_speed", ""))
+        width = _number(values.get("link_width", ""))
+        if speed and width:
+            self._parsed.lanes[element.number] = float(speed[1]), width
         if kind.startswith(GPU_CLASSES):
             element.gpu = self._add(self._parsed.gpus, element)
         elif kind.startswith(_NIC_CLASS):
@@ -162,8 +216,17 @@ class _Parser:
             pci.gpu = self._add(self._parsed.gpus, pci)
         device = self._parsed.gpus[pci.gpu]
         device.described = True
-        if _NUMBER.fullmatch(dev):
-            device.name = f"GPU{dev}"
+        device.number = _number(dev)
+        if device.number is not None:
+            device.name = f"GPU{device.number}"
+
+    def _net(self, element: _Element, name: str) -> None:
+        """A port; it is a NIC where that is not counted by its class."""
+        if not self._below_nic():
+            self._add(self._parsed.nics, element)
+        if _PORT.fullmatch(name):
+            port = self._add(self._parsed.ports, element)
+            self._parsed.ports[port].name = name
 
     def _link(self, gpu: int, tag: str, values: dict[str, str]) -> None:
         """A link of the GPU; one without lanes is none."""
@@ -178,9 +241,14 @@ class _Parser:
 
     def _add(self, devices: list[Device], element: _Element) -> int:
         """Position of the new device."""
-        path = tuple(opened.number for opened in self._open)
+        above = self._open[: self._open.index(element)]
+        path = (*(opened.number for opened in above), element.number)
         name = f"GPU{len(devices)}"
-        devices.append(Device(path, self._host, element.busid, name))
+        devices.append(Device(path, self._host, element.busid, name, self._numa))
         if len(devices) > _MAX_DEVICES:
             raise self._error(f"more than {_MAX_DEVICES} devices of one kind")
         return len(devices) - 1
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None

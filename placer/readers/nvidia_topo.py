@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from placer.errors import Problem, refuse
 from placer.readers.gpu_matrix import Matrix, Style, findings_of, matrix_of
-from placer.readers.labelled import lines_of_hosts
+from placer.readers.labelled import Lines, lines_of_hosts
+from placer.topology.affinity import Affinity
 
 if TYPE_CHECKING:
     from placer.readers.findings import Findings
@@ -27,10 +28,13 @@ _STYLE = Style(
     linked="NV",
     ends=("CPU", "NUMA", "GPU"),
 )
+_NUMA = "NUMA Affinity"
+_TITLE = re.compile(r"CPU Affinity|GPU NUMA ID|NUMA Affinity")
+_LEGEND = re.compile(r"\s*(NIC[0-9]{1,3})\s*:\s*([A-Za-z0-9_.-]{1,64})\s*")
 
 
 def read(text: str, source: str) -> Findings:
-    """GPUs, whether NVLink joins them, and the nearest NICs of each.
+    """GPUs, the islands that NVLink joins, and NUMA node and nearest NICs of each.
 
     Without host names in front of the lines it holds for every node that other sources
     list.
@@ -38,8 +42,8 @@ def read(text: str, source: str) -> Findings:
     Raises
     ------
     InputError
-        If a matrix is cut, not symmetric, or holds a cell that is none, or NVLink joins
-        the GPUs to several islands.
+        If a matrix is cut, not symmetric, or holds a cell that is none, or the islands
+        of GPUs are not alike.
     """
     hosts, ignored = lines_of_hosts(text, source, _STYLE.header)
     problems: list[Problem] = []
@@ -52,25 +56,71 @@ def read(text: str, source: str) -> Findings:
             ignored.append(Problem(message, source, lines.first, 1))
     refuse(problems if matrices else ignored)
     words = {host: _words(matrix) for host, matrix in matrices.items()}
-    return findings_of(source, matrices, words, ignored)
+    affinities = {
+        host: Affinity(_numa_nodes(matrix), _nics_by_name(matrix, hosts[host]))
+        for host, matrix in matrices.items()
+    }
+    return findings_of(source, matrices, words, ignored, affinities)
 
 
 def _words(matrix: Matrix) -> str:
     """The node in one line."""
-    nics = [device for device in matrix.devices if device not in matrix.gpus]
     gpus, _, links = matrix.words().partition(", ")
-    return f"{gpus}, {len(nics)} NICs, {links}{_rails(matrix, nics)}"
+    return f"{gpus}, {len(_nics(matrix))} NICs, {links}{_rails(matrix)}"
 
 
-def _rails(matrix: Matrix, nics: list[str]) -> str:
-    """The nearest NICs of every GPU; ties are normal."""
+def _nics(matrix: Matrix) -> list[str]:
+    return [device for device in matrix.devices if device not in matrix.gpus]
+
+
+def _rails(matrix: Matrix) -> str:
+    """The nearest NICs of every GPU in words."""
     rails: dict[str, list[str]] = {}
-    for gpu in matrix.gpus if nics else ():
-        near = min((matrix.cells[gpu, nic] for nic in nics), key=_far)
-        nearest = [nic for nic in nics if matrix.cells[gpu, nic] == near]
+    for gpu, nearest in _nearest(matrix).items():
+        near = matrix.cells[gpu, nearest[0]]
         rails.setdefault(f"{' '.join(nearest)} ({near})", []).append(gpu)
     listed = "; ".join(f"{' '.join(found)}: {nic}" for nic, found in rails.items())
     return f"; nearest NICs: {listed}" if listed else ""
+
+
+def _nearest(matrix: Matrix) -> dict[str, list[str]]:
+    """The nearest NICs of every GPU, none without any; ties are normal."""
+    nics = _nics(matrix)
+    nearest = {}
+    for gpu in matrix.gpus if nics else ():
+        near = min((matrix.cells[gpu, nic] for nic in nics), key=_far)
+        nearest[gpu] = [nic for nic in nics if matrix.cells[gpu, nic] == near]
+    return nearest
+
+
+def _nics_by_name(matrix: Matrix, lines: Lines) -> tuple[tuple[str, ...], ...]:
+    """The nearest NICs of every GPU, as the legend calls them."""
+    found = (_LEGEND.fullmatch(line) for _, line in lines)
+    names = {match[1]: match[2] for match in found if match}
+    return tuple(
+        tuple(names.get(nic, nic) for nic in nearest)
+        for nearest in _nearest(matrix).values()
+    )
+
+
+def _numa_nodes(matrix: Matrix) -> tuple[int, ...]:
+    """NUMA node of every GPU; none where one is not told, or is several."""
+    titles = _TITLE.findall(" ".join(matrix.header.split()))
+    if _NUMA not in titles:
+        return ()
+    at = titles.index(_NUMA)
+    numbers = []
+    for gpu in matrix.gpus:
+        rest = matrix.rests[gpu]
+        cells = rest.split("\t")[1:] if "\t" in rest else rest.split()
+        # Without tabs a row with an empty cell does not show which one it is.
+        sure = "\t" in rest or len(cells) == len(titles)
+        if not (
+            sure and re.fullmatch(r"\s*[0-9]{1,3}\s*", "".join(cells[at : at + 1]))
+        ):
+            return ()
+        numbers.append(int(cells[at]))
+    return tuple(numbers)
 
 
 def _far(cell: str) -> int:

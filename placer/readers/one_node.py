@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from placer.readers.findings import Findings, Known, NodeFacts, some
 
 
-def same_everywhere(
-    source: str, gpus: int, nvlink: bool | None, notes: Sequence[str]
-) -> Findings:
-    """Findings that give every listed node ``gpus`` GPUs."""
-    findings = Findings(source, notes=list(notes), nvlink=nvlink)
+def same_everywhere(findings: Findings, gpus: int) -> Findings:
+    """The findings, which give every listed node ``gpus`` GPUs."""
 
     def join(known: Known) -> Findings:
         nodes = {host: NodeFacts((), gpus) for host in known.hosts}

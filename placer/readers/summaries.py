@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.readers.findings import count_of
+from placer.readers.inside import ISLAND
 from placer.readers.joined import renamed
 
 if TYPE_CHECKING:
@@ -37,7 +38,17 @@ def summaries(
         counted = sum(
             usual if gpus[name] is None else gpus[name] or 0 for name in nodes
         )
-        size = f"{count_of(len(nodes), 'node')}, {count_of(counted, 'GPU')}"
+        sound = sum(1 for facts in nodes.values() if not facts.unavailable)
+        islands = sound * len(found.islands)
+        size = ", ".join(
+            count_of(number, what)
+            for number, what in (
+                (len(nodes), "node"),
+                (islands, ISLAND),
+                (counted, "GPU"),
+            )
+            if number or what != ISLAND
+        )
         alike = _nvlink(found, tree)
         uncounted = sum(gpus[name] is None for name in nodes)
         if uncounted and gpus_per_node is None:

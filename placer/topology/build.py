@@ -112,7 +112,7 @@ def _in_order(domains: IntArray) -> bool:
 def _digest(machine: Topology) -> str:
     """SHA-256 of what a placement depends on: tiers, nodes and domains, in order.
 
-    Name, sources and the nodes left out do not count.
+    Name, sources, affinity and the nodes left out do not count.
     """
     tiers = [_facts(tier) for tier in machine.tiers]
     text = json.dumps([tiers, machine.domain_names])

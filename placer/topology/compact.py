@@ -12,7 +12,7 @@ from placer.document.tree import MAX_TEXT
 from placer.hostlist import fold
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
-from placer.topology.write import listed_gpus, node_size, tier_entries
+from placer.topology.write import affinity_entry, listed_gpus, node_size, tier_entries
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -36,6 +36,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         "sources": list(topology.sources),
         **topology.gpu.to_document(),
         "tiers": tier_entries(topology, size),
+        **affinity_entry(topology, size),
     }
     names = [tier.name for tier in topology.tiers]
     if layout := _layout(nodes, names):

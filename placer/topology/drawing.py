@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.hostlist import compress
+from placer.topology.affinity import gpu_words
 from placer.units import format_bandwidth, format_seconds
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def draw(topology: Topology) -> str:
     if topology.description:
         lines.append(topology.description)
     lines += [
-        f"{_count(topology.num_nodes, 'node')}, {_count(topology.num_gpus, 'GPU')}",
+        _parts(topology),
         "",
         *_table(topology.by_island),
         "",
@@ -42,10 +43,32 @@ def draw(topology: Topology) -> str:
     slow = int(np.count_nonzero(topology.bandwidth_factor < 1.0))
     if slow:
         lines.append(f"{_count(slow, 'node')} with a bandwidth factor below 1")
+    lines += _inside(topology)
     lines += _left_out(topology)
     if topology.sources:
         lines += ["", "sources", *(f"  {source}" for source in topology.sources)]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _parts(topology: Topology) -> str:
+    """How much of everything: ``4 nodes, 8 islands, 32 GPUs``."""
+    seen = topology.by_island
+    inside = reversed(range(seen.node_tier))
+    counts = [
+        (topology.num_nodes, "node"),
+        *((len(seen.domain_names[t]), seen.tiers[t].name) for t in inside),
+        (topology.num_gpus, "GPU"),
+    ]
+    return ", ".join(_count(number, noun) for number, noun in counts)
+
+
+def _inside(topology: Topology) -> Iterator[str]:
+    """The GPUs of a node as a launcher counts them: islands, NUMA nodes, NICs."""
+    if islands := topology.islands:
+        size, members = islands.sizes[0], islands.members
+        groups = [members[i : i + size] for i in range(0, len(members), size)]
+        yield f"{islands.tiers[0].name}: {'; '.join(map(gpu_words, groups))}"
+    yield from topology.affinity.words()
 
 
 def _table(topology: Topology) -> Iterator[str]:

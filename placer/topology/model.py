@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.topology.affinity import Affinity
 from placer.topology.gpu import Gpu
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ class Topology:
         What a launcher calls each GPU on its node; None when it counts as we do.
     gpu : Gpu
         What one GPU holds and can do.
+    affinity : Affinity
+        What the GPUs of a node are near to; no placement depends on it.
     """
 
     name: str
@@ -155,6 +158,7 @@ class Topology:
     node_tier: int = 0
     gpu_index: IntArray | None = None
     gpu: Gpu = field(default_factory=Gpu)
+    affinity: Affinity = field(default_factory=Affinity)
 
     @property
     def num_nodes(self) -> int:

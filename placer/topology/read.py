@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from placer.document import Document, open_document, parse_document
 from placer.presets import preset_names, preset_path
+from placer.topology.affinity import read_affinity
 from placer.topology.build import NO_NODES, build
 from placer.topology.gpu import decode_gpu
 from placer.topology.nodes import read_nodes
@@ -74,12 +75,14 @@ def decode_topology(document: Document) -> Topology:
     sources = root.texts("sources")
     gpu = decode_gpu(root.section("gpu"))
     tiers = read_tiers(document)
+    affinity = read_affinity(root, tiers.gpus)
     given = [key for key in ("unavailable", "nodes", "layout") if root.has(key)]
     nodes = read_nodes(document, tiers) if tiers.are_named else NO_NODES
     if nodes is not NO_NODES and nodes.problem:
         root.problem(nodes.problem, given[0])
     document.finish()
-    return replace(build(name, tiers.tiers, nodes, sources, description), gpu=gpu)
+    machine = build(name, tiers.tiers, nodes, sources, description)
+    return replace(machine, gpu=gpu, affinity=affinity)
 
 
 def _means_file(text: str) -> bool:

@@ -28,6 +28,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
         "sources": list(topology.sources),
         **topology.gpu.to_document(),
         "tiers": tier_entries(topology, size),
+        **affinity_entry(topology, size),
         "nodes": _nodes(topology, size),
     }
 
@@ -64,6 +65,12 @@ def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
             [*members[i : i + size]] for i in range(0, len(members), size)
         ]
     return entries
+
+
+def affinity_entry(topology: Topology, size: int) -> dict[str, Any]:
+    """The key ``affinity`` with its value; empty where nothing is known."""
+    known = topology.affinity.of_node(size).to_document()
+    return {"affinity": known} if known else {}
 
 
 def _tier_entry(tier: Tier) -> dict[str, Any]:

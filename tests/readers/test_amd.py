@@ -40,12 +40,11 @@ def test_all_gpus_joined(tmp_path, text, gpus):
     assert any(f"{gpus} GPUs, XGMI between all GPUs" in note for note in notes)
 
 
-def test_islands_are_refused():
-    """Two groups of four GPUs are named with their GPUs."""
-    problem = problem_of(read, "rocm-smi", link_types(8, halves), "source")
-    assert problem.message == (
-        "the 8 GPUs are 2 XGMI islands, not one: GPU[0-3]; GPU[4-7]"
-    )
+def test_islands():
+    """Two groups of four GPUs are two islands."""
+    findings = read("rocm-smi", link_types(8, halves), "source")
+    assert findings.islands == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert "8 GPUs, 2 XGMI islands: GPU[0-3]; GPU[4-7]" in findings.notes[0]
 
 
 def test_ring_is_one_island():

@@ -17,11 +17,20 @@ def problem_of(text):
     return caught.value.problems[0]
 
 
-def test_islands_are_refused():
-    """Two rings of four GPUs are no node on which all eight share XGMI."""
-    problem = problem_of(node_xml({**ring(0, 1, 3, 6), **ring(2, 4, 5, 7)}))
+def test_islands():
+    """Two rings of four GPUs are two islands."""
+    findings = read("nccl", node_xml({**ring(0, 1, 3, 6), **ring(2, 4, 5, 7)}), "f")
+    assert findings.nvlink is True
+    assert findings.islands == ((0, 1, 3, 6), (2, 4, 5, 7))
+    words = "GPUs: 8, 2 XGMI islands: GPU[0-1,3,6]; GPU[2,4-5,7], NICs: 0"
+    assert findings.notes[0] == words
+
+
+def test_islands_of_different_sizes():
+    """Three GPUs and five are no islands of a node."""
+    problem = problem_of(node_xml({**ring(0, 1, 2), **ring(3, 4, 5, 6, 7)}))
     assert problem.message == (
-        "the 8 GPUs are 2 XGMI islands, not one: GPU[0-1,3,6]; GPU[2,4-5,7]"
+        "the 8 GPUs are XGMI islands of different sizes: GPU[0-2]; GPU[3-7]"
     )
     assert "--gpus-per-node 8" in problem.hint
 
@@ -90,7 +99,8 @@ def test_gpu_that_lost_its_links():
     """Of four GPUs one has no link to the switch of the others: no single node."""
     links = {0: [SWITCH], 1: [SWITCH], 2: [], 3: [SWITCH]}
     problem = problem_of(node_xml(links, link="nvlink", target_class=None))
-    assert "2 NVLink islands, not one: GPU[0-1,3]; GPU2" in problem.message
+    assert "islands of different sizes: GPU[0-1,3]; GPU2" in problem.message
+    assert "may have lost its links" in problem.hint
 
 
 @pytest.mark.parametrize(
@@ -129,7 +139,7 @@ def test_busid_of_two_gpus():
 
 
 def test_hosts_of_one_file():
-    """Hosts have busids of their own; one that is two islands is named."""
+    """Hosts have busids of their own; one whose islands are not the same is named."""
     pair, apart = ring(0, 1, 2, 3), {**ring(0, 1), **ring(2, 3)}
 
     def cpu(links, host):
@@ -141,7 +151,9 @@ def test_hosts_of_one_file():
     assert findings.nvlink is True
     assert "hosts: 2, each with GPUs: 4" in findings.notes[0]
     torn = f"<system>{cpu(pair, '0xa')}{cpu(apart, '0xb')}</system>"
-    assert "the 4 GPUs of host 2 are 2 XGMI islands" in problem_of(torn).message
+    assert 'the 4 GPUs of "host 2" are other XGMI islands' in problem_of(torn).message
+    alike = f"<system>{cpu(apart, '0xa')}{cpu(apart, '0xb')}</system>"
+    assert read("nccl", alike, "source").islands == ((0, 1), (2, 3))
 
 
 def test_gpus_without_an_element():

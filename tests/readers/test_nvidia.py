@@ -101,6 +101,7 @@ def matrix(*rows):
 
 
 PAIRS = matrix("X NV4 SYS SYS", "NV4 X SYS SYS", "SYS SYS X NV4", "SYS SYS NV4 X")
+CROSSED = matrix("X SYS NV4 SYS", "SYS X SYS NV4", "NV4 SYS X SYS", "SYS NV4 SYS X")
 OUT = matrix("X NV18 SYS", "NV18 X SYS", "SYS SYS X")
 MESH = matrix("X NV2 NV1 SYS", "NV2 X SYS NV1", "NV1 SYS X NV2", "SYS NV1 NV2 X")
 
@@ -108,17 +109,31 @@ MESH = matrix("X NV2 NV1 SYS", "NV2 X SYS NV1", "NV1 SYS X NV2", "SYS NV1 NV2 X"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (PAIRS, "the 4 GPUs are 2 NVLink islands, not one: GPU[0-1]; GPU[2-3]"),
-        (OUT, "the 3 GPUs are 2 NVLink islands, not one: GPU[0-1]; GPU2"),
+        (OUT, "the 3 GPUs are NVLink islands of different sizes: GPU[0-1]; GPU2"),
         (
-            labelled({"n1": PAIRS, "n2": PAIRS}),
-            'the 4 GPUs of "n1" are 2 NVLink islands',
+            labelled({"n1": OUT, "n2": OUT}),
+            'the 3 GPUs of "n1" are NVLink islands of different sizes',
+        ),
+        (
+            labelled({"n1": PAIRS, "n2": CROSSED}),
+            'GPU[0-1]; GPU[2-3] on "n1", GPU[0,2]; GPU[1,3] on "n2"',
         ),
     ],
 )
-def test_islands_are_refused(text, words):
-    """Bridged pairs, or a GPU without NVLink beside others, are no single node."""
-    assert words in problem_of(read, "topo-m", text, "source").message
+def test_islands_that_are_refused(text, words):
+    """A GPU without NVLink beside others; hosts whose islands are not the same."""
+    problem = problem_of(read, "topo-m", text, "source")
+    assert words in problem.message
+    assert "--gpus-per-node" in problem.hint
+
+
+@pytest.mark.parametrize("text", [PAIRS, labelled({"n1": PAIRS, "n2": PAIRS})])
+def test_islands(text):
+    """Bridged pairs are islands of two."""
+    findings = read("topo-m", text, "source")
+    assert findings.nvlink is True
+    assert findings.islands == ((0, 1), (2, 3))
+    assert "2 NVLink islands: GPU[0-1]; GPU[2-3]" in findings.notes[0]
 
 
 def test_mesh_is_one_island():
