@@ -22,6 +22,8 @@ from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.rules import Limits
 
@@ -108,6 +110,21 @@ class _Program:
             for node, choice in zip(self.nodes, row, strict=True):
                 self.model.add_implication(choice, self.used[node])
 
+    def _hosts_to_avoid(self) -> list[cp_model.IntVar]:
+        """Whether each host to avoid is used; one with islands when any of them is."""
+        host_of_node = self.limits.host_of_node.tolist()
+        nodes_of: dict[int, list[cp_model.IntVar]] = {}
+        for node in np.flatnonzero(self.limits.avoided).tolist():
+            if node in self.used:
+                nodes_of.setdefault(host_of_node[node], []).append(self.used[node])
+        hosts = []
+        for nodes in nodes_of.values():
+            host = nodes[0] if len(nodes) == 1 else self.model.new_bool_var("")
+            for used in nodes:
+                self.model.add_implication(used, host)
+            hosts.append(host)
+        return hosts
+
     def solve(self) -> Seating:
         """The placement, or that there is none."""
         self._pins()
@@ -115,8 +132,7 @@ class _Program:
         self._spares()
         if self.job.launcher != "free":
             self._runs()
-        avoided = np.flatnonzero(self.limits.avoided).tolist()
-        self.model.minimize(sum(self.used[n] for n in avoided if n in self.used))
+        self.model.minimize(sum(self._hosts_to_avoid()))
         cp_model, solver = load(CP_SAT), cp_sat(EngineLimits(WORK_LIMIT))
         status = solver.solve(self.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

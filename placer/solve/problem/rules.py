@@ -136,7 +136,7 @@ class Limits:
                 return False
         if not self.spares:
             return True
-        host_of_node = self.topology.domain_of_node[self.topology.node_tier]
+        host_of_node = self.host_of_node
         used = np.zeros(int(host_of_node.max()) + 1, dtype=bool)
         used[host_of_node[node_of_rank]] = True
         _, first = np.unique(host_of_node, return_index=True)
@@ -148,5 +148,12 @@ class Limits:
         return True
 
     def avoided_used(self, node_of_rank: IntArray) -> int:
-        """How many of the nodes to avoid have ranks."""
-        return int(self.avoided[np.unique(node_of_rank)].sum())
+        """How many of the hosts to avoid have ranks."""
+        nodes = np.unique(node_of_rank)
+        return len(np.unique(self.host_of_node[nodes[self.avoided[nodes]]]))
+
+    @property
+    def host_of_node(self) -> IntArray:
+        """Host of every node: another one only where nodes are islands; shape (N,)."""
+        host: IntArray = self.topology.domain_of_node[self.topology.node_tier]
+        return host

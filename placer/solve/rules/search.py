@@ -94,7 +94,7 @@ class _RuledSearch:
         seating = seat(self.limits)
         if seating is not None and seating.node_of_rank is not None:
             used = np.unique(seating.node_of_rank)
-            least = used[self.limits.avoided[used]]
+            least = self._hosts(used[self.limits.avoided[used]])
             self._offer_nodes("exact seating", seating.node_of_rank, len(least))
         elif seating is not None and seating.proved:
             return
@@ -106,7 +106,7 @@ class _RuledSearch:
                 self.problem.params.readmit_work,
             )
             if more is not None and len(more):
-                self._search([more], covers=False)
+                self._search([self._hosts(more)], covers=False)
         if not self.has_placement:
             self._seat_blocks()
 
@@ -120,8 +120,8 @@ class _RuledSearch:
                 return
 
     def _choices(self, least: IntArray) -> list[IntArray]:
-        """Sets of nodes to avoid that are used all the same, as many as are needed."""
-        avoided = np.flatnonzero(self.limits.avoided)
+        """Sets of hosts to avoid that are used all the same, as many as are needed."""
+        avoided = self._hosts(np.flatnonzero(self.limits.avoided))
         if comb(len(avoided), len(least)) > self.problem.params.avoided_sets:
             return [least]
         return [
@@ -129,22 +129,25 @@ class _RuledSearch:
             for chosen in combinations(avoided.tolist(), len(least))
         ]
 
-    def _search(self, choices: list[IntArray], covers: bool) -> None:
-        """Search the machine with each set of nodes to avoid; keep what is proved.
+    def _hosts(self, nodes: IntArray) -> IntArray:
+        return np.unique(self.limits.host_of_node[nodes])
 
-        ``covers`` says that no placement uses fewer of these nodes.
+    def _search(self, choices: list[IntArray], covers: bool) -> None:
+        """Search the machine with each set of hosts to avoid; keep what is proved.
+
+        ``covers`` says that no placement uses fewer of these hosts.
         """
         needed = len(choices[0])
         for name in BASELINES:
             if name != "random" and self._fits():
                 gpus = baseline(name, self.problem.machine, self.problem.job)
                 self._offer(name, gpus.gpu_of_rank, needed)
-        covers &= len(choices) == comb(int(self.limits.avoided.sum()), needed)
+        avoided = self._hosts(np.flatnonzero(self.limits.avoided))
+        covers &= len(choices) == comb(len(avoided), needed)
         prove = self._prover(everywhere=needed > 0)
         proofs = []
         for chosen in choices:
-            offered = ~self.limits.avoided
-            offered[chosen] = True
+            offered = ~self.limits.avoided | np.isin(self.limits.host_of_node, chosen)
             if len(choices) == 1 or self._may_hold(offered):
                 proofs.append(self._attempts(offered, prove))
         if proofs and (covers or not needed):
