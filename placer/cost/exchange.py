@@ -39,14 +39,34 @@ def members_together(fabric: Fabric, gpus: IntArray) -> IntArray:
     """How many of a group's members share each member's domain; shape (T, g, n)."""
     together = np.full((fabric.num_tiers, *gpus.shape), gpus.shape[1], dtype=np.int64)
     for t, domain_of_gpu in enumerate(fabric.domain_of_gpu[:-1]):
-        domain = domain_of_gpu[gpus]
-        by_domain = np.argsort(domain, axis=1)
-        in_order = np.take_along_axis(domain, by_domain, axis=1)
-        starts = np.ones(gpus.shape, dtype=bool)
-        starts[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
-        run = np.cumsum(starts).reshape(gpus.shape) - 1
-        np.put_along_axis(together[t], by_domain, np.bincount(run.ravel())[run], axis=1)
+        together[t] = _alike(domain_of_gpu[gpus])
     return together
+
+
+def _alike(places: IntArray) -> IntArray:
+    """How many members of a row have the place of each; shape (g, n)."""
+    by_place = np.argsort(places, axis=1)
+    in_order = np.take_along_axis(places, by_place, axis=1)
+    starts = np.ones(places.shape, dtype=bool)
+    starts[:, 1:] = in_order[:, 1:] != in_order[:, :-1]
+    run = np.cumsum(starts).reshape(places.shape) - 1
+    found = np.empty_like(places)
+    np.put_along_axis(found, by_place, np.bincount(run.ravel())[run], axis=1)
+    return found
+
+
+def _detours(fabric: Fabric, gpus: IntArray, peers: FloatArray) -> FloatArray:
+    """Detours over NVLink for each peer on another rail; (T, g, n), s."""
+    found = np.zeros(peers.shape)
+    rail = fabric.rail_of_gpu[gpus]
+    for t in np.flatnonzero(fabric.detour).tolist():
+        inner, outer = (
+            domain[gpus] * (int(fabric.rail_of_gpu.max()) + 1) + rail
+            for domain in (fabric.child_domain_of_gpu(t), fabric.domain_of_gpu[t])
+        )
+        on_rail = _alike(outer) - _alike(inner)
+        found[t] = fabric.detour[t] * (peers[t] - on_rail)
+    return found
 
 
 def all_to_all_cost(
@@ -87,6 +107,8 @@ def all_to_all_cost(
     own = np.maximum(port[:inner].sum(axis=0), port[inner:].sum(axis=0))
     hops = np.concatenate((peers[:inner], peers[inner:] * messages))
     latency = np.tensordot(fabric.latency, hops, axes=1)
+    if fabric.has_rails:
+        latency = latency + _detours(fabric, gpus, peers).sum(axis=0) * messages
     load = _exchange_load(fabric, gpus, share * crossing * (num_members - within[:-1]))
     shared = np.zeros(gpus.shape)
     for t in fabric.scale_out_tiers:
@@ -153,7 +175,7 @@ def send_cost(
     own = size_bytes / fabric.bandwidth[tiers] / factor
     moved = np.where(sources == targets, 0.0, size_bytes)
     return ExchangeCost(
-        fabric.latency[tiers] + np.maximum(own, shared),
+        fabric.hop_latency(sources, targets, tiers) + np.maximum(own, shared),
         weighted_counts(tiers, moved, fabric.num_tiers),
         load,
     )

@@ -37,12 +37,16 @@ class Fabric:
     latency : ndarray, shape (T,), s
     scale_up_tier : int
         Largest NVLink tier, -1 when there is none.
+    detour : ndarray, shape (T,), s
+        What a hop to another rail of a tier takes besides: it goes over NVLink to the
+        GPU that is on the rail first (PXN in NCCL); 0 on tiers without rails.
     """
 
     topology: Topology
     bandwidth: FloatArray
     latency: FloatArray
     scale_up_tier: int
+    detour: FloatArray
 
     @classmethod
     def of(cls, topology: Topology) -> Fabric:
@@ -54,6 +58,7 @@ class Fabric:
             np.array([tier.bandwidth * tier.efficiency for tier in tiers]),
             np.array([tier.latency for tier in tiers]),
             topology.scale_up_tier,
+            np.array([tiers[0].latency if tier.rails else 0.0 for tier in tiers]),
         )
 
     def with_free_scale_out(self) -> Fabric:
@@ -63,7 +68,28 @@ class Fabric:
             self,
             bandwidth=np.where(outer, np.inf, self.bandwidth),
             latency=np.where(outer, 0.0, self.latency),
+            detour=np.zeros_like(self.detour),
         )
+
+    @cached_property
+    def has_rails(self) -> bool:
+        """Whether hops between rails of some tier take a detour."""
+        return bool(self.detour.any())
+
+    @cached_property
+    def rail_of_gpu(self) -> IntArray:
+        """Rail of each GPU: its index on its node; shape (G,)."""
+        return self.topology.index_of_gpu
+
+    def hop_latency(
+        self, sources: IntArray, targets: IntArray, tiers: IntArray
+    ) -> FloatArray:
+        """Latency of hops between GPUs at their tiers, elementwise, s."""
+        latency: FloatArray = self.latency[tiers]
+        if self.has_rails:
+            leaves = self.rail_of_gpu[sources] != self.rail_of_gpu[targets]
+            latency = latency + self.detour[tiers] * leaves
+        return latency
 
     @property
     def num_tiers(self) -> int:

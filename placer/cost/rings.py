@@ -81,6 +81,25 @@ class Rings:
         return factor
 
     @cached_property
+    def leaves_rail(self) -> BoolArray:
+        """Which hops find no rail to the next domain for a NIC; shape (g, n).
+
+        A ring leaves and enters domains by any of its members' NICs. It keeps to rails
+        where the members of one domain have all the rails of those of the other.
+        """
+        rail = np.left_shift(1, self.fabric.rail_of_gpu[self.gpus])
+        domain = self.fabric.scale_up_domain_of_gpu[self.gpus]
+        starts = np.ones(domain.shape, dtype=bool)
+        starts[:, 1:] = domain[:, 1:] != domain[:, :-1]
+        run = np.cumsum(starts) - 1
+        here = np.bitwise_or.reduceat(rail.ravel(), np.flatnonzero(starts))[run]
+        here = here.reshape(domain.shape)
+        there = np.roll(here, -1, axis=1)
+        shared = here & there
+        leaves: BoolArray = (shared != here) & (shared != there)
+        return leaves
+
+    @cached_property
     def flows(self) -> Shifts:
         """One byte on every hop of every ring."""
         return Shifts.around(self.fabric, self.gpus)
@@ -92,6 +111,8 @@ class Rings:
         inner = ~outer & self.moves
         pace = (1 / fabric.bandwidth)[self.hop_tier]
         latency = fabric.latency[self.hop_tier]
+        if fabric.has_rails:
+            latency = latency + fabric.detour[self.hop_tier] * self.leaves_rail
         one_nic = np.where(outer, pace, 0.0).max(axis=1) / self.factor
         return Route(
             self.gpus.shape[1],

@@ -151,7 +151,20 @@ class Shifts:
         """Mean latency of the flows of a group between domains, s; shape (g,)."""
         flows = self._flows_of_tier
         total = self.fabric.latency @ flows
+        if self.fabric.has_rails:
+            total = total + self._detours()
         return np.asarray(total / np.maximum(flows.sum(axis=0), 1))
+
+    def _detours(self) -> FloatArray:
+        """What the flows of a group take besides to reach other rails, s; (g,)."""
+        fabric = self.fabric
+        rail = fabric.rail_of_gpu[self.gpus]
+        total = np.zeros(len(self.gpus))
+        for distance in self.shares:
+            tier = fabric.tier_between(self.gpus, np.roll(self.gpus, -distance, axis=1))
+            leaves = rail != np.roll(rail, -distance, axis=1)
+            total += (fabric.detour[tier] * leaves).sum(axis=1)
+        return total
 
     @cached_property
     def bytes_by_tier(self) -> FloatArray:

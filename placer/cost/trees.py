@@ -88,7 +88,8 @@ class Edges:
     def latency(self) -> FloatArray:
         """Mean latency of a group's flows, s; shape (g,)."""
         num_groups = len(self.rings.gpus)
-        latency = self.rings.fabric.latency[self.tiers]
+        fabric = self.rings.fabric
+        latency = fabric.hop_latency(self.sources, self.targets, self.tiers)
         total = np.bincount(self.group, latency, num_groups)
         count = np.bincount(self.group, minlength=num_groups)
         return np.asarray(total / np.maximum(count, 1))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from placer.document import Document, Section
 
 MAX_TIERS = 32
+MAX_RAILS = 63
 NODE = "node"  # the tier that is the host, where a tier has this name
 
 _SMALLEST = 1e-6
@@ -84,6 +85,12 @@ def read_tiers(document: Document) -> Tiers:
         message = f"one tier, {names[node]!r}, at least 2 are needed"
         document.root.problem(message, "tiers", hint)
     sizes = _read_sizes(sections, node)
+    for section, tier in zip(sections, tiers, strict=True):
+        if tier.rails and prod(sizes) > MAX_RAILS:
+            message = (
+                f"{prod(sizes)} rails, one a GPU of a node, the most is {MAX_RAILS}"
+            )
+            section.problem(message, "rails")
     members = _read_members(sections, sizes)
     return Tiers(tuple(tiers[node:]), tuple(tiers[:node]), sizes, members)
 

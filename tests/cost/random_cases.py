@@ -108,6 +108,7 @@ def _tier(draw: np.random.Generator, t: int, scale_up: int) -> Tier:
         oversubscription=float(draw.choice([1.0, 1.0, 2.0, 7.0, 0.5])),
         efficiency=float(draw.choice([1.0, 0.8])),
         distance=1.0,
+        rails=t >= scale_up > 0 and bool(draw.random() < 0.3),
     )
 
 

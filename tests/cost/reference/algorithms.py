@@ -7,10 +7,17 @@ them, and the slowest hop sets the pace.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import log2
 from typing import TYPE_CHECKING
 
-from tests.cost.reference.collectives import by_island, edges, mean, rings
+from tests.cost.reference.collectives import (
+    by_island,
+    edges,
+    mean,
+    ring_latency,
+    rings,
+)
 
 if TYPE_CHECKING:
     from tests.cost.reference.machine import Machine
@@ -151,7 +158,7 @@ def _ring_ways(machine: Machine, groups: Groups) -> list[_Way]:
             if machine.tier(one, other) >= machine.nvlink_tiers
         ]
         hops.append(pairs)
-    _set_outer(machine, ways, hops, [1.0] * len(ways))
+    _set_outer(machine, ways, hops, [1.0] * len(ways), on_rings=True)
     return ways
 
 
@@ -167,7 +174,8 @@ def _tree_ways(machine: Machine, groups: Groups) -> list[_Way]:
             pairs.append((heads[high], heads[low]))
         hops.append(pairs)
     # A hop carries half a buffer, and a NIC all that its island sends.
-    _set_outer(machine, ways, hops, [2 * way.buffers for way in ways])
+    buffers = [2 * way.buffers for way in ways]
+    _set_outer(machine, ways, hops, buffers, on_rings=False)
     return ways
 
 
@@ -176,6 +184,8 @@ def _set_outer(
     ways: list[_Way],
     hops: list[list[tuple[int, int]]],
     on_nic: list[float],
+    *,
+    on_rings: bool,
 ) -> None:
     """Pace between islands, one NIC for each of the fewest.
 
@@ -189,9 +199,12 @@ def _set_outer(
     paces = machine.fair_paces(hops, nics, alone)
     for way, flows, pace, many in zip(ways, hops, paces, on_nic, strict=True):
         way.outer = pace / many if many else 0.0
-        way.outer_latency = mean(
-            [machine.latency(machine.tier(one, other)) for one, other in flows]
+        latency = (
+            partial(ring_latency, machine, way.islands)
+            if on_rings
+            else machine.hop_latency
         )
+        way.outer_latency = mean([latency(one, other) for one, other in flows])
 
 
 def _two_trees(count: int) -> list[tuple[int, int]]:
@@ -237,7 +250,7 @@ def _aggregated_trees(machine: Machine, groups: Groups, size: float) -> list[flo
         latencies = []
         for one, other, _ in flows:
             t = machine.tier(one, other)
-            latencies.append(machine.latency(t))
+            latencies.append(machine.hop_latency(one, other))
             transfer = max(transfer, (n - 1) / n * size / (machine.rate(t) * slow))
             for link in machine.links(one, other):
                 transfer = max(transfer, busy[link])

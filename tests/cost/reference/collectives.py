@@ -54,7 +54,9 @@ def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTi
         for one, other in edges(order):
             t = machine.tier(one, other)
             leaves = t >= machine.nvlink_tiers
-            (outside if leaves else inside).append(machine.latency(t))
+            (outside if leaves else inside).append(
+                ring_latency(machine, parts, one, other)
+            )
             if not leaves:
                 rate = machine.rate(t) * slow
                 transfer = max(transfer, share[len(order)] / rate)
@@ -102,7 +104,7 @@ def all_to_alls(
                 far += seconds * share
                 away = len(group) - here
                 each = (islands - 1) / away if copies else 1.0
-                far_latency += each * machine.latency(t)
+                far_latency += each * machine.hop_latency(one, other)
                 for link in machine.links(one, other):
                     if link[2] == "up":
                         shared = max(shared, busy[link])
@@ -132,8 +134,19 @@ def messages(
         seconds = size / (machine.rate(t) * slow)
         for link in machine.links(one, other):
             seconds = max(seconds, busy[link])
-        times.append(seconds + machine.latency(t))
+        times.append(seconds + machine.hop_latency(one, other))
     return times
+
+
+def ring_latency(
+    machine: Machine, parts: list[list[int]], one: int, other: int
+) -> float:
+    """Seconds of a ring's hop; one island's rails may all be among the other's."""
+    t = machine.tier(one, other)
+    (here,) = [{machine.rail[g] for g in part} for part in parts if one in part]
+    (there,) = [{machine.rail[g] for g in part} for part in parts if other in part]
+    on_rail = here <= there or there <= here
+    return machine.latency(t) + (0.0 if on_rail else machine.detour(t))
 
 
 def by_island(machine: Machine, group: list[int]) -> list[list[int]]:

@@ -32,8 +32,10 @@ class Machine:
             self.nvlink_tiers += 1
         self.domains: list[list[int]] = []  # of each GPU, at each tier
         self.factor: list[float] = []
+        self.rail: list[int] = []  # index of each GPU on its node
         for node, gpus in enumerate(topology.gpus_of_node.tolist()):
-            for _ in range(gpus):
+            for rail in range(gpus):
+                self.rail.append(rail)
                 row = [
                     int(topology.domain_of_node[t][node])
                     for t in range(len(self.tiers))
@@ -82,6 +84,18 @@ class Machine:
     def latency(self, tier: int) -> float:
         """Seconds of one hop of a tier."""
         return 0.0 if self.is_free(tier) else self.tiers[tier].latency
+
+    def hop_latency(self, one: int, other: int) -> float:
+        """Seconds of a hop between two GPUs; another rail is reached over NVLink."""
+        t = self.tier(one, other)
+        seconds = self.latency(t)
+        if self.rail[one] != self.rail[other]:
+            seconds += self.detour(t)
+        return seconds
+
+    def detour(self, tier: int) -> float:
+        """Seconds that a hop to another rail of a tier takes besides."""
+        return self.latency(0) if self.tiers[tier].rails and not self.free else 0.0
 
     def capacity(self, tier: int, child: int) -> float:
         """Bytes a second that a child's uplink into a tier carries."""

@@ -1,0 +1,143 @@
+"""Rails: a hop to another rail goes over NVLink first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.api.place import place
+from placer.cost.exchange import send_cost
+from placer.cost.fabric import Fabric
+from placer.cost.step import StepModel
+from placer.errors import InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, DataParallel, Job, Model
+from placer.placement.build import placement_of_plan
+from placer.topology.read import parse_topology, read_topology
+from placer.topology.write import to_text
+from tests.cost.reference import reference_step
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+MACHINE = """\
+format: placer/topology
+version: 1
+name: rails
+tiers:
+  - {name: node, size: 4, bandwidth: 450GB/s, latency: 1us, scale_up: true}
+  - {name: leaf, bandwidth: 50GB/s, latency: 5us, rails: true}
+  - {name: cluster, bandwidth: 50GB/s, latency: 8us}
+layout: "cluster:1 leaf:2 node:4"
+"""
+
+
+def machine(text: str = MACHINE) -> Topology:
+    """The machine in a text."""
+    return parse_topology(text, "m.yaml")
+
+
+def test_a_message_to_another_rail_takes_a_detour() -> None:
+    """A hop of NVLink more at the tier of the rails; none inside a node or above."""
+    fabric = Fabric.of(machine())
+    here = np.zeros(4, dtype=np.int64)
+    there = np.array([4, 5, 1, 17])  # its rail, another rail, its node, another leaf
+    seconds = send_cost(fabric, here, there, 0.0).seconds
+    assert seconds == pytest.approx([5e-6, 6e-6, 1e-6, 8e-6])
+    plain = Fabric.of(machine(MACHINE.replace(", rails: true", "")))
+    assert not plain.has_rails
+
+
+def small_job(**degrees: int) -> Job:
+    """A job with gradients that nothing hides."""
+    return Job(
+        name="small",
+        parallelism=Parallelism(**degrees),
+        model=Model(
+            name="m",
+            layers=4,
+            hidden=1024,
+            ffn=4096,
+            heads=16,
+            kv_heads=16,
+            vocab=32000,
+        ),
+        sequence=1024,
+        micro_batch=1,
+        micro_batches=2,
+        data_parallel=DataParallel(overlap_reduce=False, overlap_gather=False),
+        compute=Compute(micro_batch_time=1e-3),
+    )
+
+
+def shuffled(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """GPUs of 32 ranks in order, and with those of each node mixed up."""
+    draw = np.random.default_rng(seed)
+    nodes = [4 * node + draw.permutation(4) for node in range(8)]
+    return np.arange(32), np.concatenate(nodes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_launch_that_breaks_rails_is_slower(seed: int) -> None:
+    """Both scorers charge dp groups whose members have different rails, all alike."""
+    topology, job = machine(), small_job(tp=4, dp=8)
+    straight, mixed = shuffled(seed)
+    model = StepModel(topology, job)
+    times = [model.step(gpus).step_time_s for gpus in (straight, mixed)]
+    assert times[1] > times[0]
+    assert times == pytest.approx(
+        [
+            reference_step(topology, job, gpus)["step_time_s"]
+            for gpus in (straight, mixed)
+        ],
+        rel=1e-9,
+    )
+    without = StepModel(machine(MACHINE.replace(", rails: true", "")), job)
+    assert without.step(straight).step_time_s == times[0]
+
+
+def test_groups_of_whole_nodes_keep_to_rails() -> None:
+    """A ring through all GPUs of its nodes leaves each by the rail it came in on."""
+    topology, job = machine(), small_job(tp=1, dp=32)
+    without = StepModel(machine(MACHINE.replace(", rails: true", "")), job)
+    straight, mixed = shuffled(0)
+    for gpus in (straight, mixed):
+        time = StepModel(topology, job).step(gpus).step_time_s
+        assert time == without.step(gpus).step_time_s
+
+
+def test_a_free_launch_keeps_to_rails() -> None:
+    """No mix of the GPUs of a node makes the placement found faster."""
+    topology, job = machine(), replace(small_job(tp=4, dp=8), launcher="free")
+    model = StepModel(topology, job)
+    found = placement_of_plan(place(topology, job).plan, topology).gpu_of_rank
+    least = model.step(found).step_time_s
+    assert least <= model.step(np.arange(32)).step_time_s
+    for seed in range(10):
+        _, mixed = shuffled(seed)
+        assert model.step(mixed[found]).step_time_s >= least
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("latency: 1us, scale_up: true", "latency: 1us", "cannot reach other rails"),
+        ("scale_up: true}", "scale_up: true, rails: true}", "around nodes has rails"),
+        ("size: 4", "size: 64", "64 rails"),
+    ],
+)
+def test_rails_that_cannot_be(old: str, new: str, words: str) -> None:
+    """A fabric of rails alone needs NVLink in the node to join them."""
+    with pytest.raises(InputError, match=words):
+        machine(MACHINE.replace(old, new))
+
+
+def test_documents_keep_rails() -> None:
+    """Rails are written, and part of what the machine is."""
+    found = machine()
+    assert machine(to_text(found)).sha256 == found.sha256
+    assert found.sha256 != machine(MACHINE.replace(", rails: true", "")).sha256
+    assert read_topology("block:2 node:4 gpu:4").tiers[1].rails is False
