@@ -14,6 +14,7 @@ from placer.solve.problem.launch import (
     counts_by_island,
     feasible_colocations,
     forced_block,
+    islands_are_alike,
 )
 from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
 from placer.solve.problem.params import Params
@@ -128,13 +129,16 @@ class Problem:
     def nodes_decide(self) -> bool:
         """Whether the nodes of the ranks decide what a placement costs and may be.
 
-        Not where the GPUs of a node differ (rails), or a launcher may count those of a
-        host in another order than island by island.
+        Not where the GPUs of a node differ (rails), or a launch counts those of a host:
+        in another order than island by island, or over islands of different sizes, of
+        which then the order matters too.
         """
         rails = any(tier.rails for tier in self.machine.tiers)
         if self.goal.name == "time" and rails:
             return False
-        return self.job.launcher == "free" or counts_by_island(self.machine)
+        if self.job.launcher == "free" or not self.machine.node_tier:
+            return True
+        return counts_by_island(self.machine) and islands_are_alike(self.machine)
 
     @cached_property
     def limits(self) -> Limits:
