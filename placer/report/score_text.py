@@ -75,7 +75,7 @@ def _sure(score: Mapping[str, Any], step: float) -> tuple[str, ...]:
     """How far the step may lie from what is predicted, where that is known."""
     if "step_time_interval_s" not in score:
         return ()
-    return (f"+-{score['step_time_interval_s'][1] / step - 1:.1%}",)
+    return (f"+-{score['step_time_interval_s'][1] / step - 1:z.1%}",)
 
 
 def _bars(

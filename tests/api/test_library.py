@@ -17,6 +17,7 @@ from placer.job.rules import Rules
 from placer.placement.baselines import baseline
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.solve.bounds import Proof
 from placer.topology.model import Topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -257,7 +258,7 @@ def test_a_refuted_bound_is_withdrawn(
     """
     sound = placer.place(topology, job, objective=objective, rules=rules)
     factor = 2.0 if known_first else 1 + 1e-6
-    false = factor * sound.bound["value"], "a proof with a hole"
+    false = Proof(factor * sound.bound["value"], "a proof with a hole")
     for module in ("bounds.certificate", "rules.search", "advice", "orders"):
         monkeypatch.setattr(f"placer.solve.{module}.lower_bound", lambda *_: false)
     result = placer.place(topology, job, objective=objective, rules=rules)
