@@ -22,7 +22,12 @@ from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import whole_sets
-from placer.solve.tree.fill import choose_children, fill_domains, tree_order
+from placer.solve.tree.fill import (
+    choose_children,
+    fill_domains,
+    fullest_first,
+    tree_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -128,20 +133,23 @@ class MoveRegion:
     def along_the_tree(self, filling: Filling) -> Iterator[IntArray]:
         """Domain of each unit when units lie along the tree, axis by axis; shape (U,).
 
-        Every order of the axes, in every way that ``filling`` knows.
+        Every order of the axes, in every way that ``filling`` knows, with the domains
+        of each tier in their order and the fullest first.
         """
         room = self.capacity // self.size
         if room.sum() < self.units:
             return
-        along = self.topology.domain_of_node[self.tier][tree_order(self.topology)]
-        domains = along[np.sort(np.unique(along, return_index=True)[1])]
-        for order in permutations(self.coordinate):
-            sequence = np.lexsort(order) if order else np.arange(self.units)
-            values = int(order[-1].max()) + 1 if order else 1
-            for share in filling(room[domains], self.units, values):
-                home = np.empty(self.units, dtype=np.int64)
-                home[sequence] = domains[share]
-                yield home
+        fullest = fullest_first(self.topology, self.capacities[0])
+        for nodes in (tree_order(self.topology), fullest):
+            along = self.topology.domain_of_node[self.tier][nodes]
+            domains = along[np.sort(np.unique(along, return_index=True)[1])]
+            for order in permutations(self.coordinate):
+                sequence = np.lexsort(order) if order else np.arange(self.units)
+                values = int(order[-1].max()) + 1 if order else 1
+                for share in filling(room[domains], self.units, values):
+                    home = np.empty(self.units, dtype=np.int64)
+                    home[sequence] = domains[share]
+                    yield home
 
 
 def one_by_one(room: IntArray, units: int, _values: int) -> Iterator[IntArray]:

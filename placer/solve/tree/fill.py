@@ -105,6 +105,15 @@ def tree_order(topology: Topology) -> IntArray:
     return np.lexsort(topology.domain_of_node)
 
 
+def fullest_first(topology: Topology, capacity_of_node: IntArray) -> IntArray:
+    """Nodes in tree order, at every tier the domain that can hold the most first."""
+    keys = []
+    for domain in topology.domain_of_node[-2::-1]:
+        room = np.bincount(domain, capacity_of_node)
+        keys += [-room[domain], domain]
+    return np.lexsort(keys[::-1]) if keys else np.arange(len(capacity_of_node))
+
+
 def _share_out(parent: IntArray, takes: IntArray, amounts: IntArray) -> IntArray:
     """Ranks each child gets when its parent holds ``amounts``."""
     given = np.zeros_like(takes)
