@@ -52,7 +52,7 @@ def parts_of(
     return [sorted(np.unique(row, return_counts=True)[1].tolist()) for row in node]
 
 
-# Two leaves of four whole nodes, and four nodes of 7 GPUs.
+# Two leaves, each of three whole nodes and two of 7 GPUs.
 SEVENS = machine([8, 8, 8, 7, 7, 8, 8, 8, 7, 7], [0] * 5 + [1] * 5)
 EIGHT_GROUPS = job(tp=1, ep=8, pp=4, dp=16, vp=2)
 
