@@ -84,7 +84,7 @@ class _Units:
     @property
     def size(self) -> int:
         """Ranks of a unit."""
-        return self.ranks.shape[1]
+        return int(self.ranks.shape[1])
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -221,7 +221,8 @@ class _Floor:
             np.bincount(outer, held[along]).astype(np.int64) // units.size
             for held in (room.whole, room.parted)
         )
-        in_order = np.lexsort([*map(units.coordinate.get, order), units.stage * 0])
+        along_axes = [units.coordinate[axis] for axis in order]
+        in_order = np.lexsort([*along_axes, units.stage * 0])
         home = np.repeat(np.arange(len(whole)), whole + parted)
         later = (units.stage[in_order] - stage) % (units.stage.max() + 1)
         first = np.lexsort((later, home))
