@@ -16,7 +16,8 @@ from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import stitched
 from placer.solve.construct.cut_alike import cut_alike
-from placer.solve.construct.fills import nested, uneven
+from placer.solve.construct.fills import fullest_fills, nested, uneven
+from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
@@ -34,6 +35,7 @@ Method = Callable[[Problem, Incumbent, Budget], None]
 
 METHODS: tuple[Method, ...] = (
     nested,
+    whole_first,
     stitched,
     cut_alike,
     enumerated,
@@ -41,7 +43,7 @@ METHODS: tuple[Method, ...] = (
     annealed,
 )
 # For machines on which no one number of ranks a node fits.
-METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, enumerated)
+METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, whole_first, enumerated)
 
 
 def solve(
@@ -119,5 +121,6 @@ def _known(problem: Problem, terms: Terms | None) -> Iterator[Candidate]:
         if name != "random":
             placement = baseline(name, problem.machine, problem.job, problem.seed)
             yield name, placement.gpu_of_rank
+    yield from fullest_fills(problem)
     if terms is not None:
         yield from terms.known

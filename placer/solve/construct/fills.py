@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
 from placer.solve.construct.nesting import nestings
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
-from placer.solve.tree.fill import fill
+from placer.solve.tree.fill import fill, fullest_first
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -40,6 +41,24 @@ def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Nodes that hold as many consecutive ranks as they can."""
     if problem.job.launcher != "free":
         incumbent.offer_all(uneven_fills(problem))
+
+
+def fullest_fills(problem: Problem) -> Iterator[Candidate]:
+    """Ranks in order on whole nodes, those of the fullest domains first.
+
+    A group then spans few domains, and the leavings of a scheduler come last. Ranks are
+    in the job's order, and replica by replica.
+    """
+    machine, axes = problem.machine, problem.job.parallelism
+    capacity = machine.gpus_of_node // axes.tp * axes.tp
+    if capacity.sum() < axes.world_size:
+        capacity = machine.gpus_of_node
+    nodes = fullest_first(machine, capacity)
+    slots = np.repeat(nodes, capacity[nodes])
+    for order in dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)):
+        node_of_rank = slots[axes.numbers_in(order)]
+        placement = Placement.on_nodes(machine, node_of_rank)
+        yield "fullest domains first", placement.gpu_of_rank
 
 
 def nested_fills(problem: Problem) -> Iterator[Candidate]:

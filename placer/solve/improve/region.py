@@ -18,9 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
+from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import join
+from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import whole_sets
-from placer.solve.tree.fill import choose_children, share_down, tree_order
+from placer.solve.tree.fill import (
+    choose_children,
+    fill_domains,
+    fullest_first,
+    tree_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,11 +41,6 @@ FloatArray = npt.NDArray[np.float64]
 # Domain of each unit in sequence, given units that fit each domain, units, and how many
 # values the outermost axis has.
 Filling = Callable[[IntArray, int, int], Iterator[IntArray]]
-
-# Axes whose groups stay whole where they lie inside domains, heaviest first. Pipelines
-# and replicas are what is exchanged.
-KEPT_WHOLE = ("tp", "etp", "ep", "cp")
-DENSE, EXPERT = ("tp", "cp", "pp", "dp"), ("etp", "ep", "pp", "edp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,31 +123,33 @@ class MoveRegion:
 
     def gpu_of_rank(self, home: IntArray) -> IntArray:
         """GPU of every rank when each unit is in the given domain; shape (R,)."""
-        held = np.bincount(home, minlength=len(self.capacity)) * self.size
-        amounts = share_down(self.topology, self.capacities[: self.tier + 1], held)
-        nodes = np.lexsort(self.topology.domain_of_node[: self.tier + 1])
-        sequence = np.lexsort((*self.inner, self.label, home[self.label]))
-        node_of_rank = np.empty(len(self.label), dtype=np.int64)
-        node_of_rank[sequence] = np.repeat(nodes, amounts[nodes])
+        sequence = np.lexsort((*self.inner, self.label))
+        capacities = self.capacities[: self.tier + 1]
+        node_of_rank = fill_domains(
+            self.topology, capacities, home[self.label], sequence
+        )
         return Placement.on_nodes(self.topology, node_of_rank).gpu_of_rank
 
     def along_the_tree(self, filling: Filling) -> Iterator[IntArray]:
         """Domain of each unit when units lie along the tree, axis by axis; shape (U,).
 
-        Every order of the axes, in every way that ``filling`` knows.
+        Every order of the axes, in every way that ``filling`` knows, with the domains
+        of each tier in their order and the fullest first.
         """
         room = self.capacity // self.size
         if room.sum() < self.units:
             return
-        along = self.topology.domain_of_node[self.tier][tree_order(self.topology)]
-        domains = along[np.sort(np.unique(along, return_index=True)[1])]
-        for order in permutations(self.coordinate):
-            sequence = np.lexsort(order) if order else np.arange(self.units)
-            values = int(order[-1].max()) + 1 if order else 1
-            for share in filling(room[domains], self.units, values):
-                home = np.empty(self.units, dtype=np.int64)
-                home[sequence] = domains[share]
-                yield home
+        fullest = fullest_first(self.topology, self.capacities[0])
+        for nodes in (tree_order(self.topology), fullest):
+            along = self.topology.domain_of_node[self.tier][nodes]
+            domains = along[np.sort(np.unique(along, return_index=True)[1])]
+            for order in permutations(self.coordinate):
+                sequence = np.lexsort(order) if order else np.arange(self.units)
+                values = int(order[-1].max()) + 1 if order else 1
+                for share in filling(room[domains], self.units, values):
+                    home = np.empty(self.units, dtype=np.int64)
+                    home[sequence] = domains[share]
+                    yield home
 
 
 def one_by_one(room: IntArray, units: int, _values: int) -> Iterator[IntArray]:
@@ -219,25 +223,11 @@ def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
         return None
     # Nodes that differ are told apart; equal ones of a domain are not.
     is_even = len(np.unique(topology.bandwidth_factor)) == 1
-    links = [(t.bandwidth, t.latency, t.efficiency, t.scale_up) for t in topology.tiers]
-    innermost = _widest_alike(links) if is_even else 0
+    innermost = linked_tier(topology) if is_even else 0
     groups = problem.job.parallelism.ranks_of_group
     members = (groups[axis] for axis in KEPT_WHOLE)
     label = _kept_whole(problem, gpu_of_rank, innermost, members)
     return _region(problem, label, innermost, outward=is_even)
-
-
-def base_tier(topology: Topology) -> int:
-    """Largest tier, the last aside, inside which a hop costs the least."""
-    return _widest_alike([tier.distance for tier in topology.tiers])
-
-
-def _widest_alike(value_of_tier: Sequence[object]) -> int:
-    """Largest tier, the last aside, up to which all tiers are like the innermost."""
-    tier = 0
-    while tier + 2 < len(value_of_tier) and value_of_tier[tier + 1] == value_of_tier[0]:
-        tier += 1
-    return tier
 
 
 def _kept_whole(

@@ -27,6 +27,8 @@ IntArray = npt.NDArray[np.int64]
 
 DENSE = ("tp", "cp", "pp", "dp")
 EXPERT = ("etp", "ep", "pp", "edp")
+# Axes whose groups are kept whole, heaviest first. Pipelines and replicas are cut.
+KEPT_WHOLE = ("tp", "etp", "ep", "cp")
 
 
 @dataclass(frozen=True, eq=False)

@@ -215,13 +215,13 @@ class Params:
     anneal_proposed: tuple[float, int] = (0.25, 256)
     anneal_moved: float = 0.5
     anneal_look: int = 16
-    exchange_ranks: int = 1024
+    exchange_ranks: int = 16_384
     exchange_scores: int = 600
-    exchange_ranks_priced: int = 200_000
+    exchange_ranks_priced: int = 400_000
     exchange_starts: int = 8
     exchange_rounds: int = 3
     exchange_tries: int = 20
-    exchange_heat: tuple[float, float] = (0.1, 0.003)
+    exchange_heat: tuple[float, float] = (0.03, 0.001)
     exchange_traffic: float = 0.02
     ring_work: int = 5_000_000
     packing_work: int = 100_000_000

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.hop_cost import HopCost
-from placer.solve.improve.region import base_tier
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.objective import HopCostObjective
+from placer.solve.tree.base import base_tier
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:

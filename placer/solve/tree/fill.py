@@ -56,6 +56,32 @@ def fill(
     return node_of_rank
 
 
+def fill_domains(
+    topology: Topology,
+    takes: Sequence[IntArray],
+    domain_of_rank: IntArray,
+    sequence: IntArray,
+) -> IntArray:
+    """Node of every rank when its domain of some tier is known; shape (R,).
+
+    Parameters
+    ----------
+    topology : Topology
+    takes : sequence of ndarray
+        Ranks that each domain can hold, from the nodes out to the tier of the domains.
+    domain_of_rank : ndarray, shape (R,)
+    sequence : ndarray, shape (R,)
+        Ranks in the order in which they are laid out along the nodes of a domain.
+    """
+    held = np.bincount(domain_of_rank, minlength=len(takes[-1]))
+    amounts = share_down(topology, takes, held)
+    nodes = np.lexsort(topology.domain_of_node[: len(takes)])
+    by_domain = sequence[np.argsort(domain_of_rank[sequence], kind="stable")]
+    node_of_rank = np.empty(len(sequence), dtype=np.int64)
+    node_of_rank[by_domain] = np.repeat(nodes, amounts[nodes])
+    return node_of_rank
+
+
 def share_down(
     topology: Topology, takes: Sequence[IntArray], amounts: IntArray
 ) -> IntArray:
@@ -77,6 +103,15 @@ def share_down(
 def tree_order(topology: Topology) -> IntArray:
     """Nodes in tree order: those of a domain side by side, at every tier."""
     return np.lexsort(topology.domain_of_node)
+
+
+def fullest_first(topology: Topology, capacity_of_node: IntArray) -> IntArray:
+    """Nodes in tree order, at every tier the domain that can hold the most first."""
+    keys = []
+    for domain in topology.domain_of_node[-2::-1]:
+        room = np.bincount(domain, capacity_of_node)
+        keys += [-room[domain], domain]
+    return np.lexsort(keys[::-1]) if keys else np.arange(len(capacity_of_node))
 
 
 def _share_out(parent: IntArray, takes: IntArray, amounts: IntArray) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
 from placer.solve.construct.chains import stitched
-from placer.solve.construct.fills import nested, uneven
+from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
@@ -98,3 +98,12 @@ def test_chains_are_stitched_over_racks() -> None:
     assert incumbent.gpu_of_rank is not None
     rack = topology.domain_of_gpu[1][incumbent.gpu_of_rank].reshape(3, 4, 2)
     assert int((rack[:, :1] != rack).any(axis=(1, 2)).sum()) == 1
+
+
+def test_the_fullest_racks_come_first() -> None:
+    """A small rack named first takes the last ranks, in whole tp groups."""
+    topology = racks([2, 3, 2, 2], [0, 1, 1, 1])
+    job = Job("j", Parallelism(tp=2, pp=4, dp=1, order=ORDER), weights=WEIGHTS)
+    placements = [gpus for _, gpus in fullest_fills(Problem.of(topology, job))]
+    nodes = topology.node_of_gpu[np.array(placements)]
+    assert (nodes == [1, 1, 2, 2, 3, 3, 0, 0]).all()

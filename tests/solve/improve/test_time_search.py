@@ -14,10 +14,12 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.solve.construct.fills import fullest_fills
 from placer.solve.improve.anneal import annealed, better
 from placer.solve.improve.region import by_value, time_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 from placer.topology.model import Tier, Topology
 from tests.marks import slow
 from tests.solve.machines import fragmented, matching_job
@@ -213,3 +215,16 @@ def test_same_seed_same_placements() -> None:
     once, again = (_improved(topology, job, start) for _ in range(2))
     assert once
     assert [one.tolist() for one in once] == [one.tolist() for one in again]
+
+
+def test_a_job_of_more_than_a_thousand_ranks_is_searched() -> None:
+    """What a scheduler left over: leaves of all sizes, the emptiest first."""
+    sizes = [2, 12, 44, 4, 64, 64, 64, 18]
+    topology, job = _leaves(np.repeat(np.arange(8), sizes).tolist()), _job(16, 17)
+    assert job.world_size == topology.num_gpus == 1088
+    problem = Problem.of(topology, job, "time").with_params(exchange_scores=60)
+    incumbent = Incumbent(problem, Budget(60.0))
+    incumbent.offer_all(fullest_fills(problem))
+    before = incumbent.value
+    annealed(problem, incumbent, Budget(60.0))
+    assert incumbent.value < before

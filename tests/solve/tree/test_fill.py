@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from placer.solve.tree.capacity import whole_sets
-from placer.solve.tree.fill import choose_children, fill, tree_order
+from placer.solve.tree.fill import (
+    choose_children,
+    fill,
+    fullest_first,
+    tree_order,
+)
 from tests.solve.random_cases import machine_of, random_tiers
 
 if TYPE_CHECKING:
@@ -113,3 +118,12 @@ def test_tree_order_keeps_domains_together() -> None:
         [1] * 8, [[0, 1] * 4, [0] * 8], random_tiers(random.Random(0), 3)
     )
     assert tree_order(topology).tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
+
+
+def test_the_fullest_domains_come_first_at_every_tier() -> None:
+    """Blocks by what they hold, racks inside them likewise, and nodes inside those."""
+    gpus, rack, block = [4, 2, 4, 4, 1, 4, 8], [0, 1, 1, 2, 2, 2, 3], [0] * 3 + [1] * 4
+    rows = [rack, block, [0] * 7]
+    topology = machine_of(gpus, rows, random_tiers(random.Random(1), 4))
+    order = fullest_first(topology, topology.gpus_of_node)
+    assert order.tolist() == [3, 5, 4, 6, 2, 1, 0]
