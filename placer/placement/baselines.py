@@ -63,7 +63,7 @@ def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placemen
 def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
     """Global indices of the GPUs of hosts, each host's as a launcher counts them."""
     if topology.gpu_index is not None:
-        place = np.full(len(topology.domain_names[topology.node_tier]), -1)
+        place = np.full(len(topology.host_names), -1)
         place[nodes] = np.arange(len(nodes))
         of_gpu = place[topology.domain_of_gpu[topology.node_tier]]
         order = np.lexsort((topology.gpu_index, of_gpu))
@@ -76,7 +76,7 @@ def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
 
 
 def _host_order(name: str, topology: Topology, seed: int) -> IntArray:
-    hosts = topology.domain_names[topology.node_tier]
+    hosts = topology.host_names
     if name == "sorted-hosts":
         by_name = sorted(range(len(hosts)), key=hosts.__getitem__)
         return np.array(by_name, dtype=np.int64)

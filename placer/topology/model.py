@@ -166,6 +166,13 @@ class Topology:
         return len(self.node_names)
 
     @property
+    def host_names(self) -> tuple[str, ...]:
+        """Names of the hosts: the nodes, or in the view by island what holds them."""
+        if self.node_tier:
+            return self.domain_names[self.node_tier]
+        return self.node_names
+
+    @property
     def num_gpus(self) -> int:
         """Number of usable GPUs."""
         return int(self.gpus_of_node.sum())

@@ -90,7 +90,7 @@ class Limits:
         may lack them.
         """
         rules = job.rules
-        names = topology.domain_names[topology.node_tier]
+        names = topology.host_names
         host_of_node = topology.domain_of_node[topology.node_tier]
 
         def nodes_of(hosts: Container[str]) -> frozenset[int]:
