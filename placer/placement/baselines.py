@@ -65,14 +65,11 @@ def gpus_in_host_order(topology: Topology, nodes: IntArray) -> IntArray:
     if topology.gpu_index is not None:
         place = np.full(len(topology.host_names), -1)
         place[nodes] = np.arange(len(nodes))
-        of_gpu = place[topology.domain_of_gpu[topology.node_tier]]
+        of_gpu = place[topology.host_of_gpu]
         order = np.lexsort((topology.gpu_index, of_gpu))
         listed: IntArray = order[of_gpu[order] >= 0]
         return listed
-    counts = topology.gpus_of_node[nodes]
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    slots: IntArray = np.repeat(topology.first_gpu_of_node[nodes], counts) + offsets
-    return slots
+    return topology.gpus_of(nodes)
 
 
 def _host_order(name: str, topology: Topology, seed: int) -> IntArray:

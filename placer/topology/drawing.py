@@ -65,9 +65,7 @@ def _parts(topology: Topology) -> str:
 def _inside(topology: Topology) -> Iterator[str]:
     """The GPUs of a node as a launcher counts them: islands, NUMA nodes, NICs."""
     if islands := topology.islands:
-        size, members = islands.sizes[0], islands.members
-        groups = [members[i : i + size] for i in range(0, len(members), size)]
-        yield f"{islands.tiers[0].name}: {'; '.join(map(gpu_words, groups))}"
+        yield f"{islands.tiers[0].name}: {'; '.join(map(gpu_words, islands.groups))}"
     yield from topology.affinity.words()
 
 

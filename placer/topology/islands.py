@@ -66,13 +66,12 @@ def launcher_indices(islands: Islands) -> IntArray:
 
     It counts the GPUs that are there. Those an island misses are taken to be its last.
     """
-    size = islands.sizes[0]
-    members = np.array(islands.members).reshape(-1, size)
+    groups = np.array(islands.groups)
     rows, row_of_node = np.unique(islands.gpus, axis=0, return_inverse=True)
     of_row = []
     for row in rows.tolist():
         kept = np.concatenate(
-            [own[:count] for own, count in zip(members, row, strict=True)]
+            [own[:count] for own, count in zip(groups, row, strict=True)]
         )
         of_row.append(np.argsort(np.argsort(kept)))
     return np.concatenate([of_row[row] for row in row_of_node.ravel().tolist()])

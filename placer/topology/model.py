@@ -90,6 +90,12 @@ class Islands:
         return replace(self, gpus=self.gpus[nodes])
 
     @property
+    def groups(self) -> list[list[int]]:
+        """What a launcher calls the GPUs of each island of a node that misses none."""
+        size, members = self.sizes[0], [*self.members]
+        return [members[i : i + size] for i in range(0, len(members), size)]
+
+    @property
     def are_whole(self) -> bool:
         """Whether no GPU of any island is missing."""
         return bool((self.gpus == self.sizes[0]).all())
@@ -173,6 +179,17 @@ class Topology:
         return self.node_names
 
     @property
+    def host_of_node(self) -> IntArray:
+        """Host of each node, another one only where nodes are islands; shape (N,)."""
+        hosts: IntArray = self.domain_of_node[self.node_tier]
+        return hosts
+
+    @property
+    def host_of_gpu(self) -> IntArray:
+        """Host of each GPU; shape (G,)."""
+        return self.host_of_node[self.node_of_gpu]
+
+    @property
     def num_gpus(self) -> int:
         """Number of usable GPUs."""
         return int(self.gpus_of_node.sum())
@@ -187,6 +204,14 @@ class Topology:
         """Node of each global GPU index; shape (G,)."""
         return np.repeat(np.arange(self.num_nodes), self.gpus_of_node)
 
+    def gpus_of(self, nodes: IntArray) -> IntArray:
+        """Global indices of the GPUs of some nodes, node after node."""
+        counts = self.gpus_of_node[nodes]
+        before = np.cumsum(counts) - counts
+        start = np.repeat(self.first_gpu_of_node[nodes] - before, counts)
+        gpus: IntArray = start + np.arange(len(start))
+        return gpus
+
     @cached_property
     def index_of_gpu(self) -> IntArray:
         """What a launcher calls each GPU on its node, 0 for the first; shape (G,).
@@ -196,7 +221,7 @@ class Topology:
         """
         if self.gpu_index is not None:
             return self.gpu_index
-        first = np.repeat(self.first_gpu_of_node[:-1], self.gpus_of_node)
+        first: IntArray = self.first_gpu_of_node[self.node_of_gpu]
         return np.arange(self.num_gpus) - first
 
     def gpu_at(self, node: IntArray, index: IntArray) -> IntArray:
@@ -204,7 +229,7 @@ class Topology:
         first = self.first_gpu_of_node[node]
         if self.gpu_index is None:
             return first + index
-        of_node = np.repeat(self.first_gpu_of_node[:-1], self.gpus_of_node)
+        of_node = self.first_gpu_of_node[self.node_of_gpu]
         gpu = np.empty(self.num_gpus, dtype=np.int64)
         gpu[of_node + self.index_of_gpu] = np.arange(self.num_gpus)
         found: IntArray = gpu[first + index]
@@ -297,10 +322,7 @@ class Topology:
     def _gpu_index_on(self, nodes: IntArray) -> IntArray | None:
         if self.gpu_index is None:
             return None
-        counts = self.gpus_of_node[nodes]
-        ends = np.cumsum(counts)
-        start = np.repeat(self.first_gpu_of_node[nodes] - (ends - counts), counts)
-        return self.gpu_index[start + np.arange(len(start))]
+        return self.gpu_index[self.gpus_of(nodes)]
 
     @cached_property
     def by_island(self) -> Topology:

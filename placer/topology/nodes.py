@@ -15,7 +15,6 @@ import numpy as np
 from placer.hostlist import HostLists
 from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
-from placer.topology.model import Islands
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -65,17 +64,10 @@ def _read_layout(value: Value, tiers: Tiers) -> Nodes:
         value.problem(str(error), hint)
         return NO_NODES
     num_nodes = len(names[0])
-    gpus, factor = np.full(num_nodes, tiers.gpus), np.ones(num_nodes)
-    return Nodes(domains, names, gpus, factor, islands=_whole_islands(tiers, num_nodes))
-
-
-def _whole_islands(tiers: Tiers, num_nodes: int) -> Islands | None:
-    """The islands of nodes that miss no GPU."""
-    if not tiers.inside:
-        return None
     size, *counts = tiers.sizes
     gpus = np.full((num_nodes, prod(counts)), size)
-    return Islands(tiers.inside, tiers.sizes, gpus, tiers.members)
+    factor, islands = np.ones(num_nodes), tiers.islands(gpus)
+    return Nodes(domains, names, gpus.sum(axis=1), factor, islands=islands)
 
 
 @dataclass
@@ -114,15 +106,12 @@ class _Listing:
             names.append(tuple(tier.index))
             domains.append(tier.of_node)
         gpus = np.array(self.gpus, dtype=np.int64)
-        tiers = self.tiers
         return Nodes(
             np.array(domains, dtype=np.int64),
             tuple(names),
             gpus.sum(axis=1),
             np.array(self.bandwidth_factor),
-            islands=Islands(tiers.inside, tiers.sizes, gpus, tiers.members)
-            if tiers.inside
-            else None,
+            islands=self.tiers.islands(gpus),
         )
 
     def _read_entry(self, section: Section) -> None:

@@ -10,11 +10,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from placer.topology.build import MAX_GPUS_OF_NODE
-from placer.topology.model import Tier
+from placer.topology.model import Islands, Tier
 from placer.units import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
     from placer.document import Document, Section
+    from placer.topology.model import IntArray
 
 MAX_TIERS = 32
 MAX_RAILS = 63
@@ -56,6 +57,12 @@ class Tiers:
     def gpus(self) -> int:
         """GPUs of a node."""
         return prod(self.sizes)
+
+    def islands(self, gpus: IntArray) -> Islands | None:
+        """The islands of nodes with these GPUs in each; None without tiers inside."""
+        if not self.inside:
+            return None
+        return Islands(self.inside, self.sizes, gpus, self.members)
 
     @property
     def are_named(self) -> bool:

@@ -60,10 +60,7 @@ def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
     for entry, of_tier in zip(entries, sizes, strict=False):
         entry["size"] = of_tier
     if islands and islands.members != tuple(range(len(islands.members))):
-        size, members = islands.sizes[0], islands.members
-        entries[0]["members"] = [
-            [*members[i : i + size]] for i in range(0, len(members), size)
-        ]
+        entries[0]["members"] = islands.groups
     return entries
 
 

@@ -112,7 +112,7 @@ class _Program:
 
     def _hosts_to_avoid(self) -> list[cp_model.IntVar]:
         """Whether each host to avoid is used; one with islands when any of them is."""
-        host_of_node = self.limits.host_of_node.tolist()
+        host_of_node = self.limits.topology.host_of_node.tolist()
         nodes_of: dict[int, list[cp_model.IntVar]] = {}
         for node in np.flatnonzero(self.limits.avoided).tolist():
             if node in self.used:

@@ -124,7 +124,7 @@ def _host_blocks(topology: Topology, job: Job, block: int) -> IntArray:
     ranks = np.arange(world)
     if job.launcher == "free" or block < 2:
         return ranks[:, None]
-    host = topology.domain_of_node[topology.node_tier]
+    host = topology.host_of_node
     islands = np.bincount(host, topology.gpus_of_node >= block).astype(np.int64)
     for count in range(int(islands.max()), 1, -1):
         size = count * block

@@ -78,11 +78,11 @@ def counts_by_island(topology: Topology) -> bool:
     if not topology.node_tier or topology.gpu_index is None:
         return True
     order = topology.gpu_index
-    host = topology.domain_of_gpu[topology.node_tier]
+    host = topology.host_of_gpu
     return bool(((np.diff(order) > 0) | (np.diff(host) != 0)).all())
 
 
 def islands_are_alike(topology: Topology) -> bool:
     """Whether the islands of each host have as many GPUs as one another."""
-    host = topology.domain_of_node[topology.node_tier]
+    host = topology.host_of_node
     return not (np.diff(topology.gpus_of_node)[np.diff(host) == 0]).any()

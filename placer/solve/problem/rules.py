@@ -46,7 +46,7 @@ def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
 
     GPUs ascend island by island, or as the launcher counts them, on each host.
     """
-    host = topology.domain_of_gpu[topology.node_tier][gpu_of_rank]
+    host = topology.host_of_node[topology.node_of_gpu[gpu_of_rank]]
     changes = host[1:] != host[:-1]
     runs = int(changes.sum()) + 1
     if runs != np.count_nonzero(np.bincount(host)):
@@ -91,7 +91,7 @@ class Limits:
         """
         rules = job.rules
         names = topology.host_names
-        host_of_node = topology.domain_of_node[topology.node_tier]
+        host_of_node = topology.host_of_node
 
         def nodes_of(hosts: Container[str]) -> frozenset[int]:
             wanted = [names[host] in hosts for host in host_of_node.tolist()]
@@ -136,7 +136,7 @@ class Limits:
                 return False
         if not self.spares:
             return True
-        host_of_node = self.host_of_node
+        host_of_node = self.topology.host_of_node
         used = np.zeros(int(host_of_node.max()) + 1, dtype=bool)
         used[host_of_node[node_of_rank]] = True
         _, first = np.unique(host_of_node, return_index=True)
@@ -150,10 +150,4 @@ class Limits:
     def avoided_used(self, node_of_rank: IntArray) -> int:
         """How many of the hosts to avoid have ranks."""
         nodes = np.unique(node_of_rank)
-        return len(np.unique(self.host_of_node[nodes[self.avoided[nodes]]]))
-
-    @property
-    def host_of_node(self) -> IntArray:
-        """Host of every node: another one only where nodes are islands; shape (N,)."""
-        host: IntArray = self.topology.domain_of_node[self.topology.node_tier]
-        return host
+        return len(np.unique(self.topology.host_of_node[nodes[self.avoided[nodes]]]))

@@ -130,7 +130,7 @@ class _RuledSearch:
         ]
 
     def _hosts(self, nodes: IntArray) -> IntArray:
-        return np.unique(self.limits.host_of_node[nodes])
+        return np.unique(self.problem.machine.host_of_node[nodes])
 
     def _search(self, choices: list[IntArray], covers: bool) -> None:
         """Search the machine with each set of hosts to avoid; keep what is proved.
@@ -147,7 +147,9 @@ class _RuledSearch:
         prove = self._prover(everywhere=needed > 0)
         proofs = []
         for chosen in choices:
-            offered = ~self.limits.avoided | np.isin(self.limits.host_of_node, chosen)
+            offered = ~self.limits.avoided | np.isin(
+                self.problem.machine.host_of_node, chosen
+            )
             if len(choices) == 1 or self._may_hold(offered):
                 proofs.append(self._attempts(offered, prove))
         if proofs and (covers or not needed):
