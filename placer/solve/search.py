@@ -15,6 +15,7 @@ from placer.errors import InfeasibleError
 from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import stitched
+from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import nested, uneven
 from placer.solve.diagnose.conflict import broken_rules, infeasible
@@ -36,6 +37,7 @@ METHODS: tuple[Method, ...] = (
     nested,
     stitched,
     cut_alike,
+    partitioned,
     enumerated,
     exact,
     annealed,
