@@ -23,6 +23,9 @@ BoolArray = npt.NDArray[np.bool_]
 # Vertices of a part that is divided as a matrix, entries of all matrices together.
 DENSE, DENSE_ENTRIES = 64, 4_000_000
 STARTS = 6
+# Coarse graphs are made afresh inside the halves found, so often in all (V-cycles;
+# Walshaw 2004, "Multilevel refinement for combinatorial optimisation problems").
+CYCLES = 2
 PASSES = 4
 # A vertex of a coarse graph is at most this share of its part.
 FINENESS = 24
@@ -61,11 +64,15 @@ def halved(graph: Graph, wanted: Range, rng: np.random.Generator) -> BoolArray:
     Sizes are met where the vertices allow it: they always are where all are alike.
     """
     whole = np.bincount(graph.part, graph.size, len(wanted.low)).astype(np.int64)
-    chain = levels(graph, DENSE, whole // FINENESS, rng)
-    side = _dense_halves(chain[-1][0], wanted, rng)
-    for finer, label in chain[-2::-1]:
-        side = _exchanged(finer, side[label], wanted, rng)
-    return side
+    for _ in range(CYCLES):
+        chain = levels(graph, DENSE, whole // FINENESS, rng)
+        side = _dense_halves(chain[-1][0], wanted, rng)
+        for finer, label in chain[-2::-1]:
+            side = _exchanged(finer, side[label], wanted, rng)
+        graph = graph._replace(side=side)
+        if len(chain) == 1:
+            break
+    return graph.side
 
 
 def _dense_halves(graph: Graph, wanted: Range, rng: np.random.Generator) -> BoolArray:
@@ -90,13 +97,19 @@ def _dense_halves(graph: Graph, wanted: Range, rng: np.random.Generator) -> Bool
         rows = graph.part[vertices] - start
         size = np.zeros((len(parts), width), dtype=np.int64)
         size[rows, place[vertices]] = graph.size[vertices]
-        found = _best_halves(matrix, size, wanted.of(parts), rng)
+        known = np.zeros(size.shape, dtype=bool)
+        known[rows, place[vertices]] = graph.side[vertices]
+        found = _best_halves(matrix, size, known, wanted.of(parts), rng)
         side[vertices] = found[rows, place[vertices]]
     return side
 
 
 def _best_halves(
-    matrix: FloatArray, size: IntArray, wanted: Range, rng: np.random.Generator
+    matrix: FloatArray,
+    size: IntArray,
+    known: BoolArray,
+    wanted: Range,
+    rng: np.random.Generator,
 ) -> BoolArray:
     """Side of every vertex of small parts, the best of some starts; shape (P, K).
 
@@ -106,15 +119,18 @@ def _best_halves(
         Weight between two vertices.
     size : ndarray, shape (P, K), ranks
         0 for places without a vertex.
+    known : ndarray, shape (P, K)
+        Sides found before.
     wanted : Range
     rng : Generator
     """
     parts, width = size.shape
     side = np.ones((parts, STARTS, width), dtype=bool)
-    # Half the vertices in order, and growing from none, or from one at random.
+    # As known, half the vertices in order, growing from none, or from one at random.
     before = np.cumsum(size, axis=1) - size
-    side[:, 0] = before >= (wanted.high + wanted.low)[:, None] // 2
-    for start in range(2, STARTS):
+    side[:, 0] = known
+    side[:, 1] = before >= (wanted.high + wanted.low)[:, None] // 2
+    for start in range(3, STARTS):
         seed = (rng.random(parts) * (size > 0).sum(axis=1)).astype(np.int64)
         side[np.arange(parts), start, seed] = False
     for _ in range(PASSES):

@@ -30,12 +30,15 @@ class Graph(NamedTuple):
     ----------
     size : ndarray, shape (V,), ranks
     part : ndarray, shape (V,)
+    side : ndarray, shape (V,)
+        Half of the part; vertices of two sides are not joined.
     edges : ndarray, shape (E, 2), vertex
     weight : ndarray, shape (E,)
     """
 
     size: IntArray
     part: IntArray
+    side: BoolArray
     edges: IntArray
     weight: FloatArray
 
@@ -48,11 +51,12 @@ def contracted(graph: Graph, label: IntArray) -> Graph:
     count = int(label.max()) + 1
     size = np.bincount(label, graph.size, count).astype(np.int64)
     part = np.empty(count, dtype=np.int64)
-    part[label] = graph.part
+    side = np.empty(count, dtype=bool)
+    part[label], side[label] = graph.part, graph.side
     ends = label[graph.edges]
     inside = part[ends[:, 0]] == part[ends[:, 1]]
     flows = bundled(ends[inside], graph.weight[inside], count)
-    return Graph(size, part, flows.edges, flows.weight)
+    return Graph(size, part, side, flows.edges, flows.weight)
 
 
 def levels(
@@ -95,6 +99,7 @@ def _matched(graph: Graph, largest: IntArray, rng: np.random.Generator) -> IntAr
     first, second = graph.edges.T
     size = graph.size
     fits = size[first] + size[second] <= largest[graph.part[first]]
+    fits &= graph.side[first] == graph.side[second]
     # Small vertices first: they leave vertices of about the same size.
     rating = graph.weight / (size[first] * size[second])
     order = np.lexsort((rng.random(len(rating)), rating))
@@ -124,14 +129,14 @@ def _matched(graph: Graph, largest: IntArray, rng: np.random.Generator) -> IntAr
 def _neighbours_joined(graph: Graph, label: IntArray, crowded: BoolArray) -> IntArray:
     """Labels after those like each other in crowded parts are joined, two by two."""
     count = int(label.max()) + 1
-    part = np.empty(count, dtype=np.int64)
-    part[label] = graph.part
+    half = np.empty(count, dtype=np.int64)
+    half[label] = 2 * graph.part + graph.side
     size = np.bincount(label, graph.size, count)
-    order = np.lexsort((size, part))
-    in_order = part[order]
+    order = np.lexsort((size, half))
+    in_order = half[order]
     start = np.searchsorted(in_order, in_order)
     place = np.arange(count) - start
-    pair = np.where(crowded[in_order], place // 2, place)
+    pair = np.where(crowded[in_order // 2], place // 2, place)
     key = np.empty(count, dtype=np.int64)
     key[order] = in_order * count + pair
     joined: IntArray = np.unique(key, return_inverse=True)[1][label]

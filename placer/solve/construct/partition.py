@@ -61,6 +61,7 @@ def partitioned_nodes(
     whole = Graph(
         np.ones(label.shape[1], dtype=np.int64),
         np.zeros(label.shape[1], dtype=np.int64),
+        np.zeros(label.shape[1], dtype=bool),
         flows.edges,
         flows.weight / flows.weight.max(initial=1e-300),
     )
@@ -87,9 +88,8 @@ def partitioned_nodes(
         number[kept] = np.arange(len(kept))
         if not np.isin(new, kept).all():
             return None
-        graph = contracted(
-            graph._replace(part=number[new]), np.arange(sets, dtype=np.int64)
-        )
+        graph = graph._replace(part=number[new], side=np.zeros(sets, dtype=bool))
+        graph = contracted(graph, np.arange(sets))
         begin, end = begin[kept], end[kept]
     held = np.bincount(graph.part, graph.size, len(nodes))
     if (held > capacity[nodes]).any():
