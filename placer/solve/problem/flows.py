@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.custom import TRAFFIC
 from placer.job.edges import EDGE_AXES, group_edges
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:
     """
     step = problem.model.step(gpu_of_rank)
     edges, weights = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
-    for pairs, weight in (*_of_axes(step), *_of_groups(problem, step)):
+    flows = (*_of_axes(step), *_of_groups(problem, step), *_of_traffic(step))
+    for pairs, weight in flows:
         edges.append(pairs)
         weights.append(np.broadcast_to(weight, len(pairs)))
     return bundled(
@@ -99,6 +101,15 @@ def _of_groups(problem: Problem, step: Step) -> Iterator[tuple[IntArray, float]]
             if 1 < size < problem.job.world_size:
                 edges, weight = _edges(group, np.array(rows), rng)
                 yield edges, share * group.per_step * weight
+
+
+def _of_traffic(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
+    """The flows of the job's traffic, and their bytes."""
+    traffic = step.model.job.traffic
+    if traffic is not None:
+        share = 1.0 if step.exposed_custom_s[TRAFFIC] > 0 else HIDDEN
+        edges = np.stack((traffic.senders, traffic.receivers), axis=1)
+        yield edges, share * traffic.size_bytes
 
 
 def _edges(
