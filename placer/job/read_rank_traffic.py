@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
-from placer.files import decode, read_bytes
+from placer.files import beside, decode, read_bytes
 from placer.job.model import RankTraffic
 from placer.units import parse_bytes
 
@@ -60,8 +59,7 @@ def decode_rank_traffic(
                 section.problem("contradicts file", key, "remove one of the two")
         if section.document.problems:
             return None
-        folder = Path(section.document.source).parent
-        columns = _read_file(str(folder / name), world_size)
+        columns = _read_file(beside(section.document.source, name), world_size)
     else:
         columns = _inline(section, world_size)
     if section.document.problems:

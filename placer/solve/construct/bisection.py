@@ -227,9 +227,7 @@ def _gains(graph: Graph, side: BoolArray) -> FloatArray:
     return -t * pull
 
 
-def _rank(
-    graph: Graph, side: BoolArray, wanted: Range
-) -> tuple[IntArray, FloatArray]:
+def _rank(graph: Graph, side: BoolArray, wanted: Range) -> tuple[IntArray, FloatArray]:
     """Ranks missed and weight cut of each part."""
     parts = len(wanted.low)
     ranks = np.bincount(graph.part, graph.size * ~side, parts).astype(np.int64)
