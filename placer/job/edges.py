@@ -58,7 +58,8 @@ def all_edges(job: Job) -> tuple[AxisEdges, ...]:
     """`hop_edges`; without weights those of all that the job sends, at weight 1.
 
     These are the axes where there is a model, the groups of the user's own, joined
-    by their collective, and the traffic between ranks. Without experts there is no ``edp``: ``dp`` does its work.
+    by their collective, and the traffic between ranks. Without experts there is no
+    ``edp``: ``dp`` does its work.
     """
     if job.weights:
         return hop_edges(job)
