@@ -134,7 +134,9 @@ def _grid(ranks: int, _rng: Any) -> Any:
 def _communities(ranks: int, rng: Any) -> Any:
     senders = np.repeat(np.arange(ranks), 8)
     reach = rng.choice([8, 32, ranks], p=[0.6, 0.3, 0.1], size=len(senders))
-    receivers = senders // reach * reach + (rng.random(len(senders)) * reach).astype(int)
+    receivers = senders // reach * reach + (rng.random(len(senders)) * reach).astype(
+        int
+    )
     return senders, receivers, rng.exponential(1e8, len(senders))
 
 
@@ -249,7 +251,9 @@ def main() -> int:
                 continue
             row = compared(kind, ranks, seed)
             rows.append(row)
-            values = [row[f"{k}_s"] for k in ("in_order", "annealed", "placer", "bound")]
+            values = [
+                row[f"{k}_s"] for k in ("in_order", "annealed", "placer", "bound")
+            ]
             shown = " | ".join(f"{1e3 * value:.3f}" for value in values)
             gap = 1 - values[3] / values[2]
             cpu = f"{row['annealed_cpu_s']:.1f} / {row['placer_cpu_s']:.1f}"

@@ -22,6 +22,7 @@ from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
 from placer.solve.improve.anneal import annealed
+from placer.solve.improve.flow_search import rebalanced
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import Budget
@@ -40,6 +41,7 @@ METHODS: tuple[Method, ...] = (
     partitioned,
     enumerated,
     exact,
+    rebalanced,
     annealed,
 )
 # For machines on which no one number of ranks a node fits.

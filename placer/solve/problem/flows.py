@@ -6,6 +6,7 @@ a bound. Shapes: R ranks, E edges.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -33,6 +34,9 @@ MANY, CYCLES = 24, 8
 PASSES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
 
 
+Emphasis = Mapping[str, FloatArray]
+
+
 class Flows(NamedTuple):
     """A weighted graph of ranks.
 
@@ -47,7 +51,9 @@ class Flows(NamedTuple):
     weight: FloatArray
 
 
-def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:
+def flows_of(
+    problem: Problem, gpu_of_rank: IntArray, emphasis: Emphasis | None = None
+) -> Flows:
     """What the ranks of a job with groups of its own send each other.
 
     Parameters
@@ -56,10 +62,19 @@ def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:
         Its objective is time.
     gpu_of_rank : ndarray, shape (R,)
         A placement, which tells what each axis sends and what compute hides.
+    emphasis : mapping of str to ndarray, optional
+        Factor on each communicator of a kind, and on each flow of ``traffic``.
     """
     step = problem.model.step(gpu_of_rank)
     edges, weights = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
-    flows = (*_of_axes(step), *_of_groups(problem, step), *_of_traffic(step))
+    emphasis = emphasis or {
+        name: np.ones(len(time.group_seconds)) for name, time in step.custom.items()
+    }
+    flows = (
+        *_of_axes(step),
+        *_of_groups(problem, step, emphasis),
+        *_of_traffic(step, emphasis),
+    )
     for pairs, weight in flows:
         edges.append(pairs)
         weights.append(np.broadcast_to(weight, len(pairs)))
@@ -88,28 +103,42 @@ def _of_axes(step: Step) -> Iterator[tuple[IntArray, float]]:
         yield edges, share * float(traffic.bytes_by_tier.sum()) / len(edges)
 
 
-def _of_groups(problem: Problem, step: Step) -> Iterator[tuple[IntArray, float]]:
+def _of_groups(
+    problem: Problem, step: Step, emphasis: Emphasis
+) -> Iterator[tuple[IntArray, FloatArray]]:
     """Edges of each group of the user's own, and the bytes of one of them."""
     rng = np.random.default_rng(problem.seed)
     for group in problem.job.groups:
         share = 1.0 if step.exposed_custom_s[group.name] > 0 else HIDDEN
-        by_size: dict[int, list[tuple[int, ...]]] = {}
-        for ranks in group.ranks:
-            by_size.setdefault(len(ranks), []).append(ranks)
+        by_size: dict[int, list[int]] = {}
+        for index, ranks in enumerate(group.ranks):
+            by_size.setdefault(len(ranks), []).append(index)
         for size, rows in by_size.items():
             # A group of all ranks has a part of itself everywhere.
             if 1 < size < problem.job.world_size:
-                edges, weight = _edges(group, np.array(rows), rng)
-                yield edges, share * group.per_step * weight
+                members = np.array([group.ranks[row] for row in rows])
+                edges, weight = _edges(group, members, rng)
+                factor = emphasis[group.name][rows]
+                each = np.resize(np.repeat(factor, _per_row(group, size)), len(edges))
+                yield edges, share * group.per_step * weight * each
 
 
-def _of_traffic(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
+def _of_traffic(
+    step: Step, emphasis: Emphasis
+) -> Iterator[tuple[IntArray, FloatArray]]:
     """The flows of the job's traffic, and their bytes."""
     traffic = step.model.job.traffic
     if traffic is not None:
         share = 1.0 if step.exposed_custom_s[TRAFFIC] > 0 else HIDDEN
         edges = np.stack((traffic.senders, traffic.receivers), axis=1)
-        yield edges, share * traffic.size_bytes
+        yield edges, share * traffic.size_bytes * emphasis[TRAFFIC]
+
+
+def _per_row(group: Group, size: int) -> int:
+    """Edges of a communicator, one cycle of them where there are several."""
+    if group.collective in ("send_recv", "relay"):
+        return size - 1
+    return size * (size - 1) // 2 if size < MANY else size
 
 
 def _edges(
