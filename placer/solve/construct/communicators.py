@@ -24,7 +24,7 @@ IntArray = npt.NDArray[np.int64]
 def partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """The graph of what ranks send each other, divided down the tree.
 
-    With all the room there is, and in the fewest domains.
+    All domains about equally full, and in the fewest domains.
     """
     if problem.goal.name != "time" or not problem.job.names_ranks:
         return
@@ -48,10 +48,10 @@ def partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 
 def _capacities(problem: Problem) -> list[tuple[str, IntArray]]:
-    """Ranks each node may hold; all there is, and those of the fewest domains."""
+    """Ranks each node may hold: all there is room for, or the fewest domains."""
     machine, capacity = problem.machine, problem.capacity
     world = problem.job.world_size
-    found = [("all room", capacity)]
+    found = [("evenly", capacity)]
     sizes = problem.colocation.uniform_sizes()
     if sizes is not None and capacity.sum() > world:
         takes = whole_sets(machine, capacity, [*sizes[:-1], sizes[-2:][0]])

@@ -74,11 +74,12 @@ def partitioned_nodes(
         middle, tier = _split(domain, room, begin, end)
         held = np.bincount(graph.part, graph.size, len(begin)).astype(np.int64)
         left, right = room[middle] - room[begin], room[end] - room[middle]
-        wanted = Range(np.maximum(held - right, 0), np.minimum(left, held))
         tied = outer[tier[graph.part], np.arange(sets)]
         key = graph.part * label.shape[1] + tied
         unit = np.unique(key, return_inverse=True)[1]
-        side = halved(contracted(graph, unit), wanted, rng)[unit]
+        units = contracted(graph, unit)
+        wanted = _evenly(held, left, right, int(units.size.max()))
+        side = halved(units, wanted, rng)[unit]
         # A part of one node has no right side.
         new = 2 * graph.part + side
         begin = np.stack((begin, middle), axis=1).ravel()
@@ -96,6 +97,18 @@ def partitioned_nodes(
         return None
     node_of_rank: IntArray = nodes[graph.part[label[0]]]
     return node_of_rank
+
+
+def _evenly(held: IntArray, left: IntArray, right: IntArray, unit: int) -> Range:
+    """Ranks of the left sides when both sides are about equally full.
+
+    To a whole number of units, and never more than a side has room for.
+    """
+    share = held * left / np.maximum(left + right, 1)
+    least, most = np.maximum(held - right, 0), np.minimum(left, held)
+    low = np.floor(share / unit).astype(np.int64) * unit
+    high = np.ceil(share / unit).astype(np.int64) * unit
+    return Range(np.clip(low, least, most), np.clip(high, least, most))
 
 
 def _split(
