@@ -235,7 +235,7 @@ def _rank(graph: Graph, side: BoolArray, wanted: Range) -> tuple[IntArray, Float
     cut = np.bincount(
         graph.part[first], graph.weight * (side[first] != side[second]), parts
     )
-    return wanted.missed_by(ranks), cut
+    return wanted.missed_by(ranks), cut.astype(np.float64)
 
 
 def _swapped(

@@ -72,8 +72,8 @@ def rebalanced(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 def _paced(machine: Topology) -> Topology:
     """The machine with the seconds of a byte as distances, the fastest at 1."""
-    pace = [1 / (tier.bandwidth * tier.efficiency) for tier in machine.tiers]
-    pace = np.maximum.accumulate(pace)
+    seconds = [1 / (tier.bandwidth * tier.efficiency) for tier in machine.tiers]
+    pace = np.maximum.accumulate(np.array(seconds))
     tiers = zip(machine.tiers, (pace / pace[0]).tolist(), strict=True)
     return replace(
         machine, tiers=tuple(replace(tier, distance=far) for tier, far in tiers)

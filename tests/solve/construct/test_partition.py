@@ -54,7 +54,8 @@ def test_no_node_gets_more_than_it_holds(seed):
     flows = bundled(edges, rng.exponential(1.0, len(edges)), ranks)
     node = divided(machine, flows, ranks)
     held = np.bincount(node, minlength=machine.num_nodes)
-    assert (held <= machine.gpus_of_node).all() and held.sum() == ranks
+    assert (held <= machine.gpus_of_node).all()
+    assert held.sum() == ranks
     assert np.array_equal(node, divided(machine, flows, ranks))
 
 
