@@ -130,10 +130,10 @@ def _read_file(source: str, world_size: int) -> Columns:
         _check_arrays(columns, source, world_size)
         return columns
     text = decode(data, source)
-    columns = _of_plain_csv(text)
-    if columns is None or _array_problems(columns, world_size):
+    plain = _of_plain_csv(text)
+    if plain is None or _array_problems(plain, world_size):
         return _of_csv(text, source, world_size)
-    return columns
+    return plain
 
 
 def _of_plain_csv(text: str) -> Columns | None:
@@ -179,7 +179,7 @@ def _of_csv(text: str, source: str, world_size: int) -> Columns:
                     at = column + len(field) - len(field.lstrip())
                     problems.append(Problem(str(error), source, line, at, key))
                 column += len(field) + 1
-            rows.append(tuple(row))  # type: ignore[arg-type]
+            rows.append(tuple(row))
         if len(problems) >= MOST_PROBLEMS:
             break
     refuse(problems)

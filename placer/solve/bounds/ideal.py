@@ -250,7 +250,8 @@ class IdealNetwork:
             far = weighted_counts(rank, np.where(place >= room - 1, size, 0.0), count)
             seconds = np.maximum(seconds, far / rates[1])
         messages = np.bincount(rank, minlength=count)
-        return seconds + messages * float(self.fabric.latency.min())
+        least: FloatArray = seconds + messages * float(self.fabric.latency.min())
+        return least
 
     def message_across(self, size_bytes: float) -> float:
         """Least seconds of a message that leaves its scale-up domain."""

@@ -77,7 +77,7 @@ def flows_of(
     )
     for pairs, weight in flows:
         edges.append(pairs)
-        weights.append(np.broadcast_to(weight, len(pairs)))
+        weights.append(weight)
     return bundled(
         np.concatenate(edges), np.concatenate(weights), problem.job.world_size
     )
@@ -92,7 +92,7 @@ def bundled(edges: IntArray, weight: FloatArray, count: int) -> Flows:
     return Flows(np.stack((keys // count, keys % count), axis=1), total)
 
 
-def _of_axes(step: Step) -> Iterator[tuple[IntArray, float]]:
+def _of_axes(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
     """Edges of each axis that the model makes busy, and the bytes of one of them."""
     parallelism, exposed = step.model.job.parallelism, step.exposed_s()
     for axis, traffic in step.traffic().items():
@@ -100,7 +100,8 @@ def _of_axes(step: Step) -> Iterator[tuple[IntArray, float]]:
             continue
         edges = group_edges(axis, parallelism.ranks_of_group[axis])
         share = 1.0 if exposed[axis] > 0 else HIDDEN
-        yield edges, share * float(traffic.bytes_by_tier.sum()) / len(edges)
+        sent = share * float(traffic.bytes_by_tier.sum())
+        yield edges, np.full(len(edges), sent / len(edges))
 
 
 def _of_groups(
