@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
     from placer.cost.network import Network
-    from placer.job.model import Collectives, Group
+    from placer.job.model import Collectives, Group, Job, RankTraffic
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+
+# What the score calls the flows of a traffic matrix.
+TRAFFIC = "traffic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,24 @@ class GroupTime:
     seconds: float
     group_seconds: FloatArray
     traffic: Traffic | None
+
+
+def custom_times(network: Network, job: Job) -> dict[str, GroupTime]:
+    """The time of each kind of groups, and of the traffic between ranks."""
+    found = {
+        group.name: group_time(network, group, job.collectives) for group in job.groups
+    }
+    if job.traffic is not None:
+        found[TRAFFIC] = flows_time(network, job.traffic)
+    return found
+
+
+def hidden_kinds(job: Job) -> frozenset[str]:
+    """Kinds of groups, and the traffic, that hide behind compute."""
+    found = {group.name for group in job.groups if group.overlap}
+    if job.traffic is not None and job.traffic.overlap:
+        found.add(TRAFFIC)
+    return frozenset(found)
 
 
 def group_time(network: Network, group: Group, algorithms: Collectives) -> GroupTime:
@@ -59,6 +81,13 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
         traffic += [Traffic.of(cost, group.per_step) for cost in costs]
     slowest = float(group_seconds.max(initial=0.0))
     return GroupTime(slowest * group.per_step, group_seconds, total_traffic(traffic))
+
+
+def flows_time(network: Network, traffic: RankTraffic) -> GroupTime:
+    """The time of the slowest flow of a step, all of them at once."""
+    cost = network.flows(traffic.senders, traffic.receivers, traffic.size_bytes)
+    slowest = float(cost.seconds.max(initial=0.0))
+    return GroupTime(slowest, cost.seconds, Traffic.of(cost, 1.0))
 
 
 def _costs(

@@ -159,6 +159,34 @@ def _exchange_load(fabric: Fabric, gpus: IntArray, leaving: FloatArray) -> LinkL
     return LinkLoad(loads, loads)
 
 
+def flows_cost(
+    fabric: Fabric, sources: IntArray, targets: IntArray, size_bytes: FloatArray
+) -> ExchangeCost:
+    """The cost of flows of any sizes between GPUs, all at once; shapes (F,).
+
+    A GPU sends what goes over NVLink and what goes over its NIC side by side, one
+    message after the other, and receives likewise. A flow waits for the port that is
+    busy longest at either end, or for the fullest shared uplink on its way. So flows
+    between all members of a group cost what their all-to-all does, and a single one
+    what a send does.
+    """
+    tiers = fabric.tier_between(sources, targets)
+    load = flow_load(fabric, sources, targets, tiers, size_bytes)
+    shared = flow_link_seconds(fabric, load, sources, targets, tiers)
+    seconds, latency = shared, np.zeros(len(tiers))
+    count = fabric.domain_of_gpu.shape[1]
+    outside = tiers > fabric.scale_up_tier
+    for ends in (sources, targets):
+        for over in (outside, ~outside):
+            pace = np.where(over, size_bytes / fabric.bandwidth[tiers], 0.0)
+            busy = weighted_counts(ends, pace, count) / fabric.factor_of_gpu
+            seconds = np.maximum(seconds, busy[ends])
+        waits = weighted_counts(ends, fabric.latency[tiers], count)
+        latency = np.maximum(latency, waits[ends])
+    by_tier = weighted_counts(tiers, size_bytes, fabric.num_tiers)
+    return ExchangeCost(seconds + latency, by_tier, load)
+
+
 def send_cost(
     fabric: Fabric, sources: IntArray, targets: IntArray, size_bytes: float
 ) -> ExchangeCost:

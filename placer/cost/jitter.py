@@ -205,7 +205,8 @@ def _noise_by_name(
         for value in given.values()
         if not 0.0 <= value <= MOST_DEVIATION
     ]
-    if not problems and model.job.model is None and not model.job.groups:
+    job = model.job
+    if not problems and not (job.model or job.groups or job.traffic):
         problems.append(Problem("the job says nothing about time", key="jitter"))
     if problems:
         raise InputError(problems)

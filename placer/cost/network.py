@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.communicators import CollectiveCost, Communicators
-from placer.cost.exchange import ExchangeCost, all_to_all_cost, send_cost
+from placer.cost.exchange import ExchangeCost, all_to_all_cost, flows_cost, send_cost
 from placer.cost.rings import build_rings
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 
 class Network(Protocol):
@@ -49,6 +50,11 @@ class Network(Protocol):
         self, senders: IntArray, receivers: IntArray, size_bytes: float
     ) -> ExchangeCost:
         """A message from each sender to its receiver."""
+
+    def flows(
+        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+    ) -> ExchangeCost:
+        """Messages of any sizes between different ranks, all at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +99,13 @@ class PlacedNetwork:
         """A message from each sender to its receiver."""
         at = self.gpu_of_rank
         return send_cost(self.fabric, at[senders], at[receivers], size_bytes)
+
+    def flows(
+        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+    ) -> ExchangeCost:
+        """Messages of any sizes between different ranks, all at once."""
+        at = self.gpu_of_rank
+        return flows_cost(self.fabric, at[senders], at[receivers], size_bytes)
 
     def _communicators(self, members: IntArray) -> Communicators:
         known = self._known.get(id(members))

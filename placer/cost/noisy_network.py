@@ -174,6 +174,17 @@ class NoisyNetwork:
         pairs = np.stack((senders.ravel(), receivers.ravel()), axis=1)
         return self._answer(ask, pairs, size_bytes, one_way=True)
 
+    def flows(
+        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+    ) -> ExchangeCost:
+        """Messages of any sizes between different ranks, all at once."""
+
+        def ask(network: PlacedNetwork, size: float, _name: str) -> ExchangeCost:
+            return network.flows(senders, receivers, size_bytes * size)
+
+        pairs = np.stack((senders, receivers), axis=1)
+        return self._answer(ask, pairs, 1.0, one_way=True)
+
     def _answer(
         self,
         ask: _Ask[Cost],

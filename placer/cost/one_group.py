@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from placer.cost.network import PlacedNetwork
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 Cost = TypeVar("Cost", CollectiveCost, ExchangeCost)
 
@@ -91,6 +92,12 @@ class OneGroup:
             return _without_bytes(cost)
         alone = self.whole.send(senders[own], receivers[own], size_bytes)
         return _with_one(cost, alone, own)
+
+    def flows(
+        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+    ) -> ExchangeCost:
+        """Messages of any sizes between ranks, which are of no group."""
+        return _without_bytes(self.whole.flows(senders, receivers, size_bytes))
 
     def _own(self, members: IntArray) -> BoolArray:
         """Which rows are the group; shape (g,)."""

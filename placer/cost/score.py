@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from placer.cost.custom import TRAFFIC
 from placer.cost.group_cost import GroupCosts
 from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
@@ -107,6 +108,9 @@ def crossings(
         expert = axis in ("ep", "etp", "edp")
         if members.shape[1] > 1 and (axes.ep > 1 or not expert):
             found[axis] = _count_tiers(fabric, gpu_of_rank[members])
+    if job.traffic is not None:
+        pairs = np.stack((job.traffic.senders, job.traffic.receivers), axis=1)
+        found[TRAFFIC] = _count_tiers(fabric, gpu_of_rank[pairs])
     for group in job.groups:
         found[group.name] = _by_tier(
             fabric,

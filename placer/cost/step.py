@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.custom import GroupTime, group_time
+from placer.cost.custom import GroupTime, custom_times, hidden_kinds
 from placer.cost.data_parallel import (
     exposed_gather,
     exposed_in_between,
@@ -112,13 +112,13 @@ class Step:
 
     @cached_property
     def exposed_custom_s(self) -> dict[str, float]:
-        """Exposed seconds of each custom group."""
-        compute = self.model.compute_s
+        """Exposed seconds of each custom group, and of the traffic between ranks."""
+        hidden = hidden_kinds(self.model.job)
         return {
-            group.name: max(self.custom[group.name].seconds - compute, 0.0)
-            if group.overlap
-            else self.custom[group.name].seconds
-            for group in self.model.job.groups
+            name: max(time.seconds - self.model.compute_s, 0.0)
+            if name in hidden
+            else time.seconds
+            for name, time in self.custom.items()
         }
 
     def exposed_s(self) -> dict[str, float]:
@@ -276,10 +276,7 @@ class StepModel:
             self,
             self._stage_times(network) if self.job.model else {},
             self._sync(network),
-            {
-                group.name: group_time(network, group, self.job.collectives)
-                for group in self.job.groups
-            },
+            custom_times(network, self.job),
         )
 
     def _first_chunk_parameters(self) -> float:

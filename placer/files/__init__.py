@@ -2,6 +2,7 @@
 
 from placer.files.reading import (
     MAX_BYTES,
+    beside,
     decode,
     inputs_kept,
     is_file,
@@ -13,6 +14,7 @@ from placer.files.writing import check_target, make_folder, write_bytes, write_t
 
 __all__ = [
     "MAX_BYTES",
+    "beside",
     "check_target",
     "decode",
     "inputs_kept",

@@ -38,6 +38,11 @@ def shown_name(source: str) -> str:
     return "<stdin>" if source == "-" else source
 
 
+def beside(source: str, name: str) -> str:
+    """Path of a file that the file ``source`` names, relative to its own folder."""
+    return str(Path(source).parent / name)
+
+
 def read_text(source: str) -> str:
     """Text of a file or pipe, or of standard input for ``-``.
 

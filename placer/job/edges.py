@@ -57,8 +57,9 @@ def hop_edges(job: Job) -> tuple[AxisEdges, ...]:
 def all_edges(job: Job) -> tuple[AxisEdges, ...]:
     """`hop_edges`; without weights those of all that the job sends, at weight 1.
 
-    These are the axes where there is a model, and the groups of the user's own, joined
-    by their collective. Without experts there is no ``edp``: ``dp`` does its work.
+    These are the axes where there is a model, the groups of the user's own, joined
+    by their collective, and the traffic between ranks. Without experts there is no
+    ``edp``: ``dp`` does its work.
     """
     if job.weights:
         return hop_edges(job)
@@ -69,6 +70,9 @@ def all_edges(job: Job) -> tuple[AxisEdges, ...]:
         like = LIKE_AXIS.get(group.collective, "dp")
         edges = [group_edges(like, np.array([ranks])) for ranks in group.ranks]
         found.append(AxisEdges(group.name, 1.0, np.concatenate(edges)))
+    if job.traffic is not None:
+        pairs = np.stack((job.traffic.senders, job.traffic.receivers), axis=1)
+        found.append(AxisEdges("traffic", 1.0, np.unique(np.sort(pairs), axis=0)))
     return tuple(found)
 
 

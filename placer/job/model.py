@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.job.memory import Memory
 from placer.job.rules import Rules
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from placer.job.axes import Parallelism
 
 
@@ -263,6 +266,35 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False)
+class RankTraffic:
+    """What ranks send each other in a step: F flows, any pair once at most.
+
+    Attributes
+    ----------
+    senders, receivers : ndarray, shape (F,), rank
+        Ordered by sender, then receiver.
+    size_bytes : ndarray, shape (F,), bytes
+        Above 0.
+    overlap : bool
+        Whether it hides behind compute.
+    """
+
+    senders: npt.NDArray[np.int64]
+    receivers: npt.NDArray[np.int64]
+    size_bytes: npt.NDArray[np.float64]
+    overlap: bool = False
+
+    def to_document(self) -> dict[str, Any]:
+        """As the job file has it when it names no other file."""
+        return {
+            "overlap": self.overlap,
+            "from": self.senders.tolist(),
+            "to": self.receivers.tolist(),
+            "bytes": self.size_bytes.tolist(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class Job:
     """A training job, validated.
 
@@ -277,6 +309,8 @@ class Job:
         Weight of an axis in the hop-cost objective.
     rules : Rules
         Pins, hosts to avoid, replicas a domain and spares.
+    traffic : RankTraffic or None
+        What ranks send each other besides.
     sha256 : str
         Digest of the job's content.
     """
@@ -294,6 +328,7 @@ class Job:
     require: Mapping[str, str] = field(default_factory=dict)
     launcher: str = "node-contiguous"
     groups: tuple[Group, ...] = ()
+    traffic: RankTraffic | None = None
     collectives: Collectives = field(default_factory=Collectives)
     tensor_parallel: TensorParallel = field(default_factory=TensorParallel)
     context_parallel: ContextParallel = field(default_factory=ContextParallel)
@@ -314,6 +349,6 @@ class Job:
     @property
     def names_ranks(self) -> bool:
         """Whether it names ranks by number, which another order would change."""
-        return bool(self.rules.pin) or any(
+        return bool(self.rules.pin or self.traffic) or any(
             group.ranks != (tuple(range(self.world_size)),) for group in self.groups
         )

@@ -16,6 +16,7 @@ from placer.job.model import ATTENTION_RATE, Compute, Group, Job, Model
 from placer.job.models import NEWER_KEYS, decode_model, read_model
 from placer.job.read_axes import decode_parallelism
 from placer.job.read_groups import decode_groups
+from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
 from placer.job.read_traffic import (
     decode_bytes,
@@ -65,6 +66,7 @@ def decode_job(document: Document) -> Job:
     parallelism = decode_parallelism(root.section("parallelism", required=True))
     known_world = 0 if document.problems else parallelism.world_size
     groups = decode_groups(root, known_world)
+    traffic = decode_rank_traffic(root, known_world, groups)
     model = _model(root)
     job = Job(
         name=root.text("name"),
@@ -85,6 +87,7 @@ def decode_job(document: Document) -> Job:
         require=_require(root.section("require"), groups),
         launcher=_launcher(root.section("launcher")),
         groups=groups,
+        traffic=traffic,
         memory=decode_memory(root.section("memory")),
         weights=_weights(root.section("weights")),
         rules=decode_rules(root.section("rules"), known_world),
@@ -103,8 +106,11 @@ def job_digest(job: Job) -> str:
     Description and sources are left out: they change nothing about the job.
     """
     # asdict copies number by number, which takes long for groups of a million ranks.
-    content = asdict(replace(job, groups=(), rules=Rules()))
+    content = asdict(replace(job, groups=(), traffic=None, rules=Rules()))
     content["groups"] = [vars(group) for group in job.groups]
+    del content["traffic"]
+    if job.traffic is not None:
+        content["traffic"] = job.traffic.to_document()
     for key in ("sha256", "description", "sources", "rules"):
         del content[key]
     if not job.parallelism.auto_order:
@@ -196,16 +202,17 @@ def _weights(section: Section) -> dict[str, float]:
 def _check_together(root: Section, job: Job) -> None:
     """Rules that tie one part of the job to another."""
     if job.parallelism.auto_order and job.names_ranks:
-        message = "cannot be auto: groups or pins name ranks by number"
+        message = "cannot be auto: groups, traffic or pins name ranks by number"
         section = root.section("parallelism")
         section.problem(message, "order", "write the order these numbers are of")
     if job.model is not None:
         _check_model(root, job.model, job.parallelism)
         _check_heads(root, job, job.model)
         _check_micro_batches(root, job)
-    elif not job.weights and not job.groups:
-        message = "the job sends nothing: it has no model, weights or groups"
-        root.problem(message, hint="add model and compute, or weights, or groups")
+    elif not (job.weights or job.groups or job.traffic):
+        message = "the job sends nothing: it has no model, weights, groups or traffic"
+        hint = "add model and compute, or weights, groups or traffic"
+        root.problem(message, hint=hint)
 
 
 def _check_model(root: Section, model: Model, parallelism: Parallelism) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from placer.document import open_document
+from placer.files import beside
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.model import Group
 from placer.units import parse_bytes
@@ -31,7 +33,27 @@ def decode_groups(job: Section, world_size: int) -> tuple[Group, ...]:
     """All communicators of a job; problems go to the job's document.
 
     A ``world_size`` of 0 means that it is unknown and ranks cannot be checked.
+
+    Raises
+    ------
+    InputError
+        If the file that the job names instead cannot be read, or is wrong.
     """
+    value = job.get("groups")
+    if value is None or value.kind != "mapping":
+        return _decode_list(job, world_size)
+    name = value.section().text("file")
+    if job.document.problems:
+        return ()
+    document = open_document(beside(job.document.source, name))
+    groups = _decode_list(document.root, world_size)
+    if not document.root.has("groups"):
+        document.root.problem('the key "groups" is missing')
+    document.finish()
+    return groups
+
+
+def _decode_list(job: Section, world_size: int) -> tuple[Group, ...]:
     names: set[str] = set()
     groups = []
     members = 0

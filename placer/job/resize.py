@@ -84,6 +84,9 @@ def _without_defaults(job: Job) -> dict[str, Any]:
 
 def _check_groups(document: dict[str, Any]) -> None:
     """Refuse groups that name ranks: only those of all ranks follow the world."""
+    if document.get("traffic"):
+        message = "its traffic names ranks and cannot follow another world size"
+        raise InputError([Problem(message, key="traffic")])
     if any(group["ranks"] != "all" for group in document["groups"]):
         message = "its groups name ranks and cannot follow another world size"
         raise InputError([Problem(message, key="groups")])

@@ -54,6 +54,7 @@ def to_document(job: Job) -> dict[str, Any]:
             }
             for group in job.groups
         ],
+        "traffic": None if job.traffic is None else job.traffic.to_document(),
         "memory": job.memory.to_document() or None,
         "weights": dict(job.weights),
         "rules": job.rules.to_document() or None,

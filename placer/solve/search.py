@@ -15,6 +15,7 @@ from placer.errors import InfeasibleError
 from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import stitched
+from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.whole_first import whole_first
@@ -22,6 +23,7 @@ from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
 from placer.solve.improve.anneal import annealed
+from placer.solve.improve.flow_search import rebalanced
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import Budget
@@ -38,8 +40,10 @@ METHODS: tuple[Method, ...] = (
     whole_first,
     stitched,
     cut_alike,
+    partitioned,
     enumerated,
     exact,
+    rebalanced,
     annealed,
 )
 # For machines on which no one number of ranks a node fits.

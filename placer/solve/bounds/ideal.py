@@ -25,7 +25,7 @@ from placer.cost.collectives import (
 )
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
-from placer.cost.links import LinkLoad
+from placer.cost.links import LinkLoad, weighted_counts
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
@@ -229,6 +229,40 @@ class IdealNetwork:
         times = size_bytes / self.fabric.bandwidth + self.fabric.latency
         seconds = np.full(senders.shape, times[apart:].min())
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def flows(
+        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+    ) -> ExchangeCost:
+        """Least cost of all messages of each rank, one after the other, either way."""
+        sent = self._port_times(senders, size_bytes)[senders]
+        received = self._port_times(receivers, size_bytes)[receivers]
+        seconds = np.maximum(sent, received)
+        return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def _port_times(self, ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
+        """Least seconds of the messages of each rank; shape (R,).
+
+        NVLink and NIC work side by side, each message over one of them. NVLink reaches
+        as many ranks as a domain holds besides: all others take a NIC, and they have
+        no more to send than the smallest messages.
+        """
+        first_outer = self.fabric.scale_up_tier + 1
+        inner, outer = np.split(self.fabric.bandwidth, [first_outer])
+        rates = np.array([inner.max(initial=0.0), outer.max(initial=0.0)])
+        room = int(self._capacities[first_outer - 1].max()) if first_outer else 1
+        order = np.lexsort((-size_bytes, ranks))
+        rank, size = ranks[order], size_bytes[order]
+        place = np.arange(len(rank)) - np.searchsorted(rank, rank)
+        count = self.label.shape[1]
+        seconds = weighted_counts(rank, size, count) / rates.sum()
+        longest = weighted_counts(rank, np.where(place == 0, size, 0.0), count)
+        seconds = np.maximum(seconds, longest / rates.max())
+        if rates[1]:
+            far = weighted_counts(rank, np.where(place >= room - 1, size, 0.0), count)
+            seconds = np.maximum(seconds, far / rates[1])
+        messages = np.bincount(rank, minlength=count)
+        least: FloatArray = seconds + messages * float(self.fabric.latency.min())
+        return least
 
     def message_across(self, size_bytes: float) -> float:
         """Least seconds of a message that leaves its scale-up domain."""

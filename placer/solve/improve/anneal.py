@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.improve.hop_search import HopSearch
+from placer.solve.improve.hop_search import HopSearch, links_between
 from placer.solve.improve.region import hop_region, time_region
 from placer.solve.improve.time_search import TimeSearch
 from placer.solve.problem.objective import HopCostObjective
@@ -155,7 +155,8 @@ def _search(problem: Problem, incumbent: Incumbent) -> tuple[MoveRegion, Search]
         # One unit has nowhere to go, and one too far apart from all none to start from.
         if region is None or region.units == 1 or not region.homes(elite):
             return None
-        return region, HopSearch(problem, region, elite)
+        links = links_between(problem.hops.axes, region.label)
+        return region, HopSearch(problem, region, links, elite)
     if problem.job.world_size > problem.params.exchange_ranks:
         return None
     region = time_region(problem, elite[0])

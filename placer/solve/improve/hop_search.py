@@ -41,6 +41,8 @@ class HopSearch:
     ----------
     problem : Problem
     region : MoveRegion
+    links : Links
+        Between its units.
     elite : sequence of ndarray, each shape (R,)
         Good placements, the best first; one of them can be had in the region.
 
@@ -51,7 +53,11 @@ class HopSearch:
     """
 
     def __init__(
-        self, problem: Problem, region: MoveRegion, elite: Sequence[IntArray]
+        self,
+        problem: Problem,
+        region: MoveRegion,
+        links: Links,
+        elite: Sequence[IntArray],
     ) -> None:
         starts = region.homes(elite)
         if len(np.unique(region.enclosure)) == 1:
@@ -59,7 +65,7 @@ class HopSearch:
         self.best: IntArray | None = None
         self.params, self.region = problem.params, region
         self.rng = np.random.default_rng(problem.seed)
-        self.links = links_between(problem.hops.axes, region.label)
+        self.links = links
         self.rooms = Rooms(region.capacity, region.distance, region.enclosure)
         params, units, pairs = problem.params, region.units, self._pairs
         fewest, most = params.anneal_copies

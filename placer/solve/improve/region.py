@@ -10,7 +10,7 @@ first, stay whole. Shapes: R ranks, U units, D domains of the tier, A axes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -207,6 +207,25 @@ def hop_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
     if region is None or region.tier >= _enclosing_tier(problem, label, innermost):
         return None
     return region
+
+
+def flow_region(problem: Problem, machine: Topology) -> MoveRegion | None:
+    """Where single co-location sets move, None where nothing can.
+
+    Parameters
+    ----------
+    problem : Problem
+    machine : Topology
+        That of the problem, with distances of its own.
+    """
+    if problem.colocation.uniform_sizes() is None:
+        return None
+    innermost = base_tier(machine)
+    label = problem.colocation.label[innermost]
+    region = _region(problem, label, innermost)
+    if region is None or region.tier >= _enclosing_tier(problem, label, innermost):
+        return None
+    return replace(region, topology=machine)
 
 
 def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:

@@ -114,7 +114,8 @@ def objective_of(topology: Topology, job: Job, name: str | None) -> Objective:
     InputError
         If the job lacks what the objective needs.
     """
-    chosen = name or ("time" if job.model or job.groups else "hop-cost")
+    has_time = bool(job.model or job.groups or job.traffic)
+    chosen = name or ("time" if has_time else "hop-cost")
     if chosen == "hop-cost":
         if not job.weights:
             problem = Problem(
@@ -124,9 +125,9 @@ def objective_of(topology: Topology, job: Job, name: str | None) -> Objective:
             )
             raise InputError([problem])
         return HopCostObjective(HopCost(topology, job), job.weights)
-    if not (job.model or job.groups):
+    if not has_time:
         problem = Problem(
-            "the time objective needs a model or groups",
+            "the time objective needs a model, groups or traffic",
             key="model",
             hint="add a model with its compute time, or use --objective hop-cost",
         )

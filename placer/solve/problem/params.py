@@ -114,6 +114,12 @@ class Params:
         Temperatures at the start and the end of a round, relative to the gap.
     exchange_traffic : float
         What the traffic of a placement is worth, relative to the gap.
+    rebalance_rounds : int
+        Times that the flows of a job with groups of its own are weighed afresh.
+    rebalance_work : float, us
+        Work of annealing in each.
+    rebalance_entries : int
+        Neighbours of all units, padded: jobs with more are not annealed so.
     ring_work, packing_work : int
         Array elements that the isoperimetric bound of a ring may touch, exactly and as
         a packing, before a weaker one is used.
@@ -223,6 +229,9 @@ class Params:
     exchange_tries: int = 20
     exchange_heat: tuple[float, float] = (0.03, 0.001)
     exchange_traffic: float = 0.02
+    rebalance_rounds: int = 8
+    rebalance_work: float = 4e5
+    rebalance_entries: int = 4_000_000
     ring_work: int = 5_000_000
     packing_work: int = 100_000_000
     charge_work: int = 1_000_000_000

@@ -14,7 +14,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
 from placer.solve.improve.anneal import annealed, better
-from placer.solve.improve.hop_search import HopSearch
+from placer.solve.improve.hop_search import HopSearch, links_between
 from placer.solve.improve.region import MoveRegion, hop_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
@@ -156,7 +156,8 @@ def _search(name: str) -> tuple[HopSearch, MoveRegion]:
     problem, start = _problem(topology, job), _shuffled(topology, job)
     region = hop_region(problem, start)
     assert region is not None
-    return HopSearch(problem, region, [start]), region
+    links = links_between(problem.hops.axes, region.label)
+    return HopSearch(problem, region, links, [start]), region
 
 
 def test_it_begins_with_axes_along_the_tree() -> None:

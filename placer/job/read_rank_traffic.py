@@ -1,0 +1,267 @@
+"""The ``traffic`` of a job: bytes between ranks, inline or from a file of its own."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
+from placer.files import beside, decode, read_bytes
+from placer.job.model import RankTraffic
+from placer.units import parse_bytes
+
+if TYPE_CHECKING:
+    from placer.document import Section
+    from placer.job.model import Group
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Columns = tuple[IntArray, IntArray, FloatArray]
+
+KEYS = ("from", "to", "bytes")
+MAX_FLOWS = 1 << 22
+# Of the arrays of an npz file, unpacked, and of all flows together.
+MAX_UNPACKED = 1 << 32
+MAX_SIZE = 1e18
+
+_HEADER = "from,to,bytes"
+_SHAPE = f"write lines of {_HEADER}"
+
+
+def decode_rank_traffic(
+    job: Section, world_size: int, groups: tuple[Group, ...]
+) -> RankTraffic | None:
+    """What ranks send each other besides; problems go to the job's document.
+
+    Flows of the same two ranks are added up; those of no bytes, and of a rank to
+    itself, are left out. A ``world_size`` of 0 means that it is unknown.
+
+    Raises
+    ------
+    InputError
+        If the file it names cannot be read, or anything in it is wrong.
+    """
+    if not job.has("traffic"):
+        return None
+    section = job.section("traffic")
+    overlap = section.boolean("overlap", False)
+    if any(group.name == "traffic" for group in groups):
+        section.problem("there is a group of this name", hint="rename the group")
+    if section.has("file"):
+        name = section.text("file")
+        for key in KEYS:
+            if section.has(key):
+                section.problem("contradicts file", key, "remove one of the two")
+        if section.document.problems:
+            return None
+        columns = _read_file(beside(section.document.source, name), world_size)
+    else:
+        columns = _inline(section, world_size)
+    if section.document.problems:
+        return None
+    flows = _merged(columns, world_size)
+    if not len(flows[0]):
+        section.problem("no rank sends another anything")
+    return RankTraffic(*flows, overlap)
+
+
+def _inline(section: Section, world_size: int) -> Columns:
+    """The three lists of the job file itself, or of the inputs in a plan."""
+    lists: list[list[Any]] = []
+    for key in KEYS:
+        value = section.get(key, required=True)
+        if value is None:
+            lists.append([])
+        elif key == "bytes":
+            plain = value.kind == "list" and {*map(type, value.content)} <= {int, float}
+            lists.append(
+                value.content
+                if plain
+                else [item.quantity(parse_bytes) for item in value.items()]
+            )
+        else:
+            lists.append(value.integers(maximum=max(world_size - 1, 0)))
+    if section.document.problems:
+        return _columns([], [], [])
+    if len({*map(len, lists)}) > 1:
+        section.problem("from, to and bytes differ in length")
+        return _columns([], [], [])
+    columns = _columns(*lists)
+    bad = _bad_sizes(columns[2])
+    if len(bad):
+        section.problem(f"entry {bad[0]} is not from 0 to {MAX_SIZE:g}", "bytes")
+    return columns
+
+
+def _columns(senders: Any, receivers: Any, sizes: Any) -> Columns:
+    return (
+        np.asarray(senders, dtype=np.int64),
+        np.asarray(receivers, dtype=np.int64),
+        np.asarray(sizes, dtype=np.float64),
+    )
+
+
+def _bad_sizes(sizes: FloatArray) -> IntArray:
+    """Indices of sizes that are negative, too large or no number."""
+    return np.flatnonzero(~((sizes >= 0) & (sizes <= MAX_SIZE)))
+
+
+def _merged(columns: Columns, world_size: int) -> Columns:
+    """One flow for each pair of different ranks, in order."""
+    senders, receivers, sizes = columns
+    sent = (senders != receivers) & (sizes > 0)
+    keys, which = np.unique(
+        senders[sent] * world_size + receivers[sent], return_inverse=True
+    )
+    total = np.bincount(which, sizes[sent], len(keys)).astype(np.float64)
+    return keys // max(world_size, 1), keys % max(world_size, 1), total
+
+
+def _read_file(source: str, world_size: int) -> Columns:
+    """Flows of a CSV or npz file."""
+    data = read_bytes(source)
+    if data.startswith(b"PK"):
+        columns = _of_npz(data, source)
+        _check_arrays(columns, source, world_size)
+        return columns
+    text = decode(data, source)
+    plain = _of_plain_csv(text)
+    if plain is None or _array_problems(plain, world_size):
+        return _of_csv(text, source, world_size)
+    return plain
+
+
+def _of_plain_csv(text: str) -> Columns | None:
+    """Flows of a CSV text of plain numbers; None where it is anything else."""
+    start = len(_HEADER) + 1 if text.startswith(f"{_HEADER}\n") else 0
+    kinds = [("from", np.int64), ("to", np.int64), ("bytes", np.float64)]
+    if "#" in text or not text[start:].strip():
+        return None
+    try:
+        table = np.loadtxt(
+            io.StringIO(text[start:]), dtype=kinds, delimiter=",", ndmin=1
+        )
+    except ValueError:
+        return None
+    return table["from"], table["to"], table["bytes"]
+
+
+def _of_csv(text: str, source: str, world_size: int) -> Columns:
+    """Flows of any CSV text, line by line.
+
+    Raises
+    ------
+    InputError
+        With the line and column of everything that is wrong.
+    """
+    rows: list[tuple[int, int, float]] = []
+    problems: list[Problem] = []
+    for line, content in enumerate(text.split("\n"), start=1):
+        fields = content.split(",")
+        stripped = [field.strip() for field in fields]
+        if not content.strip() or (line == 1 and ",".join(stripped) == _HEADER):
+            continue
+        if len(fields) != len(KEYS):
+            message = f"expected {_HEADER}, got {len(fields)} fields"
+            problems.append(Problem(message, source, line, 1, hint=_SHAPE))
+        else:
+            row: list[Any] = []
+            column = 1
+            for key, field, value in zip(KEYS, fields, stripped, strict=True):
+                try:
+                    row.append(_number(key, value, world_size))
+                except ValueError as error:
+                    at = column + len(field) - len(field.lstrip())
+                    problems.append(Problem(str(error), source, line, at, key))
+                column += len(field) + 1
+            rows.append(tuple(row))
+        if len(problems) >= MOST_PROBLEMS:
+            break
+    refuse(problems)
+    if not rows:
+        raise InputError([Problem("there are no flows in it", source, hint=_SHAPE)])
+    return _columns(*zip(*rows, strict=True))
+
+
+def _number(key: str, text: str, world_size: int) -> int | float:
+    """A field of a CSV line.
+
+    Raises
+    ------
+    ValueError
+        Saying what is wrong with it.
+    """
+    if key == "bytes":
+        size = parse_bytes(text)
+        if not 0 <= size <= MAX_SIZE:
+            raise ValueError(f"{text} is not from 0 to {MAX_SIZE:g}")
+        return size
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise ValueError(f'expected a rank, got "{text[:40]}"')
+    if int(text) >= world_size:
+        raise ValueError(f"rank {text} is not below the job's {world_size} ranks")
+    return int(text)
+
+
+def _of_npz(data: bytes, source: str) -> Columns:
+    """Flows of an npz file: a matrix, or arrays ``from``, ``to`` and ``bytes``.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    hint = "save one matrix, [from, to], or arrays called from, to and bytes"
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            unpacked = sum(item.file_size for item in packed.infolist())
+        if unpacked > MAX_UNPACKED:
+            raise ValueError(f"more than {MAX_UNPACKED >> 30} GiB unpacked")
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        message = f"cannot be read as npz: {error}"
+        raise InputError([Problem(message, source, hint=hint)]) from None
+    numbers = all(array.dtype.kind in "iuf" for array in arrays.values())
+    if numbers and len(arrays) == 1:
+        (matrix,) = arrays.values()
+        if matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]:
+            senders, receivers = np.nonzero(matrix)
+            return _columns(senders, receivers, matrix[senders, receivers])
+    if numbers and {*arrays} == {*KEYS}:
+        ranks = all(arrays[key].dtype.kind in "iu" for key in KEYS[:2])
+        shapes = {arrays[key].shape for key in KEYS}
+        if ranks and len(shapes) == 1 and arrays["bytes"].ndim == 1:
+            return _columns(*(arrays[key] for key in KEYS))
+    message = f"holds neither a square matrix nor the arrays {', '.join(KEYS)}"
+    raise InputError([Problem(message, source, hint=hint)])
+
+
+def _array_problems(columns: Columns, world_size: int) -> list[tuple[str, str]]:
+    """(key, problem) of the first entry of each column that is wrong."""
+    found = []
+    for key, ranks in zip(KEYS, columns[:2], strict=False):
+        bad = np.flatnonzero((ranks < 0) | (ranks >= world_size))
+        if len(bad):
+            message = (
+                f"entry {bad[0]}: rank {ranks[bad[0]]} is not below the job's "
+                f"{world_size} ranks"
+            )
+            found.append((key, message))
+    bad = _bad_sizes(columns[2])
+    if len(bad):
+        message = f"entry {bad[0]} is not from 0 to {MAX_SIZE:g}"
+        found.append((KEYS[2], message))
+    if len(columns[0]) > MAX_FLOWS:
+        found.append((KEYS[0], f"more than {MAX_FLOWS} flows"))
+    return found
+
+
+def _check_arrays(columns: Columns, source: str, world_size: int) -> None:
+    problems = _array_problems(columns, world_size)
+    refuse([Problem(message, source, key=key) for key, message in problems])

@@ -1,0 +1,159 @@
+"""What ranks send each other in a step, as one weighted graph.
+
+The graph is what constructions and local search look at; it never is part of a value or
+a bound. Shapes: R ranks, E edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.custom import TRAFFIC
+from placer.job.edges import EDGE_AXES, group_edges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.cost.step import Step
+    from placer.job.model import Group
+    from placer.solve.problem.compiled import Problem
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+# What a byte is worth that compute hides at present.
+HIDDEN = 0.05
+# Members from which on not all pairs of a group become edges, and the edges a member
+# then has: random cycles, which are as hard to cut anywhere.
+MANY, CYCLES = 24, 8
+# Bytes that cross each of two halves of a ring, in buffers, by collective.
+PASSES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0}
+
+
+Emphasis = Mapping[str, FloatArray]
+
+
+class Flows(NamedTuple):
+    """A weighted graph of ranks.
+
+    Attributes
+    ----------
+    edges : ndarray, shape (E, 2), rank
+        Any pair once at most, the lower rank first.
+    weight : ndarray, shape (E,), bytes a step
+    """
+
+    edges: IntArray
+    weight: FloatArray
+
+
+def flows_of(
+    problem: Problem, gpu_of_rank: IntArray, emphasis: Emphasis | None = None
+) -> Flows:
+    """What the ranks of a job with groups of its own send each other.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its objective is time.
+    gpu_of_rank : ndarray, shape (R,)
+        A placement, which tells what each axis sends and what compute hides.
+    emphasis : mapping of str to ndarray, optional
+        Factor on each communicator of a kind, and on each flow of ``traffic``.
+    """
+    step = problem.model.step(gpu_of_rank)
+    edges, weights = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
+    emphasis = emphasis or {
+        name: np.ones(len(time.group_seconds)) for name, time in step.custom.items()
+    }
+    flows = (
+        *_of_axes(step),
+        *_of_groups(problem, step, emphasis),
+        *_of_traffic(step, emphasis),
+    )
+    for pairs, weight in flows:
+        edges.append(pairs)
+        weights.append(weight)
+    return bundled(
+        np.concatenate(edges), np.concatenate(weights), problem.job.world_size
+    )
+
+
+def bundled(edges: IntArray, weight: FloatArray, count: int) -> Flows:
+    """Edges between ``count`` vertices, those that join the same two as one."""
+    low, high = edges.min(axis=1), edges.max(axis=1)
+    apart = low != high
+    keys, which = np.unique(low[apart] * count + high[apart], return_inverse=True)
+    total = np.bincount(which, weight[apart], len(keys)).astype(np.float64)
+    return Flows(np.stack((keys // count, keys % count), axis=1), total)
+
+
+def _of_axes(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Edges of each axis that the model makes busy, and the bytes of one of them."""
+    parallelism, exposed = step.model.job.parallelism, step.exposed_s()
+    for axis, traffic in step.traffic().items():
+        if axis not in EDGE_AXES or parallelism.size(axis) < 2:
+            continue
+        edges = group_edges(axis, parallelism.ranks_of_group[axis])
+        share = 1.0 if exposed[axis] > 0 else HIDDEN
+        sent = share * float(traffic.bytes_by_tier.sum())
+        yield edges, np.full(len(edges), sent / len(edges))
+
+
+def _of_groups(
+    problem: Problem, step: Step, emphasis: Emphasis
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Edges of each group of the user's own, and the bytes of one of them."""
+    rng = np.random.default_rng(problem.seed)
+    for group in problem.job.groups:
+        share = 1.0 if step.exposed_custom_s[group.name] > 0 else HIDDEN
+        by_size: dict[int, list[int]] = {}
+        for index, ranks in enumerate(group.ranks):
+            by_size.setdefault(len(ranks), []).append(index)
+        for size, rows in by_size.items():
+            # A group of all ranks has a part of itself everywhere.
+            if 1 < size < problem.job.world_size:
+                members = np.array([group.ranks[row] for row in rows])
+                edges, weight = _edges(group, members, rng)
+                factor = emphasis[group.name][rows]
+                each = np.resize(np.repeat(factor, _per_row(group, size)), len(edges))
+                yield edges, share * group.per_step * weight * each
+
+
+def _of_traffic(
+    step: Step, emphasis: Emphasis
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """The flows of the job's traffic, and their bytes."""
+    traffic = step.model.job.traffic
+    if traffic is not None:
+        share = 1.0 if step.exposed_custom_s[TRAFFIC] > 0 else HIDDEN
+        edges = np.stack((traffic.senders, traffic.receivers), axis=1)
+        yield edges, share * traffic.size_bytes * emphasis[TRAFFIC]
+
+
+def _per_row(group: Group, size: int) -> int:
+    """Edges of a communicator, one cycle of them where there are several."""
+    if group.collective in ("send_recv", "relay"):
+        return size - 1
+    return size * (size - 1) // 2 if size < MANY else size
+
+
+def _edges(
+    group: Group, members: IntArray, rng: np.random.Generator
+) -> tuple[IntArray, float]:
+    """Edges inside each row of members, and the bytes of one run on each."""
+    size = members.shape[1]
+    if group.collective in ("send_recv", "relay"):
+        return group_edges("pp", members), group.size_bytes
+    # The pairs of a group send this in sum, either way.
+    total = group.size_bytes * PASSES.get(group.collective, size / 2) * (size - 1) / 2
+    if size < MANY:
+        edges = group_edges("ep", members)
+    else:
+        turned = [rng.permuted(members, axis=1) for _ in range(CYCLES)]
+        edges = np.concatenate([group_edges("dp", rows) for rows in turned])
+    return edges, total * len(members) / len(edges)
