@@ -5,14 +5,16 @@ says which ranks share a domain of each tier (because a requirement says so, or 
 the case at hand supposes it). Rates are the best of the tiers an operation must use,
 latencies the lowest.
 
-A launch that counts ranks node by node gives a node one run of consecutive ranks, of any
-length up to its GPUs ``g``. So, however uneven the loads are,
+A launch that counts ranks node by node gives a node one run of consecutive ranks, of
+any length up to its GPUs ``g``. So, however uneven the loads are,
 
     members of a group on a node  <=  its most members among any g consecutive ranks
     members of a group in a domain  <=  the sum of that over the nodes of the domain
     domains that a group touches  >=  fewest whose sums reach its size
 
-since a run shorter than ``g`` lies in one of ``g`` ranks and holds no more members.
+since a run shorter than ``g`` lies in one of ``g`` ranks and holds no more members. By
+hand: ranks 0, 4, 8, 12 on nodes of 4, 4, 5 and 5 GPUs. Four consecutive ranks hold one
+of them, five hold two, so a node holds 1, 1, 2, 2: they touch two nodes at least.
 """
 
 from __future__ import annotations
@@ -327,6 +329,8 @@ class IdealNetwork:
             most = inside
             filled = np.cumsum(np.sort(most)[::-1])
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
+        # A case that no placement meets may leave too little room: any number holds.
+        fewest[-1] = 1
         return np.array(fewest)
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:

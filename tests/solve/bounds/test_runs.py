@@ -1,4 +1,4 @@
-"""A node holds one run of consecutive ranks: the time bound counts that, with spares."""
+"""The time bound counts that a node holds one run of consecutive ranks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_most_in_a_run(seed: int) -> None:
 
 
 def spare_nodes(nodes: tuple[int, ...]) -> tuple[Topology, Job]:
-    """A tp group needs two nodes of four; its ranks 0-3 and 4-7 share a node at best."""
+    """A tp group of 8 needs two nodes of four; a few GPUs are spare."""
     tiers = [
         Tier("node", 400e9, 1e-6, True, 1.0, 1.0, 1.0),
         Tier("cluster", 50e9, 8e-6, False, 1.0, 1.0, 9.0),
