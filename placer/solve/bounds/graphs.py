@@ -3,7 +3,7 @@
 Where a rule says that every domain of a tier holds whole sets of ranks, the cut of the
 tier is one of the graph whose vertices are these sets:
 
-``cut_t  >=  least cut of the contracted graph into domains of floor(capacity / m) sets``
+``cut_t  >=  least cut of the contracted graph, floor(capacity / m) sets a domain``
 
 Proof. An edge inside a set is not cut. All edges between two sets are cut or none is,
 so the cut is that of the graph with one vertex a set, an edge as heavy as all edges

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from math import inf
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.graphs import contracted
-from placer.solve.problem.axes import Axis
 from placer.solve.problem.colocation import colocation_of
-from placer.topology.model import Topology
 from tests.solve.bounds.test_cut_against_brute_force import (
     machine,
     plain_edges,
@@ -23,6 +22,10 @@ from tests.solve.bounds.test_cut_against_brute_force import (
 )
 from tests.solve.oracle import free_placements, hop_cost
 from tests.solve.solving import solve
+
+if TYPE_CHECKING:
+    from placer.solve.problem.axes import Axis
+    from placer.topology.model import Topology
 
 AXES = ("tp", "cp", "pp", "dp", "ep", "etp", "edp")
 
