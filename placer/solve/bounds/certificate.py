@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 # A bound: of a problem whose nodes hold blocks of so many consecutive ranks (1 bounds
-# every launch), given the value of a known placement, which need not be exceeded. None
-# where it does not apply.
+# every launch, 0 one whose nodes hold a run of any length each), given the value of a
+# known placement, which need not be exceeded. None where it does not apply.
 Bound = Callable[[Problem, int, float], Proof | None]
 
 BOUNDS: tuple[Bound, ...] = (least_step_time, least_hop_cost)
@@ -41,8 +41,9 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
 def lower_bound(problem: Problem, block: int, incumbent: float = inf) -> Proof:
     """The best of all bounds for every placement that meets the requirements.
 
-    ``block`` consecutive ranks share a node; 1 bounds every launch. ``incumbent`` is
-    the value of a known placement: a bound that reaches it is not improved further.
+    ``block`` consecutive ranks share a node; 1 bounds every launch, 0 one whose nodes
+    hold a run of any length each. ``incumbent`` is the value of a known placement: a
+    bound that reaches it is not improved further.
     """
     proofs = (bound(problem, block, incumbent) for bound in BOUNDS)
     return max((proof for proof in proofs if proof is not None), default=NONE)

@@ -12,10 +12,12 @@ from there on, which lowers the cost of every placement, so all rises are at lea
 Every tier's cut is bounded alone. It is half the sum of the boundaries of the rank sets
 that its domains hold:
 
-1. `isoperimetric` gives the least boundary ``floor(s)`` of any s ranks;
-2. `lagrange` minimises the sum of ``floor`` over domains of given capacities that
+1. `graphs` writes the job's graph as sums of products, that of all ranks and that of
+   the sets that a rule keeps whole in a domain of the tier: the better one counts;
+2. `isoperimetric` gives the least boundary ``floor(s)`` of any s ranks;
+3. `lagrange` minimises the sum of ``floor`` over domains of given capacities that
    together hold all ranks;
-3. before both, a price may be put on every rank of each pipeline stage. What all
+4. before both, a price may be put on every rank of each pipeline stage. What all
    domains pay in prices is a constant, ranks of a stage x price, and is taken back. A
    price on the chain's ends makes up for sets that all would like to sit there; prices
    on all stages make up for segments of pipelines that do not add up to whole ones. Any
@@ -31,7 +33,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, gcd, inf, lcm
+from itertools import chain
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,18 +43,20 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
+from placer.solve.bounds.graphs import Graph, contracted, graph_of
 from placer.solve.bounds.isoperimetric import (
     Product,
-    chain_splits,
     copies_floor,
     replica_floor,
 )
 from placer.solve.bounds.lagrange import cheapest_sizes, climb, size_classes
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
+from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
@@ -126,28 +131,45 @@ def cut_bound(
     inside = distance[0] * sum(axis.weight * len(axis.edges) for axis in edges)
     rises = np.diff(distance)
     params = params or Params()
-    cuts = {
-        tier: TierCut(job, _gpus_of_domain(topology, tier), params)
-        for tier in np.flatnonzero(rises if edges else []).tolist()
-    }
+    tiers = np.flatnonzero(rises if edges else []).tolist()
+    cuts_of = _whole_and_contracted(topology, job, params)
+    cuts = {tier: cuts_of(tier) for tier in tiers}
+
+    def least(tier: int) -> float:
+        return max(cut.value for cut in cuts.get(tier, []))
 
     def value() -> float:
-        return float(inside + sum(rises[t] * cut.value for t, cut in cuts.items()))
+        return float(inside + sum(rises[t] * least(t) for t in cuts))
 
-    for cut in cuts.values():
+    for cut in chain.from_iterable(cuts.values()):
         cut.charge_ends()
-    for cut in cuts.values():
+    for cut in chain.from_iterable(cuts.values()):
         if value() < incumbent:
             cut.ascend()
-    per_tier = tuple(
-        cuts[t].value if t in cuts else 0.0 for t in range(len(topology.tiers))
-    )
+    per_tier = tuple(least(t) if t in cuts else 0.0 for t in range(len(topology.tiers)))
     return CutBound(value(), per_tier, ARGUMENT)
 
 
-def _gpus_of_domain(topology: Topology, tier: int) -> IntArray:
-    """GPUs of every domain of a tier; shape (D,)."""
-    return np.bincount(topology.domain_of_gpu[tier])
+def _whole_and_contracted(
+    topology: Topology, job: Job, params: Params
+) -> Callable[[int], list[TierCut]]:
+    """Cuts of a tier: of the graph of ranks, and of that of sets where there is one."""
+    whole = graph_of(job)
+    colocation = colocation_of(topology, job, 1) if job.require else None
+    sizes = colocation.uniform_sizes() if colocation else None
+    held = whole_sets(topology, topology.gpus_of_node, sizes) if sizes else []
+
+    def cuts(tier: int) -> list[TierCut]:
+        gpus = np.bincount(topology.domain_of_gpu[tier])
+        found = [TierCut(whole, gpus, params)]
+        if colocation and sizes and sizes[tier] > 1:
+            sets = held[tier] // sizes[tier]
+            graph = contracted(job, colocation.label[tier])
+            if graph and sets.sum() >= graph.vertices:
+                found.append(TierCut(graph, sets, params))
+        return found
+
+    return cuts
 
 
 class TierCut:
@@ -155,20 +177,21 @@ class TierCut:
 
     Parameters
     ----------
-    job : Job
-    gpus_of_domain : ndarray, shape (D,)
-        GPUs of every domain of the tier.
+    graph : Graph
+        Of ranks, or of sets of them.
+    room_of_domain : ndarray, shape (D,)
+        Vertices that every domain of the tier has room for.
     params : Params
     """
 
-    def __init__(self, job: Job, gpus_of_domain: IntArray, params: Params) -> None:
+    def __init__(self, graph: Graph, room_of_domain: IntArray, params: Params) -> None:
         self.params = params
-        self.world = job.world_size
-        self.stages = job.parallelism.pp
-        self.classes = size_classes(gpus_of_domain, self.world)
+        self.world = graph.vertices
+        self.stages = graph.stages
+        self.classes = size_classes(room_of_domain, self.world)
         self.size = self.classes[-1].high
-        self.quantum = _common_divisor(job.weights.values())
-        self.splits = chain_splits(job)
+        self.quantum = graph.quantum
+        self.splits = graph.splits
         self.chain_weight = sum(p.chain.weight for p in self.splits[0])
         self.value = 0.0
         self.split = self.splits[0]
@@ -249,10 +272,3 @@ class TierCut:
         """The least multiple of the quantum not below ``value``, errors allowed for."""
         quanta = Fraction(value * (1.0 - ROUNDING)) / self.quantum
         return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
-
-
-def _common_divisor(weights: Iterable[float]) -> Fraction:
-    """Greatest number of which all positive weights are multiples, read as decimals."""
-    numbers = [Fraction(str(weight)) for weight in weights if weight > 0]
-    scale = lcm(*(number.denominator for number in numbers))
-    return Fraction(gcd(*(int(number * scale) for number in numbers)) or 1, scale)

@@ -4,6 +4,17 @@ Everything here holds for *every* placement that obeys the given sets: a `Coloca
 says which ranks share a domain of each tier (because a requirement says so, or because
 the case at hand supposes it). Rates are the best of the tiers an operation must use,
 latencies the lowest.
+
+A launch that counts ranks node by node gives a node one run of consecutive ranks, of
+any length up to its GPUs ``g``. So, however uneven the loads are,
+
+    members of a group on a node  <=  its most members among any g consecutive ranks
+    members of a group in a domain  <=  the sum of that over the nodes of the domain
+    domains that a group touches  >=  fewest whose sums reach its size
+
+since a run shorter than ``g`` lies in one of ``g`` ranks and holds no more members. By
+hand: ranks 0, 4, 8, 12 on nodes of 4, 4, 5 and 5 GPUs. Four consecutive ranks hold one
+of them, five hold two, so a node holds 1, 1, 2, 2: they touch two nodes at least.
 """
 
 from __future__ import annotations
@@ -26,7 +37,8 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad, weighted_counts
-from placer.solve.tree.capacity import whole_sets
+from placer.solve.problem.launch import counts_by_island
+from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -72,6 +84,8 @@ class IdealNetwork:
         Set of each rank at each tier; a set lies in one domain of its tier.
     capacity_of_node : ndarray, shape (N,)
         Most ranks that each node may hold.
+    in_runs : bool
+        Whether each node holds one run of consecutive ranks, of any length.
     limit : Limit, optional
         On some groups; all others are free.
     """
@@ -79,6 +93,7 @@ class IdealNetwork:
     fabric: Fabric
     label: IntArray
     capacity_of_node: IntArray
+    in_runs: bool = False
     limit: Limit | None = None
     # Groups met so far by the identity of their array, which is kept alive here: the
     # fewest domains, and whether all members have a scale-up domain of their own.
@@ -180,8 +195,11 @@ class IdealNetwork:
         # Some hop leaves the widest domain that cannot hold the group.
         used = int(np.flatnonzero(spread > 1).max(initial=0))
         if domains > 1:
-            rate = float(self.fabric.bandwidth[max(used, first_outer) :].max())
-            rate *= max(min(num_members // domains, limit.nics), 1)
+            nic = float(self.fabric.bandwidth[max(used, first_outer) :].max())
+            nics = nic * max(min(num_members // domains, limit.nics), 1)
+            # Several NICs in a domain have hops between their members beside them.
+            inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
+            rate = max(nic, min(nics, inner))
         else:
             rate = self._rate_of_few(used, num_members)
         pace = max(1 / rate, limit.shared_pace)
@@ -321,6 +339,10 @@ class IdealNetwork:
         """Whether each member of a row may have a scale-up domain of its own."""
         return self._facts(members)[2]
 
+    def leaves_scale_up(self, members: IntArray) -> bool:
+        """Whether no row of ``members`` fits a scale-up domain."""
+        return bool(self._spread(members)[self.fabric.scale_up_tier + 1] > 1)
+
     def _facts(self, members: IntArray) -> tuple[IntArray, IntArray, bool]:
         """What is known of ``members``, worked out once."""
         known = self._known.get(id(members))
@@ -338,10 +360,22 @@ class IdealNetwork:
         """
         num_members = members.shape[1]
         fewest = [num_members]
+        topology = self.fabric.topology
+        most = np.empty(0, dtype=np.int64)
         for t, capacity in enumerate(self._capacities):
-            most = self._most_in_part(t, members) * (capacity // self._set_size(t))
+            inside = self._most_in_part(t, members) * (capacity // self._set_size(t))
+            if t > 0:
+                parent = parent_of_domain(topology, t)
+                children = np.bincount(parent, most, len(inside)).astype(np.int64)
+                inside = np.minimum(inside, children)
+            if self.in_runs and t in self._run_tiers:
+                gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
+                inside = np.minimum(inside, _most_in_runs(members, gpus))
+            most = inside
             filled = np.cumsum(np.sort(most)[::-1])
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
+        # A case that no placement meets may leave too little room: any number holds.
+        fewest[-1] = 1
         return np.array(fewest)
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
@@ -361,8 +395,34 @@ class IdealNetwork:
         single = [1] * len(topology.tiers)
         return whole_sets(topology, self.capacity_of_node, single)
 
+    @cached_property
+    def _run_tiers(self) -> set[int]:
+        """Tiers whose domains hold one run each: hosts, and islands counted in turn."""
+        topology = self.fabric.topology
+        islands = {0} if counts_by_island(topology) else set()
+        return {topology.node_tier} | islands
+
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)
+
+
+def _most_in_runs(members: IntArray, lengths: IntArray) -> IntArray:
+    """Most members of one row among so many consecutive ranks; shape of ``lengths``.
+
+    ``k`` members fit a run of ``g`` ranks where the first and the last of ``k``
+    neighbours in a row are less than ``g`` apart: found by bisection over ``k``.
+    """
+    in_order = np.sort(members, axis=1)
+    sizes, place = np.unique(lengths.astype(np.int64), return_inverse=True)
+    most = []
+    for size in sizes.tolist():
+        low, high = min(size, 1), min(size, in_order.shape[1])
+        while low < high:
+            count = (low + high + 1) // 2
+            apart = in_order[:, count - 1 :] - in_order[:, : 1 - count]
+            low, high = (count, high) if (apart < size).any() else (low, count - 1)
+        most.append(low)
+    return np.array(most, dtype=np.int64)[place]
 
 
 def _least(values: FloatArray) -> float:

@@ -94,7 +94,7 @@ def nic_trade(
         return None
     if _together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None
-    network = IdealNetwork(model.fabric, colocation.label, capacity_of_node)
+    network = _ideal(model, colocation, colocation.label, capacity_of_node)
     room = int(_rooms(model, capacity_of_node).max())
     return NicTrade.of(model.step_on(network), network, room, params or Params())
 
@@ -111,24 +111,31 @@ def _cases(
             continue
         members = model.job.parallelism.ranks_of_group[axis]
         if scale_up < 0 or not _together(label[scale_up], members):
-            outside = IdealNetwork(model.fabric, label, capacity)
+            outside = _ideal(model, colocation, label, capacity)
             if scale_up < len(model.topology.tiers) - 1:
                 if axis == "pp":
                     step, most = model.step_on(outside), int(room.max())
                     yield _with_cuts(NicTrade.of(step, outside, most, params))
                 else:
                     yield _with_crossing(model, outside, axis)
-            if scale_up < 0:
+            if scale_up < 0 or outside.leaves_scale_up(members):
                 return
             label = label.copy()
             for t in range(scale_up, len(label)):
                 label[t] = join(label[t], members)
             if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
                 return
-    network = IdealNetwork(model.fabric, label, capacity)
+    network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
     argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
     yield Proof(step.step_time_s, argument)
+
+
+def _ideal(
+    model: StepModel, colocation: Colocation, label: IntArray, capacity: IntArray
+) -> IdealNetwork:
+    """The best network for ranks that stay together as ``label`` says."""
+    return IdealNetwork(model.fabric, label, capacity, colocation.block == 0)
 
 
 def _together(label: IntArray, members: IntArray) -> bool:
@@ -155,7 +162,7 @@ def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     step = model.step_on(network)
     slow = model.step_on(
-        _Split(network.fabric, network.label, network.capacity_of_node)
+        _Split(network.fabric, network.label, network.capacity_of_node, network.in_runs)
     )
     value = min(
         _with_one_stage(step, slow, axis, stage)

@@ -117,7 +117,7 @@ class Problem:
 
     @cached_property
     def forced_block(self) -> int:
-        """Consecutive ranks that every node must hold, 1 when there is a choice."""
+        """Consecutive ranks that every node must hold, 0 when nodes may differ."""
         return forced_block(self.machine, self.job)
 
     @cached_property

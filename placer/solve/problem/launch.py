@@ -38,15 +38,18 @@ def launch_blocks(topology: Topology, job: Job) -> list[int]:
 
 
 def forced_block(topology: Topology, job: Job) -> int:
-    """Consecutive ranks that every node must hold, 1 when there is a choice.
+    """Consecutive ranks that every node must hold, 0 when nodes may differ.
 
     With GPUs to spare a node-contiguous launch may also give nodes different numbers.
+    1 for a free launch: any rank may go anywhere.
     """
+    if job.launcher == "free":
+        return 1
     gpus = topology.gpus_of_node
     is_full = job.world_size == topology.num_gpus and bool((gpus == gpus[0]).all())
     if topology.node_tier and not counts_by_island(topology):
-        return 1  # ranks of a host may also follow the launcher's count
-    return int(gpus[0]) if is_full and job.launcher != "free" else 1
+        return 0  # ranks of a host may also follow the launcher's count
+    return int(gpus[0]) if is_full else 0
 
 
 def fits(

@@ -152,5 +152,5 @@ def test_a_block_is_forced_only_without_spare_gpus() -> None:
     full = Job("j", Parallelism(dp=16))
     assert forced_block(racks((4, 4), (4, 4)), full) == 4
     assert forced_block(racks((4, 4), (4, 4)), replace(full, launcher="free")) == 1
-    assert forced_block(racks((4, 4), (4, 4, 4)), full) == 1
-    assert forced_block(racks((4, 4), (5, 3)), full) == 1
+    assert forced_block(racks((4, 4), (4, 4, 4)), full) == 0
+    assert forced_block(racks((4, 4), (5, 3)), full) == 0
