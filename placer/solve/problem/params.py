@@ -46,6 +46,9 @@ class Params:
         Relative difference from the bound that a window's program may leave.
     handed_on : int
         Replicas' worth of free units that a window hands on to the next.
+    stitching_time : float
+        Share of the time left that one stitching may take; arranging its chains takes
+        the rest.
     taken_back : tuple of int
         Replicas taken back and made again, tried in turn, where a window has no
         solution.
@@ -179,6 +182,7 @@ class Params:
     window_nodes: int = 100
     window_gap: float = 0.02
     handed_on: int = 2
+    stitching_time: float = 0.85
     taken_back: tuple[int, ...] = (4, 8, 16, 32, 64)
     exchanged_lanes: int = 256
     lane_kicks: int = 2_048
