@@ -85,7 +85,7 @@ def _whole_runs(problem: Stitching, leaves: IntArray) -> IntArray:
 
 
 def _paired(problem: Stitching, count: int) -> IntArray:
-    """Leaves of so many pairs of halves, the nearest first; shape (2, count or less)."""
+    """Leaves of so many pairs of halves, the nearest first; shape (2, pairs)."""
     none = np.zeros((2, 0), dtype=np.int64)
     if problem.spare_halves is None:
         return none

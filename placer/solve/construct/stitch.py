@@ -13,7 +13,7 @@ time: every window has a program of its own, which makes as many replicas as its
 of the units asks for. Units that a window leaves free go on to the next one. A window
 whose program finds nothing in its share of work is halved. When one domain alone finds
 nothing, replicas made before are taken back, ever more of them, and made again beside
-its own; then it makes fewer. What is missing in the end is laid along the tree.
+its own; else it makes none. What is missing in the end is laid along the tree.
 """
 
 from __future__ import annotations
@@ -93,9 +93,17 @@ class Windows:
         self.free = problem.capacity.copy()
         halves = problem.spare_halves
         self.halves = np.zeros_like(self.free) if halves is None else halves.copy()
-        self.usable = problem.usable + self.halves / 2
+        self.half_worth = self._half_worth()
+        self.usable = problem.usable + self.half_worth * self.halves
         self.replicas: list[Segment] = []
         self.cut_short = False
+        self.short = 0
+
+    def _half_worth(self) -> float:
+        """Units that a spare half stands for: 0 where hardly any of them is needed."""
+        missing = self.problem.replicas * self.problem.length - int(self.free.sum())
+        share = missing / max(1, int(self.halves.sum()))
+        return min(share, 0.5) if 2 * share > self.params.scarce_halves else 0.0
 
     @property
     def rest(self) -> Stitching:
@@ -119,7 +127,7 @@ class Windows:
         while windows and not self.budget.is_over():
             window = windows.popleft()
             new = np.isin(problem.parents[0], window)
-            due = self._due(seen | new)
+            due = self._due(seen | new) - self.short
             leaves = np.flatnonzero(new | self._handed_on(seen))
             if self._extend(leaves, due - len(self.replicas)) or (
                 len(window) == 1 and self._made_again(seen, new, due)
@@ -127,6 +135,9 @@ class Windows:
                 seen |= new
             elif len(window) > 1:
                 windows.extendleft(np.array_split(window, 2)[::-1])
+            elif problem.most_joints is None and not self.budget.is_over():
+                self.short += due - len(self.replicas)
+                seen |= new
             else:
                 break
         self.cut_short |= bool(windows) and self.budget.is_over()
@@ -134,10 +145,7 @@ class Windows:
     def _made_again(
         self, seen: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_], due: int
     ) -> bool:
-        """Take back ever more replicas, and make them again beside those of a window.
-
-        When that is of no use, fewer are made, if they may be laid along the tree.
-        """
+        """Take back ever more replicas, and make them again beside those of a window."""
         for count in self.params.taken_back:
             if self.budget.is_over():
                 return False
@@ -172,7 +180,7 @@ class Windows:
 
     def _handed_on(self, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """The last leaves with free units, as many as a few replicas need."""
-        free = np.where(seen, self.free + self.halves / 2, 0)
+        free = np.where(seen, self.free + self.half_worth * self.halves, 0)
         later = np.cumsum(free[::-1])[::-1] - free
         return (free > 0) & (later < self.params.handed_on * self.problem.length)
 

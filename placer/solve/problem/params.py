@@ -49,6 +49,8 @@ class Params:
     stitching_time : float
         Share of the time left that one stitching may take; arranging its chains takes
         the rest.
+    scarce_halves : float
+        Share of the spare halves above which windows count them as room.
     taken_back : tuple of int
         Replicas taken back and made again, tried in turn, where a window has no
         solution.
@@ -183,6 +185,7 @@ class Params:
     window_gap: float = 0.02
     handed_on: int = 2
     stitching_time: float = 0.85
+    scarce_halves: float = 0.1
     taken_back: tuple[int, ...] = (4, 8, 16, 32, 64)
     exchanged_lanes: int = 256
     lane_kicks: int = 2_048
