@@ -145,7 +145,7 @@ class Windows:
     def _made_again(
         self, seen: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_], due: int
     ) -> bool:
-        """Take back ever more replicas, and make them again beside those of a window."""
+        """Take back ever more replicas and make them again beside those of a window."""
         for count in self.params.taken_back:
             if self.budget.is_over():
                 return False

@@ -156,7 +156,8 @@ def test_stop_ends_the_work() -> None:
 
     problem = uneven_machine(random.Random(1))
     found = whole.stitch(problem, params, 0, Budget(LIMIT, stop))
-    assert found is not None and found.cut_short
+    assert found is not None
+    assert found.cut_short
     check_room(problem, found.replicas)
     assert len(asked) <= 7
 
