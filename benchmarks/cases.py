@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.generate import random_case
-from benchmarks.instances import INSTANCES, TOYS, load
+from benchmarks.instances import INSTANCES, TOYS, load, uneven_racks
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 from placer.job.read import read_job
 from placer.topology.read import read_topology
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NAMES = {"hop-cost": (*INSTANCES, *TOYS), "time": ("A", "Araw", "B", "Braw")}
 RANDOM = "random-"
+UNEVEN = "uneven-"
 TIME_TOPOLOGY = "azure-gb200-mlperf-v6"
 TIME_JOB = "llama3.1-405b-mlperf-v6"
 
@@ -28,6 +29,8 @@ def case(name: str, objective: str) -> tuple[Topology, Job]:
     without the requirement that a pipeline stays in a rack. Names that end in ``raw``
     tell the mappers, which know no time, the bytes as weights.
 
+    ``uneven-RANKS-LOAD-SEED`` is `uneven_racks`.
+
     Raises
     ------
     KeyError
@@ -35,6 +38,9 @@ def case(name: str, objective: str) -> tuple[Topology, Job]:
     """
     if name.startswith(RANDOM):
         return random_case(int(name.removeprefix(RANDOM)))
+    if name.startswith(UNEVEN):
+        ranks, share, seed = name.removeprefix(UNEVEN).split("-")
+        return uneven_racks(int(ranks), float(share), int(seed))
     if objective == "hop-cost":
         return load(name)
     if name not in NAMES["time"]:

@@ -11,8 +11,8 @@ GPT-3 175B on hosts of 8 in units of 32 hosts.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import ceil, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,6 +118,30 @@ def load(name: str) -> tuple[Topology, Job]:
         If there is no such instance.
     """
     return build(name, INSTANCES[name] if name not in TOYS else _toy(int(name[1:])))
+
+
+def uneven_racks(ranks: int, load: float, seed: int) -> tuple[Topology, Job]:
+    """The job of G with so many ranks on uneven racks, drawn like those of G.
+
+    Parameters
+    ----------
+    ranks : int
+        A multiple of 256, which is a replica.
+    load : float
+        Share of the GPUs that the job takes, about.
+    seed : int
+    """
+    racks = ceil(ranks / load / 60)  # racks of 12 to 18 trays of 4 GPUs
+    zones = ceil(racks / (8 * 28))
+    capacities = np.zeros(8 * 28 * zones, dtype=np.int64)
+    capacities[:racks] = _uneven(racks, seed)()
+    job = replace(_LARGE, dp=ranks // 256)
+    g = INSTANCES["G"]
+    hier = (8, 28, zones)
+    name = f"uneven-{ranks}-{load:g}-{seed}"
+    drawn = Instance(job, g.weights, hier, g.dist, lambda: capacities)
+    topology, placed = build(name, drawn)
+    return topology.select(np.arange(topology.num_nodes)), placed
 
 
 def build(name: str, instance: Instance) -> tuple[Topology, Job]:

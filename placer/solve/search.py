@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from placer.errors import InfeasibleError
 from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import prove
-from placer.solve.construct.chains import stitched
+from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 Method = Callable[[Problem, Incumbent, Budget], None]
 
+# Before the lower bound and all programs: a short limit leaves no time for those.
+AT_ONCE: tuple[Method, ...] = (laid_chains,)
 METHODS: tuple[Method, ...] = (
     nested,
     whole_first,
@@ -90,6 +92,7 @@ def plain_search(
     for name, gpu_of_rank in _known(problem, terms):
         incumbent.offer(name, gpu_of_rank)
     if problem.choices:
+        _run(AT_ONCE, problem, incumbent)
         prove(problem, incumbent)
         _run(METHODS, problem, incumbent)
     elif job.launcher != "free":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.cases import case
 from benchmarks.instances import (
     INSTANCES,
     capacities_digest,
@@ -120,3 +121,10 @@ def test_toys(name: str, optimum: int) -> None:
 def test_every_instance_is_covered() -> None:
     """No instance is missing from the tables of this file."""
     assert set(SIZES) == set(ORDERS) == set(INSTANCES)
+
+
+def test_uneven_racks_of_any_size() -> None:
+    """A case names ranks, load and seed; the job takes about that share."""
+    topology, job = case("uneven-16384-0.95-1", "hop-cost")
+    assert job.world_size == 16_384
+    assert job.world_size / topology.num_gpus == pytest.approx(0.95, abs=0.02)

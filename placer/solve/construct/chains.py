@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
+from placer.solve.construct.laid import laid
 from placer.solve.construct.lanes import Distances, Lanes, arrange
 from placer.solve.construct.segments import Stitching
 from placer.solve.construct.shapes import Shape, shapes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -36,6 +38,21 @@ def stitched(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     for name, gpu_of_rank, in_time in stitched_chains(problem, budget):
         incumbent.cut_short |= not in_time
         incumbent.offer(name, gpu_of_rank)
+
+
+def laid_chains(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Chains one after another along the tree, in whole units: found at once.
+
+    Nothing on a machine of equal nodes in equal domains, where nestings are as good.
+    """
+    if not _is_even(problem.machine, 0, problem.capacity):
+        stitchers = (_Stitcher(problem, shape) for shape in shapes(problem))
+        incumbent.offer_all(
+            candidate
+            for stitcher in stitchers
+            if stitcher.is_worthwhile()
+            for candidate in stitcher.along_tree()
+        )
 
 
 def stitched_chains(problem: Problem, budget: Budget) -> Iterator[Candidate]:
@@ -76,6 +93,14 @@ def _promising(problem: Problem) -> list[Shape]:
     most = least + problem.params.shape_spread * (cheapest[0][0] - least)
     several = cheapest[: problem.params.shapes[goal.name]]
     return [shape for value, _, shape in several if value <= most]
+
+
+def _is_even(topology: Topology, tier: int, capacity: IntArray) -> bool:
+    """Whether domains of a tier hold equally much, and those above equally many."""
+    return len(np.unique(capacity)) == 1 and all(
+        len(np.unique(np.bincount(parent_of_domain(topology, t)))) == 1
+        for t in range(tier + 1, len(topology.tiers))
+    )
 
 
 def _least(problem: Problem) -> float:
@@ -121,25 +146,35 @@ class _Stitcher:
             and (self.has_halves or self.problem.usable.sum() >= needed - 0.5)
         )
 
+    def along_tree(self) -> Iterator[tuple[str, IntArray]]:
+        """(name, GPU of every rank) of the chains laid along the tree, if they fit."""
+        replicas = laid(self.problem)
+        if replicas is not None:
+            name = f"{self.shape.name} along the tree"
+            yield name, self._realised(self._along_tree(replicas))
+
     def solve(self, budget: Budget) -> Iterator[Candidate]:
         """(name, GPU of every rank, whether ended in time)."""
         # The slowest pipeline sets the step; a ring is as slow in two as in more.
         is_limited = self.whole.goal.name == "time" and not self.shape.closed
-        limits = self.whole.params.joint_limits if is_limited else (None,)
+        params = self.whole.params
+        limits = params.joint_limits if is_limited else (None,)
         for most_joints in limits:
             if budget.is_over():
                 return
             problem = replace(self.problem, most_joints=most_joints)
-            stitched = stitch(problem, self.whole.params, self.whole.seed, budget)
+            within = budget.anew(params.stitching_time * budget.seconds_left)
+            stitched = stitch(problem, params, self.whole.seed, within)
             if stitched is None:
                 continue
             joints = sum(len(replica) - 1 for replica in stitched.replicas)
             name = f"stitched {self.shape.name}, {joints} joints"
             if most_joints is not None:
                 name += f", at most {most_joints} a chain"
-            node_of_rank = self._realise(stitched.replicas, budget)
-            placement = Placement.on_nodes(self.topology, node_of_rank)
-            yield name, placement.gpu_of_rank, not stitched.cut_short
+            rows = self._along_tree(stitched.replicas)
+            if stitched.cut_short:
+                yield name, self._realised(rows), False
+            yield name, self._realised(self._arranged(rows, budget)), True
             return
 
     def _fits_in_halves(self) -> bool:
@@ -161,10 +196,7 @@ class _Stitcher:
         Nestings cover such machines unless chains do not divide what leaves hold.
         """
         shape = self.shape
-        if len(np.unique(shape.capacity)) > 1 or not all(
-            len(np.unique(np.bincount(parent_of_domain(self.topology, t)))) == 1
-            for t in self.outer_tiers
-        ):
+        if not _is_even(self.topology, shape.leaf_tier, shape.capacity):
             return False
         held = int(shape.capacity[0])
         whole = held // shape.length * len(shape.capacity)
@@ -194,18 +226,19 @@ class _Stitcher:
             multiples=shape.multiples,
         )
 
-    def _realise(self, replicas: list[Segment], budget: Budget) -> IntArray:
-        """Node of every rank: chains numbered as lanes, leaves filled."""
-        shape = self.shape
-        rows = self._along_tree(replicas)
-        starts = shape.length if shape.closed else 1
-        distances = Distances(*self._leaf_distances())
-        lanes = Lanes(shape.lanes, starts, distances)
-        leaf = arrange(rows, lanes, self.whole.params, self.whole.seed, budget)
-        ranks_of_unit = self.shape.halves if self.has_halves else shape.ranks
+    def _arranged(self, rows: IntArray, budget: Budget) -> IntArray:
+        """Chains numbered as lanes."""
+        starts = self.shape.length if self.shape.closed else 1
+        lanes = Lanes(self.shape.lanes, starts, Distances(*self._leaf_distances()))
+        return arrange(rows, lanes, self.whole.params, self.whole.seed, budget)
+
+    def _realised(self, rows: IntArray) -> IntArray:
+        """GPU of every rank when the units of each lane lie in these leaves."""
+        ranks_of_unit = self.shape.halves if self.has_halves else self.shape.ranks
         leaf_of_rank = np.empty(ranks_of_unit.size, dtype=np.int64)
-        leaf_of_rank[ranks_of_unit] = leaf[..., None]
-        return self._on_nodes(leaf_of_rank, ranks_of_unit.ravel())
+        leaf_of_rank[ranks_of_unit] = rows[..., None]
+        node_of_rank = self._on_nodes(leaf_of_rank, ranks_of_unit.ravel())
+        return Placement.on_nodes(self.topology, node_of_rank).gpu_of_rank
 
     def _on_nodes(self, leaf_of_rank: IntArray, sequence: IntArray) -> IntArray:
         """Node of every rank, the ranks of a leaf in the order of ``sequence``."""

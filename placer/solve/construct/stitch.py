@@ -11,18 +11,22 @@ The program of a whole machine is out of reach beyond a thousand or so sorts of 
 The domains just above the leaves are then walked in tree order, a window of them at a
 time: every window has a program of its own, which makes as many replicas as its share
 of the units asks for. Units that a window leaves free go on to the next one. A window
-whose program finds nothing in its share of work is halved.
+whose program finds nothing in its share of work is halved. When one domain alone finds
+nothing, replicas made before are taken back, ever more of them, and made again beside
+its own; else it makes none. What is missing in the end is laid along the tree.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.solve.construct.laid import laid
 from placer.solve.construct.segments import ROUNDING, Fragment, Stitched
 from placer.solve.construct.stitch_program import stitch_at_once
 from placer.solve.count.engine import Limits
@@ -58,9 +62,15 @@ def stitch(
         limits = Limits(nodes, left, seed, "scip", wants_proof=proves)
         return stitch_at_once(problem, limits)
     windows = Windows(problem, params, seed, budget)
-    if not windows.stitch():
+    windows.stitch()
+    rest = windows.rest
+    if rest.replicas and problem.most_joints is not None:
         return None
-    return Stitched(windows.replicas, -inf, False, windows.cut_short)
+    completed = laid(rest)
+    if completed is None:
+        return None
+    replicas = [*windows.replicas, *completed]
+    return Stitched(replicas, -inf, False, windows.cut_short)
 
 
 class Windows:
@@ -81,14 +91,34 @@ class Windows:
         self.problem, self.params = problem, params
         self.seed, self.budget = seed, budget
         self.free = problem.capacity.copy()
-        self.usable = problem.usable
         halves = problem.spare_halves
         self.halves = np.zeros_like(self.free) if halves is None else halves.copy()
+        self.half_worth = self._half_worth()
+        self.usable = problem.usable + self.half_worth * self.halves
         self.replicas: list[Segment] = []
         self.cut_short = False
+        self.short = 0
 
-    def stitch(self) -> bool:
-        """Whether all replicas were stitched."""
+    def _half_worth(self) -> float:
+        """Units that a spare half stands for: 0 where hardly any of them is needed."""
+        missing = self.problem.replicas * self.problem.length - int(self.free.sum())
+        share = missing / max(1, int(self.halves.sum()))
+        return min(share, 0.5) if 2 * share > self.params.scarce_halves else 0.0
+
+    @property
+    def rest(self) -> Stitching:
+        """The replicas that are missing, and the room that is left for them."""
+        problem = self.problem
+        has_halves = problem.spare_halves is not None
+        return replace(
+            problem,
+            capacity=self.free,
+            replicas=problem.replicas - len(self.replicas),
+            spare_halves=self.halves if has_halves else None,
+        )
+
+    def stitch(self) -> None:
+        """Make replicas window by window, all of them if that can be."""
         problem = self.problem
         order = _tree_order(problem)
         width = max(1, self.params.window_joints // len(problem.pairs()))
@@ -97,15 +127,48 @@ class Windows:
         while windows and not self.budget.is_over():
             window = windows.popleft()
             new = np.isin(problem.parents[0], window)
-            due = self._due(seen | new)
+            due = self._due(seen | new) - self.short
             leaves = np.flatnonzero(new | self._handed_on(seen))
-            if self._extend(leaves, due - len(self.replicas)):
+            if self._extend(leaves, due - len(self.replicas)) or (
+                len(window) == 1 and self._made_again(seen, new, due)
+            ):
                 seen |= new
             elif len(window) > 1:
                 windows.extendleft(np.array_split(window, 2)[::-1])
+            elif problem.most_joints is None and not self.budget.is_over():
+                self.short += due - len(self.replicas)
+                seen |= new
             else:
+                break
+        self.cut_short |= bool(windows) and self.budget.is_over()
+
+    def _made_again(
+        self, seen: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_], due: int
+    ) -> bool:
+        """Take back ever more replicas and make them again beside those of a window."""
+        for count in self.params.taken_back:
+            if self.budget.is_over():
                 return False
-        return not windows
+            again = self.replicas[-count:]
+            del self.replicas[-count:]
+            self._give_back(again)
+            leaves = np.flatnonzero(new | self._around(seen, again))
+            if self._extend(leaves, due - len(self.replicas)):
+                return True
+            for segment in again:
+                self._take(segment)
+            self.replicas += again
+            if len(again) < count:
+                break
+        return False
+
+    def _around(
+        self, seen: npt.NDArray[np.bool_], replicas: list[Segment]
+    ) -> npt.NDArray[np.bool_]:
+        """Leaves of some replicas, and all that are seen in the same domains."""
+        used = [leaf for segment in replicas for leaf, _, _ in segment]
+        parent = self.problem.parents[0]
+        return seen & np.isin(parent, parent[used])
 
     def _due(self, seen: npt.NDArray[np.bool_]) -> int:
         """Replicas that the leaves seen so far should have made."""
@@ -117,7 +180,7 @@ class Windows:
 
     def _handed_on(self, seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """The last leaves with free units, as many as a few replicas need."""
-        free = np.where(seen, self.free, 0)
+        free = np.where(seen, self.free + self.half_worth * self.halves, 0)
         later = np.cumsum(free[::-1])[::-1] - free
         return (free > 0) & (later < self.params.handed_on * self.problem.length)
 
@@ -157,6 +220,13 @@ class Windows:
                 self.free[leaf] -= length
             else:
                 self.halves[[leaf, twin]] -= 1
+
+    def _give_back(self, replicas: list[Segment]) -> None:
+        for leaf, length, twin in chain.from_iterable(replicas):
+            if leaf == twin:
+                self.free[leaf] += length
+            else:
+                self.halves[[leaf, twin]] += 1
 
 
 def _tree_order(problem: Stitching) -> IntArray:

@@ -46,6 +46,14 @@ class Params:
         Relative difference from the bound that a window's program may leave.
     handed_on : int
         Replicas' worth of free units that a window hands on to the next.
+    stitching_time : float
+        Share of the time left that one stitching may take; arranging its chains takes
+        the rest.
+    scarce_halves : float
+        Share of the spare halves above which windows count them as room.
+    taken_back : tuple of int
+        Replicas taken back and made again, tried in turn, where a window has no
+        solution.
     exchanged_lanes, lane_kicks : int
         Most lanes whose exchanges are searched: all pairs are compared at each step;
         random exchanges in that search, times lanes.
@@ -182,6 +190,9 @@ class Params:
     window_nodes: int = 100
     window_gap: float = 0.02
     handed_on: int = 2
+    stitching_time: float = 0.85
+    scarce_halves: float = 0.1
+    taken_back: tuple[int, ...] = (4, 8, 16, 32, 64)
     exchanged_lanes: int = 256
     lane_kicks: int = 2_048
     toured_lanes: int = 4_096

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,7 +146,7 @@ def test_same_seed_same_replicas() -> None:
 
 
 def test_stop_ends_the_work() -> None:
-    """Asked to stop before the third program, windows return nothing."""
+    """Asked to stop before the third program, the rest is laid along the tree."""
     params = Params(joints_at_once=0, window_joints=1)
     asked: list[bool] = []
 
@@ -153,8 +155,51 @@ def test_stop_ends_the_work() -> None:
         return len(asked) > 4  # twice a window: whether to, and for how long
 
     problem = uneven_machine(random.Random(1))
-    assert whole.stitch(problem, params, 0, Budget(LIMIT, stop)) is None
-    assert len(asked) <= 6
+    found = whole.stitch(problem, params, 0, Budget(LIMIT, stop))
+    assert found is not None
+    assert found.cut_short
+    check_room(problem, found.replicas)
+    assert len(asked) <= 7
+
+
+def made(problem: Stitching, **changes: Any) -> int:
+    """Replicas that programs of narrow windows make, by themselves."""
+    params = replace(Params(joints_at_once=0, window_joints=1), **changes)
+    windows = whole.Windows(problem, params, 0, Budget(LIMIT))
+    windows.stitch()
+    return len(windows.replicas)
+
+
+def scarce_halves(rng: random.Random) -> Stitching:
+    """Eight blocks whose units fit only with nearly all halves."""
+    capacity = np.array([rng.randint(2, 4) for _ in range(40)])
+    halves = np.array([rng.randint(0, 1) for _ in range(40)])
+    length = 4
+    return Stitching(
+        capacity=capacity,
+        parents=[np.arange(40) // 5, np.zeros(8, dtype=np.int64)],
+        joint_cost=[10.0, 15.0],
+        length=length,
+        replicas=int(capacity.sum() + halves.sum() // 2) // length,
+        spare_halves=halves,
+        half_cost=[100.0, 150.0],
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_halves_are_handed_on(seed: int) -> None:
+    """Where halves are scarce, windows leave none behind that a later one needs."""
+    problem = scarce_halves(random.Random(seed))
+    assert made(problem, taken_back=()) == problem.replicas
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_replicas_are_taken_back(seed: int) -> None:
+    """A window without a solution costs nothing when replicas are made again."""
+    problem = scarce_halves(random.Random(seed))
+    uncounted = {"scarce_halves": 9.0}  # so that windows leave too little behind
+    assert made(problem, **uncounted, taken_back=()) < problem.replicas
+    assert made(problem, **uncounted) == problem.replicas
 
 
 @pytest.mark.slow
