@@ -51,7 +51,8 @@ class Range:
         low, high = (
             edge.reshape(-1, *[1] * (ranks.ndim - 1)) for edge in (self.low, self.high)
         )
-        return np.maximum(np.maximum(low - ranks, ranks - high), 0)
+        missed: IntArray = np.maximum(np.maximum(low - ranks, ranks - high), 0)
+        return missed
 
     def of(self, parts: IntArray) -> Range:
         """That of some parts."""
