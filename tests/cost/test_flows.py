@@ -7,10 +7,13 @@ from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.cost.step import StepModel
 from placer.document import document_of
+from placer.job.axes import Parallelism
+from placer.job.model import Job, RankTraffic
 from placer.job.read import decode_job
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import read_topology
+from tests.cost.reference import reference_seconds
 
 MACHINE = "block:2 rack:2 node:2 gpu:4"
 
@@ -45,6 +48,19 @@ def test_one_flow_is_a_message(seed):
     one = placed.flows(np.array([a]), np.array([b]), np.array([5e6]))
     other = placed.send(np.array([[a]]), np.array([[b]]), 5e6)
     assert one.seconds[0] == pytest.approx(other.seconds[0, 0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_agree_with_plain_loops(seed):
+    """Both scorers give flows of random sizes the same time."""
+    placed, rng = network(seed)
+    pairs = np.unique(rng.integers(32, size=(int(rng.integers(1, 80)), 2)), axis=0)
+    first, second = pairs[pairs[:, 0] != pairs[:, 1]].T
+    sizes = rng.exponential(1e7, len(first))
+    job = Job("flows", Parallelism(dp=32), traffic=RankTraffic(first, second, sizes))
+    slow = reference_seconds(placed.fabric.topology, job, placed.gpu_of_rank.tolist())
+    fast = placed.flows(first, second, sizes).seconds.max()
+    assert fast == pytest.approx(slow, rel=1e-12)
 
 
 def test_a_port_is_shared_by_its_messages():

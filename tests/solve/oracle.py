@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.cost.reference import reference_step
+from tests.cost.reference import reference_seconds
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
@@ -132,8 +132,7 @@ def distinct(
 
 def step_time(topology: Topology, job: Job, nodes: tuple[int, ...]) -> float:
     """Seconds of a step, by the plain-loop scorer."""
-    scored = reference_step(topology, job, gpus_of(topology, nodes))
-    return float(scored["step_time_s"])
+    return reference_seconds(topology, job, gpus_of(topology, nodes))
 
 
 def hop_cost(topology: Topology, job: Job, nodes: tuple[int, ...]) -> float:

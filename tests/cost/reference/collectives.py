@@ -138,6 +138,31 @@ def messages(
     return times
 
 
+def flows(machine: Machine, sizes: dict[tuple[int, int], float]) -> list[float]:
+    """Seconds of flows of so many bytes between two GPUs, all at once.
+
+    A GPU works through its messages one by one, in and out, over NVLink and over its
+    NIC at the same time.
+    """
+    busy = machine.busy([(*pair, size) for pair, size in sizes.items()])
+    port: dict[tuple[int, str, bool], float] = {}
+    waits: dict[tuple[int, str], float] = {}
+    for pair, size in sizes.items():
+        t = machine.tier(*pair)
+        for gpu, way in zip(pair, ("out", "in"), strict=True):
+            key = gpu, way, t < machine.nvlink_tiers
+            own = size / (machine.rate(t) * machine.factor[gpu])
+            port[key] = port.get(key, 0.0) + own
+            waits[gpu, way] = waits.get((gpu, way), 0.0) + machine.latency(t)
+    times = []
+    for one, other in sizes:
+        found = [busy[link] for link in machine.links(one, other)]
+        for gpu, way in ((one, "out"), (other, "in")):
+            found += [port.get((gpu, way, inside), 0.0) for inside in (True, False)]
+        times.append(max(found) + max(waits[one, "out"], waits[other, "in"]))
+    return times
+
+
 def ring_latency(
     machine: Machine, parts: list[list[int]], one: int, other: int
 ) -> float:

@@ -32,10 +32,9 @@ class Machine:
             self.nvlink_tiers += 1
         self.domains: list[list[int]] = []  # of each GPU, at each tier
         self.factor: list[float] = []
-        self.rail: list[int] = []  # index of each GPU on its node
+        self.rail = topology.index_of_gpu.tolist()  # index of each GPU on its node
         for node, gpus in enumerate(topology.gpus_of_node.tolist()):
-            for rail in range(gpus):
-                self.rail.append(rail)
+            for _ in range(gpus):
                 row = [
                     int(topology.domain_of_node[t][node])
                     for t in range(len(self.tiers))

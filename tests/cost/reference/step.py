@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.cost.reference.algorithms import all_reduces, gathers
-from tests.cost.reference.collectives import all_to_alls, messages
+from tests.cost.reference.collectives import all_to_alls, flows, messages
 from tests.cost.reference.groups import coordinates, groups
 from tests.cost.reference.machine import Machine
 from tests.cost.reference.pipeline import Replica, longest_path
@@ -15,7 +15,7 @@ from tests.cost.reference.sync import exposed_sync
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from placer.job.model import Group, Job
+    from placer.job.model import Group, Job, RankTraffic
     from placer.topology.model import Topology
 
 Table = list[list[float]]  # by replica and stage
@@ -34,6 +34,14 @@ def reference_step(
     free = _Step(Machine(topology, free=True), job, gpus).result()
     real["exposed_scale_out_s"] = max(real["step_time_s"] - free["step_time_s"], 0.0)
     return real
+
+
+def reference_seconds(
+    topology: Topology, job: Job, gpu_of_rank: Sequence[int]
+) -> float:
+    """The step time alone."""
+    gpus = [int(gpu) for gpu in gpu_of_rank]
+    return float(_Step(Machine(topology, free=False), job, gpus).result()["step_time_s"])
 
 
 class _Step:
@@ -69,6 +77,8 @@ class _Step:
         exposed["dp"] = exposed_sync(self.machine, job, size, self.gpus)
         for group in job.groups:
             exposed[group.name] = self._custom(group, compute)
+        if job.traffic is not None:
+            exposed["traffic"] = self._traffic(job.traffic, compute)
         fixed = job.compute.fixed_time
         return {
             "step_time_s": bare + sum(exposed.values()) + fixed,
@@ -226,6 +236,16 @@ class _Step:
             slowest = max(slowest, *times)
         seconds = slowest * group.per_step
         return max(0.0, seconds - compute) if group.overlap else seconds
+
+    def _traffic(self, traffic: RankTraffic, compute: float) -> float:
+        """Seconds of the slowest flow between ranks, seen past compute if overlapped."""
+        pairs = zip(traffic.senders.tolist(), traffic.receivers.tolist(), strict=True)
+        sizes = {
+            (self.gpus[a], self.gpus[b]): size
+            for (a, b), size in zip(pairs, traffic.size_bytes.tolist(), strict=True)
+        }
+        seconds = max(flows(self.machine, sizes))
+        return max(0.0, seconds - compute) if traffic.overlap else seconds
 
     def _relay(self, rows: list[list[int]], size: float) -> list[float]:
         """Seconds of each chain, which passes a message on hop after hop."""
