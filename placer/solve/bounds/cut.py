@@ -31,7 +31,7 @@ up to one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from math import ceil, inf
@@ -50,15 +50,17 @@ from placer.solve.bounds.isoperimetric import (
     replica_floor,
 )
 from placer.solve.bounds.lagrange import cheapest_sizes, climb, size_classes
+from placer.solve.bounds.parts import Parts
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from placer.job.model import Job
+    from placer.solve.problem.axes import Axis
     from placer.solve.problem.compiled import Problem
     from placer.topology.model import Topology
 
@@ -146,6 +148,9 @@ def cut_bound(
     for cut in chain.from_iterable(cuts.values()):
         if value() < incumbent:
             cut.ascend()
+    for cut in chain.from_iterable(cuts.values()):
+        if value() < incumbent:
+            cut.add_up()
     per_tier = tuple(least(t) if t in cuts else 0.0 for t in range(len(topology.tiers)))
     return CutBound(value(), per_tier, ARGUMENT)
 
@@ -227,6 +232,38 @@ class TierCut:
             candidates.append(np.round(best / unit) * unit)
         self._keep_best(self.split, self._mirrored(np.array(candidates)))
 
+    def add_up(self) -> None:
+        """Raise ``value`` by making the parts of rings and cliques add up."""
+        shares = [self._share(product) * self.prices for product in self.split]
+        of_stages = sum(float(share.sum()) for share in shares)
+        constant = of_stages * (self.world // self.stages) / 2
+        for own, product in enumerate(self.split):
+            besides = np.zeros(self.size + 1)
+            for other, share in zip(self.split, shares, strict=True):
+                if other is not product:
+                    besides += self._floor(other, share[None])[0]
+            for line, across in self._lines(product, shares[own][None]):
+                lines = self.world // line.size
+                parts = Parts(line, lines, across / 2, besides / 2, self.classes)
+                if 2 * parts.work(1) <= self.params.parts_work:
+                    unit = next((a.size for a in product.stage if not a.is_clique), 1)
+                    known = self.value + constant
+                    least = parts.least(unit, self.params.parts_work, known)
+                    self.value = max(self.value, self._rounded_up(least - constant))
+
+    def _lines(
+        self, product: Product, prices: FloatArray
+    ) -> Iterator[tuple[Axis, FloatArray]]:
+        """Rings of copies and cliques, with the least boundary of sets across them."""
+        size = self.size
+        if product.copies.size > 1 and product.copies.weight > 0:
+            across = replica_floor(product, prices, size, self.params)
+            yield product.copies, across[0]
+        for axis in product.stage:
+            if axis.is_clique and axis.size > 1 and axis.weight > 0:
+                stage = tuple(other for other in product.stage if other is not axis)
+                yield axis, self._floor(replace(product, stage=stage), prices)[0]
+
     @property
     def has_chain(self) -> bool:
         """Whether the job has a pipeline whose edges have a weight."""
@@ -250,14 +287,21 @@ class TierCut:
         """Bound on the cut for each row of prices; shape (B,)."""
         floor = np.zeros((len(prices), self.size + 1))
         for product in split:
-            share = product.chain.weight / self.chain_weight if self.has_chain else 0.0
-            replica = replica_floor(product, share * prices, self.size, self.params)
-            floor += copies_floor(replica, product.copies, self.size, self.params)
+            floor += self._floor(product, self._share(product) * prices)
         constant = prices.sum(axis=1) * (self.world // self.stages)
         reach = self.params.size_steps if refine else 0
         totals = [cheapest_sizes(row, self.classes, self.world, reach) for row in floor]
         values: FloatArray = (np.array(totals) - constant) / 2
         return values
+
+    def _share(self, product: Product) -> float:
+        """The product's share of the chain, and so of the prices on stages."""
+        return product.chain.weight / self.chain_weight if self.has_chain else 0.0
+
+    def _floor(self, product: Product, prices: FloatArray) -> FloatArray:
+        """Least boundary of any set plus its prices, by size; shape (B, S + 1)."""
+        replica = replica_floor(product, prices, self.size, self.params)
+        return copies_floor(replica, product.copies, self.size, self.params)
 
     def _work(self, batch: int) -> int:
         """Array elements one evaluation of ``batch`` price vectors touches, about."""

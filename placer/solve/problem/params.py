@@ -136,6 +136,8 @@ class Params:
         prices on all stages; larger jobs go without.
     ascent_rounds : int
         Directions in which those prices are improved.
+    parts_work : int
+        Array elements touched for prices of the parts of rings and cliques.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_sets : int
@@ -248,6 +250,7 @@ class Params:
     charge_work: int = 1_000_000_000
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
+    parts_work: int = 20_000_000
     size_steps: int = 2500
     cut_sets: int = 1000
     uplink_sizes: int = 8
