@@ -254,15 +254,20 @@ class TierCut:
     def _lines(
         self, product: Product, prices: FloatArray
     ) -> Iterator[tuple[Axis, FloatArray]]:
-        """Rings of copies and cliques, with the least boundary of sets across them."""
-        size = self.size
-        if product.copies.size > 1 and product.copies.weight > 0:
-            across = replica_floor(product, prices, size, self.params)
-            yield product.copies, across[0]
-        for axis in product.stage:
-            if axis.is_clique and axis.size > 1 and axis.weight > 0:
-                stage = tuple(other for other in product.stage if other is not axis)
-                yield axis, self._floor(replace(product, stage=stage), prices)[0]
+        """Rings of copies and cliques, with the least boundary of sets across them.
+
+        Where all axes across are dearer, domains rather cut a line into single members,
+        which the plain floors see as well.
+        """
+        stage, copies = product.stage, product.copies
+        if _is_line(copies, (*stage, product.chain)):
+            across = replica_floor(product, prices, self.size, self.params)
+            yield copies, across[0]
+        for axis in stage:
+            others = tuple(other for other in stage if other is not axis)
+            if axis.is_clique and _is_line(axis, (*others, product.chain, copies)):
+                across = self._floor(replace(product, stage=others), prices)
+                yield axis, across[0]
 
     @property
     def has_chain(self) -> bool:
@@ -316,3 +321,9 @@ class TierCut:
         """The least multiple of the quantum not below ``value``, errors allowed for."""
         quanta = Fraction(value * (1.0 - ROUNDING)) / self.quantum
         return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
+
+
+def _is_line(axis: Axis, across: tuple[Axis, ...]) -> bool:
+    """Whether an axis has edges, not all lighter than those of the axes across it."""
+    weights = [other.weight for other in across if other.size > 1 and other.weight > 0]
+    return axis.size > 1 and axis.weight > min(weights, default=0.0)

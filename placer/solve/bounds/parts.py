@@ -145,7 +145,9 @@ class Parts:
         for domains, pattern in zip(self.classes, patterns, strict=True):
             paid = pattern.cost + float(prices[1:] @ pattern.parts)
             total += domains.count * paid
-        largest = max(np.abs(row).max() for row in (prices, self.part_costs, self.across))
+        largest = max(
+            np.abs(row).max() for row in (prices, self.part_costs, self.across)
+        )
         total -= ROUNDING * float(largest) * self.lines * self.line.size
         return total, patterns, partitions
 

@@ -41,7 +41,9 @@ def reference_seconds(
 ) -> float:
     """The step time alone."""
     gpus = [int(gpu) for gpu in gpu_of_rank]
-    return float(_Step(Machine(topology, free=False), job, gpus).result()["step_time_s"])
+    return float(
+        _Step(Machine(topology, free=False), job, gpus).result()["step_time_s"]
+    )
 
 
 class _Step:
@@ -238,7 +240,7 @@ class _Step:
         return max(0.0, seconds - compute) if group.overlap else seconds
 
     def _traffic(self, traffic: RankTraffic, compute: float) -> float:
-        """Seconds of the slowest flow between ranks, seen past compute if overlapped."""
+        """Seconds of the slowest flow between ranks, past compute if overlapped."""
         pairs = zip(traffic.senders.tolist(), traffic.receivers.tolist(), strict=True)
         sizes = {
             (self.gpus[a], self.gpus[b]): size
