@@ -51,5 +51,5 @@ def test_the_error_is_that_of_the_first_item_that_fails(workers: int) -> None:
         if item >= 1:
             raise ValueError(item)
 
-    with pytest.raises(ValueError, match="^1$"):
+    with pytest.raises(ValueError, match=r"^1$"):
         in_order(work, range(4), workers)
