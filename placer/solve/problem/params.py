@@ -59,11 +59,11 @@ class Params:
         random exchanges in that search, times lanes.
     toured_lanes : int
         Most lanes that are put in order: the matrix of their distances takes memory.
-    tour_sweeps : int
-        Sweeps over a tour of lanes; every one but the last finds a shorter tour.
+    tour_neighbours : int
+        Near bundles that each bundle on a tour of lanes is joined to.
     tour_kicks, all_tour_kicks, tour_window : int
-        Random exchanges for each bundle on a tour, and all times their number, since
-        one takes time in proportion; how near each other the stretches lie.
+        Random exchanges for each bundle on a tour, and in all; bundles that one of them
+        takes at most.
     cut_work, all_cut_work : float
         Work of one program that cuts pipelines alike, and of all.
     cut_ways : int
@@ -196,9 +196,9 @@ class Params:
     exchanged_lanes: int = 256
     lane_kicks: int = 2_048
     toured_lanes: int = 4_096
-    tour_sweeps: int = 60
+    tour_neighbours: int = 12
     tour_kicks: int = 8
-    all_tour_kicks: int = 131_072
+    all_tour_kicks: int = 4_096
     tour_window: int = 30
     cut_work: float = 0.5
     all_cut_work: float = 2.0
