@@ -262,7 +262,7 @@ class Tour:
         self._reverse(self._place[first], self._place[last], turns)
 
     def _reverse(self, first: int, last: int, turns: bool) -> None:
-        """Reverse the places from one on to another, or all others, which is the same."""
+        """Reverse the places from one on to another, or all others: the same tour."""
         tour, place, size = self._tour, self._place, len(self._tour)
         if 2 * ((last - first) % size + 1) > size:
             first, last = (last + 1) % size, (first - 1) % size
