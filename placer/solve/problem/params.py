@@ -40,10 +40,15 @@ class Params:
         Sorts of joints times domains: above the first a machine is stitched window by
         window, of so many each; above the third chains too long for windows are left.
         Programs with at most so many sorts are solved to the end.
-    proved_nodes, stitched_nodes, window_nodes : int
-        Nodes of SCIP's tree: of programs solved to the end, of others, of a window's.
-    window_gap : float
-        Relative difference from the bound that a window's program may leave.
+    proved_nodes, stitched_nodes : int
+        Nodes of SCIP's tree: of programs solved to the end, and of others.
+    window_work, window_gap : float
+        Work of a window's program, and the relative difference from the bound that is
+        good enough.
+    window_seeds : int
+        Seeds that it is solved from until that is reached.
+    windows_a_walk : int
+        Windows that follow each other; more are several walks, side by side.
     handed_on : int
         Replicas' worth of free units that a window hands on to the next.
     stitching_time : float
@@ -182,13 +187,15 @@ class Params:
     )
     shape_spread: float = 1.25
     joints_at_once: int = 1_000
-    window_joints: int = 450
+    window_joints: int = 900
     long_joints: int = 2_000
     proved_sorts: int = 36
     proved_nodes: int = 1_000
     stitched_nodes: int = 500
-    window_nodes: int = 100
+    window_work: float = 0.25
+    window_seeds: int = 4
     window_gap: float = 0.02
+    windows_a_walk: int = 8
     handed_on: int = 2
     stitching_time: float = 0.85
     scarce_halves: float = 0.1
