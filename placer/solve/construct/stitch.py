@@ -276,12 +276,15 @@ class Windows:
         best: Stitched | None = None
         params = self.params
         for seed in range(self.seed, self.seed + params.window_seeds):
-            left = 0.0 if self.budget.is_over() else self.budget.seconds_left
-            limits = Limits(params.window_work, left, seed, gap=params.window_gap)
+            if self.budget.is_over():
+                self.cut_short = True
+                break
+            seconds = self.budget.seconds_left
+            limits = Limits(params.window_work, seconds, seed, gap=params.window_gap)
             found = stitch_at_once(part, limits)
             if found is not None and (best is None or found.price < best.price):
                 best = found
-            if left == 0.0 or (best is not None and best.proved):
+            if best is not None and best.proved:
                 break
         return best
 
@@ -327,26 +330,26 @@ def _restricted(
         domains, inside = np.unique(parent[domains], return_inverse=True)
         parents.append(inside)
     missing = max(0, replicas * problem.length - int(free[leaves].sum()))
-    has_halves = problem.spare_halves is not None and (
-        missing > 0 or not _is_dear(problem)
-    )
+    are_dear = _are_dear(problem)
+    has_halves = problem.spare_halves is not None and (missing > 0 or not are_dear)
     return replace(
         problem,
         capacity=free[leaves],
         parents=parents,
         replicas=replicas,
         spare_halves=halves[leaves] if has_halves else None,
-        most_halved=missing if _is_dear(problem) else None,
+        most_halved=missing if has_halves and are_dear else None,
     )
 
 
-def _is_dear(problem: Stitching) -> bool:
-    """Whether a unit made of halves costs more than any joint, so the fewest are best.
+def _are_dear(problem: Stitching) -> bool:
+    """Whether a unit of halves costs more than any joint, so that the fewest are best.
 
-    That many do wherever all units can be joined.
+    The fewest do wherever all units can be joined.
     """
     return (
-        problem.most_joints is None
+        problem.spare_halves is not None
+        and problem.most_joints is None
         and set(problem.multiples) <= {1}
         and min(problem.half_cost) > max(problem.joint_cost)
     )

@@ -187,15 +187,15 @@ class Params:
     )
     shape_spread: float = 1.25
     joints_at_once: int = 1_000
-    window_joints: int = 900
+    window_joints: int = 1_800
     long_joints: int = 2_000
     proved_sorts: int = 36
     proved_nodes: int = 1_000
     stitched_nodes: int = 500
-    window_work: float = 0.25
+    window_work: float = 0.5
     window_seeds: int = 4
-    window_gap: float = 0.02
-    windows_a_walk: int = 8
+    window_gap: float = 0.012
+    windows_a_walk: int = 4
     handed_on: int = 2
     stitching_time: float = 0.85
     scarce_halves: float = 0.1
