@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
+from placer.solve.construct.distances import Distances
 from placer.solve.construct.laid import laid
-from placer.solve.construct.lanes import Distances, Lanes, arrange
+from placer.solve.construct.lanes import Lanes, arrange
 from placer.solve.construct.segments import Stitching
 from placer.solve.construct.shapes import Shape, shapes
 from placer.solve.construct.stitch import stitch

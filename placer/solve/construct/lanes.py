@@ -2,15 +2,9 @@
 
 Lanes form a grid (cp x dp, pp x cp, a ring of replicas). Chains that lie near each
 other are bundled along the heaviest axis of the grid, bundles of them along the next.
-The last axis, when it is a ring, becomes a short tour, whose step from one bundle to
-the next costs the distances between their leaves, place by place. The tour is improved
-by reversals of a stretch (2-opt; Croes 1958, Operations Research 6(6)), by moving
-single bundles, and by turning them round; then stretches are exchanged at random and
-the search is repeated, kept when better (iterated local search with the double bridge;
-Martin, Otto and Felten 1991, Complex Systems 5). Only bundles whose neighbours have
-changed are looked at again (don't look bits; Bentley 1992, ORSA Journal on Computing
-4(4)). Grids of up to a few hundred lanes are then improved by exchanging chains and by
-turning them round (a closed chain may start anywhere).
+The last axis, when it is a ring, becomes a short closed tour (`tour`). Grids of up to a
+few hundred lanes are then improved by exchanging chains and by turning them round (a
+closed chain may start anywhere).
 """
 
 from __future__ import annotations
@@ -23,40 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.construct.tour import WORTHWHILE, Tour
+
 if TYPE_CHECKING:
+    from placer.solve.construct.distances import Distances
     from placer.solve.construct.shapes import LaneAxis
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-
-# Gains of less are rounding.
-WORTHWHILE = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Distances:
-    """Distances between leaf domains.
-
-    Attributes
-    ----------
-    domains : ndarray, shape (levels, leaves)
-        Domain of each leaf at every level from the leaves on that costs more to leave
-        than the one below.
-    steps : ndarray, shape (levels,)
-        What leaving a domain of each level adds to the distance.
-    """
-
-    domains: IntArray
-    steps: FloatArray
-
-    def between(self, first: IntArray, second: IntArray) -> FloatArray:
-        """Distance of rows of leaves, summed over the last axis; others broadcast."""
-        total = np.zeros(())
-        for domain, step in zip(self.domains, self.steps, strict=True):
-            total = total + step * (domain[first] != domain[second]).sum(axis=-1)
-        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,147 +112,6 @@ def _weights(lanes: Sequence[LaneAxis]) -> FloatArray:
             weights[last, last - stride * (axis.size - 1)] = axis.weight
         stride *= axis.size
     return weights + weights.T
-
-
-class Tour:
-    """A closed tour of bundles of lanes under local search.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (bundles, places)
-        Leaf domain of each place, bundles in their first order.
-    distances : Distances
-    params : Params
-    """
-
-    def __init__(self, rows: IntArray, distances: Distances, params: Params) -> None:
-        self.sides = np.stack((rows, rows[:, ::-1]))
-        self.side = np.zeros(len(rows), dtype=np.int64)
-        self.distances, self.params = distances, params
-        self.tour = np.arange(len(rows))
-        self.look = np.ones(len(rows), dtype=bool)
-        self.apart = np.stack([self._row(bundle) for bundle in range(len(rows))])
-
-    @property
-    def length(self) -> float:
-        """Distance of the whole tour, all places together."""
-        return float(self.apart[self.tour, np.roll(self.tour, -1)].sum())
-
-    def improve(self, seed: int, budget: Budget) -> None:
-        """Shorten the tour by local search from several starts near the best.
-
-        The end of the budget ends the search with the best so far.
-        """
-        self._descend(budget)
-        size, params = len(self.tour), self.params
-        if size < params.tour_window:
-            return
-        rng = np.random.default_rng(seed)
-        shortest = self.length
-        for _ in range(min(params.tour_kicks * size, params.all_tour_kicks // size)):
-            if budget.is_over():
-                return
-            tour, side = self.tour, self.side.copy()
-            self._exchange(rng)
-            self._descend(budget)
-            if self.length < shortest - WORTHWHILE:
-                shortest = self.length
-            else:
-                self.tour = tour
-                for bundle in np.flatnonzero(side != self.side).tolist():
-                    self._turn(bundle)
-
-    def _exchange(self, rng: np.random.Generator) -> None:
-        """Exchange two stretches that follow each other."""
-        wide = self.params.tour_window
-        start = int(rng.integers(1, len(self.tour) - wide + 2))
-        window = np.arange(start, start + wide - 1)
-        cuts = np.sort(rng.choice(window, 3, replace=False))
-        head, first, second, tail = np.split(self.tour, cuts)
-        self.tour = np.concatenate((head, second, first, tail))
-        self.look[self.tour[cuts - 1]] = self.look[self.tour[cuts]] = True
-        seam = len(head) + len(second)
-        self.look[self.tour[[seam - 1, seam]]] = True
-
-    def _descend(self, budget: Budget) -> None:
-        """Apply improving moves until none is left or the sweeps are used up."""
-        for _ in range(self.params.tour_sweeps):
-            looked_at = np.flatnonzero(self.look).tolist()
-            if not looked_at or budget.is_over():
-                break
-            self.look[:] = False
-            for bundle in looked_at:
-                self._reverse_beside(bundle)
-                self._move(bundle)
-                self._turn_if_nearer(bundle)
-        self.look[:] = False
-
-    @property
-    def rows(self) -> IntArray:
-        """Leaf of each place, bundles in tour order; shape (bundles, places)."""
-        return self.sides[self.side[self.tour], self.tour]
-
-    def _row(self, bundle: int) -> FloatArray:
-        """Distance from a bundle to all others, all places together."""
-        others = self.sides[self.side, np.arange(len(self.side))]
-        return self.distances.between(self.sides[self.side[bundle], bundle], others)
-
-    def _reverse_beside(self, bundle: int) -> None:
-        """2-opt: reverse the best stretch that begins or ends at a bundle."""
-        place = int(np.flatnonzero(self.tour == bundle)[0])
-        for here in (place, place - 1):
-            tour, onward = self.tour, np.roll(self.tour, -1)
-            gain = (
-                self.apart[tour[here], onward[here]]
-                + self.apart[tour, onward]
-                - self.apart[tour[here], tour]
-                - self.apart[onward[here], onward]
-            )
-            gain[here] = 0.0
-            there = int(gain.argmax())
-            if gain[there] > WORTHWHILE:
-                first, last = sorted((here % len(tour), there))
-                stretch = slice(first + 1, last + 1)
-                self.look[tour[[here, there]]] = self.look[onward[[here, there]]] = True
-                self.tour = tour.copy()
-                self.tour[stretch] = tour[stretch][::-1]
-                return
-
-    def _move(self, bundle: int) -> None:
-        """Take a bundle out and put it back where the tour grows least."""
-        if len(self.tour) < 3:
-            return
-        place = int(np.flatnonzero(self.tour == bundle)[0])
-        rest = np.delete(self.tour, place)
-        following = np.roll(rest, -1)
-        longer = (
-            self.apart[rest, bundle]
-            + self.apart[bundle, following]
-            - self.apart[rest, following]
-        )
-        best = int(longer.argmin())
-        if longer[best] < longer[place - 1] - WORTHWHILE:
-            beside = [rest[place - 1], following[place - 1], rest[best]]
-            self.look[[bundle, *beside, following[best]]] = True
-            self.tour = np.insert(rest, best + 1, bundle)
-
-    def _turn_if_nearer(self, bundle: int) -> None:
-        """Turn a bundle round when its neighbours are then nearer."""
-        if (self.sides[0, bundle] == self.sides[1, bundle]).all():
-            return
-        place = int(np.flatnonzero(self.tour == bundle)[0])
-        beside = self.tour[[place - 1, (place + 1) % len(self.tour)]]
-        before = self.apart[bundle, beside].sum()
-        self._turn(bundle)
-        if self.apart[bundle, beside].sum() < before - WORTHWHILE:
-            self.look[[bundle, *beside]] = True
-        else:
-            self._turn(bundle)
-
-    def _turn(self, bundle: int) -> None:
-        self.side[bundle] ^= 1
-        row = self._row(bundle)
-        self.apart[bundle], self.apart[:, bundle] = row, row
 
 
 class _Exchange:

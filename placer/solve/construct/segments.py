@@ -69,6 +69,8 @@ class Stitching:
         Half units each leaf has room for beside its units; two make a unit.
     half_cost : sequence of float
         Price of making a unit of two halves in a domain of level 1, 2, ...
+    most_halved : int or None
+        Units that may be made of halves; None for any number.
     closed : bool
         Whether a replica is a ring: the joint that completes it is made twice.
     multiples : sequence of int
@@ -85,6 +87,7 @@ class Stitching:
     most_joints: int | None = None
     spare_halves: IntArray | None = None
     half_cost: Sequence[float] = ()
+    most_halved: int | None = None
     closed: bool = False
     multiples: Sequence[int] = ()
 
@@ -162,15 +165,18 @@ class Stitched:
     ----------
     replicas : list of Segment
         Fragments of every replica.
+    price : float
+        Of all joints; inf where it is not known.
     lower_bound : float
-        On the price of all joints; -inf when none was found.
+        On that price; -inf when none was found.
     proved : bool
-        Whether the program was solved to the end.
+        Whether the program was solved to the end, or as near as was asked for.
     cut_short : bool
         Whether the clock, not the work, set the end.
     """
 
     replicas: list[Segment]
+    price: float
     lower_bound: float
     proved: bool
     cut_short: bool

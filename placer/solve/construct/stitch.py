@@ -13,7 +13,9 @@ time: every window has a program of its own, which makes as many replicas as its
 of the units asks for. Units that a window leaves free go on to the next one. A window
 whose program finds nothing in its share of work is halved. When one domain alone finds
 nothing, replicas made before are taken back, ever more of them, and made again beside
-its own; else it makes none. What is missing in the end is laid along the tree.
+its own; else it makes none. Many windows are several walks, each of which makes what
+its own units can; they go on side by side, and one more program makes the few replicas
+that are missing of what they leave. What is missing in the end is laid along the tree.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from placer.solve.construct.laid import laid
 from placer.solve.construct.segments import ROUNDING, Fragment, Stitched
 from placer.solve.construct.stitch_program import stitch_at_once
 from placer.solve.count.engine import Limits
+from placer.solve.run.workers import in_order
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,7 +65,7 @@ def stitch(
         limits = Limits(nodes, left, seed, "scip", wants_proof=proves)
         return stitch_at_once(problem, limits)
     windows = Windows(problem, params, seed, budget)
-    windows.stitch()
+    windows.stitch_in_walks()
     rest = windows.rest
     if rest.replicas and problem.most_joints is not None:
         return None
@@ -70,7 +73,7 @@ def stitch(
     if completed is None:
         return None
     replicas = [*windows.replicas, *completed]
-    return Stitched(replicas, -inf, False, windows.cut_short)
+    return Stitched(replicas, inf, -inf, False, windows.cut_short)
 
 
 class Windows:
@@ -83,17 +86,24 @@ class Windows:
     seed : int
     budget : Budget
         Asked before every program.
+    half_worth : float, optional
+        Units that a spare half stands for, if it is known.
     """
 
     def __init__(
-        self, problem: Stitching, params: Params, seed: int, budget: Budget
+        self,
+        problem: Stitching,
+        params: Params,
+        seed: int,
+        budget: Budget,
+        half_worth: float | None = None,
     ) -> None:
         self.problem, self.params = problem, params
         self.seed, self.budget = seed, budget
         self.free = problem.capacity.copy()
         halves = problem.spare_halves
         self.halves = np.zeros_like(self.free) if halves is None else halves.copy()
-        self.half_worth = self._half_worth()
+        self.half_worth = self._half_worth() if half_worth is None else half_worth
         self.usable = problem.usable + self.half_worth * self.halves
         self.replicas: list[Segment] = []
         self.cut_short = False
@@ -104,6 +114,11 @@ class Windows:
         missing = self.problem.replicas * self.problem.length - int(self.free.sum())
         share = missing / max(1, int(self.halves.sum()))
         return min(share, 0.5) if 2 * share > self.params.scarce_halves else 0.0
+
+    @property
+    def _width(self) -> int:
+        """Domains of a window."""
+        return max(1, self.params.window_joints // len(self.problem.pairs()))
 
     @property
     def rest(self) -> Stitching:
@@ -117,12 +132,57 @@ class Windows:
             spare_halves=self.halves if has_halves else None,
         )
 
+    def stitch_in_walks(self) -> None:
+        """Make replicas walk by walk side by side, then those that are missing.
+
+        Neither the walks nor what they make depends on how many go on at a time.
+        """
+        order = _tree_order(self.problem)
+        windows = -(-len(order) // self._width)
+        walks = np.array_split(order, max(1, windows // self.params.windows_a_walk))
+        if len(walks) == 1:
+            self.stitch()
+            return
+        walked = in_order(self._walk, walks, self.budget.workers)
+        for leaves, walk in walked:
+            self._take_over(leaves, walk)
+        missing = self.problem.replicas - len(self.replicas)
+        everywhere = np.ones(len(self.free), dtype=bool)
+        if not self._extend(self._left_over(missing), missing):
+            self._made_again(everywhere, ~everywhere, self.problem.replicas)
+
+    def _walk(self, domains: IntArray) -> tuple[IntArray, Windows]:
+        """Leaves of some domains, and the replicas that they can make by themselves."""
+        leaves = np.flatnonzero(np.isin(self.problem.parents[0], domains))
+        share = self.usable[leaves].sum() / max(1.0, self.usable.sum())
+        replicas = int(self.problem.replicas * share + ROUNDING)
+        part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
+        walk = Windows(part, self.params, self.seed, self.budget, self.half_worth)
+        walk.stitch()
+        return leaves, walk
+
+    def _take_over(self, leaves: IntArray, walk: Windows) -> None:
+        """Keep what a walk over some leaves made."""
+        self.cut_short |= walk.cut_short
+        for segment in walk.replicas:
+            self._add(leaves, segment)
+
+    def _left_over(self, replicas: int) -> IntArray:
+        """The last leaves with free units for some replicas, and halves if need be."""
+        some = self.params.handed_on * self.problem.length
+        needed = replicas * self.problem.length
+        halves = max(0, needed - int(self.free.sum())) * 2
+        last = [
+            _last(self.free, needed + some),
+            _last(self.halves, halves + some if halves else 0),
+        ]
+        return np.unique(np.concatenate(last))
+
     def stitch(self) -> None:
         """Make replicas window by window, all of them if that can be."""
         problem = self.problem
         order = _tree_order(problem)
-        width = max(1, self.params.window_joints // len(problem.pairs()))
-        windows = deque(np.array_split(order, -(-len(order) // width)))
+        windows = deque(np.array_split(order, -(-len(order) // self._width)))
         seen = np.zeros(len(self.free), dtype=bool)
         while windows and not self.budget.is_over():
             window = windows.popleft()
@@ -189,30 +249,44 @@ class Windows:
         if replicas <= 0:
             return True
         part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
-        stitched = stitch_at_once(part, self._limits())
+        stitched = self._best_of(part)
         if stitched is None:
             return False
         self.cut_short |= stitched.cut_short
         for segment in stitched.replicas:
-            fragments = tuple(
-                Fragment(int(leaves[leaf]), length, int(leaves[twin]))
-                for leaf, length, twin in segment
-            )
-            self._take(fragments)
-            self.replicas.append(fragments)
+            self._add(leaves, segment)
         return True
 
-    def _limits(self) -> Limits:
-        """Limits of one window's program."""
-        params, over = self.params, self.budget.is_over()
-        return Limits(
-            params.window_nodes,
-            0.0 if over else self.budget.seconds_left,
-            self.seed,
-            "scip",
-            params.window_gap,
-            wants_proof=False,
+    def _add(self, leaves: IntArray, segment: Segment) -> None:
+        """Keep a replica of a part of the machine, made of these leaves."""
+        fragments = tuple(
+            Fragment(int(leaves[leaf]), length, int(leaves[twin]))
+            for leaf, length, twin in segment
         )
+        self._take(fragments)
+        self.replicas.append(fragments)
+
+    def _best_of(self, part: Stitching) -> Stitched | None:
+        """The first good answer of a program, or the best of several from other seeds.
+
+        A program that takes long from one seed often takes little from another (Gomes,
+        Selman and Kautz 1998, "Boosting combinatorial search through randomization",
+        AAAI).
+        """
+        best: Stitched | None = None
+        params = self.params
+        for seed in range(self.seed, self.seed + params.window_seeds):
+            if self.budget.is_over():
+                self.cut_short = True
+                break
+            seconds = self.budget.seconds_left
+            limits = Limits(params.window_work, seconds, seed, gap=params.window_gap)
+            found = stitch_at_once(part, limits)
+            if found is not None and (best is None or found.price < best.price):
+                best = found
+            if best is not None and best.proved:
+                break
+        return best
 
     def _take(self, segment: Segment) -> None:
         for leaf, length, twin in segment:
@@ -227,6 +301,12 @@ class Windows:
                 self.free[leaf] += length
             else:
                 self.halves[[leaf, twin]] += 1
+
+
+def _last(room: IntArray, amount: int) -> IntArray:
+    """The last leaves with so much room in all."""
+    later = np.cumsum(room[::-1])[::-1] - room
+    return np.flatnonzero((room > 0) & (later < amount))
 
 
 def _tree_order(problem: Stitching) -> IntArray:
@@ -249,10 +329,27 @@ def _restricted(
     for parent in problem.parents:
         domains, inside = np.unique(parent[domains], return_inverse=True)
         parents.append(inside)
+    missing = max(0, replicas * problem.length - int(free[leaves].sum()))
+    are_dear = _are_dear(problem)
+    has_halves = problem.spare_halves is not None and (missing > 0 or not are_dear)
     return replace(
         problem,
         capacity=free[leaves],
         parents=parents,
         replicas=replicas,
-        spare_halves=None if problem.spare_halves is None else halves[leaves],
+        spare_halves=halves[leaves] if has_halves else None,
+        most_halved=missing if has_halves and are_dear else None,
+    )
+
+
+def _are_dear(problem: Stitching) -> bool:
+    """Whether a unit of halves costs more than any joint, so that the fewest are best.
+
+    The fewest do wherever all units can be joined.
+    """
+    return (
+        problem.spare_halves is not None
+        and problem.most_joints is None
+        and set(problem.multiples) <= {1}
+        and min(problem.half_cost) > max(problem.joint_cost)
     )

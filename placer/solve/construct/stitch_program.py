@@ -7,6 +7,7 @@ share their columns. The counts are then dealt out to named leaves.
 from __future__ import annotations
 
 from collections import Counter
+from operator import mul
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,9 @@ def stitch_at_once(problem: Stitching, limits: Limits) -> Stitched | None:
     if answer.counts is None:
         return None
     replicas = counted.deal(answer.counts)
-    return Stitched(replicas, answer.bound, answer.is_proved, answer.cut_short)
+    price = sum(map(mul, answer.counts, counted.program.price))
+    ended = answer.is_proved, answer.cut_short
+    return Stitched(replicas, price, answer.bound, *ended)
 
 
 class _Counted:
@@ -62,6 +65,13 @@ class _Counted:
         supplies = self._leaf_supplies()
         for level in range(1, len(problem.parents) + 1):
             supplies = self._join_level(level, supplies)
+        if problem.most_halved is not None:
+            halved = [
+                Term(own[HALF, HALF])
+                for own in self.joints.values()
+                if (HALF, HALF) in own
+            ]
+            self.program.row(halved, most=problem.most_halved)
         whole = [
             term
             for kind, terms in supplies.get(0, {}).items()

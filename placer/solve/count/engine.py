@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Loaded when a program is solved: it takes longer than placing a small job.
 CP_SAT = "ortools.sat.python.cp_model"
 
+# No count is larger: machines have at most so many GPUs.
+MOST = 2**24
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -32,9 +35,10 @@ class Limits:
     seed : int
         By default CP-SAT's own.
     engine : "cp-sat" or "scip"
-        CP-SAT takes whole numbers only.
+        CP-SAT takes whole numbers only, but for prices. It is sooner at a good
+        solution, SCIP at a proof.
     gap : float
-        Relative difference from the bound that is good enough; SCIP's.
+        Relative difference from the bound that is good enough.
     wants_proof : bool
         Otherwise SCIP looks for solutions rather than proofs: it finds good ones of
         large programs in a tenth of the time.
@@ -88,6 +92,7 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
     made.parameters.random_seed = limits.seed
     made.parameters.max_deterministic_time = limits.work
     made.parameters.max_time_in_seconds = max(limits.seconds, 0.0)
+    made.parameters.relative_gap_limit = limits.gap
     made.parameters.catch_sigint_signal = False
     return made
 
@@ -95,7 +100,7 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
 def _by_cp_sat(program: Program, limits: Limits) -> Answer:
     cp_model = load(CP_SAT)
     model = cp_model.CpModel()
-    columns = [model.new_int_var(0, int(most), "") for most in program.most]
+    columns = [model.new_int_var(0, int(min(most, MOST)), "") for most in program.most]
     for times, least, most in program.rows:
         total = cp_model.LinearExpr.weighted_sum(
             [columns[column] for column in times], [int(n) for n in times.values()]
@@ -105,7 +110,8 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
         if inf > most > least:
             model.add(total <= int(most))
     if any(program.price):
-        prices = [int(price) for price in program.price]
+        is_whole = all(float(price).is_integer() for price in program.price)
+        prices = [int(price) if is_whole else price for price in program.price]
         model.minimize(cp_model.LinearExpr.weighted_sum(columns, prices))
     solver = cp_sat(limits)
     status = solver.solve(model)

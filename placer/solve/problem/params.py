@@ -40,10 +40,15 @@ class Params:
         Sorts of joints times domains: above the first a machine is stitched window by
         window, of so many each; above the third chains too long for windows are left.
         Programs with at most so many sorts are solved to the end.
-    proved_nodes, stitched_nodes, window_nodes : int
-        Nodes of SCIP's tree: of programs solved to the end, of others, of a window's.
-    window_gap : float
-        Relative difference from the bound that a window's program may leave.
+    proved_nodes, stitched_nodes : int
+        Nodes of SCIP's tree: of programs solved to the end, and of others.
+    window_work, window_gap : float
+        Work of a window's program, and the relative difference from the bound that is
+        good enough.
+    window_seeds : int
+        Seeds that it is solved from until that is reached.
+    windows_a_walk : int
+        Windows that follow each other; more are several walks, side by side.
     handed_on : int
         Replicas' worth of free units that a window hands on to the next.
     stitching_time : float
@@ -59,11 +64,11 @@ class Params:
         random exchanges in that search, times lanes.
     toured_lanes : int
         Most lanes that are put in order: the matrix of their distances takes memory.
-    tour_sweeps : int
-        Sweeps over a tour of lanes; every one but the last finds a shorter tour.
+    tour_neighbours : int
+        Near bundles that each bundle on a tour of lanes is joined to.
     tour_kicks, all_tour_kicks, tour_window : int
-        Random exchanges for each bundle on a tour, and all times their number, since
-        one takes time in proportion; how near each other the stretches lie.
+        Random exchanges for each bundle on a tour, and in all; bundles that one of them
+        takes at most.
     cut_work, all_cut_work : float
         Work of one program that cuts pipelines alike, and of all.
     cut_ways : int
@@ -184,13 +189,15 @@ class Params:
     )
     shape_spread: float = 1.25
     joints_at_once: int = 1_000
-    window_joints: int = 450
+    window_joints: int = 1_800
     long_joints: int = 2_000
     proved_sorts: int = 36
     proved_nodes: int = 1_000
     stitched_nodes: int = 500
-    window_nodes: int = 100
-    window_gap: float = 0.02
+    window_work: float = 0.5
+    window_seeds: int = 4
+    window_gap: float = 0.012
+    windows_a_walk: int = 4
     handed_on: int = 2
     stitching_time: float = 0.85
     scarce_halves: float = 0.1
@@ -198,9 +205,9 @@ class Params:
     exchanged_lanes: int = 256
     lane_kicks: int = 2_048
     toured_lanes: int = 4_096
-    tour_sweeps: int = 60
+    tour_neighbours: int = 12
     tour_kicks: int = 8
-    all_tour_kicks: int = 131_072
+    all_tour_kicks: int = 4_096
     tour_window: int = 30
     cut_work: float = 0.5
     all_cut_work: float = 2.0

@@ -9,7 +9,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from placer.solve.construct.lanes import Distances, Lanes, arrange
+from placer.solve.construct.distances import Distances
+from placer.solve.construct.lanes import Lanes, arrange
 from placer.solve.construct.shapes import LaneAxis
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget

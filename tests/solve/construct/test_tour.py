@@ -7,7 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from placer.solve.construct.lanes import Distances, Tour
+from placer.solve.construct.distances import Distances
+from placer.solve.construct.tour import Tour
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 
