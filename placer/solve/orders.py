@@ -11,6 +11,7 @@ from placer.job.orders import framework_orders, in_order
 from placer.placement.previous import previous_seats
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.rearrange.settle import settled
+from placer.solve.run.listed import Listed
 from placer.solve.run.solution import (
     Improvement,
     Progress,
@@ -38,9 +39,26 @@ def solve_orders(
     A job that leaves its order open is searched in every order that frameworks offer,
     one after the other, each with its share of the time; of equally good ones the first
     holds. The bound is one of all orders. Of equally good placements the one is taken
-    that leaves the most ranks where ``previous`` has them. Errors are those of
-    `placer.solve.search.solve`.
+    that leaves the most ranks where ``previous`` has them. The order in which the hosts
+    are listed does not matter, unless a baseline of it is the best placement there is.
+    Errors are those of `placer.solve.search.solve`.
     """
+    listed = Listed(problem)
+    if progress is not None:
+        progress = listed.told(progress)
+    chosen, best = _solved(listed.by_name, budget, progress, previous)
+    best = listed.listed(best, chosen.job)
+    chosen = problem.on(problem.machine, chosen.job)
+    return chosen, replace(best, wall_s=budget.elapsed_s)
+
+
+def _solved(
+    problem: Problem,
+    budget: Budget,
+    progress: Progress | None,
+    previous: Plan | None,
+) -> tuple[Problem, Solution]:
+    """The same for a problem with its hosts by name."""
     machine = problem.machine
     orders = open_orders(problem.job)
     if previous is not None:
@@ -67,8 +85,7 @@ def solve_orders(
         left_out = len(orders) - len(tried)
         best = _of_all(chosen, best, [s for _, s in tried], left_out)
     seats = previous_seats(previous, machine, chosen.job) if previous else None
-    best = settled(chosen, best, seats)
-    return chosen, replace(best, wall_s=budget.elapsed_s)
+    return chosen, settled(chosen, best, seats)
 
 
 def open_orders(job: Job) -> list[Job]:

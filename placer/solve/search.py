@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
-from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.communicators import partitioned
@@ -25,6 +24,7 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
 from placer.solve.problem.compiled import Problem
+from placer.solve.problem.starts import starts
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent
@@ -124,10 +124,7 @@ def _within_terms(
 
 def _known(problem: Problem, terms: Terms | None) -> Iterator[Candidate]:
     """Placements that need no search."""
-    for name in BASELINES:
-        if name != "random":
-            placement = baseline(name, problem.machine, problem.job, problem.seed)
-            yield name, placement.gpu_of_rank
+    yield from starts(problem)
     yield from fullest_fills(problem)
     if terms is not None:
         yield from terms.known

@@ -46,6 +46,8 @@ class Problem:
     goal : Objective
     seed : int
     params : Params
+    by_name : bool
+        Whether the nodes were put in the order of their names, and listed otherwise.
     """
 
     machine: Topology
@@ -53,6 +55,7 @@ class Problem:
     goal: Objective
     seed: int = 0
     params: Params = field(default_factory=Params)
+    by_name: bool = False
 
     @classmethod
     def of(

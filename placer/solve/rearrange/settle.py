@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.baselines import BASELINES
 from placer.placement.placement import Placement
 from placer.solve.construct.fills import nested_fills
+from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import held_bound
@@ -63,7 +63,7 @@ def settled(
 def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:
     """Nestings, where a baseline was optimal before any was tried."""
     if (
-        solution.method in BASELINES
+        is_start(solution.method)
         and solution.stop_reason == "proved"
         and problem.job.world_size <= problem.params.tidy_ranks
         and problem.choices
