@@ -47,9 +47,7 @@ class Submachine:
         """
         keys = [
             _places(names)[row]
-            for names, row in zip(
-                whole.domain_names, whole.domain_of_node, strict=True
-            )
+            for names, row in zip(whole.domain_names, whole.domain_of_node, strict=True)
         ]
         nodes = np.lexsort(keys)
         topology = whole.select(nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,6 +21,9 @@ from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests import plan_cases
 from tests.solve.random_cases import machine_of, random_case
+
+if TYPE_CHECKING:
+    from placer.solve.run.solution import Improvement
 
 Found = tuple[float, float, list[tuple[str, int]]]
 
@@ -110,6 +114,11 @@ def test_names_with_numbers_of_any_width() -> None:
 def test_never_worse_than_the_order_listed() -> None:
     """A listed order better than what the search finds is what it returns."""
     rng = random.Random(7)
+    told: list[float] = []
+
+    def tell(better: Improvement) -> None:
+        told.append(better.value)
+
     for seed in range(16):
         objective = ("time", "hop-cost")[seed % 2]
         topology, job = random_case(seed, objective)
@@ -118,11 +127,9 @@ def test_never_worse_than_the_order_listed() -> None:
         if job.world_size > machine.num_gpus:
             continue
         problem = Problem.of(machine, job, objective)
-        told: list[float] = []
+        told.clear()
         try:
-            _, found = solve_orders(
-                problem, Budget(0.0), lambda better: told.append(better.value)
-            )
+            _, found = solve_orders(problem, Budget(0.0), tell)
         except placer.InfeasibleError:
             continue
         assert problem.goal.value(found.placement.gpu_of_rank) == pytest.approx(
