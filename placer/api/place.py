@@ -21,6 +21,7 @@ from placer.arguments import (
     instance,
     takes,
 )
+from placer.cores import granted_cores
 from placer.errors import InputError, Problem, refuse
 from placer.job.orders import in_order
 from placer.job.rules import Rules
@@ -89,7 +90,8 @@ def place(
     time_limit : float, s
     seed : int
     workers : int, optional
-        Threads at most: the search runs in one, so this changes nothing.
+        Threads that search at a time, by default one for each core that is granted.
+        The result does not depend on it.
     progress : callable, optional
         Called with an ``Improvement`` at every better placement.
     stop : callable
@@ -112,9 +114,8 @@ def place(
     machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
     asked = machine, ruled_job, objective, seed
-    chosen_job, solution, advice = _search(
-        asked, Budget(time_limit, stop), progress, previous
-    )
+    budget = Budget(time_limit, stop, workers=workers or granted_cores())
+    chosen_job, solution, advice = _search(asked, budget, progress, previous)
     plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
     if previous is not None:
         seats = previous_seats(previous, machine, chosen_job)

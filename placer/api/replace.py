@@ -24,6 +24,7 @@ from placer.arguments import (
     instance,
     takes,
 )
+from placer.cores import granted_cores
 from placer.errors import InfeasibleError, InputError, Problem, refuse
 from placer.hostlist import compress
 from placer.job.axes import SAME_WORK, unlike_sizes
@@ -182,7 +183,7 @@ def replace(
         If ``stop`` was true before there was any placement.
     """
     refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
-    budget = Budget(time_limit, stop)
+    budget = Budget(time_limit, stop, workers=granted_cores())
     task = _task(topology, job, plan, failed, added, max_moves, force)
 
     def search(one: _Task) -> Replaced:

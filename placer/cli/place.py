@@ -63,7 +63,8 @@ if TYPE_CHECKING:
 @click.option(
     "--workers",
     type=click.IntRange(1, 1024),
-    help="Threads at most: the search runs in one, so this changes nothing.",
+    help="Threads that search at a time. Default: one a core that is granted. The result "
+    "does not depend on it.",
 )
 @search_options
 @click.pass_context

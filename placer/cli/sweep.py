@@ -189,8 +189,9 @@ def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
 
 
 def _engine(options: dict[str, Any]) -> Engine:
+    from placer.cores import granted_cores
     from placer.sweep.cluster import Cluster
-    from placer.sweep.pool import Pool, granted_cores
+    from placer.sweep.pool import Pool
 
     if options["scheduler"] is None:
         return Pool(options["workers"] or granted_cores())

@@ -73,6 +73,7 @@ def row_of(
             objective=task.objective,
             time_limit=task.time_limit,
             seed=task.seed,
+            workers=1,  # points run side by side
             stop=stop,
         )
     except (InputError, InfeasibleError) as error:

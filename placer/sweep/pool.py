@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait as wait_for
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.errors import PlacerError
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from placer.sweep.grid import Point
 
 _POLL_S = 0.2
-_CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 _interrupted: Event | None = None
 
@@ -69,17 +67,6 @@ class Pool:
             finally:
                 interrupted.set()
                 pool.shutdown(wait=True, cancel_futures=True)
-
-
-def granted_cores() -> int:
-    """Cores that this process may use: by affinity, and by its cgroup's quota."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    try:
-        quota, period = _CGROUP_QUOTA.read_text().split()
-    except (OSError, ValueError):
-        return cores
-    return cores if quota == "max" else max(1, min(cores, int(quota) // int(period)))
 
 
 def _is_soon(stop: Stop) -> bool:

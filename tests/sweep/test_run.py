@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from placer.api.place import place
+from placer.cores import granted_cores
 from placer.errors import PlacerError
 from placer.footprint.stages import memory_score
 from placer.job.read import read_job
@@ -17,7 +18,7 @@ from placer.sweep.cluster import Cluster
 from placer.sweep.grid import Axis, Point, grid
 from placer.sweep.inputs import job_at
 from placer.sweep.point import Task, row_of
-from placer.sweep.pool import Pool, granted_cores
+from placer.sweep.pool import Pool
 from placer.sweep.run import sequential, sweep
 from placer.topology.gpu import Gpu
 from placer.topology.read import read_topology

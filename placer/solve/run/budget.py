@@ -28,7 +28,7 @@ SEARCH_THREAD = "placer-search"
 
 
 class Budget:
-    """Time that is left, asked between two steps of a method.
+    """Time that is left, asked between two steps of a method, and cores to use it on.
 
     Parameters
     ----------
@@ -36,11 +36,15 @@ class Budget:
         By the clock, from now on.
     *ends : callable
         Each asked as well; True ends the search.
+    workers : int
+        Threads that may work at a time. No result may depend on it.
     """
 
-    def __init__(self, seconds: float, *ends: Callable[[], bool]) -> None:
+    def __init__(
+        self, seconds: float, *ends: Callable[[], bool], workers: int = 1
+    ) -> None:
         self._start, self.seconds = monotonic(), seconds
-        self._ends = ends
+        self._ends, self.workers = ends, workers
 
     @property
     def elapsed_s(self) -> float:
@@ -63,7 +67,7 @@ class Budget:
 
     def anew(self, seconds: float) -> Budget:
         """So many seconds from now on, which the same may end before."""
-        return Budget(seconds, *self._ends)
+        return Budget(seconds, *self._ends, workers=self.workers)
 
     def share(self, count: int) -> Budget:
         """An equal part of what is left, for the first of ``count`` searches."""
@@ -71,7 +75,7 @@ class Budget:
 
     def until(self, end: Callable[[], bool]) -> Budget:
         """What is left, which ``end`` may end too."""
-        return Budget(self.seconds_left, *self._ends, end)
+        return Budget(self.seconds_left, *self._ends, end, workers=self.workers)
 
 
 @dataclass(frozen=True)
