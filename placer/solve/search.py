@@ -21,6 +21,7 @@ from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
+from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
 from placer.solve.problem.compiled import Problem
@@ -37,16 +38,20 @@ Method = Callable[[Problem, Incumbent, Budget], None]
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
 AT_ONCE: tuple[Method, ...] = (laid_chains,)
-METHODS: tuple[Method, ...] = (
+CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     whole_first,
     stitched,
     cut_alike,
     partitioned,
+)
+METHODS: tuple[Method, ...] = (
+    *CONSTRUCTIONS,
     enumerated,
     exact,
     rebalanced,
     annealed,
+    again,
 )
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, whole_first, enumerated)
@@ -94,7 +99,8 @@ def plain_search(
     if problem.choices:
         _run(AT_ONCE, problem, incumbent)
         prove(problem, incumbent)
-        _run(METHODS, problem, incumbent)
+        methods = METHODS if problem.params.local_search else CONSTRUCTIONS
+        _run(methods, problem, incumbent)
     elif job.launcher != "free":
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:

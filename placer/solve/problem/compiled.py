@@ -85,6 +85,13 @@ class Problem:
         """The same problem, searched with some other `Params`."""
         return replace(self, params=replace(self.params, **changes))
 
+    def searched_anew(self, seed: int, **changes: Any) -> Problem:
+        """The same problem for another local search; what is compiled is kept."""
+        found = replace(self, seed=seed, params=replace(self.params, **changes))
+        compiled = vars(self).keys() - vars(found).keys()
+        vars(found).update({name: vars(self)[name] for name in compiled})
+        return found
+
     @property
     def model(self) -> StepModel:
         """What a step costs; for problems of time."""

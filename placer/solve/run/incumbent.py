@@ -66,6 +66,16 @@ class MoveCounts:
         self._tried[move] += tried
         self._helped[move] += helped
 
+    @property
+    def tried(self) -> int:
+        """How many moves were tried in all."""
+        return self._tried.total()
+
+    def add(self, other: MoveCounts) -> None:
+        """Add the counts of another search."""
+        self._tried += other._tried
+        self._helped += other._helped
+
     def as_dict(self) -> Mapping[str, Mapping[str, int]]:
         """``{move: {"tried": number, "helped": number}}``."""
         return {
@@ -143,6 +153,22 @@ class Incumbent:
         found.value, found.method = solution.value, solution.method
         found.prove(solution.lower_bound, solution.argument)
         return found
+
+    def fork(self, problem: Problem) -> Incumbent:
+        """The same for a search beside others, of which nobody is told."""
+        own = Incumbent(problem, self._own, terms=self.terms)
+        own.gpu_of_rank, own.value = self.gpu_of_rank, self.value
+        own.method, own.bound, own._argument = self.method, self.bound, self._argument
+        own._pool = [*self._pool]
+        return own
+
+    def join(self, own: Incumbent) -> None:
+        """Take over what a fork has found."""
+        self.cut_short |= own.cut_short
+        self.moves.add(own.moves)
+        for value, gpu_of_rank in own._pool:
+            self._pool_in(value, gpu_of_rank)
+        self._keep(own.method, own.best, own.value)
 
     @property
     def best(self) -> IntArray:
