@@ -38,7 +38,8 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     best placement so far.
     """
     params = problem.params
-    if params.generation_gain and not incumbent.method.startswith((ANNEALED, REBALANCED)):
+    is_local = incumbent.method.startswith((ANNEALED, REBALANCED))
+    if params.generation_gain and not is_local:
         return
     doubled = 0
     for generation in range(params.generations):
@@ -66,15 +67,17 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 def _variant(problem: Problem, number: int, work: float) -> Problem:
     """The problem for one search more, of so many times the work of the first."""
     params, ranks = problem.params, problem.job.world_size
-    fewest = params.generation_scores * ranks
+    fewest = params.generation_scores
     return problem.searched_anew(
         problem.seed + number + 1,
         anneal_work=params.anneal_work * work,
         anneal_work_of_pair=params.anneal_work_of_pair * work,
         rebalance_work=params.rebalance_work * work,
         exchange_ranks=ranks,
-        exchange_scores=int(params.exchange_scores * work),
-        exchange_ranks_priced=max(int(params.exchange_ranks_priced * work), fewest),
+        exchange_scores=max(int(params.exchange_scores * work), fewest),
+        exchange_ranks_priced=max(
+            int(params.exchange_ranks_priced * work), fewest * ranks
+        ),
         **KINDS[number % len(KINDS)],
     )
 

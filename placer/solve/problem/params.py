@@ -261,7 +261,7 @@ class Params:
     generations: int = 0
     generation_gain: float = 0.0
     generation_work: tuple[float, float] = (0.25, 4.0)
-    generation_scores: int = 32
+    generation_scores: int = 64
     ring_work: int = 5_000_000
     packing_work: int = 100_000_000
     charge_work: int = 1_000_000_000
