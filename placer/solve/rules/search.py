@@ -18,6 +18,7 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
+from placer.job.rules import Rules
 from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
@@ -231,7 +232,8 @@ class _RuledSearch:
             if not self.tools.wants_bound:
                 return NONE
             if not known:
-                problem = plain.on(machine, plain.job)
+                rules = Rules(at_most=self.problem.job.rules.at_most)
+                problem = plain.on(machine, replace(plain.job, rules=rules))
                 known.append(lower_bound(problem, problem.forced_block, incumbent))
             return known[0]
 
