@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,26 @@ class MoveCounts:
         }
 
 
+class Kept(NamedTuple):
+    """What an incumbent has kept.
+
+    Attributes
+    ----------
+    best : (ndarray, float, str)
+        The best placement, its value and its method.
+    proof : (float, str)
+        The best bound, and what it rests on.
+    pool : tuple of (float, ndarray)
+        Values and placements of the elite pool, the best first.
+    moves : MoveCounts
+    """
+
+    best: tuple[IntArray, float, str]
+    proof: tuple[float, str]
+    pool: tuple[tuple[float, IntArray], ...]
+    moves: MoveCounts
+
+
 class Incumbent:
     """Keeps the best legal placement that methods offer, and the best bound.
 
@@ -154,21 +174,34 @@ class Incumbent:
         found.prove(solution.lower_bound, solution.argument)
         return found
 
-    def fork(self, problem: Problem) -> Incumbent:
-        """The same for a search beside others, of which nobody is told."""
-        own = Incumbent(problem, self._own, terms=self.terms)
-        own.gpu_of_rank, own.value = self.gpu_of_rank, self.value
-        own.method, own.bound, own._argument = self.method, self.bound, self._argument
-        own._pool = [*self._pool]
+    @classmethod
+    def holding(
+        cls, problem: Problem, budget: Budget, kept: Kept, terms: Terms | None = None
+    ) -> Incumbent:
+        """One that begins with what another has kept; nobody is told of it."""
+        own = cls(problem, budget, terms=terms)
+        own.gpu_of_rank, own.value, own.method = kept.best
+        own.bound, own._argument = kept.proof
+        own._pool = [*kept.pool]
         return own
 
-    def join(self, own: Incumbent) -> None:
-        """Take over what a fork has found."""
-        self.cut_short |= own.cut_short
-        self.moves.add(own.moves)
-        for value, gpu_of_rank in own._pool:
+    @property
+    def kept(self) -> Kept:
+        """What others may begin with."""
+        return Kept(
+            (self.best, self.value, self.method),
+            (self.bound, self._argument),
+            tuple(self._pool),
+            self.moves,
+        )
+
+    def join(self, kept: Kept) -> None:
+        """Take over what a search beside this one has kept."""
+        self.moves.add(kept.moves)
+        for value, gpu_of_rank in kept.pool:
             self._pool_in(value, gpu_of_rank)
-        self._keep(own.method, own.best, own.value)
+        gpu_of_rank, value, method = kept.best
+        self._keep(method, gpu_of_rank, value)
 
     @property
     def best(self) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 import placer
 from placer.errors import InputError
+from placer.helpers import Helpers
 from placer.solve import search
 from placer.solve.improve import again as module
 from placer.solve.problem.compiled import Problem
@@ -51,6 +53,28 @@ def test_generations_help_whatever_the_workers() -> None:
     assert three.deterministic
 
 
+def test_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once generations take long they run in processes, with the same result."""
+    problem = hard().with_params(generations=2)
+    one = solved(problem)
+    asked: list[object] = []
+    ask = Helpers.ask
+
+    def counted(self: Helpers, *args: object) -> object:
+        asked.append(args)
+        return ask(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Helpers, "ask", counted)
+    monkeypatch.setattr(module, "HELP_AFTER_S", 0.0)
+    other = solved(problem, workers=2)
+    assert len(asked) == len(module.KINDS)
+    assert other.placement.same_as(one.placement)
+    assert (other.value, other.moves) == (one.value, one.moves)
+    monkeypatch.setattr(sys, "executable", "")
+    without = solved(problem, workers=2)
+    assert without.placement.same_as(one.placement)
+
+
 def test_full_effort_uses_the_time() -> None:
     """With a gap left only the clock ends it, and the plan says that it did."""
     problem = hard().with_params(**params_of("full"))
@@ -74,9 +98,9 @@ def test_normal_effort_ends_where_it_hardly_helps(
     values: list[float] = []
 
     def counted(*args: object) -> object:
-        own = searched(*args)
-        values.append(own.value)
-        return own
+        kept = searched(*args)
+        values.append(kept.best[1])
+        return kept
 
     searched = module._searched
     monkeypatch.setattr(module, "_searched", counted)
