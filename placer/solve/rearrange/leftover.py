@@ -179,11 +179,14 @@ class _Exchange:
         count = len(self.rest.tiers)
         if tier >= count:
             return 0
-        base = 10 * self.machine.num_gpus**2 + 1
+        base: int = 10 * self.machine.num_gpus**2 + 1
         filled, square = self.rest.worth(tier, np.array([free, free - taken]))
         lost = int(filled[0] - filled[1]), int(square[0] - square[1])
-        loss: int = lost[0] * base ** (2 * count - 1 - tier)
-        return loss + lost[1] * base ** (count - 1 - tier)
+        weights: tuple[int, int] = (
+            base ** (2 * count - 1 - tier),
+            base ** (count - 1 - tier),
+        )
+        return lost[0] * weights[0] + lost[1] * weights[1]
 
 
 def cheapest_flow(

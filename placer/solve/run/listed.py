@@ -85,19 +85,19 @@ class Listed:
     def told(self, tell: Progress) -> Progress:
         """Progress that is told in the order listed."""
 
-        def listed(improvement: Improvement) -> None:
-            solution = improvement.solution
+        def listed(incumbent: Improvement) -> None:
+            solution = incumbent.solution
             if solution is not None:
-                job = in_order(self.problem.job, improvement.order)
+                job = in_order(self.problem.job, incumbent.order)
                 solution = self.listed(solution, job)
-                improvement = replace(
-                    improvement,
+                incumbent = replace(
+                    incumbent,
                     phase=solution.method,
                     value=solution.value,
                     lower_bound=solution.lower_bound,
                     solution=solution,
                 )
-            tell(improvement)
+            tell(incumbent)
 
         return tell if self.is_by_name else listed
 

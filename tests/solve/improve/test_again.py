@@ -20,6 +20,7 @@ from placer.solve.run.budget import Budget
 from tests.solve.machines import fragmented, matching_job
 
 if TYPE_CHECKING:
+    from placer.solve.run.incumbent import Incumbent, Kept
     from placer.solve.run.solution import Solution
 
 SMALL_WORK = {"anneal_work": 5e4, "exact_work": 0.1}
@@ -97,8 +98,8 @@ def test_normal_effort_ends_where_it_hardly_helps(
     """A generation that gains less than 0.1 % is the last one."""
     values: list[float] = []
 
-    def counted(*args: object) -> object:
-        kept = searched(*args)
+    def counted(variant: Problem, own: Incumbent) -> Kept:
+        kept = searched(variant, own)
         values.append(kept.best[1])
         return kept
 

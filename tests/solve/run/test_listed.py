@@ -116,8 +116,8 @@ def test_never_worse_than_the_order_listed() -> None:
     rng = random.Random(7)
     told: list[float] = []
 
-    def tell(better: Improvement) -> None:
-        told.append(better.value)
+    def tell(incumbent: Improvement) -> None:
+        told.append(incumbent.value)
 
     for seed in range(16):
         objective = ("time", "hop-cost")[seed % 2]
