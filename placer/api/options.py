@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import inf
 
 from placer.errors import Problem
+from placer.solve.problem.effort import EFFORTS, Effort, is_effort
 
 
 def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:
@@ -15,3 +16,11 @@ def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:
         yield Problem(message, key="time_limit")
     if not 0 <= seed < 2**31:
         yield Problem(f"expected 0 to 2^31 - 1, got {seed}", key="seed")
+
+
+def effort_problems(effort: Effort) -> Iterator[Problem]:
+    """Problems of an effort."""
+    if not is_effort(effort):
+        message = f"there is no effort {effort!r}"
+        hint = f"known: {', '.join(EFFORTS)}, or how many generations, such as 20"
+        yield Problem(message, key="effort", hint=hint)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.api.checked_plan import OBJECTIVES, checked_plan
 from placer.api.inputs import read_inputs
-from placer.api.options import limit_problems
+from placer.api.options import effort_problems, limit_problems
 from placer.api.result import Result
 from placer.arguments import (
     CALL,
@@ -29,6 +29,7 @@ from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
+from placer.solve.problem.effort import NORMAL, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
 
@@ -36,6 +37,16 @@ if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.job.model import Job
     from placer.topology.model import Topology
+
+
+class _Asked(NamedTuple):
+    """What a search is asked for."""
+
+    machine: Topology
+    job: Job
+    objective: str | None
+    seed: int
+    effort: Effort
 
 
 @takes(
@@ -47,6 +58,7 @@ if TYPE_CHECKING:
     previous=instance(Plan) | NOTHING,
     time_limit=NUMBER,
     seed=INTEGER,
+    effort=TEXT | INTEGER,
     workers=INTEGER | NOTHING,
     progress=CALL | NOTHING,
     stop=CALL,
@@ -62,6 +74,7 @@ def place(
     previous: Plan | None = None,
     time_limit: float = 60.0,
     seed: int = 0,
+    effort: Effort = NORMAL,
     workers: int | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -89,6 +102,10 @@ def place(
         them.
     time_limit : float, s
     seed : int
+    effort : str or int
+        When to stop without a proof before the time is over: ``quick`` after the
+        constructions; ``normal`` once local search finds hardly any more; ``full``
+        never; a number after so many generations of local search.
     workers : int, optional
         Threads that search at a time, by default one for each core that is granted.
         The result does not depend on it.
@@ -108,12 +125,18 @@ def place(
     StoppedError
         If ``stop`` was true before there was any placement.
     """
-    refuse([*_option_problems(objective, workers), *limit_problems(time_limit, seed)])
+    refuse(
+        [
+            *_option_problems(objective, workers),
+            *limit_problems(time_limit, seed),
+            *effort_problems(effort),
+        ]
+    )
     whole, work = read_inputs(topology, job)
     inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
     machine, ruled_job = inputs.machine, _ruled(inputs)
     check_memory(machine, ruled_job)
-    asked = machine, ruled_job, objective, seed
+    asked = _Asked(machine, ruled_job, objective, seed, effort)
     budget = Budget(time_limit, stop, workers=workers or granted_cores())
     chosen_job, solution, advice = _search(asked, budget, progress, previous)
     plan = checked_plan(inputs, machine, chosen_job, solution, seed, advice)
@@ -134,15 +157,12 @@ def _ruled(inputs: Inputs) -> Job:
 
 
 def _search(
-    asked: tuple[Topology, Job, str | None, int],
+    asked: _Asked,
     budget: Budget,
     progress: Progress | None,
     previous: Plan | None,
 ) -> tuple[Job, Solution, Mapping[str, Any] | None]:
-    """The job in its rank order, the best placement found in time, and advice.
-
-    ``asked`` is the machine, the job, the objective and the seed.
-    """
+    """The job in its rank order, the best placement found in time, and advice."""
 
     def search(
         tell: Progress, within: Budget
@@ -154,13 +174,16 @@ def _search(
         from placer.solve.orders import solve_orders
         from placer.solve.problem.compiled import Problem
 
-        chosen, solution = solve_orders(Problem.of(*asked), within, tell, previous)
+        machine, job, objective, seed, effort = asked
+        problem = Problem.of(machine, job, objective, seed)
+        problem = problem.with_params(**params_of(effort))
+        chosen, solution = solve_orders(problem, within, tell, previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))
         return chosen.job, solution, advise(chosen, solution, within)
 
     found = InTime(search, budget, progress).run()
     if isinstance(found, LeftBehind):
-        return in_order(asked[1], found.order), found.solution, None
+        return in_order(asked.job, found.order), found.solution, None
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from placer.cli.interrupt import end
 from placer.cli.options import (
@@ -19,6 +20,7 @@ from placer.cli.options import (
 from placer.cli.plan_output import write_made
 from placer.cli.rule_options import rule_options, rules_of_options
 from placer.cli.searching import run_search, search_options
+from placer.solve.problem.effort import EFFORTS, FULL, NORMAL, is_effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,21 @@ if TYPE_CHECKING:
     from placer.api.result import Result
     from placer.cli.progress import ProgressLines
     from placer.report.look import Look
+    from placer.solve.problem.effort import Effort
     from placer.topology.model import Topology
+
+
+def _effort(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> Effort | None:
+    """The effort that an option means: a name, or a number of generations."""
+    if text is None:
+        return None
+    effort = int(text) if text.isascii() and text.isdigit() else text
+    if not is_effort(effort):
+        known = ", ".join(EFFORTS)
+        raise click.BadParameter(f"{text!r} is not {known} or a number such as 20")
+    return effort
 
 
 @click.command()
@@ -61,6 +77,14 @@ if TYPE_CHECKING:
     "ranks.",
 )
 @click.option(
+    "--effort",
+    callback=_effort,
+    metavar="EFFORT",
+    help="When to stop without a proof: quick (constructions only), normal (when it "
+    "hardly helps any more), full (when the time is over) or a number of generations. "
+    "Default: full with --time-limit, else normal.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1, 1024),
     help="Threads that search at a time. Default: one a core that is granted. The "
@@ -74,6 +98,10 @@ def place(context: click.Context, /, **options: Any) -> None:
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
     plan so far is checked and written.
     """
+    if options["effort"] is None:
+        source = context.get_parameter_source("time_limit")
+        is_limited = source is ParameterSource.COMMANDLINE
+        options["effort"] = FULL if is_limited else NORMAL
     result, exit_code = run_search(
         options, lambda: _search(options), lambda result: _write(result, options)
     )
@@ -128,6 +156,7 @@ def _search(
         previous=previous,
         time_limit=options["time_limit"],
         seed=options["seed"],
+        effort=options["effort"],
         workers=options["workers"],
         progress=progress,
         stop=stop,

@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
-from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills import nested_fills, uneven_fills
 from placer.solve.orders import launch_bound
 from placer.solve.problem.rules import obeys
+from placer.solve.problem.starts import starts
+from placer.solve.run.listed import Listed
 from placer.solve.run.solution import EXACT, held_bound
 
 if TYPE_CHECKING:
@@ -43,10 +44,12 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     frameworks offer and a free launch are tried (``searched``), and ``savings`` lists
     those that are better. A free launch leaves nothing to advise.
     """
-    machine, job = problem.machine, problem.job
-    largest = problem.params.advice_ranks
+    job, largest = problem.job, problem.params.advice_ranks
     if job.launcher == "free":
         return {}
+    listed = Listed(problem)
+    problem, solution = listed.by_name, listed.sorted(solution)
+    machine = problem.machine
     orders = _other_orders(job)
     if solution.launch_bound or job.world_size <= largest:
         unlike = (problem.on(machine, other) for other in _unlike(job, orders))
@@ -151,10 +154,7 @@ def _best(
 
 def _constructed(problem: Problem) -> Iterator[IntArray]:
     """The usual placements, and those along the most promising nestings."""
-    for name in BASELINES:
-        if name != "random":
-            placement = baseline(name, problem.machine, problem.job, problem.seed)
-            yield placement.gpu_of_rank
+    yield from (gpu_of_rank for _, gpu_of_rank in starts(problem))
     if problem.choices:
         most = problem.params.advice_nestings
         yield from (gpus for _, gpus in islice(nested_fills(problem), most))

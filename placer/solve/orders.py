@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
@@ -11,6 +12,7 @@ from placer.job.orders import framework_orders, in_order
 from placer.placement.previous import previous_seats
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.rearrange.settle import settled
+from placer.solve.run.listed import Listed
 from placer.solve.run.solution import (
     Improvement,
     Progress,
@@ -18,6 +20,7 @@ from placer.solve.run.solution import (
     held_bound,
     is_reached,
 )
+from placer.solve.run.workers import in_order as side_by_side
 from placer.solve.search import solve
 
 if TYPE_CHECKING:
@@ -36,11 +39,28 @@ def solve_orders(
     """The problem in the order chosen for its job, and the best placement found.
 
     A job that leaves its order open is searched in every order that frameworks offer,
-    one after the other, each with its share of the time; of equally good ones the first
-    holds. The bound is one of all orders. Of equally good placements the one is taken
-    that leaves the most ranks where ``previous`` has them. Errors are those of
-    `placer.solve.search.solve`.
+    each with its share of the time, the first alone and the others side by side; of
+    equally good ones the first holds. The bound is one of all orders. Of equally good
+    placements the one is taken that leaves the most ranks where ``previous`` has them.
+    The order in which the hosts are listed does not matter, unless a baseline of it is
+    better than all that is found. Errors are those of `placer.solve.search.solve`.
     """
+    listed = Listed(problem)
+    if progress is not None:
+        progress = listed.told(progress)
+    chosen, best = _solved(listed.by_name, budget, progress, previous)
+    best = listed.listed(best, chosen.job)
+    chosen = problem.on(problem.machine, chosen.job)
+    return chosen, replace(best, wall_s=budget.elapsed_s)
+
+
+def _solved(
+    problem: Problem,
+    budget: Budget,
+    progress: Progress | None,
+    previous: Plan | None,
+) -> tuple[Problem, Solution]:
+    """The same for a problem with its hosts by name."""
     machine = problem.machine
     orders = open_orders(problem.job)
     if previous is not None:
@@ -49,26 +69,39 @@ def solve_orders(
         # A plan of another job is refused before the search, not after it.
         previous_seats(previous, machine, orders[0])
     shown = _better(progress) if progress and len(orders) > 1 else progress
-    tried: list[tuple[Problem, Solution]] = []
-    failed: list[InfeasibleError] = []
-    for count, ordered in enumerate(problem.on(machine, job) for job in orders):
-        if tried and is_best_launch(*tried[0]):
-            break
-        try:
-            solution = solve(ordered, budget.share(len(orders) - count), shown)
-        except InfeasibleError as error:
-            failed.append(error)
-        else:
-            tried.append((ordered, solution))
+    first, *others = [problem.on(machine, job) for job in orders]
+    found = [_attempt(first, budget.share(len(orders)), shown)]
+    if not (isinstance(found[0], Solution) and is_best_launch(first, found[0])):
+        turns = -(-len(others) // budget.workers)
+        share = budget.share(max(1, turns))
+        found += side_by_side(
+            lambda one: _attempt(one, share.anew(share.seconds), shown),
+            others,
+            budget.workers,
+        )
+    tried = [
+        (ordered, solution)
+        for ordered, solution in zip([first, *others], found, strict=False)
+        if isinstance(solution, Solution)
+    ]
     if not tried:
-        raise failed[0]
+        raise next(error for error in found if isinstance(error, InfeasibleError))
     chosen, best = min(tried, key=lambda entry: entry[1].value)
     if len(orders) > 1:
         left_out = len(orders) - len(tried)
         best = _of_all(chosen, best, [s for _, s in tried], left_out)
     seats = previous_seats(previous, machine, chosen.job) if previous else None
-    best = settled(chosen, best, seats)
-    return chosen, replace(best, wall_s=budget.elapsed_s)
+    return chosen, settled(chosen, best, seats)
+
+
+def _attempt(
+    problem: Problem, budget: Budget, progress: Progress | None
+) -> Solution | InfeasibleError:
+    """What is found in one order, or why nothing is."""
+    try:
+        return solve(problem, budget, progress)
+    except InfeasibleError as error:
+        return error
 
 
 def open_orders(job: Job) -> list[Job]:
@@ -127,11 +160,14 @@ def _better(progress: Progress) -> Progress:
     What is proved for one order may not hold for all.
     """
     told = inf
+    telling = Lock()
 
     def tell(incumbent: Improvement) -> None:
         nonlocal told
-        if incumbent.value < told:
-            told = incumbent.value
+        with telling:
+            is_better = incumbent.value < told
+            told = min(told, incumbent.value)
+        if is_better:
             solution = incumbent.solution and replace(
                 incumbent.solution, lower_bound=0.0, argument="none", launch_bound=0.0
             )

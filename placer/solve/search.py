@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
-from placer.placement.baselines import BASELINES, baseline
 from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.communicators import partitioned
@@ -22,9 +21,11 @@ from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
+from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
 from placer.solve.problem.compiled import Problem
+from placer.solve.problem.starts import starts
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent
@@ -37,16 +38,20 @@ Method = Callable[[Problem, Incumbent, Budget], None]
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
 AT_ONCE: tuple[Method, ...] = (laid_chains,)
-METHODS: tuple[Method, ...] = (
+CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     whole_first,
     stitched,
     cut_alike,
     partitioned,
+)
+METHODS: tuple[Method, ...] = (
+    *CONSTRUCTIONS,
     enumerated,
     exact,
     rebalanced,
     annealed,
+    again,
 )
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, whole_first, enumerated)
@@ -94,7 +99,8 @@ def plain_search(
     if problem.choices:
         _run(AT_ONCE, problem, incumbent)
         prove(problem, incumbent)
-        _run(METHODS, problem, incumbent)
+        methods = METHODS if problem.params.local_search else CONSTRUCTIONS
+        _run(methods, problem, incumbent)
     elif job.launcher != "free":
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:
@@ -124,10 +130,7 @@ def _within_terms(
 
 def _known(problem: Problem, terms: Terms | None) -> Iterator[Candidate]:
     """Placements that need no search."""
-    for name in BASELINES:
-        if name != "random":
-            placement = baseline(name, problem.machine, problem.job, problem.seed)
-            yield name, placement.gpu_of_rank
+    yield from starts(problem)
     yield from fullest_fills(problem)
     if terms is not None:
         yield from terms.known

@@ -88,6 +88,10 @@ class IdealNetwork:
         Whether each node holds one run of consecutive ranks, of any length.
     limit : Limit, optional
         On some groups; all others are free.
+    replica : ndarray, shape (R,), optional
+        Data-parallel replica of each rank, where their number in a domain is limited.
+    most_replicas : tuple of float, length T
+        Most replicas that a domain of each tier may touch.
     """
 
     fabric: Fabric
@@ -95,6 +99,8 @@ class IdealNetwork:
     capacity_of_node: IntArray
     in_runs: bool = False
     limit: Limit | None = None
+    replica: IntArray | None = None
+    most_replicas: tuple[float, ...] = ()
     # Groups met so far by the identity of their array, which is kept alive here: the
     # fewest domains, and whether all members have a scale-up domain of their own.
     _known: dict[int, tuple[IntArray, IntArray, bool]] = field(
@@ -371,6 +377,9 @@ class IdealNetwork:
             if self.in_runs and t in self._run_tiers:
                 gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
                 inside = np.minimum(inside, _most_in_runs(members, gpus))
+            if self.replica is not None:
+                of_one = _most_alike(self.replica[members])
+                inside = np.minimum(inside, self.most_replicas[t] * of_one)
             most = inside
             filled = np.cumsum(np.sort(most)[::-1])
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
@@ -380,10 +389,7 @@ class IdealNetwork:
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
         """Most members of one row in one set of a tier."""
-        label = self.label[tier]
-        row = np.arange(len(members))[:, None]
-        key = row * (int(label.max()) + 1) + label[members]
-        return int(np.unique(key, return_counts=True)[1].max())
+        return _most_alike(self.label[tier][members])
 
     def _set_size(self, tier: int) -> int:
         return int(np.unique(self.label[tier], return_counts=True)[1].min())
@@ -404,6 +410,13 @@ class IdealNetwork:
 
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)
+
+
+def _most_alike(values: IntArray) -> int:
+    """How often a value comes in a row, at the most."""
+    row = np.arange(len(values))[:, None]
+    key = row * (int(values.max()) + 1) + values
+    return int(np.unique(key, return_counts=True)[1].max())
 
 
 def _most_in_runs(members: IntArray, lengths: IntArray) -> IntArray:

@@ -17,7 +17,7 @@ Valid because the step is monotone in the time of every operation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -135,7 +135,15 @@ def _ideal(
     model: StepModel, colocation: Colocation, label: IntArray, capacity: IntArray
 ) -> IdealNetwork:
     """The best network for ranks that stay together as ``label`` says."""
-    return IdealNetwork(model.fabric, label, capacity, colocation.block == 0)
+    network = IdealNetwork(model.fabric, label, capacity, colocation.block == 0)
+    at_most = model.job.rules.at_most
+    if not at_most:
+        return network
+    # A domain lies in one of each tier further out, which may hold so many.
+    most = [float(at_most.get(tier.name, np.inf)) for tier in model.topology.tiers]
+    most = np.minimum.accumulate(most[::-1])[::-1].tolist()
+    replica = model.job.parallelism.coordinates["dp"]
+    return replace(network, replica=replica, most_replicas=tuple(most))
 
 
 def _together(label: IntArray, members: IntArray) -> bool:
@@ -162,7 +170,7 @@ def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     step = model.step_on(network)
     slow = model.step_on(
-        _Split(network.fabric, network.label, network.capacity_of_node, network.in_runs)
+        _Split(**{f.name: getattr(network, f.name) for f in fields(network) if f.init})
     )
     value = min(
         _with_one_stage(step, slow, axis, stage)

@@ -31,6 +31,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+# What placements found here are called, from what a walk began with.
+ANNEALED = "annealed"
 # A change that gains less than this is rounding.
 WORTHWHILE = 1e-9
 
@@ -110,7 +112,9 @@ class Search(Protocol):
 
 def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Anneal the elite pool."""
-    name = f"annealed, from {incumbent.method}"
+    name = incumbent.method
+    if not name.startswith(ANNEALED):
+        name = f"{ANNEALED}, from {name}"
     for gpu_of_rank in better(problem, incumbent, budget):
         incumbent.offer(name, gpu_of_rank)
         if budget.is_over():

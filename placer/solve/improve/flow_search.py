@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
+REBALANCED = "rebalanced"
 # What the slowest gains in a round, and how much less others do that are faster.
 STEP, SHARPNESS = 1.0, 8
 # Share of the edges that count as heavy: units that they join also move together.
@@ -64,10 +65,16 @@ def rebalanced(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             search.take(state)
         if search.best is not None:
             latest = region.gpu_of_rank(search.best)
-            incumbent.offer(f"rebalanced, from {incumbent.method}", latest)
+            incumbent.offer(_named(incumbent.method), latest)
         if incumbent.ends():
             return
         emphasis = _emphasised(problem, latest, emphasis)
+
+
+def _named(method: str) -> str:
+    """What a placement found here is called, from what it began with."""
+    is_own = method.startswith(REBALANCED)
+    return method if is_own else f"{REBALANCED}, from {method}"
 
 
 def _paced(machine: Topology) -> Topology:

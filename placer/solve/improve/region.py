@@ -264,6 +264,8 @@ def _kept_whole(
         does not hold whole, or that would make units of different sizes.
     """
     label: IntArray = problem.colocation.label[tier]
+    if not problem.params.keep_whole:
+        return label
     home = problem.machine.domain_of_gpu[tier]
     for members in sets:
         inside = home[gpu_of_rank[members]]

@@ -46,6 +46,8 @@ class Problem:
     goal : Objective
     seed : int
     params : Params
+    by_name : bool
+        Whether the nodes were put in the order of their names, and listed otherwise.
     """
 
     machine: Topology
@@ -53,6 +55,7 @@ class Problem:
     goal: Objective
     seed: int = 0
     params: Params = field(default_factory=Params)
+    by_name: bool = False
 
     @classmethod
     def of(
@@ -81,6 +84,13 @@ class Problem:
     def with_params(self, **changes: Any) -> Problem:
         """The same problem, searched with some other `Params`."""
         return replace(self, params=replace(self.params, **changes))
+
+    def searched_anew(self, seed: int, **changes: Any) -> Problem:
+        """The same problem for another local search; what is compiled is kept."""
+        found = replace(self, seed=seed, params=replace(self.params, **changes))
+        compiled = vars(self).keys() - vars(found).keys()
+        vars(found).update({name: vars(self)[name] for name in compiled})
+        return found
 
     @property
     def model(self) -> StepModel:

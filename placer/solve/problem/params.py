@@ -127,12 +127,25 @@ class Params:
         Temperatures at the start and the end of a round, relative to the gap.
     exchange_traffic : float
         What the traffic of a placement is worth, relative to the gap.
+    keep_whole : bool
+        Whether groups that the best placement keeps whole move as one.
     rebalance_rounds : int
         Times that the flows of a job with groups of its own are weighed afresh.
     rebalance_work : float, us
         Work of annealing in each.
     rebalance_entries : int
         Neighbours of all units, padded: jobs with more are not annealed so.
+    local_search : bool
+        Whether methods other than constructions run.
+    generations : int
+        Generations of local search after all methods.
+    generation_gain : float
+        What each must gain for another one, relative to the cost.
+    generation_work : (float, float)
+        Work of each search of a generation relative to the first search: at least, and
+        after generations that found nothing.
+    generation_scores : int
+        Placements that such a search prices at the least, on step time.
     ring_work, packing_work : int
         Array elements that the isoperimetric bound of a ring may touch, exactly and as
         a packing, before a weaker one is used.
@@ -249,9 +262,15 @@ class Params:
     exchange_tries: int = 20
     exchange_heat: tuple[float, float] = (0.03, 0.001)
     exchange_traffic: float = 0.02
+    keep_whole: bool = True
     rebalance_rounds: int = 8
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000
+    local_search: bool = True
+    generations: int = 0
+    generation_gain: float = 0.0
+    generation_work: tuple[float, float] = (0.25, 4.0)
+    generation_scores: int = 64
     ring_work: int = 5_000_000
     packing_work: int = 100_000_000
     charge_work: int = 1_000_000_000

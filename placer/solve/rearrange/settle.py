@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.baselines import BASELINES
 from placer.placement.placement import Placement
 from placer.solve.construct.fills import nested_fills
+from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
+from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import held_bound
 
@@ -31,14 +32,17 @@ def settled(
     """The solution, or one no worse that is to be preferred.
 
     A baseline that is optimal may scatter ranks over more domains than it need, so
-    nestings are tried beside it. Beside a previous plan its own placement is tried,
+    nestings are tried beside it. Then what it has in some domains goes to others, for
+    the most useful rest. Beside a previous plan its own placement is tried,
     mended where nodes were lost, and exchanges of equal domains and replicas. Each is
     checked and priced. The work is bounded and no clock is looked at, so the result
     does not depend on one.
     """
     incumbent = Incumbent.resumed(problem, solution, previous)
     candidates = [("tidied", _tidier(problem, solution))]
-    if previous is not None:
+    if previous is None:
+        candidates.append(("best rest", _with_best_rest(problem, incumbent)))
+    else:
         candidates.append(("previous plan", _mended(problem, incumbent, previous)))
         candidates.append(("kept in place", _aligned(problem, incumbent, previous)))
     for how, placements in candidates:
@@ -63,13 +67,21 @@ def settled(
 def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:
     """Nestings, where a baseline was optimal before any was tried."""
     if (
-        solution.method in BASELINES
+        is_start(solution.method)
         and solution.stop_reason == "proved"
         and problem.job.world_size <= problem.params.tidy_ranks
         and problem.choices
     ):
         filled = islice(nested_fills(problem), problem.params.tidy_fills)
         yield from (gpu_of_rank for _, gpu_of_rank in filled)
+
+
+def _with_best_rest(problem: Problem, incumbent: Incumbent) -> Iterator[IntArray]:
+    """The incumbent in other domains, in jobs that are small enough for it."""
+    if problem.job.world_size <= problem.params.tidy_ranks:
+        found = with_best_rest(problem, incumbent.best)
+        if found is not None:
+            yield found
 
 
 def _mended(

@@ -3,69 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.solve.problem.rules import Limits, obeys
+from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.pins import PinnedRanks
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Submachine:
-    """Some nodes of a machine as a machine of their own.
-
-    Attributes
-    ----------
-    whole, topology : Topology
-        The machine, and the machine of only these nodes.
-    nodes : ndarray, shape (nodes of the part,)
-        Their indices in the whole.
-    """
-
-    whole: Topology
-    topology: Topology
-    nodes: IntArray
-
-    @classmethod
-    def of(cls, whole: Topology, kept: BoolArray) -> Submachine:
-        """The part with the ``kept`` nodes."""
-        nodes = np.flatnonzero(kept)
-        topology = whole if kept.all() else whole.select(nodes)
-        return cls(whole, topology, nodes)
-
-    def inside(self, gpu_of_rank: IntArray) -> IntArray | None:
-        """GPU of every rank in the part, None when one is on a node outside it."""
-        own = np.full(self.whole.num_nodes, -1, dtype=np.int64)
-        own[self.nodes] = np.arange(len(self.nodes))
-        node = self.whole.node_of_gpu[gpu_of_rank]
-        if (own[node] < 0).any():
-            return None
-        local = gpu_of_rank - self.whole.first_gpu_of_node[node]
-        found: IntArray = self.topology.first_gpu_of_node[own[node]] + local
-        return found
-
-    def node_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
-        """Node of every rank in the whole machine."""
-        found: IntArray = self.nodes[self.topology.node_of_gpu[gpu_of_rank]]
-        return found
-
-    def gpu_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
-        """GPU of every rank in the whole machine."""
-        node = self.topology.node_of_gpu[gpu_of_rank]
-        local = gpu_of_rank - self.topology.first_gpu_of_node[node]
-        found: IntArray = self.whole.first_gpu_of_node[self.nodes[node]] + local
-        return found
 
 
 class Attempt(NamedTuple):

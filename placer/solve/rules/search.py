@@ -18,16 +18,17 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.baselines import BASELINES, baseline
+from placer.job.rules import Rules
 from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks
+from placer.solve.problem.starts import starts
+from placer.solve.problem.submachine import Submachine
 from placer.solve.rules.attempts import (
     Attempt,
-    Submachine,
     attempts,
     costs_the_same,
     loses_nothing,
@@ -138,10 +139,9 @@ class _RuledSearch:
         ``covers`` says that no placement uses fewer of these hosts.
         """
         needed = len(choices[0])
-        for name in BASELINES:
-            if name != "random" and self._fits():
-                gpus = baseline(name, self.problem.machine, self.problem.job)
-                self._offer(name, gpus.gpu_of_rank, needed)
+        if self._fits():
+            for name, gpu_of_rank in starts(self.problem):
+                self._offer(name, gpu_of_rank, needed)
         avoided = self._hosts(np.flatnonzero(self.limits.avoided))
         covers &= len(choices) == comb(len(avoided), needed)
         prove = self._prover(everywhere=needed > 0)
@@ -232,7 +232,8 @@ class _RuledSearch:
             if not self.tools.wants_bound:
                 return NONE
             if not known:
-                problem = plain.on(machine, plain.job)
+                rules = Rules(at_most=self.problem.job.rules.at_most)
+                problem = plain.on(machine, replace(plain.job, rules=rules))
                 known.append(lower_bound(problem, problem.forced_block, incumbent))
             return known[0]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,12 +66,42 @@ class MoveCounts:
         self._tried[move] += tried
         self._helped[move] += helped
 
+    @property
+    def tried(self) -> int:
+        """How many moves were tried in all."""
+        return self._tried.total()
+
+    def add(self, other: MoveCounts) -> None:
+        """Add the counts of another search."""
+        self._tried += other._tried
+        self._helped += other._helped
+
     def as_dict(self) -> Mapping[str, Mapping[str, int]]:
         """``{move: {"tried": number, "helped": number}}``."""
         return {
             move: {"tried": tried, "helped": self._helped[move]}
             for move, tried in sorted(self._tried.items())
         }
+
+
+class Kept(NamedTuple):
+    """What an incumbent has kept.
+
+    Attributes
+    ----------
+    best : (ndarray, float, str)
+        The best placement, its value and its method.
+    proof : (float, str)
+        The best bound, and what it rests on.
+    pool : tuple of (float, ndarray)
+        Values and placements of the elite pool, the best first.
+    moves : MoveCounts
+    """
+
+    best: tuple[IntArray, float, str]
+    proof: tuple[float, str]
+    pool: tuple[tuple[float, IntArray], ...]
+    moves: MoveCounts
 
 
 class Incumbent:
@@ -143,6 +173,35 @@ class Incumbent:
         found.value, found.method = solution.value, solution.method
         found.prove(solution.lower_bound, solution.argument)
         return found
+
+    @classmethod
+    def holding(
+        cls, problem: Problem, budget: Budget, kept: Kept, terms: Terms | None = None
+    ) -> Incumbent:
+        """One that begins with what another has kept; nobody is told of it."""
+        own = cls(problem, budget, terms=terms)
+        own.gpu_of_rank, own.value, own.method = kept.best
+        own.bound, own._argument = kept.proof
+        own._pool = [*kept.pool]
+        return own
+
+    @property
+    def kept(self) -> Kept:
+        """What others may begin with."""
+        return Kept(
+            (self.best, self.value, self.method),
+            (self.bound, self._argument),
+            tuple(self._pool),
+            self.moves,
+        )
+
+    def join(self, kept: Kept) -> None:
+        """Take over what a search beside this one has kept."""
+        self.moves.add(kept.moves)
+        for value, gpu_of_rank in kept.pool:
+            self._pool_in(value, gpu_of_rank)
+        gpu_of_rank, value, method = kept.best
+        self._keep(method, gpu_of_rank, value)
 
     @property
     def best(self) -> IntArray:

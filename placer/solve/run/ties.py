@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.run.rest import Rest
+
 if TYPE_CHECKING:
     from placer.placement.previous import Previous
     from placer.solve.problem.compiled import Problem
@@ -23,12 +25,13 @@ class TieBreak:
 
     The value of a step is its worst replica and its worst groups. Where these are
     equal, less traffic in sum wins; then the fewest domains that hold ranks, at the
-    outermost tier first; then the most ranks left where a previous plan has them.
+    outermost tier first; then the most ranks left where a previous plan has them; then
+    the most useful rest (`Rest`).
     """
 
     def __init__(self, problem: Problem, previous: Previous | None = None) -> None:
         self._machine, self._goal = problem.machine, problem.goal
-        self._previous = previous
+        self._previous, self._rest = previous, Rest(problem.machine)
         self._known: list[tuple[IntArray, Key]] = []
 
     def takes(
@@ -47,7 +50,7 @@ class TieBreak:
         return new_counts < old_counts
 
     def _key(self, gpu_of_rank: IntArray) -> Key:
-        """Traffic; then domains used, outermost first, and ranks kept, negative."""
+        """Traffic; then domains used, outermost first, ranks kept and the rest."""
         for known, key in self._known:
             if known is gpu_of_rank:
                 return key
@@ -61,4 +64,6 @@ class TieBreak:
             len(np.unique(row[node])) for row in self._machine.domain_of_node[-2::-1]
         ]
         kept = self._previous.kept(gpu_of_rank) if self._previous else 0
-        return (*used, -kept)
+        is_used = np.zeros(self._machine.num_nodes, dtype=bool)
+        is_used[node] = True
+        return (*used, -kept, *(-worth for worth in self._rest.left(is_used)))

@@ -1,0 +1,131 @@
+"""Local search again, from other seeds, for as long as was asked.
+
+Every generation searches several times from the same elite pool: hotter, colder, with
+units by themselves that a search before kept whole, and as before. What they find is
+offered in their order, so it does not matter how many of them run side by side. Where a
+generation finds nothing, the next one works twice as long.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from placer.helpers import Helpers, NoHelpError
+from placer.solve.improve.anneal import ANNEALED, annealed
+from placer.solve.improve.flow_search import REBALANCED, rebalanced
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
+from placer.solve.run.workers import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from placer.solve.problem.compiled import Problem
+
+# Processes are started, for jobs of so many ranks at most, once a generation takes
+# longer than it takes to start them; and have answered before the time is over.
+HELP_AFTER_S, HELPED_RANKS, ANSWER_S = 2.0, 131_072, 0.3
+# How the searches of a generation differ from the first one.
+KINDS: tuple[Mapping[str, Any], ...] = (
+    {"anneal_start_heat": (0.1, 1.0)},
+    {"anneal_start_heat": (0.01, 0.1)},
+    {"keep_whole": False},
+    {},
+)
+
+
+def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Search again until the effort is made, or nothing more can be done.
+
+    A generation that must be worth its time is begun only where local search found the
+    best placement so far.
+    """
+    params = problem.params
+    is_local = incumbent.method.startswith((ANNEALED, REBALANCED))
+    if params.generation_gain and not is_local:
+        return
+    with Helpers() as helpers:
+        _generations(problem, incumbent, budget, helpers)
+
+
+def _generations(
+    problem: Problem, incumbent: Incumbent, budget: Budget, helpers: Helpers
+) -> None:
+    params = problem.params
+    least, most = params.generation_work
+    doubled, beside = 0, _Beside(incumbent, budget, None)
+    for generation in range(params.generations):
+        if incumbent.ends():
+            return
+        begun, before = monotonic(), incumbent.value
+        work = min(least * 2**doubled, most)
+        first = generation * len(KINDS)
+        variants = [_variant(problem, first + i, work) for i in range(len(KINDS))]
+        found = in_order(beside.search, variants, budget.workers)
+        for kept in found:
+            incumbent.join(kept)
+        gain = before - incumbent.value
+        doubled = 0 if gain > 0 else doubled + 1
+        is_idle = not any(kept.moves.tried for kept in found)
+        if gain < params.generation_gain * before or (is_idle and work == most):
+            return
+        if monotonic() - begun > HELP_AFTER_S and _may_be_helped(problem, incumbent):
+            beside = beside._replace(helpers=helpers)
+
+
+def _may_be_helped(problem: Problem, incumbent: Incumbent) -> bool:
+    """Whether other processes can search: for no terms, and with copies of the job."""
+    is_small = problem.job.world_size <= HELPED_RANKS
+    return incumbent.budget.workers > 1 and incumbent.terms is None and is_small
+
+
+def _variant(problem: Problem, number: int, work: float) -> Problem:
+    """The problem for one search more, of so many times the work of the first."""
+    params, ranks = problem.params, problem.job.world_size
+    fewest = params.generation_scores
+    return problem.searched_anew(
+        problem.seed + number + 1,
+        anneal_work=params.anneal_work * work,
+        anneal_work_of_pair=params.anneal_work_of_pair * work,
+        rebalance_work=params.rebalance_work * work,
+        exchange_ranks=ranks,
+        exchange_scores=max(int(params.exchange_scores * work), fewest),
+        exchange_ranks_priced=max(
+            int(params.exchange_ranks_priced * work), fewest * ranks
+        ),
+        **KINDS[number % len(KINDS)],
+    )
+
+
+class _Beside(NamedTuple):
+    """Searches beside each other, from what the incumbent holds."""
+
+    incumbent: Incumbent
+    budget: Budget
+    helpers: Helpers | None
+
+    def search(self, variant: Problem) -> Kept:
+        """What one of them finds: in a process of its own, or in this thread."""
+        kept, budget = self.incumbent.kept._replace(moves=MoveCounts()), self.budget
+        if self.helpers is not None:
+            seconds = budget.seconds_left - ANSWER_S
+            with suppress(NoHelpError):
+                return self.helpers.ask(
+                    budget.is_over, searched, variant, kept, seconds
+                )
+        own = Incumbent.holding(variant, budget, kept, self.incumbent.terms)
+        return _searched(variant, own)
+
+
+def searched(variant: Problem, kept: Kept, seconds: float) -> Kept:
+    """What one search finds in so many seconds."""
+    return _searched(variant, Incumbent.holding(variant, Budget(seconds), kept))
+
+
+def _searched(variant: Problem, own: Incumbent) -> Kept:
+    for method in (rebalanced, annealed):
+        if not own.ends():
+            method(variant, own, own.budget)
+    return own.kept

@@ -1,0 +1,35 @@
+"""How long a search goes on: until when, as people ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+QUICK, NORMAL, FULL = "quick", "normal", "full"
+EFFORTS = (QUICK, NORMAL, FULL)
+# More generations than any time limit has room for.
+ENDLESS = 1_000_000
+# What a generation must gain, relative to the cost, for another one.
+WORTHWHILE = 1e-3
+
+Effort = str | int
+
+
+def is_effort(effort: Effort) -> bool:
+    """Whether there is such an effort: a name, or a number of generations."""
+    if isinstance(effort, str):
+        return effort in EFFORTS
+    return 0 <= effort <= ENDLESS
+
+
+def params_of(effort: Effort) -> Mapping[str, Any]:
+    """The `Params` of an effort.
+
+    ``quick`` makes constructions only, ``normal`` goes on after all methods while that
+    helps, ``full`` until the time is over; a number is one of generations.
+    """
+    if effort == QUICK:
+        return {"local_search": False}
+    if effort == NORMAL:
+        return {"generations": ENDLESS, "generation_gain": WORTHWHILE}
+    return {"generations": ENDLESS if effort == FULL else effort}

@@ -1,0 +1,264 @@
+"""The same placement in the domains that leave the most useful rest.
+
+What a placement has in one domain may go to another one as it is: ranks that shared a
+domain of some tier still do, and no others, so no hop changes. A rack that has lost
+nodes may hold what a whole rack held. Whether one domain can take over what another
+has, and what the rest loses by it, is a flow of least cost between their children,
+found from the nodes outwards. Domains that are alike are one, so the flows stay small.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.loading import load
+from placer.solve.run.rest import Rest
+from placer.solve.tree.symmetry import Symmetry
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+
+IntArray = npt.NDArray[np.int64]
+Pair = tuple[int, int]
+
+# Pairs of unlike domains of one tier that are compared at most.
+MOST_PAIRS = 2_048
+
+
+class _Move(NamedTuple):
+    """That one domain takes over what another has.
+
+    Attributes
+    ----------
+    cost : int
+        What the rest loses.
+    children : mapping of (int, int) to int
+        How many children, by kind as they are used and as they are.
+    """
+
+    cost: int
+    children: Mapping[Pair, int]
+
+
+class _Tier(NamedTuple):
+    """The domains of a tier.
+
+    Attributes
+    ----------
+    used, whole : list of int
+        Kind of what a placement has in each, -1 for nothing; of all that is in it.
+    moves : dict of (int, int) to _Move
+        Between those kinds, where one fits the other.
+    """
+
+    used: list[int]
+    whole: list[int]
+    moves: dict[Pair, _Move]
+
+
+def with_best_rest(problem: Problem, gpu_of_rank: IntArray) -> IntArray | None:
+    """The placement after the exchange of domains that leaves the best rest.
+
+    Returns shape (R,). None where no node is left, or too many domains are unlike.
+    """
+    machine = problem.machine
+    node = machine.node_of_gpu[gpu_of_rank]
+    if len(np.unique(node)) == machine.num_nodes:
+        return None
+    becomes = _Exchange(problem, gpu_of_rank).best()
+    if becomes is None:
+        return None
+    local = gpu_of_rank - machine.first_gpu_of_node[node]
+    found: IntArray = machine.first_gpu_of_node[becomes[node]] + local
+    return found
+
+
+class _Exchange:
+    """What each domain of a machine may become, for one placement."""
+
+    def __init__(self, problem: Problem, gpu_of_rank: IntArray) -> None:
+        machine, limits = problem.machine, problem.limits
+        node = machine.node_of_gpu[gpu_of_rank]
+        self.machine, self.rest = machine, Rest(machine)
+        self.inside = Symmetry(machine).children
+        self.is_used = np.bincount(node, minlength=machine.num_nodes) > 0
+        self.need = np.zeros(machine.num_nodes, dtype=np.int64)
+        local = gpu_of_rank - machine.first_gpu_of_node[node]
+        np.maximum.at(self.need, node, local + 1)
+        # Nodes differ in speed and rules; one that holds a pinned rank stays.
+        stays = np.full(machine.num_nodes, -1)
+        stays[node[[*limits.hosts_of_rank]]] = node[[*limits.hosts_of_rank]]
+        facts = (machine.bandwidth_factor, limits.avoided, stays)
+        self.facts = [*zip(*(values.tolist() for values in facts), strict=True)]
+        self.has_uplinks = any(tier.oversubscription != 1 for tier in machine.tiers)
+
+    def best(self) -> IntArray | None:
+        """Node that each used node becomes; shape (N,)."""
+        tiers = [self._nodes()]
+        while len(tiers) < len(self.machine.tiers):
+            found = self._domains(len(tiers), tiers[-1])
+            if found is None:
+                return None
+            tiers.append(found)
+        becomes = np.arange(self.machine.num_nodes)
+        pairs = [(0, 0)]
+        for tier in range(len(tiers) - 1, 0, -1):
+            moves, below = tiers[tier], tiers[tier - 1]
+            pairs = [
+                children
+                for a, b in pairs
+                for children in _paired(
+                    moves.moves[moves.used[a], moves.whole[b]].children,
+                    _by_kind(self.inside[tier][a], below.used),
+                    _by_kind(self.inside[tier][b], below.whole),
+                )
+            ]
+        for a, b in pairs:
+            becomes[a] = b
+        return becomes
+
+    def _nodes(self) -> _Tier:
+        gpus, need = self.machine.gpus_of_node.tolist(), self.need.tolist()
+        facts, used = self.facts, self.is_used.tolist()
+        kinds = [(need[n], facts[n]) if used[n] else None for n in range(len(used))]
+        of_used = _numbered(kinds)
+        of_whole = _numbered([*zip(gpus, facts, strict=True)])
+        moves = {
+            (i, j): _Move(self._loss(0, gpus[b], gpus[b]), {})
+            for i, a in _examples(of_used)
+            for j, b in _examples(of_whole)
+            if facts[a] == facts[b] and need[a] <= gpus[b]
+        }
+        return _Tier(of_used, of_whole, moves)
+
+    def _domains(self, tier: int, below: _Tier) -> _Tier | None:
+        """The domains of a tier, given those of the tier below; None for too many."""
+        inside = self.inside[tier]
+        uplink = [0] * len(inside)
+        if self.has_uplinks:
+            uplink = self.machine.gpus_of_domain(tier).tolist()
+        row = self.machine.domain_of_node[tier]
+        held = np.bincount(row, self.is_used).astype(np.int64).tolist()
+        size = np.bincount(row).tolist()
+        used = [Counter(k for c in own if (k := below.used[c]) >= 0) for own in inside]
+        whole = [Counter(below.whole[c] for c in own) for own in inside]
+        of_used, of_whole = (
+            _numbered(
+                [
+                    (up, *sorted(counter.items())) if counter else None
+                    for up, counter in zip(uplink, counters, strict=True)
+                ]
+            )
+            for counters in (used, whole)
+        )
+        examples = _examples(of_used), _examples(of_whole)
+        if len(examples[0]) * len(examples[1]) > MOST_PAIRS:
+            return None
+        moves = {}
+        costs = {pair: move.cost for pair, move in below.moves.items()}
+        for i, a in examples[0]:
+            for j, b in examples[1]:
+                if uplink[a] == uplink[b]:
+                    flow = cheapest_flow(used[a], whole[b], costs)
+                    if flow is not None:
+                        cost = sum(costs[pair] * n for pair, n in flow.items())
+                        loss = self._loss(tier, size[b], held[a])
+                        moves[i, j] = _Move(cost + loss, flow)
+        return _Tier(of_used, of_whole, moves)
+
+    def _loss(self, tier: int, free: int, taken: int) -> int:
+        """What the rest loses with what is taken from a domain, as one number.
+
+        A difference in one term weighs more than all in the terms after it.
+        """
+        count = len(self.rest.tiers)
+        if tier >= count:
+            return 0
+        base: int = 10 * self.machine.num_gpus**2 + 1
+        filled, square = self.rest.worth(tier, np.array([free, free - taken]))
+        lost = int(filled[0] - filled[1]), int(square[0] - square[1])
+        weights: tuple[int, int] = (
+            base ** (2 * count - 1 - tier),
+            base ** (count - 1 - tier),
+        )
+        return lost[0] * weights[0] + lost[1] * weights[1]
+
+
+def cheapest_flow(
+    held: Mapping[int, int], room: Mapping[int, int], costs: Mapping[Pair, int]
+) -> dict[Pair, int] | None:
+    """How many of each kind go to each kind of place, at the least cost.
+
+    Parameters
+    ----------
+    held, room : mapping of int to int
+        How many there are of each kind, and places of each kind.
+    costs : mapping of (int, int) to int
+        Of one going to a place, where that is possible.
+
+    Returns
+    -------
+    dict of (int, int) to int, or None
+        None where some have no place.
+    """
+    pairs = [(i, j) for i in held for j in room if (i, j) in costs]
+    if len(held) == len(room) == 1 and pairs:
+        ((i, count),), ((j, places),) = held.items(), room.items()
+        return {(i, j): count} if count <= places else None
+    if sum(held.values()) > sum(room.values()) or len({i for i, _ in pairs}) < len(
+        held
+    ):
+        return None
+    networkx = load("networkx")
+    graph = networkx.DiGraph()
+    for i, count in held.items():
+        graph.add_node(("held", i), demand=-count)
+    graph.add_node("placed", demand=sum(held.values()))
+    for j, places in room.items():
+        graph.add_edge(("room", j), "placed", capacity=places)
+    for i, j in pairs:
+        graph.add_edge(("held", i), ("room", j), weight=costs[i, j])
+    try:
+        _, flow = networkx.network_simplex(graph)
+    except networkx.NetworkXUnfeasible:
+        return None
+    sent = {(i, j): flow["held", i]["room", j] for i, j in pairs}
+    return {pair: count for pair, count in sent.items() if count}
+
+
+def _paired(
+    children: Mapping[Pair, int],
+    used: Mapping[int, list[int]],
+    whole: Mapping[int, list[int]],
+) -> Iterator[Pair]:
+    """A used child and the one it becomes, as many of each pair of kinds."""
+    going = {kind: iter(members) for kind, members in used.items()}
+    places = {kind: iter(members) for kind, members in whole.items()}
+    for (i, j), count in sorted(children.items()):
+        for _ in range(count):
+            yield next(going[i]), next(places[j])
+
+
+def _by_kind(domains: Sequence[int], kinds: Sequence[int]) -> dict[int, list[int]]:
+    found = defaultdict(list)
+    for domain in domains:
+        found[kinds[domain]].append(domain)
+    return found
+
+
+def _numbered(kinds: Sequence[Hashable]) -> list[int]:
+    """Number of each kind, in the order in which they appear; -1 for None."""
+    number: dict[Hashable, int] = {}
+    return [
+        -1 if kind is None else number.setdefault(kind, len(number)) for kind in kinds
+    ]
+
+
+def _examples(kinds: Sequence[int]) -> list[Pair]:
+    """Each kind that there is, and a domain of it."""
+    return [*{kind: d for d, kind in enumerate(kinds) if kind >= 0}.items()]

@@ -1,0 +1,151 @@
+"""Local search again: never for nothing, never by the clock unless asked."""
+
+from __future__ import annotations
+
+import random
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.helpers import Helpers
+from placer.solve import search
+from placer.solve.improve import again as module
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.effort import params_of
+from placer.solve.run.budget import Budget
+from tests.solve.machines import fragmented, matching_job
+
+if TYPE_CHECKING:
+    from placer.solve.run.incumbent import Incumbent, Kept
+    from placer.solve.run.solution import Solution
+
+SMALL_WORK = {"anneal_work": 5e4, "exact_work": 0.1}
+
+
+def hard(objective: str = "hop-cost") -> Problem:
+    """Experts on a fragmented machine, which local search improves for long."""
+    rng = random.Random("shuf 1")
+    topology = fragmented(rng)
+    job = matching_job(rng, topology, "hop-cost")
+    return Problem.of(topology, job, objective).with_params(**SMALL_WORK)
+
+
+def solved(problem: Problem, workers: int = 1, seconds: float = 300.0) -> Solution:
+    return search.solve(problem, Budget(seconds, workers=workers))
+
+
+def test_generations_help_whatever_the_workers() -> None:
+    """Two generations beat none; three threads find the same as one, and say so."""
+    problem = hard()
+    once = solved(problem)
+    one, three = (
+        solved(problem.with_params(generations=2), workers) for workers in (1, 3)
+    )
+    assert one.value < once.value
+    assert one.placement.same_as(three.placement)
+    assert one.value == three.value
+    assert one.moves == three.moves
+    assert {one.stop_reason, three.stop_reason} == {"searched"}
+    assert one.deterministic
+    assert three.deterministic
+
+
+def test_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once generations take long they run in processes, with the same result."""
+    problem = hard().with_params(generations=2)
+    one = solved(problem)
+    asked: list[object] = []
+    ask = Helpers.ask
+
+    def counted(self: Helpers, *args: object) -> object:
+        asked.append(args)
+        return ask(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Helpers, "ask", counted)
+    monkeypatch.setattr(module, "HELP_AFTER_S", 0.0)
+    other = solved(problem, workers=2)
+    assert len(asked) == len(module.KINDS)
+    assert other.placement.same_as(one.placement)
+    assert (other.value, other.moves) == (one.value, one.moves)
+    monkeypatch.setattr(sys, "executable", "")
+    without = solved(problem, workers=2)
+    assert without.placement.same_as(one.placement)
+
+
+def test_full_effort_uses_the_time() -> None:
+    """With a gap left only the clock ends it, and the plan says that it did."""
+    problem = hard().with_params(**params_of("full"))
+    begin = monotonic()
+    found = solved(problem, seconds=4.0)
+    assert monotonic() - begin >= 4.0
+    assert found.stop_reason == "time-limit"
+    assert not found.deterministic
+
+
+def test_a_proof_ends_it() -> None:
+    """An optimal placement is not searched again."""
+    found = placer.place("nvl72", "quickstart", effort="full")
+    assert found.stop_reason == "proved"
+
+
+def test_normal_effort_ends_where_it_hardly_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A generation that gains less than 0.1 % is the last one."""
+    values: list[float] = []
+
+    def counted(variant: Problem, own: Incumbent) -> Kept:
+        kept = searched(variant, own)
+        values.append(kept.best[1])
+        return kept
+
+    searched = module._searched
+    monkeypatch.setattr(module, "_searched", counted)
+    once = solved(hard())
+    found = solved(hard().with_params(**params_of("normal")))
+    size = len(module.KINDS)
+    ends = [min(values[: i + size]) for i in range(0, len(values), size)]
+    before = [once.value, *ends]
+    gains = [(a - b) / a for a, b in zip(before, ends, strict=False)]
+    assert all(gain >= 1e-3 for gain in gains[:-1])
+    assert gains[-1] < 1e-3
+    assert found.value == min(ends[-1], once.value)
+    assert found.stop_reason == "searched"
+
+
+def test_normal_effort_does_not_begin_where_search_did_not_help() -> None:
+    """Where a construction is the best after local search, that was it."""
+    problem = hard().with_params(anneal_work=1.0, **params_of("normal"))
+    begun = solved(problem)
+    assert not begun.method.startswith("annealed")
+    assert begun.value == solved(problem.with_params(generations=0)).value
+
+
+def test_quick_effort_is_constructions_alone() -> None:
+    """No local search, and still a bound."""
+    found = solved(hard().with_params(**params_of("quick")))
+    assert found.moves == {}
+    assert found.lower_bound > 0
+    assert found.stop_reason == "searched"
+
+
+def test_step_time_of_any_size_is_searched_again() -> None:
+    """Jobs too large for the first local search on step time get it with more time."""
+    rng = random.Random("shuf 0")
+    topology = fragmented(rng)
+    job = matching_job(rng, topology, "time")
+    problem = Problem.of(topology, job, "time").with_params(exchange_ranks=1)
+    assert solved(problem).moves == {}
+    found = solved(problem.with_params(generations=1, exchange_scores=8))
+    assert found.moves != {}
+
+
+@pytest.mark.parametrize("effort", ["hard", -1, 10**9])
+def test_no_such_effort(effort: str | int) -> None:
+    """The efforts there are, are named."""
+    with pytest.raises(InputError, match="quick, normal, full"):
+        placer.place("nvl72", "quickstart", effort=effort)

@@ -1,0 +1,156 @@
+"""Of equal placements the one that leaves the most useful rest."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+
+import placer
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.job.rules import Pin, Rules
+from placer.solve.problem.compiled import Problem
+from placer.solve.rearrange.leftover import cheapest_flow, with_best_rest
+from placer.solve.run.rest import Rest
+from placer.topology.model import Tier, Topology
+from tests.solve.random_cases import machine_of
+
+STEPS = (1.0, 2.0, 4.0, 8.0)
+
+
+def racks(
+    blocks: list[list[list[int]]], factors: list[float] | None = None
+) -> Topology:
+    """Blocks of racks of nodes, each given by its GPUs."""
+    names = ("node", "rack", "block", "cluster")
+    tiers = [
+        Tier(name, 1e9, 0.0, False, 1.0, 1.0, distance)
+        for name, distance in zip(names, STEPS, strict=True)
+    ]
+    listed = [rack for block in blocks for rack in block]
+    row = [r for r, rack in enumerate(listed) for _ in rack]
+    outer = [b for b, block in enumerate(blocks) for rack in block for _ in rack]
+    gpus = [gpus for rack in listed for gpus in rack]
+    return machine_of(gpus, [row, outer, [0] * len(gpus)], tiers, factors)
+
+
+def left(topology: Topology, gpu_of_rank: np.ndarray) -> tuple[int, ...]:
+    used = np.zeros(topology.num_nodes, dtype=bool)
+    used[topology.node_of_gpu[gpu_of_rank]] = True
+    return Rest(topology).left(used)
+
+
+def exchanges(topology: Topology, gpu_of_rank: np.ndarray) -> list[np.ndarray]:
+    """The placement on every choice of nodes that are as far from each other."""
+    node = topology.node_of_gpu[gpu_of_rank]
+    local = gpu_of_rank - topology.first_gpu_of_node[node]
+    used = np.unique(node)
+    need = [int(local[node == n].max()) + 1 for n in used]
+    rows, factor = topology.domain_of_node, topology.bandwidth_factor
+    pairs = list(combinations(range(len(used)), 2))
+    apart = [(rows[:, used[a]] == rows[:, used[b]]).tolist() for a, b in pairs]
+    found = []
+    for new in permutations(range(topology.num_nodes), len(used)):
+        if any(
+            topology.gpus_of_node[n] < least or factor[n] != factor[old]
+            for n, least, old in zip(new, need, used, strict=True)
+        ):
+            continue
+        if [(rows[:, new[a]] == rows[:, new[b]]).tolist() for a, b in pairs] == apart:
+            becomes = dict(zip(used.tolist(), new, strict=True))
+            nodes = np.array([becomes[n] for n in node.tolist()])
+            found.append(topology.first_gpu_of_node[nodes] + local)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_equal_placement_leaves_a_better_rest(seed: int) -> None:
+    """Against all exchanges of nodes on random machines of three tiers and more."""
+    rng = random.Random(seed)
+    blocks: list[list[list[int]]] = [
+        [
+            [rng.choice((2, 2, 2, 1, 3)) for _ in range(rng.randint(1, 3))]
+            for _ in range(rng.randint(1, 3))
+        ]
+        for _ in range(rng.randint(1, 3))
+    ]
+    topology = racks(blocks)
+    if seed % 3 == 0:
+        factors = [rng.choice((1.0, 0.5)) for _ in range(topology.num_nodes)]
+        topology = racks(blocks, factors)
+    ranks = rng.randint(1, min(4, topology.num_gpus))
+    gpus = np.array(rng.sample(range(topology.num_gpus), ranks))
+    job = Job("j", Parallelism(dp=ranks), weights={"dp": 1}, launcher="free")
+    problem = Problem.of(topology, job)
+    found = with_best_rest(problem, gpus)
+    equal = exchanges(topology, gpus)
+    best = max(left(topology, other) for other in equal)
+    if found is None:
+        assert len(np.unique(topology.node_of_gpu[gpus])) == topology.num_nodes
+        return
+    assert any(np.array_equal(found, other) for other in equal)
+    assert left(topology, found) == best
+    assert problem.goal.value(found) == problem.goal.value(gpus)
+
+
+def placed(topology: Topology, ranks: int, rules: Rules | None = None) -> list[str]:
+    """Hosts of a pipeline of so many ranks, which wants its neighbours near."""
+    axes = Parallelism(pp=ranks)
+    job = Job("j", axes, weights={"pp": 1}, launcher="free", sha256="j")
+    return sorted(placer.place(topology, job, rules=rules).plan.nodes)
+
+
+def test_first_a_broken_rack_then_a_whole_one() -> None:
+    """Three nodes go into the rack that has lost one, whole racks stay."""
+    topology = racks([[[1] * 4, [1] * 4, [1] * 3, [1] * 4]])
+    assert placed(topology, 3) == ["n10", "n8", "n9"]
+
+
+def test_first_a_broken_block() -> None:
+    """Two tiers up: a rack of the block that lacks one, the whole block stays."""
+    topology = racks([[[1] * 4, [1] * 4, [1] * 4], [[1] * 4, [1] * 4]])
+    assert placed(topology, 4) == ["n12", "n13", "n14", "n15"]
+
+
+def test_first_a_broken_node() -> None:
+    """Two ranks take the node of three GPUs, those of four stay."""
+    assert placed(racks([[[4, 4, 3, 4]]]), 2) == ["n2"]
+
+
+def test_the_rest_keeps_rules() -> None:
+    """A pinned rank stays, and hosts to avoid are not used for the rest's sake."""
+    topology = racks([[[1] * 4, [1] * 4, [1] * 3, [1] * 4]])
+    pin = Rules(pin=(Pin((0,), ("n0",)),))
+    assert placed(topology, 3, pin) == ["n0", "n1", "n2"]
+    avoided = placed(topology, 3, Rules(avoid=("n8",)))
+    assert "n8" not in avoided
+    assert len({topology.node_names.index(host) // 4 for host in avoided}) == 1
+
+
+def test_what_a_rest_is_worth() -> None:
+    """Racks of 2, 18, 0, 10 and 6 free nodes, by hand.
+
+    Jobs of 16 fill 16, of 8 24, of 4 16 + 8 + 4 = 28 and of 1 36 nodes:
+    .4 x 16 + .3 x 24 + .2 x 28 + .1 x 36 = 22.8.
+    """
+    topology = racks([[[1] * n for n in (18, 18, 16, 10, 6)]])
+    used = np.zeros(topology.num_nodes, dtype=bool)
+    used[[*range(16), *range(36, 52)]] = True
+    filled, *_ = Rest(topology).left(used)[1:]
+    assert filled == 228
+    assert Rest(topology).left(used)[4] == 2**2 + 18**2 + 10**2 + 6**2
+
+
+def test_the_cheapest_flow() -> None:
+    """Two of one kind and one of another in three kinds of places."""
+    costs = {(0, 0): 5, (0, 1): 1, (1, 1): 1, (1, 2): 9}
+    assert cheapest_flow({0: 2, 1: 1}, {0: 1, 1: 2, 2: 1}, costs) == {
+        (0, 0): 1,
+        (0, 1): 1,
+        (1, 1): 1,
+    }
+    assert cheapest_flow({0: 2}, {1: 1}, costs) is None
+    assert cheapest_flow({0: 1, 1: 1}, {1: 1, 0: 0}, costs) is None

@@ -1,0 +1,145 @@
+"""The order in which hosts are listed does not change what is found."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
+from placer.job.model import Job
+from placer.job.rules import Pin, Rules
+from placer.placement.baselines import baseline
+from placer.solve.orders import solve_orders
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.submachine import Submachine
+from placer.solve.run.budget import Budget
+from placer.topology.model import Tier, Topology
+from tests import plan_cases
+from tests.solve.random_cases import machine_of, random_case
+
+if TYPE_CHECKING:
+    from placer.solve.run.solution import Improvement
+
+Found = tuple[float, float, list[tuple[str, int]]]
+
+
+def shuffled(rng: random.Random, hosts: tuple[str, ...]) -> list[str]:
+    return rng.sample(hosts, len(hosts))
+
+
+def seats(result: placer.Result) -> Found:
+    """Value and bound, and host and GPU of every rank."""
+    plan = result.plan
+    names = [plan.nodes[node] for node in plan.node_of_rank]
+    at = list(zip(names, plan.gpu_of_rank, strict=True))
+    return result.bound["value"], result.bound["lower_bound"], at
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_listed_in_any_order(seed: int) -> None:
+    """Random small cases: the same host and GPU for every rank, value and bound."""
+    rng, objective = random.Random(seed), ("time", "hop-cost")[seed % 2]
+    topology, job = random_case(seed, objective)
+    try:
+        first = placer.place(topology, job, objective=objective)
+    except placer.InfeasibleError:
+        pytest.skip("nothing fits")
+    for _ in range(2):
+        hosts = shuffled(rng, topology.node_names)
+        found = placer.place(topology, job, hosts=hosts, objective=objective)
+        assert seats(found) == seats(first)
+
+
+RACKS = [("b0", [4, 4, 3]), ("b0", [4, 4]), ("b1", [4, 4, 4]), ("b1", [2, 4])]
+STEPS = (1.0, 1.0, 3.0, 9.0)
+
+
+def uneven() -> Topology:
+    machine = plan_cases.machine(RACKS)
+    tiers = zip(machine.tiers, STEPS, strict=True)
+    return replace(machine, tiers=tuple(replace(t, distance=d) for t, d in tiers))
+
+
+def piped(**more: object) -> Job:
+    axes = Parallelism(tp=2, pp=3, dp=4, etp=2, order=MEGATRON_DEFAULT_ORDER)
+    weights = {"tp": 100, "pp": 10, "dp": 1}
+    return Job("j", axes, weights=weights, sha256="j", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(),
+        Rules(avoid=("n000", "n005")),
+        Rules(spares={"rack": 1}),
+        Rules(pin=(Pin((0,), ("n004",)),)),
+    ],
+)
+def test_rules_in_any_order(rules: Rules) -> None:
+    """Nodes to avoid, spares and pins are found in the same places."""
+    topology, rng = uneven(), random.Random(1)
+    orders = [shuffled(rng, topology.node_names) for _ in range(3)]
+    found = [
+        seats(placer.place(topology, piped(), hosts=hosts, rules=rules))
+        for hosts in orders
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_nodes_of_a_file_in_any_order() -> None:
+    """A machine that lists its nodes otherwise is the same machine."""
+    topology = uneven()
+    nodes = np.random.default_rng(3).permutation(topology.num_nodes)
+    other = replace(topology.select(nodes), sha256="other")
+    first, second = (placer.place(machine, piped()) for machine in (topology, other))
+    assert seats(first) == seats(second)
+
+
+def test_names_with_numbers_of_any_width() -> None:
+    """Racks and hosts come in the order of their numbers, however they are written."""
+    rows = [[0] * 12, [0] * 12]
+    tiers = [Tier(t, 1e9, 0.0, False, 1.0, 1.0, 1.0) for t in ("node", "r", "c")]
+    topology = machine_of([1] * 12, rows, tiers)
+    assert Submachine.by_name(topology).topology is topology
+    turned = topology.select(np.arange(12)[::-1])
+    by_name = Submachine.by_name(turned).topology
+    assert by_name.node_names == topology.node_names
+
+
+def test_never_worse_than_the_order_listed() -> None:
+    """A listed order better than what the search finds is what it returns."""
+    rng = random.Random(7)
+    told: list[float] = []
+
+    def tell(incumbent: Improvement) -> None:
+        told.append(incumbent.value)
+
+    for seed in range(16):
+        objective = ("time", "hop-cost")[seed % 2]
+        topology, job = random_case(seed, objective)
+        hosts = np.array(rng.sample(range(topology.num_nodes), topology.num_nodes))
+        machine = topology.select(hosts)
+        if job.world_size > machine.num_gpus:
+            continue
+        problem = Problem.of(machine, job, objective)
+        told.clear()
+        try:
+            _, found = solve_orders(problem, Budget(0.0), tell)
+        except placer.InfeasibleError:
+            continue
+        assert problem.goal.value(found.placement.gpu_of_rank) == pytest.approx(
+            found.value
+        )
+        assert problem.allows(found.placement.gpu_of_rank)
+        legal = [
+            problem.goal.value(baseline(name, machine, job).gpu_of_rank)
+            for name in ("given-order", "replica-major", "megatron-default")
+            if problem.allows(baseline(name, machine, job).gpu_of_rank)
+        ]
+        assert all(found.value <= value * (1 + 1e-9) for value in legal)
+        assert min(told) >= found.value * (1 - 1e-9)
