@@ -173,7 +173,8 @@ class _HopPrice:
     def _cost(self, ranks: IntArray) -> float:
         """Cost of the edges of some ranks, those between two of them once."""
         at = self.gpu_of_rank
-        apart = self.domain[:, at[ranks]][:, :, None] != self.domain[:, at[self.other[ranks]]]
+        own = self.domain[:, at[ranks], None]
+        apart = own != self.domain[:, at[self.other[ranks]]]
         hops = self.distance[apart.sum(axis=0)]
         shares = self.weight[ranks] * self.moves_too[self.other[ranks]]
         return float((hops * shares).sum())

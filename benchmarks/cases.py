@@ -46,8 +46,9 @@ def case(name: str, objective: str) -> tuple[Topology, Job]:
         return random_case(int(name.removeprefix(RANDOM)))
     if name.startswith(DRAWN):
         draw = drawn(int(name.removeprefix(DRAWN)))
-        topology, job = draw.topology, draw.job
-        return topology, weighted_by_bytes(topology, job) if objective == "time" else job
+        if objective == "time":
+            return draw.topology, weighted_by_bytes(draw.topology, draw.job)
+        return draw.topology, draw.job
     if name.startswith(UNEVEN):
         ranks, share, seed = name.removeprefix(UNEVEN).split("-")
         return uneven_racks(int(ranks), float(share), int(seed))

@@ -1,10 +1,10 @@
 """placer beside all others on drawn machines: ``python -m benchmarks.drawn``.
 
 Both objectives on every draw of ``benchmarks.cluster_jobs``: placer, its bound, every
-order, every mapper that is installed, and on some of the draws an annealing of ten times
-placer's time, from placer's placement and from the best order. Results are added to the
-JSON file one by one, so a run that is stopped goes on where it was. The exit code is 1
-where something is better than placer by more than `WORSE`.
+order, every mapper that is installed, and with ``--annealed`` an annealing of ten times
+placer's processor time, from placer's placement and from the best order. Results are
+added to the JSON file one by one, so a run that is stopped goes on where it was. The
+exit code is 1 where something is better than placer by more than `WORSE`.
 """
 
 from __future__ import annotations
@@ -129,9 +129,7 @@ def units(draw: Draw) -> list[str]:
     return list(found.values())
 
 
-def _outcome(
-    seed: int, objective: str, draw: Draw, made: Sequence[Attempt]
-) -> Outcome:
+def _outcome(seed: int, objective: str, draw: Draw, made: Sequence[Attempt]) -> Outcome:
     ours = next(one for one in made if one.spec.tool == PLACER)
     others: dict[str, float] = {}
     failed: dict[str, str] = {}
@@ -201,9 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first")
     parser.add_argument("--objective", choices=OBJECTIVES, help="default: both")
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument(
-        "--annealed", type=int, default=1, metavar="N", help="every N-th draw; 0: none"
-    )
+    parser.add_argument("--step", type=int, default=1, help="between two seeds")
+    parser.add_argument("--annealed", action="store_true", help="anneal as well")
     parser.add_argument("--time-limit", type=float, default=60.0, help="s an attempt")
     parser.add_argument("--again", action="store_true", help="also what the file has")
     parser.add_argument("--json", type=Path)
@@ -211,14 +208,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peers = [name for name in options.peers.split(",") if name]
     found = {one.key: one for one in (read(options.json) if options.json else [])}
     chosen = [options.objective] if options.objective else OBJECTIVES
-    seeds = range(options.first, options.first + options.draws)
+    seeds = range(options.first, options.first + options.draws, options.step)
     keys = [(seed, objective) for seed in seeds for objective in chosen]
     for seed, objective in keys:
         if (seed, objective) in found and not options.again:
             continue
-        is_annealed = bool(options.annealed) and seed % options.annealed == 0
         one = measured(
-            seed, objective, peers, options.time_limit, is_annealed=is_annealed
+            seed, objective, peers, options.time_limit, is_annealed=options.annealed
         )
         found[one.key] = joined(one, found.get(one.key))
         print(told(found[one.key]), flush=True)
@@ -234,9 +230,10 @@ def told(one: Outcome) -> str:
     """An outcome in one line."""
     better = ", ".join(f"{name} -{share:.2%}" for name, share in one.better.items())
     where = f"{one.seed} {one.family}, {one.history}, {one.kind}, {one.launcher}"
+    beaten = f", beaten by {better}" if better else ""
     return (
         f"{where}, {one.ranks:,} ranks, {one.objective}: {one.value:,.6g}, "
-        f"gap {one.gap:.3%}, {one.wall_s:.1f} s{', beaten by ' if better else ''}{better}"
+        f"gap {one.gap:.3%}, {one.wall_s:.1f} s{beaten}"
     )
 
 

@@ -112,8 +112,9 @@ def _losers(outcomes: Sequence[Outcome]) -> Iterator[str]:
     )
     lost = [one for one in outcomes if one.better]
     for one in lost:
-        words = ", ".join(f"{name} by {share:.2%}" for name, share in one.better.items())
-        yield f"* draw {one.seed}, {_machine(one)}, {_job(one)}, {one.objective}: {words}"
+        better = (f"{name} by {share:.2%}" for name, share in one.better.items())
+        where = f"draw {one.seed}, {_machine(one)}, {_job(one)}, {one.objective}"
+        yield f"* {where}: {', '.join(better)}"
 
 
 def _tool(name: str) -> str:

@@ -64,10 +64,8 @@ def place(
 
 def _fullest_first(topology: Topology) -> IntArray:
     """Nodes by the GPUs that are left in their domains, outermost first."""
-
-    def gpus(node: int) -> list[tuple[int, int]]:
-        own = topology.domain_of_node[:, node]
-        return [(-int(sizes[t][own[t]]), int(own[t])) for t in reversed(range(len(own)))]
-
-    sizes = [topology.gpus_of_domain(tier) for tier in range(len(topology.tiers))]
-    return np.array(sorted(range(topology.num_nodes), key=gpus))
+    keys = []
+    for tier, domain_of_node in enumerate(topology.domain_of_node):
+        gpus = topology.gpus_of_domain(tier)[domain_of_node]
+        keys += [domain_of_node, -gpus]
+    return np.lexsort(keys)
