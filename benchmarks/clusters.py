@@ -24,7 +24,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 HISTORIES = ("whole", "scheduled", "faults", "seven of eight", "uneven")
 # The scheduler's machine is so many times what is left free of it.
-MACHINE_OF_FREE = 4.0
+MACHINES_OF_FREE = (1.5, 2.5, 4.0)
 # Arrivals simulated, in nodes of the machine; the largest job's share of it.
 TURNOVER, LARGEST_JOB = 4, 0.06
 DOWN = (0.02, 0.05, 0.12)
@@ -137,14 +137,15 @@ def _whole(_rng: np.random.Generator, kind: Family, nodes: int) -> Granted:
 def _scheduled(rng: np.random.Generator, kind: Family, nodes: int) -> Granted:
     """What a scheduler leaves free that gives every job the first free nodes.
 
-    Jobs arrive as long as they fit, and end at random when the next one does not.
+    The machine is full: the next job starts when enough others have ended.
     """
-    total = -(-int(MACHINE_OF_FREE * nodes) // kind.leaf) * kind.leaf
+    total = int(rng.choice(MACHINES_OF_FREE) * nodes)
+    total = -(-total // kind.leaf) * kind.leaf
     owner = np.full(total, -1)
     arrived = job = 0
     while arrived < TURNOVER * total:
         size = int(np.exp(rng.uniform(0, np.log(LARGEST_JOB * total))))
-        _end_jobs(rng, owner, nodes + size)
+        _end_jobs(rng, owner, size)
         owner[np.flatnonzero(owner < 0)[:size]] = job
         arrived, job = arrived + size, job + 1
     _end_jobs(rng, owner, nodes)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 DEGREES = (
     (0.005, "none missing"),
     (0.1, "under 10 %"),
-    (0.25, "10 to 25 %"),
-    (1.0, "over 25 %"),
+    (0.4, "10 to 40 %"),
+    (1.0, "over 40 %"),
 )
 NOTHING = 5e-4  # a saving that is printed as 0
 TOP_COLOUR = 0.3  # of a step, and more

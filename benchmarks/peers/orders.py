@@ -65,7 +65,7 @@ def place(
 def _fullest_first(topology: Topology) -> IntArray:
     """Nodes by the GPUs that are left in their domains, outermost first."""
     keys = []
-    for tier, domain_of_node in enumerate(topology.domain_of_node):
-        gpus = topology.gpus_of_domain(tier)[domain_of_node]
-        keys += [domain_of_node, -gpus]
+    for domain_of_node in topology.domain_of_node:
+        gpus = np.bincount(domain_of_node, topology.gpus_of_node)
+        keys += [domain_of_node, -gpus[domain_of_node]]
     return np.lexsort(keys)

@@ -116,6 +116,7 @@ def leaves_joined(topology: Topology) -> Topology:
     leaf_of_node = topology.domain_of_node[1]
     first = np.unique(leaf_of_node, return_index=True)[1]
     by_place = np.argsort(first)
+    gpus = np.bincount(leaf_of_node, topology.gpus_of_node)
     names = tuple(topology.domain_names[1][leaf] for leaf in by_place)
     rows = topology.domain_of_node[1:, first[by_place]].copy()
     rows[0] = np.arange(len(first))
@@ -123,10 +124,11 @@ def leaves_joined(topology: Topology) -> Topology:
         topology,
         tiers=topology.tiers[1:],
         node_names=names,
-        gpus_of_node=topology.gpus_of_domain(1)[by_place],
+        gpus_of_node=gpus.astype(np.int64)[by_place],
         bandwidth_factor=np.ones(len(first)),
         domain_of_node=rows,
         domain_names=(names, *topology.domain_names[2:]),
+        built=None,
     )
 
 
