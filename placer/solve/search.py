@@ -18,6 +18,7 @@ from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
+from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -40,6 +41,7 @@ AT_ONCE: tuple[Method, ...] = (laid_chains,)
 METHODS: tuple[Method, ...] = (
     nested,
     whole_first,
+    in_parts,
     stitched,
     cut_alike,
     partitioned,
@@ -49,7 +51,12 @@ METHODS: tuple[Method, ...] = (
     annealed,
 )
 # For machines on which no one number of ranks a node fits.
-METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, whole_first, enumerated)
+METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
+    uneven,
+    whole_first,
+    in_parts,
+    enumerated,
+)
 
 
 def solve(

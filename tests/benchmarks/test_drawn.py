@@ -62,7 +62,7 @@ def test_hop_price_is_the_hop_cost() -> None:
     """The annealing's own sum of edges says what a move adds to the cost."""
     topology, job = case("drawn-8", "hop-cost")
     start = np.arange(job.world_size)
-    price = annealing._HopPrice(topology, job, start)  # noqa: SLF001
+    price = annealing._HopPrice(topology, job, start)
     cost = HopCost(topology, job)
     assert price.start == pytest.approx(cost.cost(start))
     ranks, gpus = np.array([0, 1, 70, 71]), np.array([70, 71, 0, 1])
