@@ -40,7 +40,7 @@ ONE = Outcome(
 @pytest.mark.parametrize("objective", drawn.OBJECTIVES)
 @pytest.mark.parametrize("seed", [5, 13, 23])
 def test_annealing_keeps_rules_and_improves(seed: int, objective: str) -> None:
-    """From a bad order it gets nearer; rules and capacities hold, nothing gets worse."""
+    """From a bad order it gets nearer; rules and capacities hold."""
     topology, job = case(f"drawn-{seed}", objective)
     machine = leaves_joined(topology)
     found = orders.place(machine, job, unit="tp", variant="megatron-default")
@@ -146,7 +146,7 @@ def test_launches_in_order_have_nodes_as_units() -> None:
 
 
 def test_worth() -> None:
-    """Savings are against the best order, by job and by what is missing; zeros count."""
+    """Savings are against the best order, by job and what is missing; zeros count."""
     assert worth.saved(ONE) == pytest.approx(0.2)
     assert ONE.better == {"METIS": pytest.approx(0.125)}
     even = replace(ONE, seed=4, value=10.0)

@@ -1,9 +1,9 @@
-"""Ranks in order along the machine, where domains end at the end of a group if they can.
+"""Ranks in order along the machine, domains ending where groups of ranks end.
 
-For node-contiguous launches on nodes of several sizes: a node holds consecutive ranks, so
-groups of consecutive ranks can only be shifted. A domain that ends within a group cuts
-it; leaving a few GPUs of a domain idle avoids that as long as some are spare. Shapes: N
-nodes, D domains.
+For node-contiguous launches on nodes of several sizes. A node holds consecutive ranks,
+so groups of them can only be shifted along. A domain that ends within a group cuts it;
+leaving a few of its GPUs idle avoids that as long as some are spare. Shapes: N nodes, D
+domains.
 """
 
 from __future__ import annotations
@@ -39,22 +39,18 @@ def run_fills(problem: Problem) -> Iterator[Candidate]:
         if room.sum() < axes.world_size:
             continue
         for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp)):
-            nodes = np.concatenate(
-                [
-                    _first_nodes(
-                        np.flatnonzero(domain_of_node == domain), capacity, take
-                    )
-                    for domain, take in along(room, outer, size, axes.world_size)
-                ]
-            )
-            node_of_rank = nodes[: axes.world_size]
+            slots = [
+                _slots(np.flatnonzero(domain_of_node == domain), capacity)[:take]
+                for domain, take in along(room, outer, size, axes.world_size)
+            ]
+            node_of_rank = np.concatenate(slots)[: axes.world_size]
             gpu_of_rank = Placement.on_nodes(machine, node_of_rank).gpu_of_rank
             yield f"ranks in order, groups of {size} whole", gpu_of_rank
 
 
-def _first_nodes(nodes: IntArray, capacity: IntArray, take: int) -> IntArray:
-    """Node of each of so many ranks that fill some nodes in turn; shape (take,)."""
-    return np.repeat(nodes, capacity[nodes])[:take]
+def _slots(nodes: IntArray, capacity: IntArray) -> IntArray:
+    """Node of each rank that some nodes hold in turn."""
+    return np.repeat(nodes, capacity[nodes])
 
 
 def along(

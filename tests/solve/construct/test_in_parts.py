@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from placer.solve.construct.in_parts import in_parts_fills
 from placer.solve.construct.runs import along, run_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.run.solution import Solution
 from tests.solve.construct.test_whole_first import job, machine, parts_of
+
+if TYPE_CHECKING:
+    from placer.solve.run.solution import Solution
 
 # Hosts of odd sizes: four groups of 8 are never whole.
 ODD = machine([7, 5, 6, 6, 7, 5], [0, 0, 0, 1, 1, 1])
@@ -28,7 +31,7 @@ def solved(problem: Problem) -> Solution:
 
 
 def test_parts_of_five_and_three_beat_halves() -> None:
-    """Equal parts of 4 leave hosts of 7 half empty; parts of 3 to 5 fit and are even."""
+    """Equal parts of 4 leave hosts of 7 half empty; parts of 3 to 5 fit."""
     problem = Problem.of(ODD, GROUPS)
     groups = GROUPS.parallelism.ranks_of_group["ep"]
     sizes = [
@@ -55,7 +58,7 @@ def test_every_rank_has_a_gpu(seed: int, objective: str) -> None:
 
 
 def test_runs_end_with_groups() -> None:
-    """62 and 66 hold four groups of 32 together, one of them cut; others waste a few."""
+    """All groups of 32 but one end where a rack of odd size ends, or before."""
     room = np.array([66, 65, 69, 62])
     found = along(room, np.zeros(4, dtype=np.int64), 32, 256)
     assert sum(take for _, take in found) >= 256

@@ -1,4 +1,4 @@
-"""Groups in parts: nothing lost, no room overfull, parts as even or as uneven as said."""
+"""Groups in parts: nothing is lost, and parts are as even, or uneven, as said."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_even_parts_of_odd_rooms() -> None:
 
 
 def test_one_group_too_many() -> None:
-    """16 groups of 64 on 15 racks of 72: none whole makes parts of 16, one in parts 8."""
+    """16 groups of 64 on 15 racks of 72: parts of 16 all, or of 8 the one left over."""
     found = even_parts(RACKS, 64, 16, 4)
     assert found is not None
     check(RACKS, 64, 16, found)
