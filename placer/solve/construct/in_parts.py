@@ -90,7 +90,8 @@ def _named(placed: list[Unit], order: IntArray) -> list[Unit]:
 def _along_tree(floor: Floor) -> IntArray:
     """Domains of the tier in tree order; shape (D,)."""
     domains = floor.machine.domain_of_node[floor.tier][tree_order(floor.machine)]
-    return domains[np.sort(np.unique(domains, return_index=True)[1])]
+    along: IntArray = domains[np.sort(np.unique(domains, return_index=True)[1])]
+    return along
 
 
 def _arranged(
