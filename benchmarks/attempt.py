@@ -16,10 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
+from benchmarks import annealing
 from benchmarks.cases import case
+from benchmarks.peers.problem import leaves_joined
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.placement.check import violations
@@ -29,9 +31,14 @@ from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from benchmarks.peers.answer import Answer
     from placer.job.model import Job
     from placer.topology.model import Topology
+
+    IntArray = npt.NDArray[np.int64]
 
 PEERS = {
     "orders": "benchmarks.peers.orders",
@@ -40,6 +47,9 @@ PEERS = {
     "Scotch": "benchmarks.peers.scotch",
 }
 PLACER = "placer"
+# What annealing starts from, and how much more time than placer it has.
+STARTS = ("from placer's", "from the best order's")
+TIMES_PLACER = 10
 DONE = "done"
 NOT_FOR_THIS = "does not apply"
 
@@ -51,7 +61,7 @@ class Spec:
     Attributes
     ----------
     tool : str
-        ``placer`` or one of `PEERS`.
+        ``placer``, ``annealing`` or one of `PEERS`.
     unit : str
         What is one vertex: ``rank``, ``tp`` or ``stage``.
     variant : str
@@ -112,39 +122,98 @@ class Attempt:
     note: str = ""
 
 
-def attempt(topology: Topology, job: Job, spec: Spec, task: Task) -> Attempt:
+@dataclass
+class Known:
+    """Placements made before on the same case, from which annealing starts.
+
+    Attributes
+    ----------
+    best : mapping of str to (float, ndarray)
+        Value and GPU of every rank, by what made it; a start of `STARTS`.
+    placer_s : float, s
+        CPU that placer took.
+    """
+
+    best: dict[str, tuple[float, IntArray]] = field(default_factory=dict)
+    placer_s: float = 0.0
+
+    def add(self, start: str, value: float, gpu_of_rank: IntArray) -> None:
+        """Keep a placement if it is the best of its kind."""
+        if start not in self.best or value < self.best[start][0]:
+            self.best[start] = value, gpu_of_rank
+
+
+def attempt(
+    topology: Topology, job: Job, spec: Spec, task: Task, known: Known | None = None
+) -> Attempt:
     """One attempt, scored by placer's models."""
+    known = Known() if known is None else known
     if spec.tool == PLACER:
-        return _by_placer(topology, job, spec, task)
+        return _by_placer(topology, job, spec, task, known)
+    if spec.tool == annealing.NAME:
+        return _by_annealing(topology, job, spec, task, known)
     peer = import_module(PEERS[spec.tool])
     if peer.version() is None:
         return Attempt(spec, status="not installed")
     start = perf_counter()
+    machine = leaves_joined(topology)
     answer: Answer | None = peer.place(
-        topology, job, unit=spec.unit, variant=spec.variant, seed=spec.seed
+        machine, job, unit=spec.unit, variant=spec.variant, seed=spec.seed
     )
     wall = perf_counter() - start
     if answer is None:
         return Attempt(spec, status=NOT_FOR_THIS)
     peak = peak_bytes()
-    placement = Placement.on_nodes(topology, answer.leaf_of_rank)
+    placement = Placement.on_nodes(machine, answer.leaf_of_rank)
+    value = _value(topology, job, placement, task.objective)
+    broken = violations(placement, topology, job)
+    if spec.tool == "orders" and not broken:
+        known.add(STARTS[1], value, placement.gpu_of_rank)
     return Attempt(
         spec,
-        value=_value(topology, job, placement, task.objective),
+        value=value,
         crossings=_crossings(topology, job, placement),
         wall_s=wall,
         tool_s=answer.tool_s,
         peak_bytes=peak,
         moved=answer.moved,
+        broken=broken,
+    )
+
+
+def _by_annealing(
+    topology: Topology, job: Job, spec: Spec, task: Task, known: Known
+) -> Attempt:
+    if spec.variant not in known.best:
+        return Attempt(spec, status="nothing to start from")
+    start = perf_counter()
+    gpu_of_rank = annealing.annealed(
+        topology,
+        job,
+        task.objective,
+        known.best[spec.variant][1],
+        TIMES_PLACER * known.placer_s,
+        spec.seed,
+    )
+    wall = perf_counter() - start
+    placement = Placement(gpu_of_rank)
+    return Attempt(
+        spec,
+        value=_value(topology, job, placement, task.objective),
+        wall_s=wall,
+        tool_s=wall,
         broken=violations(placement, topology, job),
     )
 
 
-def _by_placer(topology: Topology, job: Job, spec: Spec, task: Task) -> Attempt:
-    start = perf_counter()
+def _by_placer(
+    topology: Topology, job: Job, spec: Spec, task: Task, known: Known
+) -> Attempt:
+    start, began = perf_counter(), process_time()
     problem = Problem.of(topology, job, task.objective, spec.seed)
     solution = solve(problem, Budget(task.time_limit))
-    wall = perf_counter() - start
+    wall, known.placer_s = perf_counter() - start, process_time() - began
+    known.add(STARTS[0], solution.value, solution.placement.gpu_of_rank)
     peak = peak_bytes()
     return Attempt(
         spec,
@@ -194,9 +263,10 @@ def main() -> int:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     topology, job = case(task.case, task.objective)
+    known = Known()
     for spec in task.specs:
         try:
-            found = attempt(topology, job, spec, task)
+            found = attempt(topology, job, spec, task, known)
         except Exception as error:  # a failing peer is a result
             found = Attempt(spec, status=f"failed: {type(error).__name__}: {error}")
         print(json.dumps(asdict(found)), file=answers, flush=True)

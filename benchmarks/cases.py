@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from benchmarks.cluster_jobs import drawn
 from benchmarks.generate import random_case
 from benchmarks.instances import INSTANCES, TOYS, load, uneven_racks
+from placer.cost.step import StepModel
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
+from placer.job.edges import hop_edges
 from placer.job.read import read_job
+from placer.placement.baselines import baseline
 from placer.topology.read import read_topology
 
 if TYPE_CHECKING:
@@ -18,8 +22,10 @@ if TYPE_CHECKING:
 NAMES = {"hop-cost": (*INSTANCES, *TOYS), "time": ("A", "Araw", "B", "Braw")}
 RANDOM = "random-"
 UNEVEN = "uneven-"
+DRAWN = "drawn-"
 TIME_TOPOLOGY = "azure-gb200-mlperf-v6"
 TIME_JOB = "llama3.1-405b-mlperf-v6"
+MEGABYTE = 1e6
 
 
 def case(name: str, objective: str) -> tuple[Topology, Job]:
@@ -29,7 +35,7 @@ def case(name: str, objective: str) -> tuple[Topology, Job]:
     without the requirement that a pipeline stays in a rack. Names that end in ``raw``
     tell the mappers, which know no time, the bytes as weights.
 
-    ``uneven-RANKS-LOAD-SEED`` is `uneven_racks`.
+    ``uneven-RANKS-LOAD-SEED`` is `uneven_racks`, ``drawn-SEED`` is `drawn`.
 
     Raises
     ------
@@ -38,6 +44,11 @@ def case(name: str, objective: str) -> tuple[Topology, Job]:
     """
     if name.startswith(RANDOM):
         return random_case(int(name.removeprefix(RANDOM)))
+    if name.startswith(DRAWN):
+        draw = drawn(int(name.removeprefix(DRAWN)))
+        if objective == "time":
+            return draw.topology, weighted_by_bytes(draw.topology, draw.job)
+        return draw.topology, draw.job
     if name.startswith(UNEVEN):
         ranks, share, seed = name.removeprefix(UNEVEN).split("-")
         return uneven_racks(int(ranks), float(share), int(seed))
@@ -46,6 +57,21 @@ def case(name: str, objective: str) -> tuple[Topology, Job]:
     if name not in NAMES["time"]:
         raise KeyError(name)
     return _time_case(name)
+
+
+def weighted_by_bytes(topology: Topology, job: Job) -> Job:
+    """The job with the megabytes that an edge of an axis carries in a step as weights.
+
+    That is what a mapper, which knows no time, can be told about it.
+    """
+    placement = baseline("given-order", topology, job)
+    sent = StepModel(topology, job).step(placement.gpu_of_rank).traffic()
+    weights = {}
+    for axis, _, edges in hop_edges(job):
+        of_axis = sent.get("dp" if axis == "edp" else axis)
+        size = 0.0 if of_axis is None else float(of_axis.bytes_by_tier.sum())
+        weights[axis] = max(1, round(size / len(edges) / MEGABYTE))
+    return replace(job, weights=weights)
 
 
 def _time_case(name: str) -> tuple[Topology, Job]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks import tables
+from benchmarks import curve, tables
 from benchmarks.command import table
+from benchmarks.drawn_page import drawn_page
 from benchmarks.earlier import CONTRACTED, EARLIER, RAW
 from benchmarks.results import SAME
 from benchmarks.run import PEERS
 
 if TYPE_CHECKING:
     from benchmarks.command import Row
+    from benchmarks.curve import Point
+    from benchmarks.drawn import Outcome
     from benchmarks.results import Report, Result
 
 INTRODUCTION = """\
@@ -35,8 +39,11 @@ python -m benchmarks.command --json $commands --instances A,Araw,B,C,D,E,F,G,H
 python -m benchmarks.command --json $commands --instances B --objective time
 python -m benchmarks.command --json $commands --large
 python -m benchmarks.command --json $commands --large --objective hop-cost
+python -m benchmarks.drawn --json benchmarks/drawn.json
+python -m benchmarks.curve --json benchmarks/curve.json
 python -m benchmarks.placement --json $results --random 50 --seeds 1 \\
-  --commands $commands --page docs/benchmarks.md
+  --commands $commands --drawn benchmarks/drawn.json --curve benchmarks/curve.json \\
+  --page docs/benchmarks.md
 ```
 
 Each command adds its results to the file, and `--page` writes this page from all of it.
@@ -114,6 +121,15 @@ search and bound, the baselines, the check. Median wall time of 5 runs, largest 
 size of any of them; placer alone, one after the other.
 """
 
+LIMITS = """\
+## Under a time limit
+
+`python -m benchmarks.curve --json benchmarks/curve.json`: one search on G for each
+limit. A limit ends the search; proof and bound may take a moment more.
+
+![Gap by time limit](pictures/curve.svg)
+"""
+
 REFERENCE = """\
 ## Values of an earlier run
 
@@ -124,12 +140,31 @@ repaired.
 """
 
 
-def page(report: Report, commands: Sequence[Row] = ()) -> str:
-    """The page as Markdown, with what whole commands take."""
-    return "\n".join(_sections(report, commands)) + "\n"
+@dataclass(frozen=True)
+class Beside:
+    """Results of the other benchmarks that the page shows.
+
+    Attributes
+    ----------
+    commands : sequence of Row
+        What whole commands take.
+    drawn : sequence of Outcome
+        Machines as clusters are.
+    points : sequence of Point
+        Values under a time limit.
+    """
+
+    commands: Sequence[Row] = ()
+    drawn: Sequence[Outcome] = ()
+    points: Sequence[Point] = ()
 
 
-def _sections(report: Report, commands: Sequence[Row]) -> Iterator[str]:
+def page(report: Report, beside: Beside = Beside()) -> str:
+    """The page as Markdown."""
+    return "\n".join(_sections(report, beside)) + "\n"
+
+
+def _sections(report: Report, beside: Beside) -> Iterator[str]:
     yield INTRODUCTION
     yield from _set_up(report)
     instances = report.of("hop-cost")
@@ -138,9 +173,15 @@ def _sections(report: Report, commands: Sequence[Row]) -> Iterator[str]:
         yield from _overview(instances)
     yield from _losses(report)
     yield ""
-    if commands:
+    if beside.drawn:
+        yield from drawn_page(beside.drawn)
+    if beside.points:
+        yield LIMITS
+        yield from curve.table(beside.points)
+        yield ""
+    if beside.commands:
         yield COMMANDS
-        yield from table(commands)
+        yield from table(beside.commands)
         yield ""
     yield METHOD
     if instances:

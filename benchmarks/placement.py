@@ -14,10 +14,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import command, results
+from benchmarks import command, curve, drawn, results, worth
 from benchmarks.attempt import DONE, Attempt, Task
 from benchmarks.cases import NAMES, RANDOM, case
-from benchmarks.page import page
+from benchmarks.page import Beside, page
 from benchmarks.peers.problem import UNITS, unit_size
 from benchmarks.results import Report, Result, best_of
 from benchmarks.run import PEERS, attempts, rows, specs, versions
@@ -97,6 +97,8 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--commands", type=Path, help="rows of benchmarks.command, for the page"
     )
+    parser.add_argument("--drawn", type=Path, help="of benchmarks.drawn, for the page")
+    parser.add_argument("--curve", type=Path, help="of benchmarks.curve, for the page")
     options = parser.parse_args(arguments)
     if options.random and options.objective != "hop-cost":
         parser.error("random machines have hop-cost jobs only")
@@ -114,6 +116,23 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
         if name not in PEERS:
             parser.error(f"there is no peer {name}; known: {', '.join(PEERS)}")
     return options
+
+
+def write_page(report: Report, options: argparse.Namespace) -> None:
+    """The page, and its pictures beside it."""
+    beside = Beside(
+        command.read(options.commands) if options.commands else [],
+        drawn.read(options.drawn) if options.drawn else [],
+        curve.read(options.curve) if options.curve else [],
+    )
+    options.page.write_text(page(report, beside))
+    pictures = options.page.parent / "pictures"
+    pictures.mkdir(exist_ok=True)
+    timed = [one for one in beside.drawn if one.objective == "time"]
+    if timed:
+        (pictures / "worth.svg").write_text(worth.picture(timed))
+    if beside.points:
+        (pictures / "curve.svg").write_text(curve.picture(beside.points))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,8 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.write(report, options.json)
     print(*summary(Report("", {}, options.time_limit, made)), sep="\n")
     if options.page:
-        commands = command.read(options.commands) if options.commands else []
-        options.page.write_text(page(report, commands))
+        write_page(report, options)
     return int(any(r.better() for r in made if r.case.startswith(RANDOM)))
 
 

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from threading import Timer
 
+from benchmarks import annealing
 from benchmarks.attempt import PLACER, Attempt, Spec, Task
 from benchmarks.peers import metis, mt_kahypar, orders, scotch
 from benchmarks.results import Row, best_of, decoded
@@ -22,8 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PEERS = {peer.NAME: peer for peer in (orders, mt_kahypar, metis, scotch)}
 # METIS takes a few hundredths of a second: it may try more often.
 SEEDS_FOR_ONE = {"METIS": 5}
-# placer ends by itself, soon after its limit.
-GRACE = 2.0
+# These end by themselves: placer soon after its limit, annealing after a multiple of
+# placer's processor time, which may be a part of the time by the clock.
+GRACE = {PLACER: 2.0, annealing.NAME: 40.0}
 
 Tell = Callable[[Attempt], None]
 
@@ -83,7 +85,7 @@ def _until_killed(task: Task) -> Iterator[Attempt]:
         limit = task.time_limit
         while done < len(task.specs):
             spec = task.specs[done]
-            factor = GRACE if spec.tool == PLACER else 1.0
+            factor = GRACE.get(spec.tool, 1.0)
             timer = Timer(limit * factor, os.killpg, (process.pid, signal.SIGKILL))
             timer.start()
             line = process.stdout.readline()

@@ -27,8 +27,8 @@ PLAIN_ORDERS = {
 def label(spec: Spec) -> str:
     """What a row is called."""
     if spec.tool == orders.NAME:
-        return spec.variant + OF_ORDER[spec.unit]
-    return spec.tool + CONTRACTED[spec.unit]
+        return spec.variant + OF_ORDER.get(spec.unit, f", whole {spec.unit} ranks")
+    return spec.tool + CONTRACTED.get(spec.unit, f" + {spec.unit} ranks")
 
 
 def case_table(result: Result) -> Iterator[str]:

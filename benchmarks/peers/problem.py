@@ -8,7 +8,7 @@ K leaves, T tiers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -104,8 +104,38 @@ class MappingProblem:
         return hops
 
 
+def leaves_joined(topology: Topology) -> Topology:
+    """The machine with scale-up domains that are equally near as its nodes.
+
+    Trays of a rack are no farther from each other than their own GPUs, so the rack is
+    the leaf. Its nodes must be listed one after the other.
+    """
+    inner, outer = topology.tiers[:2]
+    if not (outer.scale_up and outer.distance == inner.distance):
+        return topology
+    leaf_of_node = topology.domain_of_node[1]
+    first = np.unique(leaf_of_node, return_index=True)[1]
+    by_place = np.argsort(first)
+    gpus = np.bincount(leaf_of_node, topology.gpus_of_node)
+    names = tuple(topology.domain_names[1][leaf] for leaf in by_place)
+    rows = topology.domain_of_node[1:, first[by_place]].copy()
+    rows[0] = np.arange(len(first))
+    return replace(
+        topology,
+        tiers=topology.tiers[1:],
+        node_names=names,
+        gpus_of_node=gpus.astype(np.int64)[by_place],
+        bandwidth_factor=np.ones(len(first)),
+        domain_of_node=rows,
+        domain_names=(names, *topology.domain_names[2:]),
+        built=None,
+    )
+
+
 def unit_size(axes: Parallelism, unit: str) -> int:
     """Ranks of a unit: one, a tp group, or a stage (with experts, all of their group).
+
+    A unit that is a number has so many ranks.
 
     Consecutive ranks form a unit when ranks are numbered tp-cp-ep-dp-pp.
 
@@ -114,6 +144,8 @@ def unit_size(axes: Parallelism, unit: str) -> int:
     KeyError
         If there is no such unit.
     """
+    if unit.isdigit():
+        return int(unit)
     stage = max(axes.tp * axes.cp, axes.etp * axes.ep)
     return {"rank": 1, "tp": axes.tp, "stage": stage}[unit]
 

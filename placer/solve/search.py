@@ -17,6 +17,7 @@ from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
+from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -41,6 +42,7 @@ AT_ONCE: tuple[Method, ...] = (laid_chains,)
 CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     whole_first,
+    in_parts,
     stitched,
     cut_alike,
     partitioned,
@@ -54,7 +56,12 @@ METHODS: tuple[Method, ...] = (
     again,
 )
 # For machines on which no one number of ranks a node fits.
-METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (uneven, whole_first, enumerated)
+METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
+    uneven,
+    whole_first,
+    in_parts,
+    enumerated,
+)
 
 
 def solve(

@@ -146,7 +146,7 @@ def test_specs() -> None:
     counts = [
         sum(s.tool == tool for s in made) for tool in (PLACER, "orders", "Scotch")
     ]
-    assert counts == [2, 3 * 2, 3 * 2 * 2]
+    assert counts == [2, 6 * 2, 3 * 2 * 2]
 
 
 def test_best_of() -> None:

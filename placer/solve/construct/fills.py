@@ -13,8 +13,10 @@ import numpy.typing as npt
 from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
 from placer.solve.construct.nesting import nestings
+from placer.solve.construct.runs import run_fills
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
+from placer.solve.tree.base import base_tier
 from placer.solve.tree.fill import fill, fullest_first
 
 if TYPE_CHECKING:
@@ -29,10 +31,7 @@ Candidate = tuple[str, IntArray]
 
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Axes inside axes, filled into the tree in whole units."""
-    params = problem.params
-    priced = params.ranks_priced // problem.job.world_size
-    most = max(1, min(params.nestings, priced))
-    incumbent.offer_all(islice(nested_fills(problem), most))
+    incumbent.offer_all(islice(nested_fills(problem), problem.fills_priced))
     if problem.colocation.block < int(problem.machine.gpus_of_node.max()):
         uneven(problem, incumbent, budget)
 
@@ -41,24 +40,43 @@ def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Nodes that hold as many consecutive ranks as they can."""
     if problem.job.launcher != "free":
         incumbent.offer_all(uneven_fills(problem))
+        incumbent.offer_all(run_fills(problem))
 
 
 def fullest_fills(problem: Problem) -> Iterator[Candidate]:
     """Ranks in order on whole nodes, those of the fullest domains first.
 
-    A group then spans few domains, and the leavings of a scheduler come last. Ranks are
-    in the job's order, and replica by replica.
+    A group then spans few domains, and the leavings of a scheduler come last, or are
+    left out. Ranks are in the job's order, and replica by replica.
     """
     machine, axes = problem.machine, problem.job.parallelism
     capacity = machine.gpus_of_node // axes.tp * axes.tp
     if capacity.sum() < axes.world_size:
         capacity = machine.gpus_of_node
-    nodes = fullest_first(machine, capacity)
-    slots = np.repeat(nodes, capacity[nodes])
-    for order in dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)):
-        node_of_rank = slots[axes.numbers_in(order)]
-        placement = Placement.on_nodes(machine, node_of_rank)
-        yield "fullest domains first", placement.gpu_of_rank
+    few = _without_smallest(machine, capacity, axes.world_size)
+    orders = list(dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)))
+    for told, room in (("", capacity), (", the smallest left out", few)):
+        if told and (room == capacity).all():
+            return
+        nodes = fullest_first(machine, room)
+        slots = np.repeat(nodes, room[nodes])
+        for order in orders:
+            node_of_rank = slots[axes.numbers_in(order)]
+            placement = Placement.on_nodes(machine, node_of_rank)
+            yield f"fullest domains first{told}", placement.gpu_of_rank
+
+
+def _without_smallest(machine: Topology, capacity: IntArray, world: int) -> IntArray:
+    """The capacity without as many domains as can be spared; shape (N,).
+
+    The domains are those inside which a hop costs the least.
+    """
+    domain_of_node = machine.domain_of_node[base_tier(machine)]
+    room = np.bincount(domain_of_node, capacity)
+    smallest = np.argsort(room, kind="stable")
+    is_spare = np.cumsum(room[smallest]) <= capacity.sum() - world
+    left_out = np.isin(domain_of_node, smallest[is_spare])
+    return np.where(left_out, 0, capacity)
 
 
 def nested_fills(problem: Problem) -> Iterator[Candidate]:

@@ -125,6 +125,12 @@ class Problem:
         """Ranks that each node may hold; shape (N,)."""
         return node_capacity(self.machine, self.colocation.block)
 
+    @property
+    def fills_priced(self) -> int:
+        """How many placements of one construction are priced in full."""
+        priced = self.params.ranks_priced // self.job.world_size
+        return max(1, min(self.params.nestings, priced))
+
     @cached_property
     def forced_block(self) -> int:
         """Consecutive ranks that every node must hold, 0 when nodes may differ."""

@@ -1,0 +1,147 @@
+"""The part of the benchmark's page about drawn machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from benchmarks.attempt import STARTS, TIMES_PLACER
+from benchmarks.drawn import OBJECTIVES, WORSE, Outcome
+from benchmarks.tables import percent, seconds
+from benchmarks.worth import NOTHING, saved, worth_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GAPS = (0.0, 0.001, 0.01, 0.03)
+WIDEST = 12
+PICTURE = "pictures/worth.svg"
+
+INTRODUCTION = """\
+## Machines as clusters are
+
+`benchmarks/clusters.py` draws machines as a job is granted them: what a simulated
+scheduler has left free that gives every job the first free nodes, machines with nodes
+down, with hosts that have lost one of 8 GPUs, with leaves that were never filled, and
+whole ones; hosts of 8 GPUs under leaf and spine switches, and racks of 18 trays with 4
+GPUs, the outermost uplinks up to 4:1. `benchmarks/cluster_jobs.py` puts nine kinds of
+jobs on them, with a free launcher or one that gives every node consecutive ranks.
+
+```
+python -m benchmarks.drawn --draws 128 --json benchmarks/drawn.json
+```
+"""
+
+WORTH = f"""\
+### What it is worth
+
+Share of the step that placer saves against the best of six simple orders: hosts as
+given, by name, or the fullest leaf first, each with ranks as numbered and replica by
+replica, with whole tensor parallel groups or whole stages on a leaf where that is
+better. Columns are the share of GPUs that the leaves or racks lack of which the machine
+has any. A cell is the median, the most, and the number of machines; 0 is less than
+{NOTHING:.2%}.
+
+![Step time saved, by kind of job and fragmentation]({PICTURE})
+"""
+
+
+def drawn_page(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """The section, from the outcomes alone."""
+    yield INTRODUCTION
+    yield from _gaps(outcomes)
+    yield ""
+    yield from _losers(outcomes)
+    timed = [one for one in outcomes if one.objective == "time"]
+    yield ""
+    yield WORTH
+    yield from worth_table(timed)
+    yield ""
+    yield from _zeros(timed)
+    yield ""
+
+
+def _gaps(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """How many gaps are how wide, and the widest."""
+    heads = ["proved", *(f"<= {gap:.1%}" for gap in GAPS[1:])]
+    yield f"| objective | machines | {' | '.join(heads)} | median | widest | wall |"
+    yield f"|---|{'--:|' * (len(heads) + 4)}"
+    for objective in OBJECTIVES:
+        of = [one for one in outcomes if one.objective == objective]
+        if not of:
+            continue
+        gaps = [one.gap for one in of]
+        counts = [f"{_share(gaps, lambda g, m=most: g <= m + 1e-9)}" for most in GAPS]
+        wall = median(one.wall_s for one in of)
+        yield (
+            f"| {objective} | {len(of)} | {' | '.join(counts)} "
+            f"| {percent(median(gaps))} | {percent(max(gaps))} | {seconds(wall)} |"
+        )
+    yield "\nThe widest gaps:\n"
+    yield "| draw | machine | job | ranks | objective | gap | method |"
+    yield "|--:|---|---|--:|---|--:|---|"
+    for one in sorted(outcomes, key=lambda one: -one.gap)[:WIDEST]:
+        yield (
+            f"| {one.seed} | {_machine(one)} | {_job(one)} | {one.ranks:,} "
+            f"| {one.objective} | {percent(one.gap)} | {one.note.split(';')[0]} |"
+        )
+
+
+def _share(gaps: Sequence[float], is_in: Callable[[float], bool]) -> str:
+    return f"{sum(map(is_in, gaps)) / len(gaps):.0%}"
+
+
+def _losers(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Who is better than placer anywhere, and who was asked."""
+    by_name: dict[str, list[float]] = {}
+    for one in outcomes:
+        for name, value in one.others.items():
+            by_name.setdefault(_tool(name), []).append(value / one.value - 1)
+    yield f"Others against placer; better is by more than {WORSE:.2%}:\n"
+    yield "| other | placements | better than placer | best of them |"
+    yield "|---|--:|--:|--:|"
+    for name, above in sorted(by_name.items()):
+        better = sum(share < -WORSE for share in above)
+        yield f"| {name} | {len(above):,} | {better} | {min(above):+.3%} |"
+    annealed = {one.key for one in outcomes if f"annealing {STARTS[0]}" in one.others}
+    yield (
+        f"\nAnnealing (code of its own, {TIMES_PLACER} times placer's processor time, "
+        f"from placer's placement and from the best order's) was run on "
+        f"{len(annealed)} of {len(outcomes)}."
+    )
+    lost = [one for one in outcomes if one.better]
+    for one in lost:
+        better = (f"{name} by {share:.2%}" for name, share in one.better.items())
+        where = f"draw {one.seed}, {_machine(one)}, {_job(one)}, {one.objective}"
+        yield f"* {where}: {', '.join(better)}"
+
+
+def _tool(name: str) -> str:
+    """Orders are one tool, each annealing its own."""
+    known = ("annealing", "METIS", "Mt-KaHyPar", "Scotch")
+    return name if name.startswith(known) else "orders"
+
+
+def _zeros(timed: Sequence[Outcome]) -> Iterator[str]:
+    shares = [share for share in map(saved, timed) if share is not None]
+    if not shares:
+        return
+    nothing = sum(share < NOTHING for share in shares)
+    large = sum(share >= 0.1 for share in shares)
+    yield (
+        f"On {nothing} of {len(shares)} machines the best order is as good; on {large} "
+        "placer saves a tenth of the step or more. Orders are the best of six here: "
+        "who takes one without trying the others loses more."
+    )
+    none = len(timed) - len(shares)
+    if none:
+        yield f"On {none} machines no order keeps the rules of the job."
+
+
+def _machine(one: Outcome) -> str:
+    return f"{one.family}, {one.history}, {one.uplink:g}:1"
+
+
+def _job(one: Outcome) -> str:
+    return f"{one.kind}, {one.launcher}"

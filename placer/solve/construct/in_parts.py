@@ -1,0 +1,132 @@
+"""Units that no domain holds whole, in parts of several sizes along the tree.
+
+`whole_first` cuts them into equal parts, of which domains of odd sizes hold few: of
+racks with 52 and 28 GPUs a group of 64 lies in 36 and 28, and on parts of 16 it would
+take four. Shapes: R ranks, D domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.construct.parts import (
+    Part,
+    Unit,
+    even_parts,
+    one_large_part,
+    whole_units,
+)
+from placer.solve.construct.units import Floor, Units, floors, units_of
+from placer.solve.tree.fill import tree_order
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Candidate, Incumbent
+
+IntArray = npt.NDArray[np.int64]
+
+
+def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Units that are not whole in parts as even, or as uneven, as can be."""
+    incumbent.offer_all(islice(in_parts_fills(problem), problem.fills_priced))
+
+
+def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of every way to do that, each way in turn."""
+    machine, job = problem.machine, problem.job
+    for floor in floors(problem):
+        for units in units_of(job, floor):
+            ways = [
+                _arranged(floor, units, placed, f"{units.axis} groups in {told}")
+                for told, placed in _ways(floor, units)
+            ]
+            for turn in zip_longest(*ways):
+                for told, node_of_rank in filter(None, turn):
+                    placement = Placement.on_nodes(machine, node_of_rank)
+                    yield told, placement.gpu_of_rank
+
+
+def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
+    """Domains of the parts of all units, those along the tree first."""
+    size, count, grain = units.size, len(units.ranks), floor.grain
+    order = _along_tree(floor)
+    room = floor.takes(floor.capacity, grain, grain)[floor.tier][order]
+    most = int((room // size).sum())
+    if most >= count:
+        return
+    outer = _stretches(floor)[order]
+    # The fewer are whole, the more even the parts of the others can be.
+    for wholes in dict.fromkeys(most * quarter // 4 for quarter in (4, 3, 2, 1, 0)):
+        whole, left = whole_units(room, size, wholes)
+        few = count - wholes
+        parted = even_parts(left, size, few, grain)
+        if parted is not None:
+            yield "even parts", _named([*whole, *parted], order)
+        if wholes == most:
+            parted = one_large_part(left, outer, size, few, _far(floor))
+            yield "one large part", _named([*whole, *parted], order)
+
+
+def _far(floor: Floor) -> float:
+    """Hops of a pair in different outer domains, in those of a pair in one."""
+    inside, near, *outer = [tier.distance for tier in floor.machine.tiers[floor.tier :]]
+    return (outer[0] - inside) / (near - inside) if outer and near > inside else 1.0
+
+
+def _named(placed: list[Unit], order: IntArray) -> list[Unit]:
+    """Places along the tree, in that order, as the domains there."""
+    return [
+        [Part(int(order[p.domain]), p.size) for p in sorted(unit)] for unit in placed
+    ]
+
+
+def _along_tree(floor: Floor) -> IntArray:
+    """Domains of the tier in tree order; shape (D,)."""
+    domains = floor.machine.domain_of_node[floor.tier][tree_order(floor.machine)]
+    along: IntArray = domains[np.sort(np.unique(domains, return_index=True)[1])]
+    return along
+
+
+def _arranged(
+    floor: Floor, units: Units, placed: list[Unit], told: str
+) -> Iterator[tuple[str, IntArray]]:
+    """Node of every rank for each order of the units; shape (R,)."""
+    place = np.empty(len(_along_tree(floor)), dtype=np.int64)
+    place[_along_tree(floor)] = np.arange(len(place))
+    main = np.array([max(unit, key=lambda part: part.size).domain for unit in placed])
+    stretch = _stretches(floor)[main]
+    along = np.lexsort((place[main], stretch))
+    is_split = np.array([len(unit) > 1 for unit in placed])
+    homes = int(stretch.max()) + 1
+    whole = np.bincount(stretch[~is_split], minlength=homes)
+    parted = np.bincount(stretch[is_split], minlength=homes)
+    sets = [[placed[i] for i in along if is_split[i] == split] for split in (0, 1)]
+    parts = [
+        np.array([part for unit in one for part in unit], np.int64).reshape(-1, 2)
+        for one in sets
+    ]
+    for arrangement in units.arrangements():
+        in_order, is_parted = units.parted(arrangement, whole, parted)
+        domain_of_rank = np.empty(units.ranks.size, dtype=np.int64)
+        for split in (0, 1):
+            ranks = units.ranks[in_order[is_parted == split]].ravel()
+            domain_of_rank[ranks] = np.repeat(*parts[split].T)
+        yield told, floor.node_of_rank(domain_of_rank, units)
+
+
+def _stretches(floor: Floor) -> IntArray:
+    """Domain of the next tier of each domain, numbered along the tree; shape (D,)."""
+    along = tree_order(floor.machine)
+    outer = floor.machine.domain_of_node[floor.tier + 1][along]
+    number = np.cumsum(np.append(0, outer[1:] != outer[:-1]))
+    domain = floor.machine.domain_of_node[floor.tier][along]
+    stretch = np.empty(int(domain.max()) + 1, dtype=np.int64)
+    stretch[domain] = number
+    return stretch

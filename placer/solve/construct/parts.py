@@ -1,0 +1,232 @@
+"""Units that no domain holds whole, in parts of several sizes.
+
+All traffic of a part of ``p`` out of ``s`` ranks of an all-to-all leaves its domain but
+for ``p / s`` of it, so the least part is the slowest: parts are as even as they can be.
+The hop cost counts the pairs that are parted instead: one part is then as large as can
+be. Shapes: D domains, P parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import combinations, product
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+SWAPS = 400  # tried among the domains of large parts
+
+
+class Part(NamedTuple):
+    """Ranks of one unit on one domain."""
+
+    domain: int
+    size: int
+
+
+Unit = list[Part]
+
+
+@dataclass
+class _Open:
+    """A unit that is being laid.
+
+    Attributes
+    ----------
+    parts : list of Part
+    rest : int
+        Ranks that have no place yet.
+    """
+
+    parts: Unit
+    rest: int
+
+
+def whole_units(room: IntArray, size: int, count: int) -> tuple[list[Unit], IntArray]:
+    """So many units on domains that hold them whole, and the room that is then left.
+
+    Domains that are left with little for others come first.
+    """
+    held = room // size
+    by_rest = np.argsort(room % size, kind="stable")
+    domains = np.sort(np.repeat(by_rest, held[by_rest])[:count])
+    left = room - size * np.bincount(domains, minlength=len(room))
+    return [[Part(domain, size)] for domain in domains.tolist()], left
+
+
+def even_parts(room: IntArray, size: int, count: int, grain: int) -> list[Unit] | None:
+    """Units with the largest least part that can be had, along the domains.
+
+    Parameters
+    ----------
+    room : ndarray, shape (D,), ranks
+        Of the domains in order; multiples of ``grain``.
+    size, count : int
+        Ranks of a unit, and units.
+    grain : int
+        Ranks that stay together.
+    """
+    rooms = room.tolist()
+    most = min(size // 2, max(rooms))
+    for least in range(most // grain * grain, 0, -grain):
+        for sharing in Sharing:
+            found = _laid(rooms, size, count, _Rule(least, grain, sharing))
+            if found is not None:
+                return found
+    return None
+
+
+class Sharing(Enum):
+    """What a domain takes of a unit that would leave it too little for another."""
+
+    ALL = auto()
+    HALF = auto()
+    MOST = auto()
+
+
+class _Rule(NamedTuple):
+    """How a domain shares its room out.
+
+    Attributes
+    ----------
+    least : int
+        Ranks of a part at least.
+    grain : int
+        Ranks that stay together.
+    sharing : Sharing
+    """
+
+    least: int
+    grain: int
+    sharing: Sharing
+
+    def part(self, rest: int, free: int) -> int:
+        """Ranks of a unit that a domain takes; neither rest is then below the least."""
+        least = self.least
+        if rest == free or free - rest >= least:
+            return rest
+        if rest - free >= least:
+            return free
+        most = min(rest, free) - least
+        if most < least:
+            return rest if rest < free else max(0, rest - least)
+        if self.sharing is Sharing.HALF:
+            half = free // 2 // self.grain * self.grain
+            return min(max(half, least), most)
+        if rest < free and self.sharing is Sharing.ALL:
+            return rest
+        return most
+
+
+def _laid(room: list[int], size: int, count: int, rule: _Rule) -> list[Unit] | None:
+    """Units along the domains by a rule, None if they do not fit."""
+    begun: list[_Open] = []
+    for domain, space in enumerate(room):
+        free = space
+        waiting = [unit for unit in begun if unit.rest]
+        while free >= rule.least:
+            if not waiting:
+                if len(begun) == count:
+                    break
+                begun.append(_Open([], size))
+                waiting.append(begun[-1])
+            unit = waiting.pop(0)
+            part = rule.part(unit.rest, free)
+            if not rule.least <= part <= free:
+                break
+            unit.parts.append(Part(domain, part))
+            unit.rest -= part
+            free -= part
+    if len(begun) < count or any(unit.rest for unit in begun):
+        return None
+    return [unit.parts for unit in begun]
+
+
+def one_large_part(
+    room: IntArray, outer: IntArray, size: int, count: int, far: float = 1.0
+) -> list[Unit]:
+    """Units that lie mostly in one domain each, the fewest pairs parted.
+
+    At first the largest rooms take one unit each. Then others take their place as long
+    as that parts fewer pairs: a room that is emptied for many rests may save a unit
+    from lying in two outer domains.
+
+    Parameters
+    ----------
+    room : ndarray, shape (D,), ranks
+    outer : ndarray, shape (D,)
+        Outer domain of each.
+    size, count : int
+        Ranks of a unit, and units.
+    far : float
+        What a pair counts whose ranks are not in one outer domain; others count 1.
+    """
+    by_room = np.argsort(-room, kind="stable")
+    main, others = by_room[:count].tolist(), by_room[count:].tolist()
+    best = _around(room, outer, size, count, main)
+    least = _pairs(best, outer, far)
+    tries = SWAPS
+    for place, other in product(range(len(main) - 1, -1, -1), range(len(others))):
+        if tries == 0 or room[others[other]] == 0:
+            continue
+        tries -= 1
+        changed = [*main]
+        changed[place] = others[other]
+        found = _around(room, outer, size, count, changed)
+        pairs = _pairs(found, outer, far)
+        if pairs < least:
+            main[place], others[other] = others[other], main[place]
+            best, least = found, pairs
+    return best
+
+
+def _around(
+    room: IntArray, outer: IntArray, size: int, count: int, main: Sequence[int]
+) -> list[Unit]:
+    """Units with their large parts on given domains.
+
+    What is left over takes the rests, the largest first: each goes to the room that it
+    leaves least of, in the same outer domain if one there has enough. A rest that fits
+    in none takes several.
+    """
+    free = room.copy()
+    units: list[Unit] = []
+    for domain in main:
+        part = min(int(room[domain]), size)
+        units.append([Part(domain, part)] if part else [])
+        free[domain] -= part
+    units += [[] for _ in range(count - len(units))]
+    rests = [size - sum(part.size for part in unit) for unit in units]
+    for index in sorted(range(count), key=lambda i: -rests[i]):
+        rest = rests[index]
+        is_near = outer == outer[main[index]] if index < len(main) else free > 0
+        while rest:
+            domain = _home(np.where(is_near, free, 0), free, rest)
+            taken = min(rest, int(free[domain]))
+            units[index].append(Part(domain, taken))
+            free[domain] -= taken
+            rest -= taken
+    return units
+
+
+def _home(near: IntArray, free: IntArray, rest: int) -> int:
+    """The near room that a rest fits in best, else any other, else the largest."""
+    for room in (near, free):
+        fits = np.flatnonzero(room >= rest)
+        if len(fits):
+            return int(fits[np.argmin(room[fits])])
+    return int(np.argmax(near if near.any() else free))
+
+
+def _pairs(units: Sequence[Unit], outer: IntArray, far: float) -> float:
+    """Pairs of ranks of a unit on different domains, those far apart weighed."""
+    return sum(
+        one.size * two.size * (1.0 if outer[one.domain] == outer[two.domain] else far)
+        for unit in units
+        for one, two in combinations(unit, 2)
+    )

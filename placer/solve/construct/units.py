@@ -1,0 +1,187 @@
+"""Groups of ranks that are to stay whole, and the tier whose domains take them.
+
+Shapes: R ranks, N nodes, U units, H stretches of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
+from placer.solve.problem.colocation import Colocation, colocation_of, join
+from placer.solve.tree.base import base_tier, linked_tier
+from placer.solve.tree.capacity import node_capacity, whole_sets
+from placer.solve.tree.fill import fill_domains
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Sets of ranks of one size that are to stay whole.
+
+    Attributes
+    ----------
+    axis : str
+        The last axis that they hold whole.
+    ranks : ndarray, shape (U, size)
+        Of each unit, those side by side that are the last to be parted.
+    coordinate : mapping of str to ndarray, each shape (U,)
+        Along the axes in which units differ.
+    """
+
+    axis: str
+    ranks: IntArray
+    coordinate: dict[str, IntArray]
+
+    @property
+    def size(self) -> int:
+        """Ranks of a unit."""
+        return int(self.ranks.shape[1])
+
+    @property
+    def stage(self) -> IntArray:
+        """Pipeline stage of each unit; shape (U,)."""
+        return self.coordinate.get("pp", np.zeros(len(self.ranks), dtype=np.int64))
+
+    def arrangements(self) -> Iterator[Arrangement]:
+        """Stages to part and orders along the axes.
+
+        Stages in the middle of the pipeline come first: they do nothing else.
+        """
+        count = int(self.stage.max()) + 1
+        stages = sorted(range(count), key=lambda stage: abs(2 * stage + 1 - count))
+        for stage, axes in product(stages, permutations(self.coordinate)):
+            yield Arrangement(axes, stage)
+
+    def parted(
+        self, arrangement: Arrangement, whole: IntArray, parted: IntArray
+    ) -> tuple[IntArray, BoolArray]:
+        """Units along the tree, and which of them are not whole; both shape (U,).
+
+        Each stretch of the tree takes units that follow each other, and parts those of
+        them that are of the given stage, or of the next ones.
+
+        Parameters
+        ----------
+        arrangement : Arrangement
+        whole, parted : ndarray, shape (H,)
+            Units of each stretch that are whole, and those that are not.
+        """
+        along_axes = [self.coordinate[axis] for axis in arrangement.axes]
+        in_order = np.lexsort([*along_axes, self.stage * 0])
+        home = np.repeat(np.arange(len(whole)), whole + parted)
+        count = self.stage.max() + 1
+        later = (self.stage[in_order] - arrangement.stage) % count
+        first = np.lexsort((later, home))
+        begin = np.cumsum(whole + parted) - whole - parted
+        is_parted = np.empty(len(home), dtype=bool)
+        is_parted[first] = np.arange(len(home)) - begin[home] < parted[home]
+        return in_order, is_parted
+
+
+class Arrangement(NamedTuple):
+    """Axes along which units follow each other, and the stage that is parted first."""
+
+    axes: Sequence[str]
+    stage: int
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """The tier whose domains take units.
+
+    Attributes
+    ----------
+    machine : Topology
+    colocation : Colocation
+        Sets of each tier are all alike.
+    tier : int
+    """
+
+    machine: Topology
+    colocation: Colocation
+    tier: int
+
+    @property
+    def grain(self) -> int:
+        """Ranks that stay together in a domain."""
+        return int(self.colocation.sizes(self.tier)[0])
+
+    @property
+    def capacity(self) -> IntArray:
+        """Ranks each node may hold; shape (N,)."""
+        return node_capacity(self.machine, self.colocation.block)
+
+    def takes(
+        self, capacity: IntArray, piece: int, unit: int, outer: int | None = None
+    ) -> list[IntArray]:
+        """Ranks each domain can hold in pieces, and from a tier on in whole units.
+
+        Parameters
+        ----------
+        capacity : ndarray, shape (N,)
+        piece, unit : int
+            Ranks.
+        outer : int, optional
+            By default the tier itself.
+        """
+        outer = self.tier if outer is None else outer
+        inside = [int(self.colocation.sizes(t)[0]) for t in range(self.tier)]
+        pieces = [piece] * (outer - self.tier)
+        units = [unit] * (len(self.machine.tiers) - outer)
+        return whole_sets(self.machine, capacity, [*inside, *pieces, *units])
+
+    def node_of_rank(self, domain_of_rank: IntArray, units: Units) -> IntArray:
+        """Node of every rank when its domain is known; shape (R,)."""
+        takes = self.takes(self.capacity, self.grain, self.grain)[: self.tier + 1]
+        return fill_domains(self.machine, takes, domain_of_rank, units.ranks.ravel())
+
+
+def floors(problem: Problem) -> Iterator[Floor]:
+    """The tier that takes units, for every way to keep ranks together in a launch."""
+    machine, job = problem.machine, problem.job
+    tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
+    if tier == len(machine.tiers) - 1:
+        return
+    # Nodes of a node-contiguous launch may hold different numbers of ranks.
+    for block in dict.fromkeys((problem.colocation.block, 1)):
+        colocation = colocation_of(machine, job, block)
+        if colocation.uniform_sizes() is not None:
+            yield Floor(machine, colocation, tier)
+
+
+def units_of(job: Job, floor: Floor) -> list[Units]:
+    """Co-location sets joined with one axis after another, the largest first."""
+    return list(_units(job, floor))[::-1]
+
+
+def _units(job: Job, floor: Floor) -> Iterator[Units]:
+    axes = job.parallelism
+    rows: list[IntArray] = [*floor.colocation.label[: floor.tier + 1]]
+    for name in KEPT_WHOLE:
+        members = axes.ranks_of_group[name]
+        label = np.unique(join(rows[-1], members), return_inverse=True)[1]
+        counts = np.bincount(label)
+        if (counts != counts[0]).any():
+            return
+        if label.max() == rows[-1].max():
+            continue
+        rows.append(label)
+        ranks = np.lexsort(rows).reshape(len(counts), -1)
+        grid = EXPERT if axes.ep > 1 else DENSE
+        of_unit = {axis: axes.coordinates[axis][ranks[:, 0]] for axis in grid}
+        varying = {axis: row for axis, row in of_unit.items() if row.max() > 0}
+        yield Units(name, ranks, varying)
