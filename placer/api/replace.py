@@ -39,6 +39,7 @@ from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import diff_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
+from placer.report.verdict import verdict
 from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
@@ -261,6 +262,8 @@ def _task(
     original = before.topology
     if topology is not None and plan.inputs:
         original = inputs_of_plan(plan, job=job).topology
+        # A plan of every usable node owns those that there were, not newer ones.
+        before = changed(before, hosts=before.hosts or original.node_names)
     gone = host_names(failed)
     left = inputs_left(before, plan, gone, None if added is None else host_names(added))
     machine = machine_left(left, plan, gone)
@@ -304,7 +307,8 @@ def _plan_of(
         section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
-    return changed(plan, previous=section)
+    plan = changed(plan, previous=section)
+    return changed(plan, verdict=verdict(plan))
 
 
 def _with_hint(error: InfeasibleError) -> InfeasibleError:

@@ -19,8 +19,10 @@ def plan_output_options(quiet: str) -> Callable[[_Function], _Function]:
     """``-o``, ``--format`` and ``-q``, the last of which also means ``quiet``."""
 
     def add(function: _Function) -> _Function:
-        output = output_option("Write the plan here, compressed as .json.gz or .json.zst; - is stdout, then no "
-            "summary.")
+        output = output_option(
+            "Write the plan here, compressed for .json.gz and .json.zst; - is stdout, "
+            "then no summary."
+        )
         silence = quiet_option(f"{quiet}; with -o PATH no summary either.")
         return output(format_option("text", "json")(silence(function)))
 

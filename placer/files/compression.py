@@ -7,10 +7,13 @@ import io
 import sys
 import zlib
 from pathlib import PurePath
-from types import ModuleType
+from typing import TYPE_CHECKING
 
 from placer.errors import InputError, Problem
 from placer.files.reading import MAX_BYTES, shown_name
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 _GZIP, _ZSTD = ".gz", ".zst"
 # First bytes of a file: RFC 1952, section 2.3.1, and RFC 8878, section 3.1.1.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from placer.report.columns import WIDTH, fitted, paragraphs
+from placer.report.columns import WIDTH, fitted, paragraphs, wrapped
 from placer.report.diff_cost_text import (
     cost_lines,
     link_lines,
     noise_lines,
     path_lines,
 )
+from placer.report.diff_verdict import diff_verdict
 from placer.report.host_text import hosts_text
 from placer.units import format_bytes
 
@@ -28,8 +29,9 @@ _WHO = {"dp": "DP replica", "pp": "PP stage"}
 
 def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
     """What changed, no wider than ``width``; cost, then groups, nodes and ranks."""
+    said = wrapped(diff_verdict(found), "  ", width)
     if found.is_empty:
-        return f"no difference: {found.ranks_compared:,} ranks on the same GPUs\n"
+        return "\n".join(said) + "\n"
     parts = (
         _inputs(found),
         cost_lines(found.costs, width),
@@ -41,7 +43,7 @@ def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
         _ranks(found),
         _restart(found.restart),
     )
-    return paragraphs(fitted(lines, width) for lines in parts) + "\n"
+    return paragraphs([said, *(fitted(lines, width) for lines in parts)]) + "\n"
 
 
 def _inputs(found: PlanDiff) -> Iterator[str]:
