@@ -36,7 +36,7 @@ from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.diff import PlanDiff, diff
-from placer.report.diff_text import diff_text
+from placer.report.diff_text import changes_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
 from placer.report.verdict import verdict
@@ -87,7 +87,8 @@ class Replacement(Result):
     def summary(self, look: Look = PLAIN) -> str:
         """What moves, what it costs, what more moves would save, and the difference."""
         about = replace_text(self.plan, look.width)
-        return f"{about}\n\n{diff_text(self.diff(), look.width)}".rstrip("\n")
+        changes = changes_text(self.diff(), look.width)
+        return f"{about}\n\n{changes}".rstrip("\n")
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,10 @@ def compressed(name: str, data: bytes) -> bytes:
     if suffix == _GZIP:
         return gzip.compress(data, mtime=0)
     if suffix == _ZSTD:
-        return bytes(_zstd().compress(data))
+        zstd = _zstd()
+        # Unlike gzip it has a checksum only when asked to.
+        checked = {zstd.CompressionParameter.checksum_flag: 1}
+        return bytes(zstd.compress(data, options=checked))
     return data
 
 

@@ -9,7 +9,6 @@ from placer.report.columns import WIDTH, fitted, paragraphs, wrapped
 from placer.report.diff_cost_text import (
     cost_lines,
     link_lines,
-    noise_lines,
     path_lines,
 )
 from placer.report.diff_verdict import diff_verdict
@@ -28,14 +27,18 @@ _WHO = {"dp": "DP replica", "pp": "PP stage"}
 
 
 def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
-    """What changed, no wider than ``width``; cost, then groups, nodes and ranks."""
-    said = wrapped(diff_verdict(found), "  ", width)
+    """What changed, no wider than ``width``; the verdict first, then all the rest."""
+    said = "\n".join(wrapped(diff_verdict(found), "  ", width))
+    return said + "\n" if found.is_empty else f"{said}\n\n{changes_text(found, width)}"
+
+
+def changes_text(found: PlanDiff, width: int = WIDTH) -> str:
+    """Cost, then groups, nodes and ranks; empty where nothing changed."""
     if found.is_empty:
-        return "\n".join(said) + "\n"
+        return ""
     parts = (
         _inputs(found),
         cost_lines(found.costs, width),
-        noise_lines(found.costs, found.noise),
         path_lines(found.path, width),
         link_lines(found.links, width),
         _groups(found.axes),
@@ -43,7 +46,7 @@ def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
         _ranks(found),
         _restart(found.restart),
     )
-    return paragraphs([said, *(fitted(lines, width) for lines in parts)]) + "\n"
+    return paragraphs(fitted(lines, width) for lines in parts) + "\n"
 
 
 def _inputs(found: PlanDiff) -> Iterator[str]:
