@@ -15,7 +15,7 @@ _INDENT, _GOES_ON = "  ", " \\"
 # Formats of `placer emit` with their file: what starts the job, what asks for nodes.
 _LAUNCH = {
     "slurm": (("sbatch", "job.sbatch"), ("slurm-request", "")),
-    "kubernetes": (("kubernetes-jobset", "job.yaml"), ("kueue-request", "")),
+    "kubernetes": (("kubernetes-jobset", "jobset.yaml"), ("kueue-request", "")),
     "": (("slurm-hostfile", "hosts.txt"),),
 }
 

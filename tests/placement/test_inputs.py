@@ -150,5 +150,8 @@ def test_changed_inputs_are_refused() -> None:
     with pytest.raises(placer.InputError, match=r"inputs\.topology.*another topology"):
         inputs_of(wrong)
     assert inputs_of(wrong, force=True).topology.sha256 == topology.sha256
+    for call in (placer.score, lambda made: placer.explain(made, ranks=[0])):
+        with pytest.raises(placer.InputError, match=r"inputs\.topology.*another"):
+            call(wrong)
     with pytest.raises(placer.InputError, match="made for another topology"):
         inputs_of(plan, placer.read_topology("rack:2 node:4 gpu:8"))
