@@ -263,8 +263,9 @@ def _task(
     original = before.topology
     if topology is not None and plan.inputs:
         original = inputs_of_plan(plan, job=job).topology
-        # A plan of every usable node owns those that there were, not newer ones.
-        before = changed(before, hosts=before.hosts or original.node_names)
+        if {*before.topology.node_names} - {*original.node_names}:
+            # A plan of every usable node owns those that there were, not newer ones.
+            before = changed(before, hosts=before.hosts or original.node_names)
     gone = host_names(failed)
     left = inputs_left(before, plan, gone, None if added is None else host_names(added))
     machine = machine_left(left, plan, gone)

@@ -41,6 +41,7 @@ COMMANDS = {
     "diff": ("diff", "baseline:sorted-hosts"),
     "diff json": ("diff", "launcher:slurm", "--format", "json"),
     "replace": ("replace", "--failed", "a1", "--added", "b4", "-q"),
+    "replace json": ("replace", "--failed", "a1", "-q", "--format", "json"),
 }
 # These look at nothing but the plan.
 PLAN_ONLY = {
@@ -95,6 +96,21 @@ def test_the_plan_says_what_its_inputs_say(folder: Path, name: str) -> None:
     packed = run_on(folder / "plan.json.gz", COMMANDS[name])
     assert lasting(given.stdout) == lasting(packed.stdout) == lasting(alone.stdout)
     assert given.exit_code == packed.exit_code == alone.exit_code
+
+
+def test_a_plan_of_the_whole_machine(folder: Path) -> None:
+    """The same holds where the plan names no hosts: it keeps to naming none."""
+    path = folder / "whole.json"
+    made = run("place", *inputs_in(folder), "-q", "-o", str(path))
+    assert made.exit_code == 0, made.output
+    for command in COMMANDS.values():
+        command = tuple(word for word in command if word not in ("--added", "b4"))
+        alone, given = run_on(path, command), run_on(path, command, *inputs_in(folder))
+        assert lasting(given.stdout) == lasting(alone.stdout)
+        assert given.exit_code == alone.exit_code
+    repaired = run("replace", str(path), "--failed", "a1", "--format", "json", "-q")
+    kept = json.loads(repaired.stdout)["inputs"]
+    assert (kept["hosts"], kept["exclude"]) == ("", "a1")
 
 
 @pytest.mark.parametrize("name", PLAN_ONLY)
