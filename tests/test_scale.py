@@ -1,5 +1,8 @@
 """Large jobs: how work grows with size, and what is left out for who cannot wait."""
 
+import random
+from pathlib import Path
+
 import pytest
 
 import placer
@@ -28,6 +31,21 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(StepModel, "step_on", counted)
     return sizes
+
+
+def test_a_large_plan_is_a_small_file(tmp_path: Path) -> None:
+    """98,304 ranks on a machine full of holes: below 4 MB, a tenth of it packed."""
+    machine = placer.read_topology("block:22 rack:75 node:18 gpu:4")
+    chance = random.Random(0)
+    hosts = [name for name in machine.node_names if chance.random() < 0.9]
+    plan = placer.predict(machine, job_of(98_304 // 64), "slurm", hosts)
+    assert plan.inputs["hosts"].count(",") > 2_000
+    sizes = []
+    for name in ("plan.json", "plan.json.gz"):
+        placer.write_plan(plan, tmp_path / name)
+        sizes.append((tmp_path / name).stat().st_size)
+    assert sizes[0] < 4_000_000
+    assert sizes[1] < sizes[0] / 10
 
 
 def test_passes_do_not_grow_with_the_machine(priced: list[int]) -> None:

@@ -13,6 +13,7 @@ from placer.cost.step import StepModel
 from placer.placement.build import job_section, placement_of_plan, topology_section
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_rules import rules_section
+from placer.report.verdict import verdict
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ def false_claims(plan: Plan, inputs: Inputs) -> list[str]:
         *_differences("", found, expected, OF_THE_STEP * step),
         *_bound_faults(plan, inputs, expected.get("baselines", {})),
     ]
+    # A sentence on nothing but what is right so far, or on an older plan.
+    if plan.verdict and not wrong and "fewest" not in plan.previous:
+        wrong += _differences("verdict", plan.verdict, verdict(plan), 0.0)
     made_by = plan.solver.get("version", __version__)
     if wrong and made_by != __version__:
         wrong.append(f"placer {made_by} made the plan, this is {__version__}")

@@ -65,7 +65,8 @@ def explain(
         raise InputError(
             f"{asked} ranks, groups and hosts, the most is {MOST_SUBJECTS}"
         )
-    inputs = inputs_of_plan(plan, topology, job)
+    given = topology is not None or job is not None
+    inputs = inputs_of_plan(plan, topology, job, force=given)
     scene = _scene_of(inputs, plan)
     _check_subjects(scene, inputs.topology, ranks, groups, hosts)
     share = 1 / max(asked, 1)

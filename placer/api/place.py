@@ -30,6 +30,7 @@ from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
 from placer.solve.problem.effort import NORMAL, Effort, params_of
+from placer.report.verdict import verdict
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
 
@@ -143,7 +144,7 @@ def place(
     if previous is not None:
         seats = previous_seats(previous, machine, chosen_job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
-    return Result(plan)
+    return Result(replace(plan, verdict=verdict(plan)))
 
 
 def _ruled(inputs: Inputs) -> Job:

@@ -37,9 +37,10 @@ from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.diff import PlanDiff, diff
-from placer.report.diff_text import diff_text
+from placer.report.diff_text import changes_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
+from placer.report.verdict import verdict
 from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
@@ -87,7 +88,8 @@ class Replacement(Result):
     def summary(self, look: Look = PLAIN) -> str:
         """What moves, what it costs, what more moves would save, and the difference."""
         about = replace_text(self.plan, look.width)
-        return f"{about}\n\n{diff_text(self.diff(), look.width)}".rstrip("\n")
+        changes = changes_text(self.diff(), look.width)
+        return f"{about}\n\n{changes}".rstrip("\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +264,9 @@ def _task(
     original = before.topology
     if topology is not None and plan.inputs:
         original = inputs_of_plan(plan, job=job).topology
+        if {*before.topology.node_names} - {*original.node_names}:
+            # A plan of every usable node owns those that there were, not newer ones.
+            before = changed(before, hosts=before.hosts or original.node_names)
     gone = host_names(failed)
     left = inputs_left(before, plan, gone, None if added is None else host_names(added))
     machine = machine_left(left, plan, gone)
@@ -305,7 +310,8 @@ def _plan_of(
         section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
-    return changed(plan, previous=section)
+    plan = changed(plan, previous=section)
+    return changed(plan, verdict=verdict(plan))
 
 
 def _with_hint(error: InfeasibleError) -> InfeasibleError:

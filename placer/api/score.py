@@ -47,12 +47,12 @@ def score(
     ------
     InputError
         If an argument is of a wrong type, the placement is not one of this job on this
-        machine, the plan does not keep its inputs, or scoring it needs more memory than
-        there is.
+        machine, the plan does not keep its inputs or keeps others than it names, or
+        scoring it needs more memory than there is.
     """
     if isinstance(topology, Plan):
         placement = topology
-        inputs = inputs_of_plan(placement, job=job)
+        inputs = inputs_of_plan(placement, job=job, force=job is not None)
         machine, work = inputs.machine, inputs.job
     elif job is None or placement is None:
         raise InputError("score takes a plan, or a topology, a job and a placement")

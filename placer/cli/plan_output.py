@@ -19,7 +19,10 @@ def plan_output_options(quiet: str) -> Callable[[_Function], _Function]:
     """``-o``, ``--format`` and ``-q``, the last of which also means ``quiet``."""
 
     def add(function: _Function) -> _Function:
-        output = output_option("Write the plan here; - is stdout, then no summary.")
+        output = output_option(
+            "Write the plan here, compressed for .json.gz and .json.zst; - is stdout, "
+            "then no summary."
+        )
         silence = quiet_option(f"{quiet}; with -o PATH no summary either.")
         return output(format_option("text", "json")(silence(function)))
 
@@ -30,16 +33,18 @@ def write_made(
     plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
 ) -> None:
     """Write the plan to its file, and what the user asked to see to stdout."""
+    from placer.cli.interrupt import interrupts
     from placer.cli.look import look_of_stdout
     from placer.cli.output import write_text
-    from placer.placement.plan_encode import encode_plan
+    from placer.placement.plan_file import write_plan
 
     output = options["output"]
     to_file = output not in (None, "-")
-    text = encode_plan(plan)
     if to_file:
-        write_text(output, text)
+        with interrupts.writing(output):
+            write_plan(plan, output)
     if output == "-" or options["format_name"] == "json":
-        write_text("-", text)
+        with interrupts.writing("-"):
+            write_plan(plan, "-")
     elif not (to_file and options["quiet"]):
         write_text("-", summary(look_of_stdout()).rstrip() + "\n")

@@ -14,7 +14,7 @@ from placer.cli.options import (
     seed_option,
     share,
 )
-from placer.cli.plan_inputs import given_inputs, plan_input_options
+from placer.cli.plan_inputs import given_inputs, plan_input_options, plan_inputs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from placer.placement.placement import Placement
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
-
-_SOURCES = ("plan", "hostfile", "baseline")
 
 
 def _noise(
@@ -44,9 +42,10 @@ def _noise(
     return found
 
 
-@click.command()
+@click.command(epilog="Example: placer score plan.json --baseline sorted-hosts")
+@click.argument("source", metavar="[PLAN]", required=False)
 @plan_input_options
-@click.option("--plan", metavar="P", help="Score the placement of a plan.")
+@click.option("--plan", metavar="P", help="The same as the argument.")
 @click.option(
     "--hostfile",
     metavar="F",
@@ -82,9 +81,10 @@ def _noise(
 @format_option("text", "json")
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
-    """Score one placement of job J on machine T: a plan, host file or baseline.
+    """Score the placement of PLAN, or that of a host file or baseline instead.
 
-    A plan keeps its topology and its job; a host file and a baseline need -t and -j.
+    A plan keeps its topology, job and allocation. Without one, a host file and a
+    baseline need -t and -j.
     """
     from placer.api.score import score as score_of
     from placer.cli.output import write_line, write_text
@@ -95,9 +95,6 @@ def score(**options: Any) -> None:
     from placer.report.jitter_text import jitter_text
     from placer.report.score_text import score_text
 
-    given = [source for source in _SOURCES if options[source] is not None]
-    if len(given) != 1:
-        raise click.UsageError("Give exactly one of --plan, --hostfile, --baseline.")
     placement, inputs = _placement(options)
     machine, job = inputs.machine, inputs.job
     found = score_of(machine, job, placement)
@@ -122,33 +119,53 @@ def score(**options: Any) -> None:
 
 
 def _placement(options: dict[str, Any]) -> tuple[Placement | Plan, Inputs]:
-    """The placement that the one given source describes, and what it is one of."""
-    from placer.api.inputs import inputs_of_plan
+    """The placement that is asked for, and what it is one of."""
     from placer.files import read_text, shown_name
     from placer.placement.baselines import baseline
     from placer.placement.hostfile import placement_of_hostfile
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan_file import read_plan
     from placer.topology.allocation import parse_hosts
 
-    listed = options["hosts"]
-    hosts = None if listed is None else tuple(parse_hosts(listed))
-    topology, job = given_inputs(options)
+    hostfile, name = options["hostfile"], options["baseline"]
+    if hostfile is not None and name is not None:
+        raise click.UsageError("Give --hostfile or --baseline, not both.")
+    plan = _plan(options)
+    if plan is None and hostfile is None and name is None:
+        raise click.UsageError("Give PLAN, --hostfile or --baseline.")
+    inputs = _inputs(plan, options)
+    if options["hosts"] is not None:
+        inputs = replace(inputs, hosts=tuple(parse_hosts(options["hosts"])), exclude=())
+    machine, job = inputs.machine, inputs.job
+    if name is not None:
+        return baseline(name, machine, job, options["seed"]), inputs
+    if plan is not None and hostfile is None:
+        return plan, inputs
+    text, shown = read_text(hostfile), shown_name(hostfile)
+    return placement_of_hostfile(text, machine, job.world_size, shown), inputs
+
+
+def _plan(options: dict[str, Any]) -> Plan | None:
+    """The plan that is given, as the argument or as the option."""
+    from placer.placement.plan_file import read_plan
+
+    source = options["source"]
     if options["plan"] is not None:
-        plan = read_plan(options["plan"])
-        inputs = inputs_of_plan(plan, topology, job, force=options["force"])
-        return plan, inputs if hosts is None else replace(inputs, hosts=hosts)
+        if source is not None:
+            raise click.UsageError("Give PLAN or --plan, not both.")
+        source = options["plan"]
+    return None if source is None else read_plan(source)
+
+
+def _inputs(plan: Plan | None, options: dict[str, Any]) -> Inputs:
+    """What the plan was made of, or what the options say."""
+    from placer.placement.inputs import Inputs
+
+    if plan is not None:
+        return plan_inputs(plan, options)
+    topology, job = given_inputs(options)
     if topology is None or job is None:
         missing = "-t" if topology is None else "-j"
         raise click.UsageError(f"Missing option '{missing}': only a plan keeps it.")
-    inputs = Inputs(topology, job, hosts)
-    machine = inputs.machine
-    if options["hostfile"] is not None:
-        source = options["hostfile"]
-        text = read_text(source)
-        shown = shown_name(source)
-        return placement_of_hostfile(text, machine, job.world_size, shown), inputs
-    return baseline(options["baseline"], machine, job, options["seed"]), inputs
+    return Inputs(topology, job)
 
 
 def _explained(

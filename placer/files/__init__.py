@@ -1,5 +1,6 @@
 """Reading input files within limits, and writing output files all or nothing."""
 
+from placer.files.compression import decompressed
 from placer.files.reading import (
     MAX_BYTES,
     beside,
@@ -10,13 +11,20 @@ from placer.files.reading import (
     read_text,
     shown_name,
 )
-from placer.files.writing import check_target, make_folder, write_bytes, write_text
+from placer.files.writing import (
+    check_target,
+    make_folder,
+    write_bytes,
+    write_compressed,
+    write_text,
+)
 
 __all__ = [
     "MAX_BYTES",
     "beside",
     "check_target",
     "decode",
+    "decompressed",
     "inputs_kept",
     "is_file",
     "make_folder",
@@ -24,5 +32,6 @@ __all__ = [
     "read_text",
     "shown_name",
     "write_bytes",
+    "write_compressed",
     "write_text",
 ]

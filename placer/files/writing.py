@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.errors import InputError, OutputError, Problem
+from placer.files.compression import check_suffix, compressed
 from placer.files.reading import is_input
 
 if TYPE_CHECKING:
@@ -59,6 +60,23 @@ def write_bytes(path: str, data: bytes) -> None:
             _write(path, data)
 
 
+def write_compressed(path: str, text: str) -> None:
+    """Write ``text`` as `write_text` does, compressed where ``path`` says so.
+
+    Raises
+    ------
+    InputError
+        If it has been read within `inputs_kept`.
+    OutputError
+        If it cannot be written or compressed; an existing file is kept.
+    """
+    if path == "-":
+        write_text(path, text)
+        return
+    with _written(path):
+        _write(path, compressed(path, text.encode()))
+
+
 def check_target(path: str) -> None:
     """Refuse what cannot be written to, before the work rather than after it.
 
@@ -67,11 +85,13 @@ def check_target(path: str) -> None:
     InputError
         If it has been read within `inputs_kept`.
     OutputError
-        If it is a folder, read-only, or in no folder that can be written to.
+        If it is a folder, read-only, in no folder that can be written to, or to be
+        compressed in a way that cannot be had.
     """
     if path == "-":
         return
     with _written(path):
+        check_suffix(path)
         if _found(path) is not None:
             return
         folder = Path(os.path.realpath(path)).parent

@@ -54,6 +54,9 @@ class Plan:
     inputs : mapping
         What it was made of, as `placer.placement.inputs` writes it; empty in older
         plans.
+    verdict : str
+        What it is worth, in one sentence; empty when it was not searched, and in older
+        plans.
     """
 
     topology: Mapping[str, Any]
@@ -70,6 +73,7 @@ class Plan:
     advice: Mapping[str, Any] = field(default_factory=dict)
     previous: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    verdict: str = ""
 
     @property
     def world_size(self) -> int:
@@ -144,6 +148,7 @@ class Plan:
         return {
             "format": "placer/plan",
             "version": 1,
+            **({"verdict": self.verdict} if self.verdict else {}),
             "topology": dict(self.topology),
             "job": dict(self.job),
             "world_size": self.world_size,

@@ -104,6 +104,7 @@ def _plan(form: Form) -> Plan:
         },
         node_of_rank=form.indices("node_of_rank"),
         gpu_of_rank=form.indices("gpu_of_rank"),
+        verdict=form.data.get("verdict") or "",
         **{key: form.section(key) for key in _SECTIONS},
     )
 
@@ -131,6 +132,7 @@ def _check_inputs(form: Form) -> None:
 
 
 def _check_texts(form: Form) -> None:
+    form.text("verdict", form.data.get("verdict"))
     for section, names in _TEXTS.items():
         inside = form.data.get(section)
         if isinstance(inside, dict):

@@ -17,7 +17,7 @@ from placer.placement.plan_encode import encode_plan
 
 @takes(source=PATH)
 def read_plan(source: str | PathLike[str]) -> Plan:
-    """The plan in a file, or on standard input for ``-``.
+    """The plan in a file, compressed or not, or on standard input for ``-``.
 
     Keys of this version that are not known are left out; a newer version is refused.
 
@@ -30,14 +30,16 @@ def read_plan(source: str | PathLike[str]) -> Plan:
     """
     name = fspath(source)
     shown = files.shown_name(name)
-    return decode_plan(_parse(files.read_text(name), shown), shown)
+    text = files.decode(files.decompressed(files.read_bytes(name), name), name)
+    return decode_plan(_parse(text, shown), shown)
 
 
 @takes(plan=instance(Plan), path=PATH)
 def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
     """Write ``plan`` to ``path``, or to standard output for ``-``.
 
-    Equal plans give equal bytes.
+    A name that ends in ``.gz`` or ``.zst`` compresses it; zstd is an extra,
+    ``placer[zstd]``, before Python 3.14. Equal plans give equal bytes.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
     OutputError
         If it cannot be written; an existing file is kept.
     """
-    files.write_text(fspath(path), encode_plan(plan))
+    files.write_compressed(fspath(path), encode_plan(plan))
 
 
 def _parse(text: str, source: str) -> object:

@@ -28,6 +28,7 @@ from placer.readers.hardware import tiers
 from placer.readers.inside import inside_of
 from placer.readers.layers import Layer
 from placer.readers.node_labels import LabelRules
+from placer.readers.registry import FORMATS
 from placer.readers.sources import Source, Text, open_source, read_all
 from placer.readers.summaries import summaries
 from placer.topology import read as topology_files
@@ -232,7 +233,10 @@ def _build(
     sources += [*figures, *kind.sources]
     affinity = node.affinity.of_node(node.gpus or int(gpus.max()))
     machine = replace(
-        build(name, built[depth:], nodes, sources), affinity=affinity, gpu=kind.gpu
+        build(name, built[depth:], nodes, sources),
+        affinity=affinity,
+        gpu=kind.gpu,
+        scheduler=next(filter(None, (FORMATS[t.format].scheduler for t in texts)), ""),
     )
     for remark in (*node.notes, *_left_out(machine), *_doubts(machine, kind)):
         tell(remark)

@@ -55,6 +55,9 @@ class Format:
         Whether it holds a file of another format, whose pattern may be found too.
     takes_labels : bool
         Whether it takes `placer.readers.node_labels.LabelRules`.
+    scheduler : str
+        Who hands out the nodes of a machine that has such a file: ``slurm``,
+        ``kubernetes``, or empty where either may.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Format:
     pattern: str
     wraps: bool = False
     takes_labels: bool = False
+    scheduler: str = ""
 
 
 FORMATS: dict[str, Format] = {
@@ -74,18 +78,21 @@ FORMATS: dict[str, Format] = {
             read=lambda text, source, _: modules.slurm_conf.read(text, source),
             pattern=r"(?i)^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S++"
             r"(?![^\n]* (?:Level|BlockIndex)=)",
+            scheduler="slurm",
         ),
         Format(
             name="slurm-yaml",
             description="Slurm topology.yaml: tree and block topologies",
             read=lambda text, source, _: modules.slurm_yaml.read(text, source),
             pattern=r"^-[ \t]+topology[ \t]*:",
+            scheduler="slurm",
         ),
         Format(
             name="scontrol",
             description="what scontrol show topology prints",
             read=lambda text, source, _: modules.slurm_scontrol.read(text, source),
             pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
+            scheduler="slurm",
         ),
         Format(
             name="configmap",
@@ -93,12 +100,14 @@ FORMATS: dict[str, Format] = {
             read=lambda text, source, _: modules.configmap.read(text, source),
             pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
             wraps=True,
+            scheduler="slurm",
         ),
         Format(
             name="azslurm",
             description="NVLink blocks as JSON, of Azure's azslurm",
             read=lambda text, source, _: modules.azslurm.read(text, source),
             pattern=r'"blockname"\s*:',
+            scheduler="slurm",
         ),
         Format(
             name="topograph",
@@ -120,6 +129,7 @@ FORMATS: dict[str, Format] = {
             ),
             pattern=r'"kind"\s*:\s*"Node(?:List)?"',
             takes_labels=True,
+            scheduler="kubernetes",
         ),
         Format(
             name="topologies",
@@ -127,6 +137,7 @@ FORMATS: dict[str, Format] = {
             read=lambda text, source, _: modules.label_orders.read(text, source),
             pattern=r'\A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")'
             r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
+            scheduler="kubernetes",
         ),
         Format(
             name="aws",

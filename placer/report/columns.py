@@ -10,6 +10,9 @@ WIDTH = 80
 
 _INDENT = "      "
 
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_BEFORE_UNIT = re.compile(r"(?<=[0-9]) (?=(?:[mun]?s|[kMGTP]?B|%)(?![A-Za-z]))")
+
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -67,8 +70,15 @@ def seen(text: str) -> int:
 
 
 def wrapped(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
-    """Lines of ``text`` within the width; all but the first start with ``indent``."""
-    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    """Lines of ``text`` within the width; all but the first start with ``indent``.
+
+    A number stays with its unit.
+    """
+    bound = _BEFORE_UNIT.sub(_NO_BREAK, text)
+    lines = textwrap.wrap(
+        bound, width, subsequent_indent=indent, break_on_hyphens=False
+    )
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:

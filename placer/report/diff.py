@@ -13,6 +13,7 @@ from placer.placement.host_orders import in_natural_order
 from placer.placement.plan import Plan
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
+from placer.report.diff_verdict import diff_verdict
 from placer.report.group_tiers import AxisChange, axis_changes
 from placer.report.matching import match
 from placer.report.moves import Fold, Move, folds, home_tier, moves
@@ -86,6 +87,7 @@ class PlanDiff:
         return {
             "format": "placer/diff",
             "version": 1,
+            "verdict": diff_verdict(self),
             "same": self.is_empty,
             "old": dict(self.old),
             "new": dict(self.new),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from placer.report.columns import table
-from placer.report.words import within_noise
 from placer.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -37,15 +36,6 @@ def cost_lines(costs: Iterable[CostChange], width: int) -> Iterator[str]:
         if not _is_same(cost.old, cost.new) or cost.measure == always
     ]
     return _table("cost", rows, width)
-
-
-def noise_lines(
-    costs: Iterable[CostChange], noise: Mapping[str, Any] | None
-) -> Iterator[str]:
-    """That the model cannot tell the step times apart, where they differ at all."""
-    step = next((cost for cost in costs if cost.measure == "step_time_s"), None)
-    if noise and noise["within"] and step and not _is_same(step.old, step.new):
-        yield f"the change of the step time is {within_noise(noise['relative'])}"
 
 
 def path_lines(path: Iterable[EntryChange], width: int) -> Iterator[str]:

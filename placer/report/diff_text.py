@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from placer.report.columns import WIDTH, fitted, paragraphs
+from placer.report.columns import WIDTH, fitted, paragraphs, wrapped
 from placer.report.diff_cost_text import (
     cost_lines,
     link_lines,
-    noise_lines,
     path_lines,
 )
+from placer.report.diff_verdict import diff_verdict
 from placer.report.host_text import hosts_text
 from placer.units import format_bytes
 
@@ -27,13 +27,18 @@ _WHO = {"dp": "DP replica", "pp": "PP stage"}
 
 
 def diff_text(found: PlanDiff, width: int = WIDTH) -> str:
-    """What changed, no wider than ``width``; cost, then groups, nodes and ranks."""
+    """What changed, no wider than ``width``; the verdict first, then all the rest."""
+    said = "\n".join(wrapped(diff_verdict(found), "  ", width))
+    return said + "\n" if found.is_empty else f"{said}\n\n{changes_text(found, width)}"
+
+
+def changes_text(found: PlanDiff, width: int = WIDTH) -> str:
+    """Cost, then groups, nodes and ranks; empty where nothing changed."""
     if found.is_empty:
-        return f"no difference: {found.ranks_compared:,} ranks on the same GPUs\n"
+        return ""
     parts = (
         _inputs(found),
         cost_lines(found.costs, width),
-        noise_lines(found.costs, found.noise),
         path_lines(found.path, width),
         link_lines(found.links, width),
         _groups(found.axes),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.placement.rules import breaks_launch_order
 from placer.report.columns import columns, seen, table, wrapped
-from placer.report.words import hop_cost, within_noise
+from placer.report.words import NOUN, gpu_hours_a_day, hop_cost, within_noise
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from placer.report.look import Look
 
 _MARK = " *"
-_HEAD = ("instead of", "a step", "saved", "share")
 _HOURS = "GPU h/day"
 _BY_AXIS = "by axis, ms"
 
@@ -24,32 +23,57 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
     """A line for every usual placement: its cost, what the plan saves, what breaks.
 
     GPU hours are those that the plan saves of a day of the usual placement: the share
-    saved, of all GPUs.
+    saved, of all GPUs. A line under the table says what its columns are.
     """
     if not plan.baselines:
         return
     objective = plan.bound.get("objective", "time")
     row = _row_of_cost if objective == "hop-cost" else _row_of_time
-    rows = [row(name, plan, entry, look) for name, entry in plan.baselines.items()]
-    head: Sequence[str] = _HEAD
+    alike = _alike(plan.baselines)
+    rows = [row(name, plan, plan.baselines[name], look) for name in alike]
+    head: Sequence[str] = ("other orders", NOUN[objective], "saved", "share")
+    meaning = "saved: by this plan, and the same as a share"
     if objective != "hop-cost":
-        head = (*_HEAD, _HOURS, _BY_AXIS)
+        head = (*head, _HOURS, _BY_AXIS)
+        meaning = (
+            "saved: by this plan, a step; GPU h/day: that share of all GPUs' hours; "
+            "by axis: exposed time that each axis would add"
+        )
         # The parts by axis are the first to go where there is no room.
         if max(map(seen, columns([head, *rows]))) > look.width:
             head, rows = head[:-1], [row[:-1] for row in rows]
+            meaning = meaning.rpartition("; ")[0]
     yield from table(rows, head, look.width)
-    yield from _noise_lines(plan, look)
+    yield from wrapped(meaning, "  ", look.width)
+    for name, others in alike.items():
+        if others:
+            text = f"the same as {name}: {', '.join(others)}"
+            yield from wrapped(text, "  ", look.width)
+    if objective != "hop-cost":
+        yield from _noise_lines(plan, alike, look)
     broken = [text for e in plan.baselines.values() for text in e.get("violates", ())]
     if broken:
         yield from wrapped(f"* {_what_breaks(broken)}", "  ", look.width)
 
 
-def _noise_lines(plan: Plan, look: Look) -> Iterator[str]:
+def _alike(baselines: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The usual placements that differ, each with the others that are the same."""
+    found: dict[str, list[str]] = {}
+    for name, entry in baselines.items():
+        same = next((known for known in found if baselines[known] == entry), None)
+        if same is None:
+            found[name] = []
+        else:
+            found[same].append(name)
+    return found
+
+
+def _noise_lines(plan: Plan, names: Iterable[str], look: Look) -> Iterator[str]:
     """Which of the times saved are too small for the model to tell."""
     step = plan.score.get("step_time_s")
     near = {
         name: entry["noise"]["relative"]
-        for name, entry in plan.baselines.items()
+        for name, entry in ((name, plan.baselines[name]) for name in names)
         if entry.get("noise", {}).get("within") and entry["step_time_s"] != step
     }
     if near:
@@ -73,7 +97,7 @@ def _row_of_time(
     saved = other - own
     if not saved:
         return (_name(name, usual), format_seconds(other), "-", "-", "-", "-")
-    hours = plan.world_size * 24 * saved / other if other else 0.0
+    hours = gpu_hours_a_day(plan.world_size, saved / other) if other else 0.0
     return (
         _name(name, usual),
         format_seconds(other),

@@ -1,4 +1,4 @@
-"""Commands that people run after a plan is made."""
+"""Commands that people run after a plan is made, for the scheduler that they have."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from placer.report.words import slowest_group
+
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _INDENT, _GOES_ON = "  ", " \\"
+# Formats of `placer emit` with their file: what starts the job, what asks for nodes.
+_LAUNCH = {
+    "slurm": (("sbatch", "job.sbatch"), ("slurm-request", "")),
+    "kubernetes": (("kubernetes-jobset", "jobset.yaml"), ("kueue-request", "")),
+    "": (("slurm-hostfile", "hosts.txt"),),
+}
 
 
 def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
@@ -25,15 +33,19 @@ def next_lines(plan: Plan, path: str, width: int) -> Iterator[str]:
     width : int
         Columns at most.
     """
-    worst = plan.score.get("worst_group")
-    subject = f"{worst['axis']}:{worst['group']}" if worst else "0"
+    worst, subject = slowest_group(plan.score), ["--rank", "0"]
+    if worst:
+        subject = ["--group", f"{worst['axis']}:{worst['group']}"]
     # A name that begins so would be read as an option.
     path = f"./{path}" if path.startswith("-") else path
-    commands = (
-        ["explain", path, "--group" if worst else "--rank", subject],
-        ["emit", path, "slurm-hostfile", "-o", "hosts.txt"],
-        ["emit", "--list"],
-    )
+    scheduler = plan.inputs.get("topology", {}).get("scheduler", "")
+    commands = [
+        ["emit", path, name, *(["-o", output] if output else [])]
+        for name, output in _LAUNCH[scheduler]
+    ]
+    if not scheduler:
+        commands.append(["emit", "--list"])
+    commands.append(["explain", path, *subject])
     typed = [_typed(["placer", *command], width) for command in commands]
     if any(typed):
         yield "next"

@@ -8,7 +8,7 @@ from typing import Any
 from placer.report.columns import columns, paragraphs, seen, table, wrapped
 from placer.report.look import PLAIN, Look
 from placer.report.memory_text import misfit
-from placer.report.words import hop_cost, largest_island
+from placer.report.words import hop_cost, largest_island, plural
 from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 3
@@ -33,8 +33,9 @@ def score_text(
     look : Look
         How wide lines may be, and whether the parts of the step are drawn.
     """
+    island = largest_island(tiers, scale_up)
     blocks = (
-        _step(score, largest_island(tiers, scale_up), look),
+        (*_step(score, island, look), *_meaning(score, island, look.width)),
         _crossings(score.get("crossings", {}), tiers, look.width),
         _links(score.get("hottest_links", ()), look.width),
         wrapped(misfit(score), "  ", look.width),
@@ -69,6 +70,17 @@ def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
     for number, line in enumerate(lines):
         bar = bars[number - 1] if 1 <= number <= len(bars) else ""
         yield f"{line:<{widest}}  {bar}" if bar else line
+
+
+def _meaning(score: Mapping[str, Any], island: str, width: int) -> list[str]:
+    """What is exposed, where anything is."""
+    if not (score.get("step_time_s") and any(score.get("exposed_s", {}).values())):
+        return []
+    text = (
+        f"exposed: communication that compute does not hide; cross-{island}: what free "
+        f"links between {plural(island, 2)} would save"
+    )
+    return wrapped(text, "  ", width)
 
 
 def _sure(score: Mapping[str, Any], step: float) -> tuple[str, ...]:
@@ -121,4 +133,4 @@ def _links(links: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         )
         for link in links[:_SHOWN_LINKS]
     ]
-    yield from table(rows, ("busiest links", "a step", "busy"), width)
+    yield from table(rows, ("busiest links", "bytes a step", "busy"), width)

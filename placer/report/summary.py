@@ -13,7 +13,16 @@ from placer.report.gains_text import gain_lines
 from placer.report.look import PLAIN, Look
 from placer.report.rules_text import rule_lines
 from placer.report.score_text import score_text
-from placer.report.words import NOUN, amount, gap_text, largest_island
+from placer.report.used_text import used_lines
+from placer.report.verdict import verdict
+from placer.report.words import (
+    NOUN,
+    amount,
+    gap_text,
+    largest_island,
+    plural,
+    slowest_group,
+)
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -42,23 +51,30 @@ def summarise(plan: Plan, look: Look = PLAIN) -> str:
     tiers = plan.topology.get("tiers", ())
     scale_up = plan.topology.get("scale_up", 0)
     advice = advice_lines(plan, look.width)
+    said = verdict(plan)
     score = score_text(plan.score, tiers, scale_up, look) if plan.score else ""
     blocks = (
+        (*_painted(said, look), *used_lines(plan, look.width)) if said else (),
+        gain_lines(plan, look),
         _placed(plan, look),
         score.splitlines(),
         (*_proved(plan.bound, look), *advice),
-        gain_lines(plan, look),
         _worst(plan.score, tiers, scale_up, look.width),
     )
     return paragraphs(blocks)
+
+
+def _painted(text: str, look: Look) -> Iterator[str]:
+    """A paragraph in bold."""
+    for line in wrapped(text, "  ", look.width):
+        yield look.paint(line, "title")
 
 
 def _placed(plan: Plan, look: Look) -> Iterator[str]:
     """What was placed on what, and how."""
     job, topology = plan.job, plan.topology
     title = f"{job['name']} on {topology['name']}: {plan.world_size:,} ranks"
-    for line in wrapped(title, "  ", look.width):
-        yield look.paint(line, "title")
+    yield from _painted(title, look)
     sizes = job.get("parallelism", {})
     axes = " x ".join(f"{a} {sizes[a]}" for a in _AXES if sizes.get(a, 1) > 1)
     details = [
@@ -103,7 +119,7 @@ def _count(tier: str, ranks: np.ndarray) -> str:
     low, high = int(ranks.min()), int(ranks.max())
     size = f"{low:,} GPUs" if low == high else f"{low:,} to {high:,} GPUs"
     each = " each" if len(ranks) > 1 and low == high else ""
-    return f"{len(ranks):,} {tier}{'s' * (len(ranks) != 1)} ({size}{each})"
+    return f"{len(ranks):,} {plural(tier, len(ranks))} ({size}{each})"
 
 
 def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
@@ -129,21 +145,20 @@ def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
 def _worst(
     score: Mapping[str, Any], tiers: Sequence[str], scale_up: int, width: int
 ) -> Iterator[str]:
-    """The group for which the step waits longest, and where it lies."""
-    worst = score.get("worst_group")
+    """The group for which the step waits longest, where some wait less."""
+    worst = slowest_group(score)
     if not worst:
         return
     island = largest_island(tiers, scale_up)
-    domains = worst["domains"]
-    over = f"over {domains:,} {island}s, " if domains > 1 else ""
-    alike = worst["as_slow"] - 1
+    domains, alike = worst["domains"], worst["as_slow"]
+    over = f" over {domains:,} {plural(island, domains)}" * (domains > 1)
+    count = "" if alike == 1 else f", one of {alike:,} as slow,"
     share = worst["exposed_s"] / score["step_time_s"]
     text = (
-        f"worst group {worst['axis']}:{worst['group']} of {worst['groups']:,}: "
-        f"{worst['ranks']:,} ranks from rank {worst['rank']}, {over}inside one "
-        f"{worst['common_tier']}; {format_seconds(worst['seconds'])} for "
-        f"{worst['operation']}"
-        + f", as {alike:,} other{'s' * (alike > 1)}" * (alike > 0)
-        + f"; {worst['axis']} adds {format_seconds(worst['exposed_s'])} ({share:z.1%})"
+        f"slowest of {worst['groups']:,} {worst['axis']} groups: {worst['axis']}:"
+        f"{worst['group']}{count} with {worst['ranks']:,} ranks{over} inside one "
+        f"{worst['common_tier']}: {format_seconds(worst['seconds'])} for "
+        f"{worst['operation']}; {worst['axis']} adds "
+        f"{format_seconds(worst['exposed_s'])} ({share:z.1%})"
     )
     yield from wrapped(text, "  ", width)

@@ -12,7 +12,13 @@ from placer.document.tree import MAX_TEXT
 from placer.hostlist import fold
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
-from placer.topology.write import affinity_entry, listed_gpus, node_size, tier_entries
+from placer.topology.write import (
+    affinity_entry,
+    listed_gpus,
+    node_size,
+    scheduler_entry,
+    tier_entries,
+)
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -34,6 +40,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         "name": topology.name,
         **({"description": topology.description} if topology.description else {}),
         "sources": list(topology.sources),
+        **scheduler_entry(topology),
         **topology.gpu.to_document(),
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),

@@ -145,6 +145,9 @@ class Topology:
         What one GPU holds and can do.
     affinity : Affinity
         What the GPUs of a node are near to; no placement depends on it.
+    scheduler : str
+        Who hands out its nodes, ``slurm`` or ``kubernetes``; empty when that is not
+        known. No placement depends on it.
     """
 
     name: str
@@ -165,6 +168,7 @@ class Topology:
     gpu_index: IntArray | None = None
     gpu: Gpu = field(default_factory=Gpu)
     affinity: Affinity = field(default_factory=Affinity)
+    scheduler: str = ""
 
     @property
     def num_nodes(self) -> int:

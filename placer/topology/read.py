@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 FORMAT = "placer/topology"
+SCHEDULERS = ("slurm", "kubernetes")
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -73,6 +74,8 @@ def decode_topology(document: Document) -> Topology:
     name = root.text("name")
     description = root.text("description", "")
     sources = root.texts("sources")
+    known = root.has("scheduler")
+    scheduler = root.choice("scheduler", SCHEDULERS) if known else ""
     gpu = decode_gpu(root.section("gpu"))
     tiers = read_tiers(document)
     affinity = read_affinity(root, tiers.gpus)
@@ -82,7 +85,7 @@ def decode_topology(document: Document) -> Topology:
         root.problem(nodes.problem, given[0])
     document.finish()
     machine = build(name, tiers.tiers, nodes, sources, description)
-    return replace(machine, gpu=gpu, affinity=affinity)
+    return replace(machine, gpu=gpu, affinity=affinity, scheduler=scheduler)
 
 
 def _means_file(text: str) -> bool:

@@ -26,6 +26,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
         document["description"] = topology.description
     return document | {
         "sources": list(topology.sources),
+        **scheduler_entry(topology),
         **topology.gpu.to_document(),
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),
@@ -68,6 +69,11 @@ def affinity_entry(topology: Topology, size: int) -> dict[str, Any]:
     """The key ``affinity`` with its value; empty where nothing is known."""
     known = topology.affinity.of_node(size).to_document()
     return {"affinity": known} if known else {}
+
+
+def scheduler_entry(topology: Topology) -> dict[str, str]:
+    """The key ``scheduler`` with its value; empty where it is not known."""
+    return {"scheduler": topology.scheduler} if topology.scheduler else {}
 
 
 def _tier_entry(tier: Tier) -> dict[str, Any]:

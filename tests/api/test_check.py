@@ -175,7 +175,7 @@ def test_what_cannot_be_is_named(made: dict[str, Any], path: Path_, value: Any) 
 def test_a_given_plan_is_compared_too(made: dict[str, Any]) -> None:
     """To call a placement given hides no false cost of a baseline."""
     given = corrupted(made, ("solver", "method"), "baseline: given-order")
-    assert answer(given | {"baselines": {}, "bound": {}}) == ""
+    assert answer(given | {"baselines": {}, "bound": {}, "verdict": ""}) == ""
     path = ("baselines", "given-order", "step_time_s")
     assert "baselines.given-order.step_time_s" in answer(corrupted(given, path, 9.0))
 
@@ -184,6 +184,12 @@ def test_a_given_plan_is_compared_too(made: dict[str, Any]) -> None:
 def test_a_missing_section_is_named(made: dict[str, Any], section: str) -> None:
     """A plan that keeps silent about its score, baselines or bound is no good plan."""
     assert section in answer(made | {section: {}})
+
+
+def test_a_false_verdict_is_named(made: dict[str, Any]) -> None:
+    """The sentence is that of the numbers; an older plan has none, and holds."""
+    assert answer(made | {"verdict": made["verdict"].replace("optimal", "best")})
+    assert answer({key: made[key] for key in made if key != "verdict"}) == ""
 
 
 def test_many_differences_are_cut_short(made: dict[str, Any]) -> None:
@@ -237,7 +243,7 @@ def claimed(plan: Plan, objective: str, value: float, lower: float) -> Plan:
         "argument": "because",
         "status": "feasible" if gap else "optimal",
     }
-    return replace(plan, bound=bound)
+    return replace(plan, bound=bound, verdict="")
 
 
 def test_a_false_bound(made: dict[str, Any]) -> None:

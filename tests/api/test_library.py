@@ -82,7 +82,9 @@ def test_result_is_frozen_and_checked(
     with pytest.raises(FrozenInstanceError):
         result.plan = None  # type: ignore[misc, assignment]
     placer.check(result.plan, topology, job)
-    assert result.summary().startswith("quickstart on dgx-h100-32: 16 ranks")
+    verdict = " ".join(result.summary().partition("\n\n")[0].split())
+    assert verdict == result.plan.verdict
+    assert "\nquickstart on dgx-h100-32: 16 ranks\n" in result.summary()
     assert result.score is result.plan.score
     assert result.bound["status"] == result.bound["status"] == "optimal"
     assert result.stop_reason == "proved"

@@ -176,6 +176,19 @@ def test_stays_inside_the_new_allocation(small: Case) -> None:
     placer.check(back)
 
 
+def test_stays_on_the_machine_of_the_plan(small: Case) -> None:
+    """A plan of every node owns those of its own machine, not what was built since."""
+    _, job, _ = small
+    plan = placer.place("rack:4 node:4 gpu:4", job).plan
+    failed = in_rack(plan, 0, 1)
+    larger = placer.read_topology("rack:5 node:4 gpu:4")
+    with pytest.raises(placer.InfeasibleError):
+        placer.replace(plan, larger, failed=failed, force=True)
+    more = ["r5-n1", "r5-n2", "r5-n3", "r5-n4"]
+    found = placer.replace(plan, larger, failed=failed, added=more, force=True).plan
+    assert {*more} < {*found.nodes}
+
+
 def test_an_older_plan_tells_no_allocation(small: Case) -> None:
     """Without inputs in the plan every host is taken, or with ``added`` no others."""
     topology, job, plan = small

@@ -155,9 +155,10 @@ def test_the_summary_names_a_command_that_works(
         typed = placed.stdout.partition("\nnext\n")[2].replace("\\\n", " ")
         commands = [shlex.split(line) for line in typed.splitlines()]
         assert [words[:2] for words in commands[:2]] == [
-            ["placer", "explain"],
+            ["placer", "emit"],
             ["placer", "emit"],
         ]
+        assert commands[2][:2] == ["placer", "explain"]
         for words in commands:
             found = run(*words[1:])
             assert found.exit_code == 0, found.stderr

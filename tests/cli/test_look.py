@@ -67,4 +67,4 @@ def test_a_pipe_is_plain(tmp_path: Path) -> None:
     assert "\x1b" not in out
     assert FULL not in out
     assert max(map(len, out.splitlines())) <= 80
-    assert "\nnext\n  placer explain " in out or len(str(path)) > 70
+    assert "\nnext\n  placer emit " in out or len(str(path)) > 70

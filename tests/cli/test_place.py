@@ -48,7 +48,9 @@ def test_prints_a_summary(job: str) -> None:
     """By default stdout is a summary for people and stderr says what was assumed."""
     found = place(job)
     assert found.exit_code == 0
-    assert found.stdout.startswith(f"small on {MACHINE}: 8 ranks\n")
+    first, _, rest = found.stdout.partition("\n\n")
+    assert first.startswith("no cheaper than your order (given-order)")
+    assert f"\nsmall on {MACHINE}: 8 ranks\n" in rest
     assert "note: synthetic: assumed" in found.stderr
     assert "Traceback" not in found.stderr
 

@@ -56,6 +56,28 @@ def test_three_sources_agree(job: str, tmp_path: Path) -> None:
     assert hop_cost(job, "--plan", plan) == IN_ORDER
 
 
+def test_a_plan_is_enough(job: str, tmp_path: Path) -> None:
+    """A plan gives its allocation to whatever is scored beside it, -t and -j the same.
+
+    The plan's hosts are the last in the machine, so that another allocation shows.
+    """
+    plan, hosts = tmp_path / "plan.json", tmp_path / "hosts.txt"
+    hosts.write_text("r2-n1:2\nr1-n2:2\nr2-n2:2\nr1-n1:2\n")
+    args = ["place", "-q", "-t", "rack:3 node:2 gpu:2", "-j", job, "-o", str(plan)]
+    args += ["--hosts", "r3-n[1-2],r1-n2,r2-n[1-2],r1-n1", "--exclude", "r3-n2"]
+    assert CliRunner().invoke(main, args).exit_code == 0
+    for other in ([], ["--baseline", "given-order"], ["--hostfile", str(hosts)]):
+        words = ["score", str(plan), "--format", "json", *other]
+        alone = CliRunner().invoke(main, words)
+        given = CliRunner().invoke(
+            main, [*words, "-t", "rack:3 node:2 gpu:2", "-j", job]
+        )
+        assert alone.exit_code == 0, alone.stderr
+        assert alone.stdout == given.stdout
+        if "--baseline" in other:  # r3-n1, r1-n2, r2-n1, r2-n2: both rings over 3 racks
+            assert json.loads(alone.stdout)["hop_cost"] == 10 * 4 + 2 * 4 * 9
+
+
 def test_text_is_a_table(job: str) -> None:
     """Without --format the score is text: the cost, and groups by their tier."""
     found = score(job, "--baseline", "given-order")
@@ -112,7 +134,8 @@ def test_hosts_set_the_order(job: str) -> None:
     "args",
     [
         [],
-        ["--baseline", "random", "--plan", "x.json"],
+        ["--baseline", "random", "--hostfile", "hosts.txt"],
+        ["plan.json", "--plan", "plan.json"],
         ["--baseline", "best"],
         ["--plan", "/no/such/plan.json"],
         ["--hostfile", "/no/such/hosts"],

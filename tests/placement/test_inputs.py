@@ -38,6 +38,7 @@ def assert_same(machine: Topology, other: Topology) -> None:
     assert other.sha256 == machine.sha256
     assert other.node_names == machine.node_names
     assert dict(other.unavailable) == dict(machine.unavailable)
+    assert other.scheduler == machine.scheduler
     for tier in range(len(machine.tiers)):
         built = other.gpus_of_domain(tier)
         np.testing.assert_array_equal(built, machine.gpus_of_domain(tier))
@@ -62,7 +63,8 @@ def machines(draw: st.DrawFn) -> Topology:
     )
     if nodes.problem:
         nodes = replace(nodes, gpus=np.ones(count, np.int64), unavailable={})
-    return build("random", FIGURES, nodes)
+    scheduler = draw(st.sampled_from(["", "slurm", "kubernetes"]))
+    return replace(build("random", FIGURES, nodes), scheduler=scheduler)
 
 
 @given(machines())
@@ -148,5 +150,8 @@ def test_changed_inputs_are_refused() -> None:
     with pytest.raises(placer.InputError, match=r"inputs\.topology.*another topology"):
         inputs_of(wrong)
     assert inputs_of(wrong, force=True).topology.sha256 == topology.sha256
+    for call in (placer.score, lambda made: placer.explain(made, ranks=[0])):
+        with pytest.raises(placer.InputError, match=r"inputs\.topology.*another"):
+            call(wrong)
     with pytest.raises(placer.InputError, match="made for another topology"):
         inputs_of(plan, placer.read_topology("rack:2 node:4 gpu:8"))

@@ -1,8 +1,10 @@
 """Plan files: what is written reads back; what is broken is refused with a reason."""
 
+import gzip
 import io
 import json
 import math
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import InputError, OutputError
+from placer.files import check_target
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
@@ -71,6 +74,66 @@ def test_numpy_numbers_are_numbers() -> None:
     score = {"step_time_s": np.float64(0.1), "hop_cost": np.int64(3), "x": np.arange(2)}
     text = encode_plan(tiny_plan(score=score))
     assert json.loads(text)["score"] == {"step_time_s": 0.1, "hop_cost": 3, "x": [0, 1]}
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz", "json.zst", "JSON.GZ"])
+def test_compressed(tmp_path: Path, suffix: str) -> None:
+    """A name says whether a plan is compressed; equal plans give equal bytes.
+
+    Reading goes by content: a file that was renamed, or a pipe, is read as well.
+    """
+    if "zst" in suffix:
+        pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "zlib")
+    paths = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+    for path in paths:
+        write_plan(tiny_plan(), path)
+    data = paths[0].read_bytes()
+    assert data == paths[1].read_bytes()
+    assert (data[:1] == b"{") == (suffix == "json")
+    renamed = paths[0].rename(tmp_path / "renamed")
+    assert read_plan(renamed).to_dict() == tiny_plan().to_dict()
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_damaged_compressed_files(tmp_path: Path, suffix: str) -> None:
+    """What is cut off or damaged is an input error that names the file."""
+    if suffix == "zst":
+        pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "zlib")
+    path = tmp_path / f"plan.json.{suffix}"
+    write_plan(tiny_plan(), path)
+    data = path.read_bytes()
+    for at in range(4, len(data), 7):
+        for wrong in (data[:at], data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]):
+            path.write_bytes(wrong)
+            with suppress(InputError):  # some bits do not count
+                assert read_plan(path).to_dict() == tiny_plan().to_dict()
+        path.write_bytes(data[:at])
+        with pytest.raises(InputError, match=rf"{path.name}: cannot be decompressed"):
+            read_plan(path)
+
+
+def test_a_small_file_that_holds_much(tmp_path: Path) -> None:
+    """A compressed file is read no further than a plain one would be."""
+    path = tmp_path / "plan.json.gz"
+    path.write_bytes(gzip.compress(bytes(65 << 20), 1))
+    with pytest.raises(InputError, match="holds more than 64 MiB"):
+        read_plan(path)
+
+
+def test_zstd_without_its_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it reading and writing say what to install, before a search begins."""
+    monkeypatch.setitem(sys.modules, "backports", None)
+    monkeypatch.setitem(sys.modules, "compression", None)
+    path = tmp_path / "plan.json.zst"
+    for write in (lambda: write_plan(tiny_plan(), path), lambda: check_target(path)):
+        with pytest.raises(OutputError, match=r'pip install "placer\[zstd\]"'):
+            write()
+    assert not path.exists()
+    path.write_bytes(b"\x28\xb5\x2f\xfd....")
+    with pytest.raises(InputError, match=r'pip install "placer\[zstd\]"'):
+        read_plan(path)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -52,6 +52,7 @@ def test_round_trip(tmp_path, name):
     assert again.domain_names == machine.domain_names
     assert (again.domain_of_node == machine.domain_of_node).all()
     assert again.sources == machine.sources
+    assert again.scheduler == machine.scheduler == FORMATS[name].scheduler
 
 
 def test_hardware_is_asked_for(tmp_path):

@@ -95,7 +95,8 @@ def test_only_what_both_scores_list() -> None:
 def test_text() -> None:
     """The text shows both lists in columns, with what each placement lacks."""
     text = diff_text(diff(OLD, NEW))
-    assert text.startswith(
+    _, _, after = text.partition("\n\n")
+    assert after.startswith(
         "critical path               old     new    change\n"
         "compute                     2 s     2 s\n"
         "pipeline messages (pp)   500 ms     0 s  -100.00%\n"

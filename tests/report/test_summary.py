@@ -38,8 +38,11 @@ def test_fits_a_terminal(machine: str, job: str, objective: str) -> None:
     lines = result.summary().splitlines()
     assert max(map(len, lines)) <= 80
     assert all(line == line.rstrip() and line.isprintable() for line in lines)
-    for name in result.plan.baselines:
-        assert any(line.startswith(f"  {name} ") for line in lines)
+    for name, entry in result.plan.baselines.items():
+        row = any(line.startswith(f"  {name} ") for line in lines)
+        same = [*result.plan.baselines.values()].index(entry)
+        assert row == ([*result.plan.baselines][same] == name)
+        assert name in result.summary()
 
 
 def test_parts_and_gains(plan: Plan) -> None:
@@ -71,9 +74,8 @@ def test_small_gains_are_said_to_be_noise(plan: Plan) -> None:
         for name, more in (("near", 1.005), ("far", 1.05), ("equal", 1.0))
     }
     text = " ".join(summarise(replace(plan, baselines=baselines)).split())
-    assert "within the noise of the model (1%): near" in text
-    assert "far" not in text.partition("within the noise")[2].partition("next")[0]
-    assert "equal" not in text.partition("within the noise")[2].partition("next")[0]
+    noise_line = text.partition("within the noise of the model (1%): ")[2]
+    assert noise_line.split()[0] == "near"
     far = summarise(replace(plan, baselines={"far": baselines["far"]}))
     assert "within the noise" not in far
 
@@ -180,15 +182,44 @@ def test_bars_are_the_shares(plan: Plan) -> None:
     assert exposed.index(full) - bubble.index(full) == 12
 
 
-def test_worst_group_is_named(plan: Plan) -> None:
-    """The group that the score calls the worst, as `explain --group` wants it."""
+def test_a_slower_group_is_named(plan: Plan) -> None:
+    """The group that others wait for, as `explain --group` wants it; none of equals."""
     worst = plan.score["worst_group"]
-    text = " ".join(summarise(plan).split())
-    assert f"worst group {worst['axis']}:{worst['group']} of" in text
-    command = next(iter(list(next_lines(plan, "p.json", 80))[1:]))
-    assert (
-        command == f"  placer explain p.json --group {worst['axis']}:{worst['group']}"
+    alike = worst | {"axis": "pp", "group": 3, "groups": 8, "as_slow": 8}
+    score = plan.score | {"worst_group": alike}
+    assert "slowest" not in summarise(replace(plan, score=score))
+    assert "  placer explain p.json --rank 0" in next_lines(
+        replace(plan, score=score), "p.json", 80
     )
+    score = plan.score | {"worst_group": alike | {"as_slow": 2}}
+    slower = replace(plan, score=score)
+    text = " ".join(summarise(slower).split())
+    assert "slowest of 8 pp groups: pp:3, one of 2 as slow, with" in text
+    assert "  placer explain p.json --group pp:3" in next_lines(slower, "p.json", 80)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "formats"),
+    [
+        ("slurm", ["sbatch", "slurm-request"]),
+        ("kubernetes", ["kubernetes-jobset", "kueue-request"]),
+        ("", ["slurm-hostfile"]),
+    ],
+)
+def test_next_fits_the_scheduler(
+    plan: Plan, scheduler: str, formats: list[str]
+) -> None:
+    """The formats of the machine's scheduler, all of which take the plan."""
+    machine = {**plan.inputs["topology"]} | (
+        {"scheduler": scheduler} if scheduler else {}
+    )
+    own = replace(plan, inputs={**plan.inputs, "topology": machine})
+    lines = list(next_lines(own, "p.json", 80))
+    emitted = [line.split()[3] for line in lines if line.startswith("  placer emit p")]
+    assert emitted == formats
+    assert all(placer.emit(own, name) for name in formats)
+    older = next_lines(replace(plan, inputs={}), "p.json", 80)
+    assert "  placer emit --list" in older
 
 
 @pytest.mark.parametrize("path", ["a b.json", "$(x).json", "it's.json", "-o.json"])
@@ -197,7 +228,7 @@ def test_next_commands_can_be_typed(plan: Plan, path: str) -> None:
     for width in (40, 80):
         typed = "\n".join(next_lines(plan, path, width))
         commands = typed.replace("\\\n", " ").splitlines()[1:]
-        for command in commands[:2]:
+        for command in commands[::2]:
             assert shlex.split(command)[2].removeprefix("./") == path
             assert not shlex.split(command)[2].startswith("-")
 

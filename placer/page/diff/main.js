@@ -77,7 +77,7 @@ function follow(side, canvas) {
 }
 
 function fillHeader() {
-  const { old: before, new: after, same } = data.diff;
+  const { old: before, new: after } = data.diff;
   for (const key of ["topology", "job"]) {
     const names = [before[key].name, after[key].name];
     const isSame = before[key].sha256 === after[key].sha256;
@@ -86,8 +86,8 @@ function fillHeader() {
   const sizes = before.world_size === after.world_size ? ["old"] : ["old", "new"];
   sizes.forEach((side, i) => put("inputs", i ? " \u2192 " : "", number([side, "world_size"], "count")));
   put("inputs", " ranks");
-  put("verdict", same ? "No difference: " : "", number(["ranks_moved"], "count"), " of ",
-    number(["ranks_compared"], "count"), " ranks moved.");
+  const { verdict } = data.diff;
+  put("verdict", verdict[0].toUpperCase() + verdict.slice(1) + ".");
 }
 
 function card(term, ...parts) {

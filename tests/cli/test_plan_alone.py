@@ -1,0 +1,245 @@
+"""A plan stands alone: what commands say of it, and of one whose inputs are damaged."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import placer
+from placer.cli.main import main
+from tests.cli import small_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MACHINE = """\
+format: placer/topology
+version: 1
+name: patchy
+tiers:
+  - {name: node, size: 2, bandwidth: 450GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 50GB/s, latency: 4us}
+  - {name: cluster, bandwidth: 50GB/s, latency: 8us, oversubscription: 2}
+nodes:
+  - {names: "a[1-4]", rack: a}
+  - {names: "b[1-4]", rack: b}
+unavailable: {a2: "xid 79"}
+scheduler: slurm
+"""
+PLACE = ("--hosts", "b[1-3],a[1,3-4]", "--exclude", "b3", "--require", "tp=node")
+COMMANDS = {
+    "check": ("check",),
+    "score": ("score", "--explain"),
+    "score json": ("score", "--format", "json"),
+    "score baseline": ("score", "--baseline", "sorted-hosts"),
+    "explain": ("explain", "--rank", "3", "--host", "a1"),
+    "diff": ("diff", "baseline:sorted-hosts"),
+    "diff json": ("diff", "launcher:slurm", "--format", "json"),
+    "replace": ("replace", "--failed", "a1", "--added", "b4", "-q"),
+    "replace json": ("replace", "--failed", "a1", "-q", "--format", "json"),
+}
+# These look at nothing but the plan.
+PLAN_ONLY = {
+    "emit": ("emit", "slurm-hostfile"),
+    "request": ("emit", "slurm-request"),
+    "map": ("draw",),
+    "pipeline": ("draw", "pipeline"),
+    "timeline": ("draw", "timeline"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine, a job, and a plan on a part of it, plain and compressed."""
+    path = tmp_path_factory.mktemp("alone")
+    (path / "machine.yaml").write_text(MACHINE)
+    (path / "job.yaml").write_text(small_job.JOB)
+    found = run("place", *inputs_in(path), *PLACE, "-q", "-o", str(path / "plan.json"))
+    assert found.exit_code == 0, found.output
+    plan = placer.read_plan(path / "plan.json")
+    placer.write_plan(plan, path / "plan.json.gz")
+    return path
+
+
+def inputs_in(folder: Path) -> list[str]:
+    return ["-t", str(folder / "machine.yaml"), "-j", str(folder / "job.yaml")]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+def run_on(plan: Path, command: tuple[str, ...], *more: str) -> Result:
+    """The command on the plan, which comes first but in ``diff``."""
+    name, *options = command
+    words = [*options, str(plan)] if name == "diff" else [str(plan), *options]
+    return run(name, *words, *more)
+
+
+def lasting(text: str) -> str:
+    """What is printed without the seconds that a search took."""
+    return "\n".join(line for line in text.split("\n") if '"wall_s"' not in line)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_plan_says_what_its_inputs_say(folder: Path, name: str) -> None:
+    """The same bytes with ``-t`` and ``-j`` as without, and of a compressed plan."""
+    alone = run_on(folder / "plan.json", COMMANDS[name])
+    assert alone.exit_code in (0, 1), alone.output
+    assert alone.stdout
+    given = run_on(folder / "plan.json", COMMANDS[name], *inputs_in(folder))
+    packed = run_on(folder / "plan.json.gz", COMMANDS[name])
+    assert lasting(given.stdout) == lasting(packed.stdout) == lasting(alone.stdout)
+    assert given.exit_code == packed.exit_code == alone.exit_code
+
+
+def test_a_plan_of_the_whole_machine(folder: Path) -> None:
+    """The same holds where the plan names no hosts: it keeps to naming none."""
+    path = folder / "whole.json"
+    made = run("place", *inputs_in(folder), "-q", "-o", str(path))
+    assert made.exit_code == 0, made.output
+    for command in COMMANDS.values():
+        command = tuple(word for word in command if word not in ("--added", "b4"))
+        alone, given = run_on(path, command), run_on(path, command, *inputs_in(folder))
+        assert lasting(given.stdout) == lasting(alone.stdout)
+        assert given.exit_code == alone.exit_code
+    repaired = run("replace", str(path), "--failed", "a1", "--format", "json", "-q")
+    kept = json.loads(repaired.stdout)["inputs"]
+    assert (kept["hosts"], kept["exclude"]) == ("", "a1")
+
+
+@pytest.mark.parametrize("name", PLAN_ONLY)
+def test_the_plan_is_enough(folder: Path, name: str) -> None:
+    """Launcher files and pictures of a compressed plan are those of a plain one."""
+    alone = run_on(folder / "plan.json", PLAN_ONLY[name])
+    assert alone.exit_code == 0, alone.output
+    assert run_on(folder / "plan.json.gz", PLAN_ONLY[name]).stdout == alone.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "diff json"])
+def test_others_are_refused_unless_forced(folder: Path, name: str) -> None:
+    """A machine with another digest ends with 2; ``--force`` takes it."""
+    other = folder / "faster.yaml"
+    other.write_text(MACHINE.replace("oversubscription: 2", "oversubscription: 1"))
+    refused = run_on(folder / "plan.json", COMMANDS[name], "-t", str(other))
+    assert refused.exit_code == 2
+    assert "another topology" in refused.stderr
+    forced = run_on(folder / "plan.json", COMMANDS[name], "-t", str(other), "--force")
+    assert forced.exit_code in (0, 1), forced.output
+
+
+def test_nothing_leaves_the_allocation(folder: Path) -> None:
+    """Hosts outside it, or excluded, serve no repair, baseline or prediction."""
+    plan = folder / "plan.json"
+    short = run("replace", str(plan), "--failed", "a1,b1", "-q")
+    assert short.exit_code == 3
+    assert "outside the allocation" in short.stderr
+    for command in (("diff", "baseline:random"), ("diff", "launcher:slurm")):
+        found = json.loads(run_on(plan, command, "--format", "json").stdout)
+        gained = {*found["nodes_lost"]} | {*found["nodes_gained"]}
+        assert not gained & {"b3", "b4", "a2"}
+
+
+def test_an_older_plan_needs_its_inputs(folder: Path) -> None:
+    """Without inputs and verdict a plan reads as before: with ``-t`` and ``-j``."""
+    older = json.loads((folder / "plan.json").read_text())
+    del older["inputs"], older["verdict"]
+    path = folder / "older.json"
+    path.write_text(json.dumps(older))
+    for name, command in COMMANDS.items():
+        alone = run_on(path, command)
+        assert alone.exit_code == 2, name
+        assert "give the topology (-t) and the job (-j)" in alone.stderr
+        assert run_on(path, command, *inputs_in(folder)).exit_code in (0, 1), name
+    for command in (("emit", "slurm-hostfile"), ("draw",)):
+        assert run_on(path, command).exit_code == 0
+
+
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    3,
+    10**12,
+    1e300,
+    "",
+    "x",
+    "node",
+    "a[1-4]",
+    "a[1-99999999]",
+    "b[1",
+    "placer/job",
+    [],
+    ["a1"],
+    [[1]],
+    {},
+    {"x": 1},
+    {"tp": "rack"},
+)
+
+
+def damaged(inputs: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """The inputs with a few values changed, dropped, added or moved."""
+    found = copy.deepcopy(inputs)
+    for _ in range(chance.randint(1, 3)):
+        inside: Any = {"inputs": found}
+        key: Any = "inputs"
+        while isinstance(inside[key], dict | list) and inside[key]:
+            if inside is not found and key != "inputs" and chance.random() < 0.2:
+                break
+            inside = inside[key]
+            keys = [*inside] if isinstance(inside, dict) else [*range(len(inside))]
+            key = chance.choice(keys)
+        kind = chance.randrange(4)
+        if kind == 0:
+            del inside[key]
+        elif kind == 1 and isinstance(inside, dict):
+            inside[chance.choice(["hosts", "nodes", "tiers", "layout", "zero"])] = (
+                chance.choice(VALUES)
+            )
+        elif kind == 2 and isinstance(inside[key], str):
+            at = chance.randrange(len(inside[key]) + 1)
+            inside[key] = inside[key][:at] + chance.choice("19[],- x\x00")
+        else:
+            inside[key] = chance.choice(VALUES)
+        if not found:
+            break
+    return found
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.slow)])
+def test_damaged_inputs_give_clean_errors(folder: Path, count: int) -> None:
+    """An answer or an error in words; and ``check`` passes no input that is another.
+
+    What passes has the digests that the plan names, in an allocation with its nodes.
+    """
+    plan = json.loads((folder / "plan.json").read_text())
+    path = folder / "damaged.json"
+    chance = random.Random(count)
+    commands = [*COMMANDS.values(), *PLAN_ONLY.values()]
+    passed = 0
+    for number in range(count):
+        path.write_text(json.dumps(plan | {"inputs": damaged(plan["inputs"], chance)}))
+        for command in (("check",), commands[number % len(commands)]):
+            found = run_on(path, command)
+            assert found.exit_code in range(4), found.output
+            assert found.exception is None or isinstance(found.exception, SystemExit)
+            assert found.exit_code == 0 or found.output.strip()
+        if run_on(path, ("check",)).exit_code == 0:
+            passed += 1
+            kept = json.loads(path.read_text())["inputs"]
+            for key in ("topology", "job"):
+                part = folder / f"{key}.json"
+                part.write_text(json.dumps(kept[key]))
+            assert (
+                placer.read_topology(folder / "topology.json").sha256
+                == (plan["topology"]["sha256"])
+            )
+            assert placer.read_job(folder / "job.json").sha256 == plan["job"]["sha256"]
+    assert passed < count / 2
