@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
+from placer.cli.folder import with_folder
 from placer.cli.interrupt import end
 from placer.cli.options import (
+    OneOf,
     hosts_option,
     job_option,
     order_option,
@@ -34,10 +37,15 @@ if TYPE_CHECKING:
 @job_option
 @order_option
 @hosts_option
-@click.option("--exclude", metavar="H", help="Hosts not to use, as a list or @FILE.")
+@click.option(
+    "--exclude",
+    metavar="H",
+    shell_complete=complete.hosts,
+    help="Hosts not to use, as a list or @FILE.",
+)
 @click.option(
     "--objective",
-    type=click.Choice(["time", "hop-cost"]),
+    type=OneOf(["time", "hop-cost"]),
     help="What to minimise. Default: time; hop cost when the job has only weights.",
 )
 @click.option(
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     multiple=True,
     callback=rules,
     metavar="AXIS=TIER",
+    shell_complete=complete.rules,
     help="Hard rule beside the job's: tp=rack. May be given again.",
 )
 @rule_options
@@ -57,6 +66,7 @@ if TYPE_CHECKING:
 @click.option(
     "--previous",
     metavar="PLAN",
+    shell_complete=complete.files,
     help="Plan to keep to: of equally good placements, the one that moves the fewest "
     "ranks.",
 )
@@ -105,6 +115,7 @@ def _search(
     from placer.placement.plan_file import read_plan
     from placer.topology.allocation import parse_hosts
 
+    options = with_folder(options)
     machine = read_machine(options)
     if not options["quiet"]:
         _note_assumptions(machine)

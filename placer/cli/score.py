@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import (
     format_option,
     hosts_option,
@@ -14,7 +15,7 @@ from placer.cli.options import (
     seed_option,
     share,
 )
-from placer.cli.plan_inputs import given_inputs, plan_input_options
+from placer.cli.plan_inputs import plan_input_options, plan_inputs, stated_inputs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -46,15 +47,22 @@ def _noise(
 
 @click.command()
 @plan_input_options
-@click.option("--plan", metavar="P", help="Score the placement of a plan.")
+@click.option(
+    "--plan",
+    metavar="P",
+    shell_complete=complete.files,
+    help="Score the placement of a plan.",
+)
 @click.option(
     "--hostfile",
     metavar="F",
+    shell_complete=complete.files,
     help="Score ranks as a host file, rankfile or rank map places them.",
 )
 @click.option(
     "--baseline",
     metavar="NAME",
+    shell_complete=complete.baselines,
     help="Score a usual placement: given-order, sorted-hosts, megatron-default, "
     "replica-major or random.",
 )
@@ -123,25 +131,21 @@ def score(**options: Any) -> None:
 
 def _placement(options: dict[str, Any]) -> tuple[Placement | Plan, Inputs]:
     """The placement that the one given source describes, and what it is one of."""
-    from placer.api.inputs import inputs_of_plan
     from placer.files import read_text, shown_name
     from placer.placement.baselines import baseline
     from placer.placement.hostfile import placement_of_hostfile
-    from placer.placement.inputs import Inputs
     from placer.placement.plan_file import read_plan
     from placer.topology.allocation import parse_hosts
 
-    listed = options["hosts"]
-    hosts = None if listed is None else tuple(parse_hosts(listed))
-    topology, job = given_inputs(options)
     if options["plan"] is not None:
+        listed = options["hosts"]
         plan = read_plan(options["plan"])
-        inputs = inputs_of_plan(plan, topology, job, force=options["force"])
-        return plan, inputs if hosts is None else replace(inputs, hosts=hosts)
-    if topology is None or job is None:
-        missing = "-t" if topology is None else "-j"
-        raise click.UsageError(f"Missing option '{missing}': only a plan keeps it.")
-    inputs = Inputs(topology, job, hosts)
+        inputs = plan_inputs(plan, options)
+        if listed is not None:
+            inputs = replace(inputs, hosts=tuple(parse_hosts(listed)))
+        return plan, inputs
+    inputs = stated_inputs(options, "only a plan keeps it")
+    machine, job = inputs.machine, inputs.job
     machine = inputs.machine
     if options["hostfile"] is not None:
         source = options["hostfile"]
