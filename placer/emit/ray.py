@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files as package_files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.emit.nodes import nodes_of
 from placer.errors import EmitError
@@ -42,7 +42,7 @@ def files(plan: Plan) -> dict[str, str]:
                 "'-', '_' and '.', at most 63 characters, the first and the last a "
                 "letter or digit"
             )
-    rows = {
+    rows: dict[str, list[Any]] = {
         "bundles": [{"GPU": node.reach} for node in nodes],
         "bundle_label_selector": [{LABEL: node.host} for node in nodes],
         "ranks": [_rank_of_gpu(node) for node in nodes],

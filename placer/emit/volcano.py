@@ -88,7 +88,7 @@ def _hyper_nodes(
 
     Domains have names of any kind, objects have not: so these are numbered.
     """
-    inside = [("Node", Text(node.host)) for node in nodes]
+    inside: list[tuple[str, str]] = [("Node", Text(node.host)) for node in nodes]
     for number, tier in enumerate(tiers, start=1):
         names = [f"placer-tier{number}-{k}" for k in range(len(tier.names))]
         members: list[dict[tuple[str, str], None]] = [{} for _ in names]
