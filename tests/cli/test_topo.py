@@ -105,7 +105,7 @@ def test_validate_of_other_formats_needs_no_hardware(tmp_path):
     assert "NV18 between all GPUs" in result.stderr
     rows = json.loads(run("validate", *sources, "-q", "--format", "json").stdout)
     assert [row["gpus"] for row in rows] == [None, None, 16]
-    full = run("validate", sources[0], "--hardware", "dgx-h100-32").stdout
+    full = run("validate", sources[0], "--hardware", "dgx-h100-4x8").stdout
     assert full == f"hosts:{hosts}: valid, 4 nodes, 32 GPUs\n"
 
 
