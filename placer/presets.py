@@ -34,6 +34,11 @@ def preset_names(kind: Kind) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob(f"*{_SUFFIX}")))
 
 
+def is_preset(kind: Kind, name: str) -> bool:
+    """Whether a preset has this name, or had it before."""
+    return name in preset_names(kind) or name in RENAMED[kind]
+
+
 def preset_path(kind: Kind, name: str) -> Path:
     """File of the preset ``name``, or of the one that had this name before.
 

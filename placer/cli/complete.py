@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from click import Context, Group, Parameter
@@ -148,6 +149,7 @@ def _files(typed: str, before: str) -> Items:
     names = (
         os.path.join(folder, entry.name) + "/" * entry.is_dir()  # noqa: PTH118
         for entry in found
+        if quote(entry.name) == entry.name  # others cannot be typed as they are
     )
     return _items(names, typed, before)
 

@@ -20,7 +20,12 @@ tiers:
 nodes:
   - {names: "n[1-3]"}
 """
-HERE = {"two.yaml": MACHINE, "topology.conf": "", "placer.yaml": "topology: two.yaml\n"}
+HERE = {
+    "two.yaml": MACHINE,
+    "topology.conf": "",
+    "topo\n$(x) y": "",
+    "placer.yaml": "topology: two.yaml\n",
+}
 
 # The last word is the one that is typed; the answers that go on from it.
 LINES = {
