@@ -24,7 +24,7 @@ from time import perf_counter
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = (
-    ("dgx-h100-32", "quickstart"),
+    ("dgx-h100-4x8", "quickstart"),
     ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6"),
     ("azure-ndh100-v5", "gpt3-175b-mlperf-v3.1"),
     ("meta-llama3-24k", "llama3-405b-16k"),

@@ -20,14 +20,27 @@ _LIST_HINT = {
 _SINGULAR = {"topologies": "topology", "jobs": "job", "models": "model"}
 
 
+# Old names, for one release after they changed.
+RENAMED: dict[Kind, dict[str, str]] = {
+    "topologies": {"dgx-h100-32": "dgx-h100-4x8"},
+    "jobs": {},
+    "models": {},
+}
+
+
 def preset_names(kind: Kind) -> tuple[str, ...]:
     """Names of all presets of a kind, sorted."""
     folder = _folder(kind)
     return tuple(sorted(path.stem for path in folder.glob(f"*{_SUFFIX}")))
 
 
+def is_preset(kind: Kind, name: str) -> bool:
+    """Whether a preset has this name, or had it before."""
+    return name in preset_names(kind) or name in RENAMED[kind]
+
+
 def preset_path(kind: Kind, name: str) -> Path:
-    """File of the preset ``name``.
+    """File of the preset ``name``, or of the one that had this name before.
 
     Raises
     ------
@@ -35,6 +48,7 @@ def preset_path(kind: Kind, name: str) -> Path:
         If there is no such preset; the hint names the nearest one.
     """
     names = preset_names(kind)
+    name = RENAMED[kind].get(name, name)
     if name in names:
         return _folder(kind) / f"{name}{_SUFFIX}"
     near = get_close_matches(name[:200], names, n=1, cutoff=0.5)

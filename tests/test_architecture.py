@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -63,7 +64,16 @@ def test_only_the_command_prints() -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["--version"], ["place", "--help"], ["no-such-command"]]
+    "args",
+    [
+        ["--help"],
+        ["--version"],
+        ["help", "sweep"],
+        ["help", "--man", "-o", os.devnull],
+        ["completion", "bash"],
+        ["no-such-command"],
+        *([command, "--help"] for command in ("place", "score", "emit", "topo")),
+    ],
 )
 def test_help_loads_nothing_heavy(args: list[str]) -> None:
     """Help, version and usage errors import no solver, array, graph library."""

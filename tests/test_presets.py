@@ -33,6 +33,14 @@ def test_the_installed_folder_comes_first(checkout):
     assert presets.preset_names("jobs") == ("other",)
 
 
+def test_old_names_lead_to_their_presets():
+    """Each old name is none of a preset, and leads to one that there is."""
+    for kind, renamed in presets.RENAMED.items():
+        for old, new in renamed.items():
+            assert old not in presets.preset_names(kind)
+            assert presets.preset_path(kind, old) == presets.preset_path(kind, new)
+
+
 @pytest.mark.usefixtures("checkout")
 def test_a_missing_folder_has_no_presets():
     """Without the folder there are no names and no crash."""

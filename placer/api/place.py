@@ -29,8 +29,8 @@ from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.previous import previous_seats
-from placer.solve.problem.effort import NORMAL, Effort, params_of
 from placer.report.verdict import verdict
+from placer.solve.problem.effort import NORMAL, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import format_option
 
 
 @click.command()
-@click.argument("measurements")
+@click.argument("measurements", shell_complete=complete.files)
 @format_option("text", "json", "yaml")
 def calibrate(measurements: str, format_name: str) -> None:
     """Micro-batch time and fixed time from the measured steps in MEASUREMENTS.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import format_option, quiet_option, time_limit_option
 from placer.cli.output import write_line
 from placer.cli.plan_inputs import given_inputs, plan_input_options
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: placer check plan.json --bound")
-@click.argument("plan")
+@click.argument("plan", shell_complete=complete.files)
 @plan_input_options
 @click.option("--bound", is_flag=True, help="Prove the lower bound again, too.")
 @time_limit_option("the search that a bound may rest on")

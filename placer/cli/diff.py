@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import (
     format_by_suffix_option,
     hosts_option,
@@ -33,8 +34,8 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
     and 1 when there is one.""",
     epilog="Example: placer diff launcher:torchrun-c10d plan.json -o diff.html",
 )
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", shell_complete=complete.placements)
+@click.argument("new", shell_complete=complete.placements)
 @plan_input_options
 @hosts_option
 @seed_option

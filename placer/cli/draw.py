@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli.options import format_by_suffix_option, output_option
+from placer.cli import complete
+from placer.cli.options import OneOf, format_by_suffix_option, output_option
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
 
 if TYPE_CHECKING:
@@ -30,16 +31,16 @@ _INPUTS = (
 @click.command(
     epilog="Example: placer draw plan.json --zoom rack=r012 --colour pp -o r012.png"
 )
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @click.argument(
     "picture",
-    type=click.Choice(["map", "traffic", "timeline", "pipeline", "scaling"]),
+    type=OneOf(["map", "traffic", "timeline", "pipeline", "scaling"]),
     default="map",
 )
 @click.option(
     "--colour",
     "--color",
-    type=click.Choice(["dp", "pp", "ep", "tp"]),
+    type=OneOf(["dp", "pp", "ep", "tp"]),
     help="Colours of the map: replicas, stages, or groups of the axis. Default: the "
     "first of them with members.",
 )
@@ -50,7 +51,7 @@ _INPUTS = (
 )
 @click.option(
     "--theme",
-    type=click.Choice(["auto", "light", "dark"]),
+    type=OneOf(["auto", "light", "dark"]),
     default="auto",
     show_default=True,
     help="Colours of text and background; auto follows the reader's (PNG: light).",

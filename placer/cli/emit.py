@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from placer.cli import complete
 from placer.cli.interrupt import interrupts
+from placer.cli.options import OneOf
 from placer.cli.output import write_line, write_text
 from placer.emit.registry import FORMATS
 
@@ -28,12 +30,18 @@ def _print_formats(
     epilog="Example: export SLURM_HOSTFILE=$(placer emit plan.json slurm-hostfile "
     "-o hosts.txt)"
 )
-@click.argument("plan")
-@click.argument("format", type=click.Choice(list(FORMATS)), metavar="FORMAT")
+@click.argument("plan", shell_complete=complete.files)
+@click.argument(
+    "format",
+    type=OneOf(list(FORMATS)),
+    metavar="FORMAT",
+    shell_complete=complete.formats,
+)
 @click.option(
     "-o",
     "--output",
     metavar="PATH",
+    shell_complete=complete.files,
     help="Write here; print the path. A folder for the formats of several files.",
 )
 @click.option(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import format_option, quiet_option
 from placer.cli.plan_inputs import plan_input_options, plan_inputs
 
@@ -31,7 +32,7 @@ def _ranks(
 @click.command(
     epilog="Example: placer explain plan.json --rank 37 --group pp:4 --host n07"
 )
-@click.argument("plan")
+@click.argument("plan", shell_complete=complete.files)
 @click.option(
     "--rank",
     "ranks",
@@ -45,9 +46,17 @@ def _ranks(
     "groups",
     multiple=True,
     metavar="AXIS:N",
+    shell_complete=complete.groups,
     help="Group number N of an axis, counted from 0: pp:37. May be given again.",
 )
-@click.option("--host", "hosts", multiple=True, metavar="H", help="Host, or hosts.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="H",
+    shell_complete=complete.hosts,
+    help="Host, or hosts.",
+)
 @plan_input_options
 @format_option("text", "json")
 @quiet_option("No notes.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import format_option
 from placer.cli.output import write_line
 
@@ -44,7 +45,7 @@ def list_presets(format_name: str) -> None:
 
 
 @jobs.command()
-@click.argument("job")
+@click.argument("job", shell_complete=complete.jobs)
 @format_option("text", "json")
 def show(job: str, format_name: str) -> None:
     """Show JOB, a preset or a file (- is stdin).

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from placer.cli import complete
+from placer.cli.folder import with_folder
 from placer.cli.interrupt import interrupts
 from placer.cli.options import (
-    JOB_HELP,
     TOPOLOGY_HELP,
     hardware_options,
+    job_option,
     order_option,
     output_option,
     quiet_option,
@@ -34,14 +36,27 @@ _FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "labels", "or
     epilog="Example, in an sbatch script: placer launch -t cluster.yaml -j job.yaml "
     "srun python train.py",
 )
-@click.option("-t", "--topology", multiple=True, metavar="T", help=TOPOLOGY_HELP)
+@click.option(
+    "-t",
+    "--topology",
+    multiple=True,
+    metavar="T",
+    shell_complete=complete.topologies,
+    help=TOPOLOGY_HELP,
+)
 @hardware_options
-@click.option("-j", "--job", metavar="J", help=JOB_HELP)
-@click.option("--plan", metavar="P", help="Run by this plan instead of making one.")
+@job_option
+@click.option(
+    "--plan",
+    metavar="P",
+    shell_complete=complete.files,
+    help="Run by this plan instead of making one.",
+)
 @order_option
 @click.option(
     "--hosts",
     metavar="H",
+    shell_complete=complete.hosts,
     help='Allocation in launch order: "n[01-16]" or @FILE. Default: that of Slurm.',
 )
 @seed_option
@@ -62,8 +77,7 @@ def launch(**options: Any) -> None:
     from placer.placement.plan_file import read_plan, write_plan
 
     given = options["plan"]
-    if (given is None) != bool(options["topology"] and options["job"]):
-        raise click.UsageError("Give -t and -j, or --plan.")
+    options["hosts"] = options["hosts"] or os.environ.get("SLURM_JOB_NODELIST") or None
     if given and any(options[name] for name in _FOR_A_NEW_PLAN):
         raise click.UsageError("--plan leaves nothing to -t, -j and their options.")
     job_id = os.environ.get("SLURM_JOB_ID", "plan")
@@ -71,12 +85,13 @@ def launch(**options: Any) -> None:
     if "-" in (given, options["output"]):
         raise click.UsageError("The plan must be a file: tasks read it.")
     if given is None:
-        plan = _placed(options)
+        plan = _placed(with_folder(options, "there is no --plan"))
         with interrupts.writing(str(path)):
             write_plan(plan, path)
     else:
         plan = read_plan(path)
-        _check_hosts(plan, options["hosts"])
+        if options["hosts"]:
+            _check_hosts(plan, options["hosts"])
     hostfile = Path(options["output"] or path).with_suffix(".hosts")
     with interrupts.writing(str(hostfile)):
         emit(plan, "slurm-hostfile", hostfile)
@@ -86,15 +101,12 @@ def launch(**options: Any) -> None:
     _run(options["command"], step_environment(plan, path, hostfile, os.environ))
 
 
-def _check_hosts(plan: Plan, given: str | None) -> None:
+def _check_hosts(plan: Plan, given: str) -> None:
     """Refuse a plan with hosts outside the allocation: srun would do so much later."""
     from placer.errors import InputError, Problem
     from placer.topology.allocation import parse_hosts
 
-    listed = given or os.environ.get("SLURM_JOB_NODELIST")
-    if not listed:
-        return
-    known = set(parse_hosts(listed))
+    known = set(parse_hosts(given))
     lost = [host for host in dict.fromkeys(plan.host_of_rank) if host not in known]
     if lost:
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
@@ -136,15 +148,14 @@ def _placed(options: dict[str, Any]) -> Plan:
     from placer.cli.machine import read_machine
     from placer.errors import InputError, Problem
 
-    hosts = options["hosts"] or os.environ.get("SLURM_JOB_NODELIST")
-    if not hosts:
+    if not options["hosts"]:
         hint = "give --hosts, or run this in sbatch or salloc"
         message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
         raise InputError([Problem(message, hint=hint)])
     result = place(
         read_machine(options),
         read_ordered_job(options["job"], options["order"]),
-        hosts=hosts,
+        hosts=options["hosts"],
         time_limit=options["time_limit"],
         seed=options["seed"],
     )

@@ -19,8 +19,13 @@ def read_machine(
 
     What the readers have to say goes to stderr, unless the command is quiet.
     """
+    from placer.presets import RENAMED
     from placer.readers.machine import read_topology
 
+    named = (*(sources or options["topology"]), options["hardware"])
+    for old, new in RENAMED["topologies"].items():
+        if old in named:
+            _teller(options)(f"the preset {old} is {new} now; the old name will go")
     return read_topology(
         sources or options["topology"],
         hardware=options["hardware"],

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 import click
+from click.exceptions import NoSuchCommand
 
 from placer import __version__
 from placer.cli.interrupt import interrupts
@@ -40,6 +41,8 @@ COMMANDS = (
     "jobs",
     "sweep",
     "calibrate",
+    "help",
+    "completion",
 )
 
 INTERRUPTED = 130
@@ -48,6 +51,7 @@ BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
 INTERNAL = 70
 
 _DEBUG = "placer.debug"
+COMPLETE = "_PLACER_COMPLETE"  # set by a shell that asks what a word may become
 
 
 def _exit_code(error: PlacerError) -> int:
@@ -90,6 +94,23 @@ class Commands(click.Group):
             command.params.append(_DEBUG_OPTION)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that ``args`` name first, its name, and the other arguments.
+
+        Raises
+        ------
+        click.UsageError
+            If there is none; the message names the nearest.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            raise NoSuchCommand(
+                error.command_name, possibilities=COMMANDS, ctx=ctx
+            ) from None
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run as the program ``placer``, however it was started.
 
@@ -100,6 +121,8 @@ class Commands(click.Group):
         raise SystemExit(interrupts.run(self._main))
 
     def _main(self, *args: Any, **kwargs: Any) -> Any:
+        if COMPLETE in os.environ:
+            import_module("placer.cli.completion")  # what the shells need
         try:
             return super().main(*args, **{"prog_name": "placer"} | kwargs)
         except OSError as error:  # help or a message could not be printed

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from placer.cli import complete
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -15,6 +18,16 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 JOB_HELP = "Preset or file (- is stdin)."
 TOPOLOGY_HELP = "Preset, file, text or FORMAT:FILE, as for place."
+
+
+class OneOf(click.Choice[str]):
+    """A choice whose error names the nearest word."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What is wrong with ``value``, what it may mean, and what it may be."""
+        near = get_close_matches(str(value), self.choices, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        return super().get_invalid_choice_message(value, ctx) + meant
 
 
 def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
@@ -76,9 +89,9 @@ def topology_option(function: _Function) -> _Function:
     option = click.option(
         "-t",
         "--topology",
-        required=True,
         multiple=True,
         metavar="T",
+        shell_complete=complete.topologies,
         help='Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or '
         "FORMAT:FILE, such as slurm:topology.conf; those may be given again.",
     )
@@ -90,6 +103,7 @@ def hardware_options(function: _Function) -> _Function:
     hardware = click.option(
         "--hardware",
         metavar="T",
+        shell_complete=complete.topologies,
         help="Topology with the links and GPUs a node that a FORMAT:FILE lacks.",
     )
     gpus = click.option(
@@ -114,8 +128,8 @@ def job_option(function: _Function) -> _Function:
     return click.option(
         "-j",
         "--job",
-        required=True,
         metavar="J",
+        shell_complete=complete.jobs,
         help=JOB_HELP,
     )(function)
 
@@ -150,6 +164,7 @@ def hosts_option(function: _Function) -> _Function:
     return click.option(
         "--hosts",
         metavar="H",
+        shell_complete=complete.hosts,
         help='Allocation in launch order: "n[01-16]" or @FILE. Default: every node.',
     )(function)
 
@@ -182,7 +197,7 @@ def format_option(*formats: str) -> Callable[[_Function], _Function]:
     return click.option(
         "--format",
         "format_name",
-        type=click.Choice(formats),
+        type=OneOf(formats),
         default=formats[0],
         show_default=True,
         help="What to print.",
@@ -194,14 +209,16 @@ def format_by_suffix_option(*formats: str) -> Callable[[_Function], _Function]:
     return click.option(
         "--format",
         "format_name",
-        type=click.Choice(formats),
+        type=OneOf(formats),
         help=f"What to write. Default: by the suffix of PATH, or {formats[0]}.",
     )
 
 
 def output_option(help: str) -> Callable[[_Function], _Function]:
     """``-o/--output``."""
-    return click.option("-o", "--output", metavar="PATH", help=help)
+    return click.option(
+        "-o", "--output", metavar="PATH", shell_complete=complete.files, help=help
+    )
 
 
 def quiet_option(help: str) -> Callable[[_Function], _Function]:

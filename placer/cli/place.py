@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from placer.cli import complete
+from placer.cli.folder import with_folder
 from placer.cli.interrupt import end
 from placer.cli.options import (
+    OneOf,
     hosts_option,
     job_option,
     order_option,
@@ -50,10 +53,15 @@ def _effort(
 @job_option
 @order_option
 @hosts_option
-@click.option("--exclude", metavar="H", help="Hosts not to use, as a list or @FILE.")
+@click.option(
+    "--exclude",
+    metavar="H",
+    shell_complete=complete.hosts,
+    help="Hosts not to use, as a list or @FILE.",
+)
 @click.option(
     "--objective",
-    type=click.Choice(["time", "hop-cost"]),
+    type=OneOf(["time", "hop-cost"]),
     help="What to minimise. Default: time; hop cost when the job has only weights.",
 )
 @click.option(
@@ -61,6 +69,7 @@ def _effort(
     multiple=True,
     callback=rules,
     metavar="AXIS=TIER",
+    shell_complete=complete.rules,
     help="Hard rule beside the job's: tp=rack. May be given again.",
 )
 @rule_options
@@ -73,6 +82,7 @@ def _effort(
 @click.option(
     "--previous",
     metavar="PLAN",
+    shell_complete=complete.files,
     help="Plan to keep to: of equally good placements, the one that moves the fewest "
     "ranks.",
 )
@@ -134,6 +144,7 @@ def _search(
     from placer.placement.plan_file import read_plan
     from placer.topology.allocation import parse_hosts
 
+    options = with_folder(options)
     machine = read_machine(options)
     if not options["quiet"]:
         _note_assumptions(machine)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, cast
 
-from placer.cli.plan_inputs import Given, given_inputs
+from placer.cli.plan_inputs import Given, given_inputs, stated_inputs
+from placer.errors import InputError, Problem
+from placer.files import is_file
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -34,12 +37,14 @@ def two_placements(
     InfeasibleError
         If the hosts have fewer GPUs than the job has ranks.
     """
-    from placer.errors import InputError
-
     named = [_parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]
     if files.count("-") > 1:
         raise InputError("only one of the two plans can be read from standard input")
+    if all(kind != "plan" for kind, _ in named):
+        stated = stated_inputs(options, "neither of the two is a plan, which keeps it")
+        made = [_made(kind, value, stated, options) for kind, value in named]
+        return made[0], made[1], stated.job
     given = given_inputs(options)
     plans = [_plan_file(kind, value) for kind, value in named]
     of_plans = [
@@ -50,7 +55,7 @@ def two_placements(
     ]
     known = of_plans[1] or of_plans[0]
     found = [
-        _made(kind, value, known or _stated(given), options)
+        _made(kind, value, cast("Inputs", known), options)
         if plan is None
         else _scored(plan, inputs)
         for plan, inputs, (kind, value) in zip(plans, of_plans, named, strict=True)
@@ -59,9 +64,21 @@ def two_placements(
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Kind and value of ``KIND:VALUE``; anything else is a plan file."""
+    """Kind and value of ``KIND:VALUE``; anything else is a plan file.
+
+    Raises
+    ------
+    InputError
+        If it is no file and looks like a kind mistyped.
+    """
     kind, colon, value = text.partition(":")
-    return (kind, value) if colon and kind in KINDS else ("plan", text)
+    if colon and kind in KINDS:
+        return kind, value
+    meant = get_close_matches(kind, KINDS, n=1) if colon and not is_file(text) else []
+    if meant:
+        hint = f'did you mean "{meant[0]}:{value}"?'
+        raise InputError([Problem(f'there is no file "{text}"', hint=hint)])
+    return "plan", text
 
 
 def _plan_file(kind: str, value: str) -> Plan | None:
@@ -79,21 +96,6 @@ def _inputs_of_plan(
     if both and not plan.inputs and None in given:
         return None
     return inputs_of_plan(plan, *given, force=force)
-
-
-def _stated(given: Given) -> Inputs:
-    """The machine of ``-t`` and the job of ``-j``, both of which are needed."""
-    from placer.errors import InputError, Problem
-    from placer.placement.inputs import Inputs
-
-    topology, job = given
-    if topology is None or job is None:
-        missing = [
-            option for option, one in (("-t", topology), ("-j", job)) if one is None
-        ]
-        message = "neither of the two is a plan, which would keep its machine and job"
-        raise InputError([Problem(message, hint=f"give {' and '.join(missing)}")])
-    return Inputs(topology, job)
 
 
 def _made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from placer.cli import complete
+from placer.cli.folder import with_folder
 from placer.cli.options import (
     JOB_HELP,
     TOPOLOGY_HELP,
@@ -38,12 +40,14 @@ def plan_input_options(function: _Function) -> _Function:
         "--topology",
         multiple=True,
         metavar="T",
+        shell_complete=complete.topologies,
         help=f"{TOPOLOGY_HELP} Default: the one that the plan keeps.",
     )
     job = click.option(
         "-j",
         "--job",
         metavar="J",
+        shell_complete=complete.jobs,
         help=f"{JOB_HELP} Default: the one that the plan keeps.",
     )
     force = click.option(
@@ -73,6 +77,36 @@ def given_inputs(options: dict[str, Any]) -> Given:
     return Given(
         read_machine(options) if options["topology"] else None,
         None if job is None else read_ordered_job(job, options["order"]),
+    )
+
+
+def stated_inputs(options: dict[str, Any], why: str) -> Inputs:
+    """The machine, the job and the hosts of the options, or of placer.yaml.
+
+    Parameters
+    ----------
+    options : dict
+        Of a command with `plan_input_options` and ``--hosts``.
+    why : str
+        Why they are needed.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read.
+    click.UsageError
+        If machine or job are nowhere.
+    """
+    from placer.cli.machine import read_machine
+    from placer.placement.inputs import Inputs
+    from placer.topology.allocation import parse_hosts
+
+    options = with_folder(options, why)
+    hosts = options["hosts"]
+    return Inputs(
+        read_machine(options),
+        read_ordered_job(options["job"], options["order"]),
+        None if hosts is None else tuple(parse_hosts(hosts)),
     )
 
 

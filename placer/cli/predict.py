@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
+from placer.cli.folder import with_folder
 from placer.cli.options import (
     hosts_option,
     job_option,
@@ -44,7 +46,13 @@ def _print_launchers(
 @topology_option
 @job_option
 @order_option
-@click.option("--launcher", required=True, metavar="NAME", help="See --list.")
+@click.option(
+    "--launcher",
+    required=True,
+    metavar="NAME",
+    shell_complete=complete.launchers,
+    help="See --list.",
+)
 @hosts_option
 @click.option(
     "--list",
@@ -63,6 +71,7 @@ def predict(**options: Any) -> None:
     from placer.api.predict import predict as predicted
     from placer.cli.machine import read_machine
 
+    options = with_folder(options)
     job = read_ordered_job(options["job"], options["order"])
     launcher = options["launcher"]
     plan = predicted(read_machine(options), job, launcher, options["hosts"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
 from placer.cli.interrupt import end
 from placer.cli.options import share
 from placer.cli.plan_inputs import given_inputs, plan_input_options
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
 @click.command(
     epilog="Example: placer replace plan.json --failed r001t05,r017t[02-03] -o new.json"
 )
-@click.argument("plan")
+@click.argument("plan", shell_complete=complete.files)
 @plan_input_options
 @click.option(
     "--failed",
+    shell_complete=complete.hosts,
     metavar="H",
     help="Hosts that cannot be used any more, as a list or @FILE.",
 )
 @click.option(
     "--added",
+    shell_complete=complete.hosts,
     metavar="H",
     help="Hosts to use beside those of the allocation, as a list or @FILE.",
 )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from placer.cli import complete
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -83,15 +85,18 @@ _OPTIONS = (
         multiple=True,
         callback=_pins,
         metavar="RANKS=H",
+        shell_complete=complete.pins,
         help="Ranks that must run on these hosts: 0-3=n01. May be given again.",
     ),
     click.option(
         "--avoid",
         metavar="H",
+        shell_complete=complete.hosts,
         help="Hosts to use as few of as can be, as a list or @FILE.",
     ),
     click.option(
         "--at-most",
+        shell_complete=complete.tiers,
         multiple=True,
         callback=_numbers,
         metavar="TIER=N",
@@ -99,6 +104,7 @@ _OPTIONS = (
     ),
     click.option(
         "--spares",
+        shell_complete=complete.tiers,
         multiple=True,
         callback=_numbers,
         metavar="TIER=N",

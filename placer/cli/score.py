@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import (
     format_option,
     hosts_option,
@@ -14,7 +15,11 @@ from placer.cli.options import (
     seed_option,
     share,
 )
-from placer.cli.plan_inputs import given_inputs, plan_input_options, plan_inputs
+from placer.cli.plan_inputs import (
+    plan_input_options,
+    plan_inputs,
+    stated_inputs,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -45,15 +50,22 @@ def _noise(
 @click.command(epilog="Example: placer score plan.json --baseline sorted-hosts")
 @click.argument("source", metavar="[PLAN]", required=False)
 @plan_input_options
-@click.option("--plan", metavar="P", help="The same as the argument.")
+@click.option(
+    "--plan",
+    metavar="P",
+    shell_complete=complete.files,
+    help="The same as the argument.",
+)
 @click.option(
     "--hostfile",
     metavar="F",
+    shell_complete=complete.files,
     help="Score ranks as a host file, rankfile or rank map places them.",
 )
 @click.option(
     "--baseline",
     metavar="NAME",
+    shell_complete=complete.baselines,
     help="Score a usual placement: given-order, sorted-hosts, megatron-default, "
     "replica-major or random.",
 )
@@ -157,15 +169,9 @@ def _plan(options: dict[str, Any]) -> Plan | None:
 
 def _inputs(plan: Plan | None, options: dict[str, Any]) -> Inputs:
     """What the plan was made of, or what the options say."""
-    from placer.placement.inputs import Inputs
-
     if plan is not None:
         return plan_inputs(plan, options)
-    topology, job = given_inputs(options)
-    if topology is None or job is None:
-        missing = "-t" if topology is None else "-j"
-        raise click.UsageError(f"Missing option '{missing}': only a plan keeps it.")
-    return Inputs(topology, job)
+    return stated_inputs(options, "only a plan keeps it")
 
 
 def _explained(

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
+from placer.cli.folder import with_folder
 from placer.cli.interrupt import end, interrupts
 from placer.cli.options import (
+    OneOf,
     format_option,
     hosts_option,
     job_option,
@@ -89,6 +92,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 @click.option(
     "--oversubscription",
     metavar="[TIER=]LIST",
+    shell_complete=complete.tiers,
     multiple=True,
     callback=_ratios,
     help="Ratios of TIER, by default the outermost: 1,2,4. May be given again.",
@@ -96,7 +100,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 @hosts_option
 @click.option(
     "--objective",
-    type=click.Choice(["time", "hop-cost"]),
+    type=OneOf(["time", "hop-cost"]),
     help="What to minimise, as in place.",
 )
 @seed_option
@@ -110,7 +114,10 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
     "--scheduler", metavar="ADDRESS", help="Run on the Dask cluster there instead."
 )
 @click.option(
-    "--plot", metavar="FILE", help="Also draw the times: FILE.svg or FILE.png."
+    "--plot",
+    metavar="FILE",
+    shell_complete=complete.files,
+    help="Also draw the times: FILE.svg or FILE.png.",
 )
 @format_option("text", "json", "csv")
 @quiet_option("No progress and notes.")
@@ -128,6 +135,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     _check_plot(options["plot"])
     axes = _axes(options)
     points = grid(axes)
+    options = with_folder(options)
     task = _task(options, axes)
     engine = _engine(options)
     with interrupts.searching() as stop:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import (
     format_option,
     hardware_options,
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from placer.readers.combine import Tree
     from placer.topology.model import Topology
 
-_TOPOLOGIES = click.argument("topologies", nargs=-1, metavar="[TOPOLOGY]...")
+_TOPOLOGIES = click.argument(
+    "topologies", nargs=-1, metavar="[TOPOLOGY]...", shell_complete=complete.topologies
+)
 _TOPOLOGY_OPTION = click.option(
     "-t",
     "--topology",
     "option",
     multiple=True,
     metavar="T",
+    shell_complete=complete.topologies,
     help="The same as the argument.",
 )
 

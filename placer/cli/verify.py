@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from placer.cli import complete
 from placer.cli.options import format_option, quiet_option
 from placer.cli.output import write_line
 
@@ -12,7 +13,7 @@ from placer.cli.output import write_line
     epilog="Example: srun -m arbitrary placer verify plan.json --report | "
     "placer verify plan.json --collected -"
 )
-@click.argument("plan")
+@click.argument("plan", shell_complete=complete.files)
 @click.option(
     "--report",
     is_flag=True,
@@ -21,6 +22,7 @@ from placer.cli.output import write_line
 @click.option(
     "--collected",
     metavar="FILE",
+    shell_complete=complete.files,
     help="Compare the reports in FILE (- is stdin); prefixes and other lines may stand "
     "around them.",
 )

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from placer.cost.critical_paths import CriticalPaths, Schedule
 from placer.cost.network import PlacedNetwork
 from placer.cost.noisy_network import NoisyNetwork
+from placer.document import closest
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -194,9 +195,13 @@ def _noise_by_name(
     tiers = model.fabric.topology.tiers[model.fabric.scale_up_tier + 1 :]
     known = [COMPUTE, *(tier.name for tier in tiers)]
     given = noise if isinstance(noise, Mapping) else dict.fromkeys(known, noise)
-    hint = f"known: {', '.join(known)}"
+    everything = f"known: {', '.join(known)}"
     problems = [
-        Problem(f'"{name}" is not compute or a scale-out tier', key="jitter", hint=hint)
+        Problem(
+            f'"{name}" is not compute or a scale-out tier',
+            key="jitter",
+            hint=closest(name, known) or everything,
+        )
         for name in given
         if name not in known
     ]

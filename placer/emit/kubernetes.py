@@ -58,7 +58,7 @@ def render_job(plan: Plan) -> str:
         "metadata": {"name": _NAME},
         "spec": _job_spec(nodes, "kubernetes-job"),
     }
-    return documents(_COMMENT + _BY_NAME, [_config_map(plan, nodes), job])
+    return documents(_COMMENT + _BY_NAME, [config_map(plan, nodes), job])
 
 
 def render_jobset(plan: Plan) -> str:
@@ -72,7 +72,7 @@ def render_jobset(plan: Plan) -> str:
     nodes = nodes_of(plan)
     spec = _job_spec(nodes, "kubernetes-jobset")
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
-    objects = [_config_map(plan, nodes), _jobset({"replicatedJobs": jobs})]
+    objects = [config_map(plan, nodes), _jobset({"replicatedJobs": jobs})]
     return documents(_COMMENT + _BY_NAME, objects)
 
 
@@ -96,11 +96,18 @@ def render_pinned(plan: Plan) -> str:
             f"{len(nodes)} pinned nodes make an object of {len(text):,} bytes, the "
             f"most is {_MAX_OBJECT:,}; kubernetes-jobset needs no pinning"
         )
-    config_map = documents(_COMMENT + _PINNED, [_config_map(plan, nodes)])
-    return f"{config_map}---\n{text}"
+    script = documents(_COMMENT + _PINNED, [config_map(plan, nodes)])
+    return f"{script}---\n{text}"
 
 
-def _config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
+def config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
+    """The ConfigMap that holds the launch script.
+
+    Raises
+    ------
+    EmitError
+        If a name is none of a Kubernetes node, or the script is too large.
+    """
     require_node_names(nodes)
     text = (torchrun if _consecutive(nodes) else torchrun_wrapper).render(plan)
     if len(text) > _MAX_CONFIG_MAP:
@@ -116,12 +123,15 @@ def _config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
     }
 
 
-def _job_spec(nodes: Sequence[NodeRanks], format: str) -> Object:
-    """One pod a node, on the nodes of the plan, in any order."""
-    require_equal_nodes(nodes, format)
+def pod_by_name(nodes: Sequence[NodeRanks]) -> tuple[Object, Object]:
+    """Labels and specification of pods that may start on the plan's nodes in any order.
+
+    One pod a node, told the node's name, in the network of the node.
+    """
     hosts = [Text(node.host) for node in nodes]
     is_one = {"key": _HOSTNAME, "operator": "In", "values": hosts}
-    own_pods = {"matchLabels": {"placer.plan": _NAME}}
+    labels = {"placer.plan": _NAME}
+    own_pods = {"matchLabels": labels}
     host = {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
     pod = _pod(_consecutive(nodes), nodes[0].reach, host) | {
         "hostNetwork": True,
@@ -133,8 +143,14 @@ def _job_spec(nodes: Sequence[NodeRanks], format: str) -> Object:
             ),
         },
     }
-    template = {"metadata": {"labels": own_pods["matchLabels"]}, "spec": pod}
-    return _indexed(len(nodes), template)
+    return labels, pod
+
+
+def _job_spec(nodes: Sequence[NodeRanks], format: str) -> Object:
+    """One pod a node, on the nodes of the plan, in any order."""
+    require_equal_nodes(nodes, format)
+    labels, pod = pod_by_name(nodes)
+    return _indexed(len(nodes), {"metadata": {"labels": labels}, "spec": pod})
 
 
 def _pinned_job(node_rank: int, node: NodeRanks, consecutive: bool) -> Object:

@@ -47,9 +47,9 @@ def render_kueue(plan: Plan) -> str:
         share a GPU.
     """
     nodes = nodes_of(plan)
-    _require_alike(nodes)
+    require_alike(nodes)
     tiers = tiers_of(plan, nodes)
-    shared, slices = _shared_and_slices(tiers)
+    shared, slices = shared_and_slices(tiers)
     annotations: Object = {}
     if shared:
         annotations[f"{_KUEUE}required-topology"] = _label(shared)
@@ -65,7 +65,7 @@ def render_kueue(plan: Plan) -> str:
         lines = ",\n".join(f"  {json.dumps(item)}" for item in items)
         key = f"{_KUEUE}slice-required-topology-constraints"
         annotations[key] = f"[\n{lines}\n]\n"
-    comment = _usage("Kueue", nodes) + _left_open(tiers, [shared, *layers])
+    comment = usage("Kueue", nodes) + left_open(tiers, [shared, *layers])
     return documents(comment, [{"podTemplate": _metadata(annotations)}])
 
 
@@ -78,14 +78,14 @@ def render_kai(plan: Plan) -> str:
         As `render_kueue`.
     """
     nodes = nodes_of(plan)
-    _require_alike(nodes)
+    require_alike(nodes)
     tiers = tiers_of(plan, nodes)
-    shared, slices = _shared_and_slices(tiers)
+    shared, slices = shared_and_slices(tiers)
     workload: Object = {f"{_KAI}topology": Text("<name of the Topology>")}
     if shared:
         workload[f"{_KAI}topology-required-placement"] = _label(shared)
     objects: Object = {"workload": _metadata(workload)}
-    comment = _usage("the KAI scheduler", nodes)
+    comment = usage("the KAI scheduler", nodes)
     nvlink = nvlink_tier(plan, tiers)
     segment = nvlink if nvlink in slices else slices[0] if slices else None
     if segment:
@@ -96,7 +96,7 @@ def render_kai(plan: Plan) -> str:
                 f"{_KAI}segment-topology-required-placement": _label(segment),
             }
         )
-    return documents(comment + _left_open(tiers, [shared, segment]), [objects])
+    return documents(comment + left_open(tiers, [shared, segment]), [objects])
 
 
 _SEGMENTS = """\
@@ -105,7 +105,7 @@ _SEGMENTS = """\
 """
 
 
-def _shared_and_slices(
+def shared_and_slices(
     tiers: Sequence[TierDomains],
 ) -> tuple[TierDomains | None, list[TierDomains]]:
     """The tier on which all nodes are together, and those below to cut slices by.
@@ -123,7 +123,7 @@ def _shared_and_slices(
     return shared, slices
 
 
-def _left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None]) -> str:
+def left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None]) -> str:
     """Comments on what the annotations do not say of the domains."""
     if not tiers:
         return "# Not said: the plan names no tier between node and cluster.\n"
@@ -140,7 +140,14 @@ def _left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None])
     return text
 
 
-def _require_alike(nodes: Sequence[NodeRanks]) -> None:
+def require_alike(nodes: Sequence[NodeRanks]) -> None:
+    """Nothing, when every node must have as many GPUs as the others.
+
+    Raises
+    ------
+    EmitError
+        With the counts.
+    """
     counts = {node.reach for node in nodes}
     if len(counts) > 1:
         raise EmitError(
@@ -149,7 +156,8 @@ def _require_alike(nodes: Sequence[NodeRanks]) -> None:
         )
 
 
-def _usage(scheduler: str, nodes: Sequence[NodeRanks]) -> str:
+def usage(scheduler: str, nodes: Sequence[NodeRanks]) -> str:
+    """Comment that opens a request."""
     gpus = nodes[0].reach
     return _USAGE.format(scheduler=scheduler, pods=len(nodes), gpus=gpus)
 

@@ -172,6 +172,19 @@ FORMATS: dict[str, Format] = {
             text=lambda plan: writers.kubernetes.render_pinned(plan),
         ),
         Format(
+            name="kubeflow-trainer",
+            description="TrainJob and its runtime: pods find their node rank by name",
+            suffix=".yaml",
+            text=lambda plan: writers.kubeflow.render(plan),
+            unequal_nodes=False,
+        ),
+        Format(
+            name="ray",
+            description="placement group of labelled nodes, with a loader in Python",
+            suffix="",
+            files=lambda plan: writers.ray.files(plan),
+        ),
+        Format(
             name="gpu-wrapper",
             description="script a process: the GPU of the rank it already has",
             suffix=".sh",
@@ -183,6 +196,13 @@ FORMATS: dict[str, Format] = {
             description="bash array of Megatron-LM flags for the plan's rank order",
             suffix=".sh",
             text=lambda plan: writers.megatron.render(plan),
+            alone=False,
+        ),
+        Format(
+            name="torchtitan",
+            description="bash array of torchtitan's flags for the plan's rank order",
+            suffix=".sh",
+            text=lambda plan: writers.torchtitan.render(plan),
             alone=False,
         ),
         Format(
@@ -212,6 +232,14 @@ FORMATS: dict[str, Format] = {
             description="annotations for next pods on such nodes, for KAI scheduler",
             suffix=".yaml",
             text=lambda plan: writers.pod_request.render_kai(plan),
+            unequal_nodes=False,
+            alone=False,
+        ),
+        Format(
+            name="volcano-request",
+            description="HyperNodes, and a next job on such nodes, for Volcano",
+            suffix=".yaml",
+            text=lambda plan: writers.volcano.render(plan),
             unequal_nodes=False,
             alone=False,
         ),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from placer.emit import gpu_wrapper as gpu_wrapper
     from placer.emit import hydra as hydra
     from placer.emit import jax as jax
+    from placer.emit import kubeflow as kubeflow
     from placer.emit import kubernetes as kubernetes
     from placer.emit import megatron as megatron
     from placer.emit import nccl as nccl
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from placer.emit import pod_request as pod_request
     from placer.emit import rank_map_csv as rank_map_csv
     from placer.emit import rank_map_json as rank_map_json
+    from placer.emit import ray as ray
     from placer.emit import sbatch as sbatch
     from placer.emit import slurm_hostfile as slurm_hostfile
     from placer.emit import slurm_request as slurm_request
     from placer.emit import torchrun as torchrun
     from placer.emit import torchrun_map as torchrun_map
     from placer.emit import torchrun_wrapper as torchrun_wrapper
+    from placer.emit import torchtitan as torchtitan
+    from placer.emit import volcano as volcano
 else:
 
     def __getattr__(name: str) -> object:

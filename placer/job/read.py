@@ -14,7 +14,7 @@ from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Compute, Group, Job, Model
 from placer.job.models import NEWER_KEYS, decode_model, read_model
-from placer.job.read_axes import decode_parallelism
+from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_groups import decode_groups
 from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
@@ -63,7 +63,8 @@ def decode_job(document: Document) -> Job:
     """
     document.check_format(FORMAT)
     root = document.root
-    parallelism = decode_parallelism(root.section("parallelism", required=True))
+    axes = root.section("parallelism", required=True)
+    parallelism = decode_parallelism(axes)
     known_world = 0 if document.problems else parallelism.world_size
     groups = decode_groups(root, known_world)
     traffic = decode_rank_traffic(root, known_world, groups)
@@ -76,7 +77,9 @@ def decode_job(document: Document) -> Job:
         micro_batch=root.integer("micro_batch", 1, maximum=10**6),
         micro_batches=root.integer("micro_batches", 1, maximum=10**6),
         bytes=decode_bytes(root.section("bytes")),
-        data_parallel=decode_sync(root.section("data_parallel"), parallelism),
+        data_parallel=decode_sync(
+            root.section("data_parallel"), parallelism, data_parallel_degrees(axes)
+        ),
         overlap=decode_overlap(root.section("overlap")),
         collectives=decode_collectives(root.section("collectives")),
         tensor_parallel=decode_tensor_parallel(root.section("tensor_parallel")),

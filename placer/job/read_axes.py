@@ -36,15 +36,29 @@ def _sizes(section: Section) -> Parallelism:
         return section.integer(axis, default, maximum=MAX_WORLD_SIZE)
 
     tp = size("tp")
+    degrees = data_parallel_degrees(section)
+    dp = size("dp", prod(degrees or (1,)))
+    if degrees and dp != prod(degrees):
+        message = f"dp_replicate x dp_shard = {degrees[0]} x {degrees[1]} is not {dp}"
+        section.problem(message, "dp", "leave dp out")
     return Parallelism(
         tp=tp,
         cp=size("cp"),
         ep=size("ep"),
         pp=size("pp"),
-        dp=size("dp"),
+        dp=dp,
         vp=size("vp"),
         etp=size("etp", tp),
     )
+
+
+def data_parallel_degrees(section: Section) -> tuple[int, int] | None:
+    """``dp_replicate`` and ``dp_shard``, torchtitan's parts of ``dp``; None without."""
+    keys = ("dp_replicate", "dp_shard")
+    if not any(map(section.has, keys)):
+        return None
+    replicate, shard = (section.integer(key, 1, maximum=MAX_WORLD_SIZE) for key in keys)
+    return replicate, shard
 
 
 def _check_sizes(section: Section, parallelism: Parallelism) -> None:

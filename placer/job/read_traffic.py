@@ -54,12 +54,26 @@ def decode_bytes(section: Section) -> ElementBytes:
     )
 
 
-def decode_sync(section: Section, parallelism: Parallelism) -> DataParallel:
-    """How gradients and parameters are kept in step."""
+def decode_sync(
+    section: Section, parallelism: Parallelism, degrees: tuple[int, int] | None
+) -> DataParallel:
+    """How gradients and parameters are kept in step.
+
+    ``degrees`` are ``dp_replicate`` and ``dp_shard`` where the job gives those. They
+    say how parameters are sharded: over ``dp_shard x cp`` ranks (torchtitan,
+    ``distributed/parallel_dims.py``).
+    """
     bucket = default_bucket(parallelism.dp)
-    sharding = _SHARDING[section.choice("sharding", tuple(_SHARDING), "zero1")]
+    usual, implied_size = _implied(degrees, parallelism.cp)
+    sharding = _SHARDING[section.choice("sharding", tuple(_SHARDING), usual)]
+    if degrees and sharding != usual:
+        message = f"dp_replicate {degrees[0]} and dp_shard {degrees[1]} make it {usual}"
+        section.problem(message, "sharding", "leave sharding out")
     if sharding == "hsdp":
-        shard_size = section.integer("shard_size")
+        shard_size = section.integer("shard_size", implied_size)
+        if implied_size not in (None, shard_size):
+            message = f"dp_shard x cp = {implied_size} is not {shard_size}"
+            section.problem(message, "shard_size", "leave shard_size out")
         members = parallelism.dp * parallelism.cp
         if members % shard_size and not section.document.problems:
             message = f"{shard_size} does not divide dp x cp = {members}"
@@ -82,6 +96,16 @@ def decode_sync(section: Section, parallelism: Parallelism) -> DataParallel:
         shard_size=shard_size,
         keep_parameters=keep_parameters,
     )
+
+
+def _implied(degrees: tuple[int, int] | None, cp: int) -> tuple[str, int | None]:
+    """Sharding and size of a shard group that go without saying."""
+    if degrees is None:
+        return "zero1", None
+    replicate, shard = degrees
+    if shard * cp == 1:
+        return "ddp", None
+    return ("zero3", None) if replicate == 1 else ("hsdp", shard * cp)
 
 
 def decode_overlap(section: Section) -> Overlap:

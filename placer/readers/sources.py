@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from placer import files
 from placer.errors import InputError, Problem, refuse
-from placer.presets import preset_names
+from placer.presets import is_preset
 from placer.readers.foreign import refuse_foreign
 from placer.readers.joined import settled
 from placer.readers.node_labels import LabelRules
@@ -57,7 +57,7 @@ def open_source(source: Source) -> Topology | Text:
         If there is no such file, preset or format, or the topology is not valid.
     """
     given = os.fspath(source)
-    if given in preset_names("topologies") or is_synthetic(given):
+    if is_preset("topologies", given) or is_synthetic(given):
         return topology_files.read_topology(source)
     prefixed = _PREFIXED.fullmatch(given)
     if prefixed and prefixed[1] in FORMATS:

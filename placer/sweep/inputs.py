@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placer.document import closest
 from placer.errors import InputError, Problem
 from placer.job.resize import resized
 from placer.sweep.grid import NIC_RATE, OVERSUBSCRIPTION, SIZES, Axis, Point
@@ -81,7 +82,7 @@ def _scale_out_tier(topology: Topology, name: str) -> int:
     _require_scale_out(topology)
     names = [tier.name for tier in topology.tiers]
     if name and name not in names:
-        hint = f"its tiers are {', '.join(names)}"
+        hint = closest(name, names) or f"its tiers are {', '.join(names)}"
         message = f'the topology {topology.name} has no tier "{name}"'
         raise InputError([Problem(message, key=OVERSUBSCRIPTION, hint=hint)])
     t = topology.tier_index(name) if name else len(names) - 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.document import Document, open_document, parse_document
-from placer.presets import preset_names, preset_path
+from placer.presets import is_preset, preset_path
 from placer.topology.affinity import read_affinity
 from placer.topology.build import NO_NODES, build
 from placer.topology.gpu import decode_gpu
@@ -41,7 +41,7 @@ def read_topology(source: str | os.PathLike[str]) -> Topology:
         lists all problems.
     """
     text = os.fspath(source)
-    if text in preset_names("topologies"):
+    if is_preset("topologies", text):
         return decode_topology(open_document(str(preset_path("topologies", text))))
     if is_synthetic(text):
         return read_synthetic(text)

@@ -26,7 +26,7 @@ USUAL = {"given-order", "sorted-hosts", "megatron-default", "replica-major"}
 
 @pytest.fixture(scope="module")
 def topology() -> Topology:
-    return placer.read_topology("dgx-h100-32")
+    return placer.read_topology("dgx-h100-4x8")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_result_is_frozen_and_checked(
     placer.check(result.plan, topology, job)
     verdict = " ".join(result.summary().partition("\n\n")[0].split())
     assert verdict == result.plan.verdict
-    assert "\nquickstart on dgx-h100-32: 16 ranks\n" in result.summary()
+    assert "\nquickstart on dgx-h100-4x8: 16 ranks\n" in result.summary()
     assert result.score is result.plan.score
     assert result.bound["status"] == result.bound["status"] == "optimal"
     assert result.stop_reason == "proved"
@@ -116,7 +116,7 @@ def test_plan_holds_plain_numbers(result: placer.Result) -> None:
     assert json.loads(json.dumps(data)) == data
 
 
-@pytest.mark.parametrize("machine", ["dgx-h100-32", "rack:3 node:3 gpu:4"])
+@pytest.mark.parametrize("machine", ["dgx-h100-4x8", "rack:3 node:3 gpu:4"])
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("name", ["quickstart"])
 def test_never_worse_than_an_allowed_baseline(

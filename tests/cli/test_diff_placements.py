@@ -106,8 +106,7 @@ def test_hosts(plan: Path) -> None:
     [
         (("baseline:sorted", "baseline:random", *INPUTS), "no baseline"),
         (("launcher:slrm", "baseline:random", *INPUTS), 'no launcher "slrm"'),
-        (("baseline:random", "launcher:slurm"), "neither of the two is a plan"),
-        (("baseline:random", "launcher:slurm", "-t", MACHINE), "neither"),
+        (("lauchner:slurm", "baseline:random", *INPUTS), 'mean "launcher:slurm"?'),
         (("-", "hostfile:-", *INPUTS), "only one"),
         (("hostfile:/nowhere", "baseline:random", *INPUTS), "cannot be read"),
     ],
@@ -117,6 +116,21 @@ def test_what_cannot_be_used(args: tuple[str, ...], wanted: str) -> None:
     with pytest.raises(InputError) as caught:
         run(diff, *args)
     assert wanted in str(caught.value)
+
+
+@pytest.mark.parametrize(("given", "missing"), [((), "-t"), (("-t", MACHINE), "-j")])
+def test_two_placements_without_a_plan_need_inputs(
+    given: tuple[str, ...],
+    missing: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a plan, machine and job are asked for with the reason."""
+    monkeypatch.chdir(tmp_path)
+    result = run(main, "diff", "baseline:random", "launcher:slurm", *given)
+    assert result.exit_code == 2
+    assert f"Missing option '{missing}'" in result.stderr
+    assert "neither of the two is a plan" in result.stderr
 
 
 def test_too_few_hosts_is_infeasible(plan: Path) -> None:

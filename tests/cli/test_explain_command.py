@@ -68,7 +68,7 @@ def test_presets_need_no_inputs(tmp_path: Path) -> None:
     """The plan of presets, under another order too, is explained by itself."""
     path = tmp_path / "plan.json"
     for order in ([], ["--order", "tp-cp-ep-pp-dp"], ["--order", "auto"]):
-        args = ["-q", "-t", "dgx-h100-32", "-j", "quickstart", *order, "-o", path]
+        args = ["-q", "-t", "dgx-h100-4x8", "-j", "quickstart", *order, "-o", path]
         assert run("place", *args, "--time-limit", 1).exit_code == 0
         found = run("explain", path, "--rank", 9)
         assert found.exit_code == 0, found.stderr

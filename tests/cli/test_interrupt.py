@@ -69,7 +69,7 @@ def start(
     function: tuple[str, str] = SOLVE,
     before: str = "default_int_handler",
 ) -> Forked:
-    args = ["place", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "-o", str(path)]
+    args = ["place", "-q", "-t", "dgx-h100-4x8", "-j", "quickstart", "-o", str(path)]
     module, name = function
     streams = path.parent.with_name(f"{path.parent.name}-streams")
     streams.mkdir()
@@ -90,7 +90,7 @@ def assert_plan(path: Path) -> dict[str, Any]:
     """The plan in a file, which must hold all its promises."""
     placer.check(
         placer.read_plan(path),
-        placer.read_topology("dgx-h100-32"),
+        placer.read_topology("dgx-h100-4x8"),
         placer.read_job("quickstart"),
     )
     solver: dict[str, Any] = json.loads(path.read_text())["solver"]

@@ -81,7 +81,7 @@ def test_runs_by_a_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-t", "node:9 gpu:2", "srun"], "Give -t and -j, or --plan"),
+        (["-t", "node:9 gpu:2", "srun"], "Missing option '-j'"),
         (["--plan", "p.json"], "COMMAND"),
         (["--plan", "-", "srun"], "must be a file"),
         (["-t", "node:9 gpu:2", "-j", "job.yaml", "srun"], "SLURM_JOB_NODELIST"),

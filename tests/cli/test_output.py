@@ -13,7 +13,7 @@ import placer
 from placer.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PRESETS = ["-t", "dgx-h100-32", "-j", "quickstart"]
+PRESETS = ["-t", "dgx-h100-4x8", "-j", "quickstart"]
 LAUNCHER = ["--launcher", "torchrun-c10d"]
 WRITERS = {
     "place": ["place", "-q", *PRESETS, "--previous", "plan.json"],
@@ -29,11 +29,11 @@ WRITERS = {
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("output")
-    machine, job = placer.read_topology("dgx-h100-32"), placer.read_job("quickstart")
+    machine, job = placer.read_topology("dgx-h100-4x8"), placer.read_job("quickstart")
     placer.write_plan(placer.place(machine, job).plan, folder / "plan.json")
     return {
         "plan.json": (folder / "plan.json").read_bytes(),
-        "machine.yaml": (ROOT / "topologies/dgx-h100-32.yaml").read_bytes(),
+        "machine.yaml": (ROOT / "topologies/dgx-h100-4x8.yaml").read_bytes(),
     }
 
 

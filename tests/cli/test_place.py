@@ -207,7 +207,7 @@ TWICE = """\
 import contextlib, io, json
 from placer.cli.main import main
 for objective in ("time", "hop-cost"):
-    args = ["-t", "dgx-h100-32", "-j", "quickstart", "--objective", objective]
+    args = ["-t", "dgx-h100-4x8", "-j", "quickstart", "--objective", objective]
     with contextlib.redirect_stdout(io.StringIO()) as out:
         main(["place", "-q", *args, "--format", "json"], standalone_mode=False)
     assert json.loads(out.getvalue())["solver"]["deterministic"] is True

@@ -118,7 +118,7 @@ def test_verbose_tells_the_moves_of_local_search(
         return problem, replace(solution, moves=moves)
 
     monkeypatch.setattr("placer.solve.orders.solve_orders", counted)
-    args = ["place", "-t", "dgx-h100-32", "-j", "quickstart", "--format", "json"]
+    args = ["place", "-t", "dgx-h100-4x8", "-j", "quickstart", "--format", "json"]
     run = CliRunner().invoke(main, [*args, *flags])
     assert run.exit_code == 0, run.output
     assert json.loads(run.stdout)["solver"]["moves"] == moves

@@ -87,7 +87,7 @@ def test_infeasible_and_shrink(plan: Path, tmp_path: Path) -> None:
 def test_presets_need_no_inputs(tmp_path: Path) -> None:
     """A plan of presets names its machine and job; --hosts-like lists are checked."""
     path = tmp_path / "plan.json"
-    inputs = ("-t", "dgx-h100-32", "-j", "quickstart")
+    inputs = ("-t", "dgx-h100-4x8", "-j", "quickstart")
     assert run("place", *inputs, "-q", "-o", path).exit_code == 0
     host = json.loads(path.read_text())["nodes"][0]
     found = run("replace", path, "--failed", host)

@@ -29,7 +29,7 @@ parallelism: {tp: 2, pp: 3, dp: 5, order: tp-cp-ep-pp-dp}
 weights: {tp: 40, pp: 40, dp: 41}
 """
 HARD_ARGS = ["-t", MACHINE, "-j", "hard.yaml", "--time-limit", "2"]
-PRESETS = ["-t", "dgx-h100-32", "-j", "quickstart"]
+PRESETS = ["-t", "dgx-h100-4x8", "-j", "quickstart"]
 
 # OUT is where the result goes.
 COMMANDS = {
@@ -53,7 +53,7 @@ COMMANDS = {
 MEASURED = """\
 format: placer/measurements
 version: 1
-topology: dgx-h100-32
+topology: dgx-h100-4x8
 job: quickstart
 points:
   - {dp: 2, micro_batches: 8, step_time: 1.5s}
@@ -65,7 +65,7 @@ points:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The inputs of the commands."""
     path = tmp_path_factory.mktemp("signals")
-    machine, job = placer.read_topology("dgx-h100-32"), placer.read_job("quickstart")
+    machine, job = placer.read_topology("dgx-h100-4x8"), placer.read_job("quickstart")
     placer.write_plan(placer.place(machine, job).plan, path / "plan.json")
     (path / "hard.yaml").write_text(HARD)
     (path / "measured.yaml").write_text(MEASURED)
@@ -155,7 +155,7 @@ def is_whole(folder: Path, name: str, text: str) -> bool:
     plan = json.loads(text)
     path = folder / f"{random.getrandbits(60):x}.json"
     path.write_text(text)
-    machine = MACHINE if name == "place by CP-SAT" else "dgx-h100-32"
+    machine = MACHINE if name == "place by CP-SAT" else "dgx-h100-4x8"
     job = str(folder / "hard.yaml") if name == "place by CP-SAT" else "quickstart"
     placer.check(
         placer.read_plan(path), placer.read_topology(machine), placer.read_job(job)

@@ -9,6 +9,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from placer.cli.main import main
 from placer.cli.topo import topo
 from placer.errors import InputError
 from placer.presets import preset_names
@@ -105,8 +106,20 @@ def test_validate_of_other_formats_needs_no_hardware(tmp_path):
     assert "NV18 between all GPUs" in result.stderr
     rows = json.loads(run("validate", *sources, "-q", "--format", "json").stdout)
     assert [row["gpus"] for row in rows] == [None, None, 16]
-    full = run("validate", sources[0], "--hardware", "dgx-h100-32").stdout
+    full = run("validate", sources[0], "--hardware", "dgx-h100-4x8").stdout
     assert full == f"hosts:{hosts}: valid, 4 nodes, 32 GPUs\n"
+
+
+def test_an_old_name_of_a_preset_is_read_with_a_note():
+    """A preset that was renamed is read by its old name, and the new one is told."""
+    found = CliRunner().invoke(main, ["topo", "show", "dgx-h100-32"])
+    assert found.stdout.startswith("dgx-h100-4x8\n")
+    assert found.stderr == (
+        "note: the preset dgx-h100-32 is dgx-h100-4x8 now; the old name will go\n"
+    )
+    again = ["place", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--format", "json"]
+    plan = CliRunner().invoke(main, again)
+    assert (plan.exit_code, plan.stderr) == (0, "")
 
 
 def test_validate_lists_the_problems_of_all_files(tmp_path):

@@ -16,13 +16,14 @@ from tests.clients.fake_hosts import Done, run
 from tests.clients.needs import module
 from tests.clients.reports import REPORT, environment, reported_seats, verdict
 from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
-from tests.emit.stubs import pod_templates
+from tests.emit.stubs import pod_templates, trained
 from tests.emit.tiered import tiered
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FORMATS = ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned")
+TRAINER = "kubeflow-trainer"
 SWAPPED = [("gpu-3", 1), ("gpu-3", 0), ("gpu-1", 0), ("gpu-1", 1)]
 FEW = [("gpu-3", 0), ("gpu-1", 1), ("gpu-1", 0), ("gpu-3", 1)]
 
@@ -133,6 +134,48 @@ def key_paths(value: Any) -> list[tuple[Any, ...]]:
         if isinstance(inside, dict | list):
             found += [(key, *rest) for rest in key_paths(inside)]
     return found
+
+
+def trainer_fields(manifest: Any) -> Any:
+    """What Kubeflow Trainer reads of an object; fields it does not know are lost."""
+    name = f"TrainerV1alpha1{manifest['kind']}"
+    models = module("kubeflow_trainer_api.models")
+    return getattr(models, name).from_dict(copy.deepcopy(manifest)).to_dict()
+
+
+@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
+def test_kubeflow_trainer(seats: list[Seat]) -> None:
+    """TrainJob and runtime have only fields of their kinds, as has the pod."""
+    config_map, runtime, job = yaml.safe_load_all(emit(plan_of(seats), TRAINER))
+    assert trainer_fields(runtime) == runtime
+    assert trainer_fields(job) == job
+    require_valid(config_map)
+    jobset = trained(runtime, job)
+    (node,) = jobset["spec"]["replicatedJobs"]
+    spec = {"metadata": {}, "spec": node["template"]["spec"]}
+    require_valid({"apiVersion": "batch/v1", "kind": "Job", **spec})
+
+
+def test_a_misspelt_field_of_a_train_job_is_lost() -> None:
+    """A field that Kubeflow Trainer does not know does not come back."""
+    _, runtime, job = yaml.safe_load_all(emit(plan_of(CONTIGUOUS), TRAINER))
+    job["spec"]["trainer"]["numNode"] = job["spec"]["trainer"].pop("numNodes")
+    runtime["spec"]["mlPolicies"] = runtime["spec"].pop("mlPolicy")
+    assert trainer_fields(runtime) != runtime
+    assert trainer_fields(job) != job
+
+
+@pytest.mark.parametrize("seats", [SWAPPED, FEW], ids=["swapped", "free"])
+def test_pods_of_a_train_job_find_their_ranks(
+    tmp_path: Path, seats: list[Seat]
+) -> None:
+    """Pods that the Trainer makes, on nodes in any order, report the plan's ranks."""
+    config_map, runtime, job = yaml.safe_load_all(emit(plan_of(seats), TRAINER))
+    pod = next(pod_templates(trained(runtime, job)))
+    kubelet = Kubelet(tmp_path, config_map)
+    done = [kubelet.start(pod, node, k) for k, node in enumerate(["gpu-1", "gpu-3"])]
+    assert [pod.status for pod in done] == [0, 0], done[0].error
+    assert reported_seats("".join(pod.output for pod in done)) == seats
 
 
 def test_kueue_annotations(samples: Path, jobset_schema: Any) -> None:

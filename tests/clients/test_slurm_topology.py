@@ -138,7 +138,7 @@ def test_scontrol_shows_the_same_machine(slurm: Slurm, tmp_path: Path) -> None:
 
     def machine(name: str, text: str) -> Topology:
         (tmp_path / name).write_text(text)
-        return read_topology([str(tmp_path / name)], hardware="dgx-h100-32")
+        return read_topology([str(tmp_path / name)], hardware="dgx-h100-4x8")
 
     given = machine("topology.conf", TOPOLOGY)
     shown = machine("shown.txt", slurm.output("scontrol", "show", "topology"))

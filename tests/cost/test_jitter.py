@@ -275,7 +275,7 @@ def test_seeds_and_sizes() -> None:
 
 def test_factors_are_positive() -> None:
     """A normal that reaches below zero is cut off there."""
-    topology, job = read_topology("dgx-h100-32"), read_job("quickstart")
+    topology, job = read_topology("dgx-h100-4x8"), read_job("quickstart")
     noisy = NoisyStep(StepModel(topology, job), np.arange(16))
     names = [t.name for t in topology.tiers]
     (factors,) = noisy.draw(dict.fromkeys([*names, "compute"], 1.0), 500, 0)
@@ -295,6 +295,6 @@ def test_factors_are_positive() -> None:
 )
 def test_bad_noise(noise: dict[str, float] | float, what: str) -> None:
     """Noise belongs to compute and scale-out tiers, and is from 0 to 1."""
-    topology, job = read_topology("dgx-h100-32"), read_job("quickstart")
+    topology, job = read_topology("dgx-h100-4x8"), read_job("quickstart")
     with pytest.raises(InputError, match=what):
         jitter_score(StepModel(topology, job), np.arange(16), noise, samples=2)

@@ -214,13 +214,19 @@ class FakeJax:
         return self._devices[::-1]
 
 
-def load_jax(folder: Path, fake: FakeJax) -> ModuleType:
-    """The emitted loader, which imports ``fake`` when it wants JAX."""
-    spec = spec_from_file_location("placer_mesh", folder / "placer_mesh.py")
+def load_module(path: Path) -> ModuleType:
+    """An emitted module."""
+    spec = spec_from_file_location(path.stem, path)
     assert spec
     assert spec.loader
-    loader = module_from_spec(spec)
-    spec.loader.exec_module(loader)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def load_jax(folder: Path, fake: FakeJax) -> ModuleType:
+    """The emitted loader, which imports ``fake`` when it wants JAX."""
+    loader = load_module(folder / "placer_mesh.py")
     loader.import_module = lambda name: fake if name == "jax" else import_module(name)  # type: ignore[attr-defined]
     return loader
 
@@ -257,6 +263,49 @@ def kubernetes_seats(script: Path, seats: list[Seat]) -> list[Seat]:
         return run_torchrun(script, hosts)
     assert command[2:] == ["python", "train.py"]
     return torchrun_wrapper_seats(script, seats)
+
+
+def kubeflow_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of the pods that Kubeflow Trainer makes of a TrainJob."""
+    config_map, runtime, job = yaml.safe_load_all(script.read_text())
+    script.write_text(yaml.safe_dump_all([config_map, trained(runtime, job)]))
+    return kubernetes_seats(script, seats)
+
+
+def trained(runtime: Any, job: Any) -> Any:
+    """The JobSet of a TrainJob: its runtime's, with the container's own in place."""
+    reference = job["spec"]["runtimeRef"]
+    assert reference == {"kind": runtime["kind"], "name": runtime["metadata"]["name"]}
+    spec = runtime["spec"]["template"]["spec"]
+    (node,) = spec["replicatedJobs"]
+    assert node["name"] == "node"
+    assert node["template"]["metadata"]["labels"] == {
+        "trainer.kubeflow.org/trainjob-ancestor-step": "trainer"
+    }
+    trainer = job["spec"]["trainer"]
+    assert trainer["numNodes"] == runtime["spec"]["mlPolicy"]["numNodes"]
+    (container,) = node["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["name"] == "node"
+    container |= {key: trainer[key] for key in ("image", "command", "env")}
+    container["resources"] = trainer["resourcesPerNode"]
+    return {"kind": "JobSet", "spec": spec}
+
+
+def ray_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
+    """The map of actors that Ray puts on every GPU of bundles, each a node's own."""
+    loader = load_module(folder / "placer_ray.py")
+    document = json.loads((folder / "bundles.json").read_text())
+    labels = document["bundle_label_selector"]
+    assert document["strategy"] == "STRICT_SPREAD"
+    seat_of_rank = {}
+    for bundle, label in zip(document["bundles"], labels, strict=True):
+        host = label["placer-host"]
+        for gpu in range(bundle["GPU"] + 1):
+            rank = loader.rank_on(host, [gpu])
+            if rank is not None:
+                assert seat_of_rank.setdefault(rank, (host, gpu)) == (host, gpu)
+    assert document["world_size"] == len(seat_of_rank)
+    return [seat_of_rank[rank] for rank in range(len(seats))]
 
 
 def pod_templates(workload: Any) -> Iterator[Any]:

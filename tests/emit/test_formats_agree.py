@@ -32,7 +32,9 @@ from tests.emit.stubs import (
     gpu_wrapper_seats,
     hydra_seats,
     jax_seats,
+    kubeflow_seats,
     kubernetes_seats,
+    ray_seats,
     read_deepspeed,
     read_node_map,
     sbatch_seats,
@@ -62,8 +64,8 @@ SCRIPTS = {
 }
 MANIFESTS = dict.fromkeys(
     ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned"), kubernetes_seats
-)
-FOLDERS = {"hydra": hydra_seats, "jax": jax_seats}
+) | {"kubeflow-trainer": kubeflow_seats}
+FOLDERS = {"hydra": hydra_seats, "jax": jax_seats, "ray": ray_seats}
 # Every format that places ranks.
 READERS = (*FILES, *SCRIPTS, *MANIFESTS, *FOLDERS)
 
@@ -139,7 +141,8 @@ def check_format(format: str, seats: list[Seat], folder: Path) -> None:
 NOWHERE = Path("/nonexistent/folder")
 
 # What helps a launcher that has the map, or launches nothing.
-REPORTS = {"megatron", "nccl", "slurm-request", "kueue-request", "kai-request"}
+REQUESTS = {"slurm-request", "kueue-request", "kai-request", "volcano-request"}
+REPORTS = {"megatron", "torchtitan", "nccl", *REQUESTS}
 HELPERS = {"gpu-wrapper", *REPORTS}
 
 

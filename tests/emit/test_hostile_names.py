@@ -71,7 +71,7 @@ def test_odd_names_pass_unharmed(name: str) -> None:
     for format in READERS if name in SHELL_WORDS else FILES:
         if (refusal := REFUSED_BY.get(format)) and name in refusal[0]:
             with pytest.raises(EmitError, match=refusal[1]):
-                emit(plan_of(seats), format)
+                texts(plan_of(seats), format)
         else:
             assert read_back(format, seats) == seats
 
@@ -102,6 +102,7 @@ KUBERNETES_CANNOT = {"_", "_n", "n1-", "A", "EOF", "n1_", "find_node"}
 REFUSED_BY = {
     "openmpi-rankfile": (OPENMPI_CANNOT, "in a rankfile"),
     "openmpi-seq": (OPENMPI_CANNOT, "in a host file"),
+    "ray": ({"_", "_n", "n1-", "n1_"}, "Ray label"),
     **dict.fromkeys(MANIFESTS, (KUBERNETES_CANNOT, "Kubernetes node")),
 }
 

@@ -56,6 +56,28 @@ def kai(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
     return workload, pods
 
 
+def volcano(plan: Plan) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """The specification of the job, and the members of every HyperNode."""
+    *hyper_nodes, job = yaml.safe_load_all(emit(plan, "volcano-request"))
+    assert job["kind"] == "Job"
+    assert {row["kind"] for row in hyper_nodes} <= {"HyperNode"}
+    members = {
+        row["metadata"]["name"]: [
+            member["selector"]["exactMatch"]["name"]
+            for member in row["spec"]["members"]
+        ]
+        for row in hyper_nodes
+    }
+    return job["spec"], members
+
+
+def within(section: dict[str, Any]) -> int | None:
+    """Highest tier that pods may share, if they must share any."""
+    found = section.get("networkTopology")
+    assert found is None or found["mode"] == "hard"
+    return None if found is None else found["highestTierAllowed"]
+
+
 # Two racks of two nodes each in one block; n0 and n1 share a rack.
 EVEN = tiered(["r0", "r0", "r1", "r1"], gpus=2, scale_up=2)
 # Racks of four and two nodes: node ranks 0-1, 2-3, 4-5 share a rack each.
@@ -90,6 +112,41 @@ def test_even_racks() -> None:
         },
     )
     assert notes(EVEN, "kueue-request") == notes(EVEN, "kai-request") == []
+
+
+def test_even_racks_in_volcano() -> None:
+    """The job stays in the block, tier 2, and parts of two nodes in a rack, tier 1."""
+    spec, members = volcano(EVEN)
+    assert within(spec) == 2
+    assert (spec["minAvailable"], spec["schedulerName"]) == (4, "volcano")
+    (task,) = spec["tasks"]
+    assert task["replicas"] == 4
+    part = task["partitionPolicy"]
+    assert (part["totalPartitions"], part["partitionSize"], within(part)) == (2, 2, 1)
+    assert members == {
+        "placer-tier1-0": ["n0", "n1"],
+        "placer-tier1-1": ["n2", "n3"],
+        "placer-tier2-0": ["placer-tier1-0", "placer-tier1-1"],
+    }
+
+
+@given(tiered_plans())
+def test_hyper_nodes_are_a_tree(plan: Plan) -> None:
+    """Every node lies once on every tier, with the nodes of its own domain alone."""
+    spec, members = volcano(plan)
+    inside: dict[str, list[str]] = {host: [host] for host in plan.nodes}
+    for name, own in members.items():
+        inside[name] = [host for member in own for host in inside[member]]
+    tiers = tiers_of(plan, nodes_of(plan))
+    for number, tier in enumerate(tiers, start=1):
+        hosts = [h for n, h in inside.items() if n.startswith(f"placer-tier{number}-")]
+        assert sorted(host for group in hosts for host in group) == sorted(plan.nodes)
+        assert sorted(map(len, hosts)) == sorted(tier.counts)
+    (task,) = spec["tasks"]
+    part = task.get("partitionPolicy")
+    if part:
+        assert part["totalPartitions"] * part["partitionSize"] == task["replicas"]
+        assert (within(spec) or len(tiers) + 1) > (within(part) or 0)
 
 
 def test_uneven_racks() -> None:
@@ -165,7 +222,7 @@ def test_plans_without_tiers() -> None:
     }
     assert "names no tier" in emit(plan, "slurm-request")
     assert emit(plan, "slurm-request").endswith("##SBATCH --nodelist=b,a\n")
-    for format in ("kueue-request", "kai-request"):
+    for format in ("kueue-request", "kai-request", "volcano-request"):
         with pytest.raises(EmitError, match="nodes need 2 to 3 GPUs"):
             emit(plan, format)
         text = emit(plan_of([("b", 0), ("a", 0)]), format)
@@ -221,7 +278,8 @@ def test_requests_are_valid(plan: Plan) -> None:
     "name", ["x\ntouch pwned", "a b", '"', "<script>", "é\x1b[31m"]
 )
 @pytest.mark.parametrize(
-    "format", ["slurm-request", "kueue-request", "kai-request", "nccl"]
+    "format",
+    ["slurm-request", "kueue-request", "kai-request", "volcano-request", "nccl"],
 )
 def test_names_of_tiers_are_quoted(name: str, format: str) -> None:
     """A tier or domain of any name stays inside its comment or value."""
@@ -236,4 +294,4 @@ def test_names_of_tiers_are_quoted(name: str, format: str) -> None:
         run = subprocess.run(["bash"], input=text, capture_output=True, text=True)
         assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
     elif format != "nccl":
-        assert isinstance(yaml.safe_load(text), dict)
+        assert all(isinstance(data, dict) for data in yaml.safe_load_all(text))

@@ -110,3 +110,18 @@ def test_a_model_file_of_another_format_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(models, "preset_path", lambda _kind, _name: path)
     with pytest.raises(InputError, match='expected "placer/model", got "placer/job"'):
         read_model("odd")
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "active"),
+    [
+        ("qwen3-235b-a22b", 235e9, 22e9),
+        ("gpt-oss-120b", 116.8e9, 5.13e9),
+        ("llama4-maverick", 400e9, 17e9),
+    ],
+)
+def test_mixtures_have_their_published_parameters(name, total, active):
+    """Totals and active parameters are those of the model cards, in round numbers."""
+    model = read_model(name)
+    assert total_parameters(model) == pytest.approx(total, rel=5e-3)
+    assert active_parameters(model) == pytest.approx(active, rel=6e-2)

@@ -182,6 +182,26 @@ def test_fsdp_is_zero3_and_hsdp_has_its_shard_size():
     assert (hsdp.sharding, hsdp.shard_size) == ("hsdp", 4)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "dp", "sharding", "shard_size"),
+    [
+        ("dp_replicate: 2, dp_shard: 4", 8, "hsdp", 4),
+        ("dp_replicate: 2, dp_shard: 4, cp: 2", 8, "hsdp", 8),
+        ("dp_replicate: 3, cp: 2", 3, "hsdp", 2),
+        ("dp_shard: 4, cp: 2", 4, "zero3", 0),
+        ("dp_replicate: 1, dp_shard: 4, dp: 4", 4, "zero3", 0),
+        ("dp_replicate: 4", 4, "ddp", 0),
+    ],
+)
+def test_degrees_of_torchtitan(sizes, dp, sharding, shard_size):
+    """Replicas and shards make dp, and say how far parameters are sharded."""
+    job = job_of(HEAD + f"parallelism: {{{sizes}}}\nweights: {{dp: 1}}\n")
+    assert job.parallelism.dp == dp
+    mode = job.data_parallel
+    assert (mode.sharding, mode.shard_size) == (sharding, shard_size)
+    assert asdict(job_of(json.dumps(to_document(job)))) == asdict(job)
+
+
 @pytest.mark.parametrize(("dp", "bucket"), [(8, 40_000_000), (64, 64_000_000)])
 def test_the_bucket_defaults_to_megatrons(dp, bucket):
     """A bucket is the larger of 40 M and 1 M a data-parallel rank."""
@@ -295,6 +315,14 @@ BAD = [
         "sharding: zero1, shard_size: ^4",
         "data_parallel.shard_size",
         "is for sharding hsdp only",
+    ),
+    ("dp: 16", "dp: ^16, dp_shard: 4", "parallelism.dp", "1 x 4 is not 16"),
+    ("dp: 16", "dp_shard: ^0", "parallelism.dp_shard", "0 is not between"),
+    (
+        "dp: 16",
+        "dp_replicate: 4, dp_shard: 4",
+        "data_parallel.sharding",
+        "dp_replicate 4 and dp_shard 4 make it hsdp",
     ),
     (
         "sharding: zero1",

@@ -144,7 +144,7 @@ def test_what_is_missing_is_named() -> None:
 
 def test_changed_inputs_are_refused() -> None:
     """Inputs in a plan that are not those it names are refused unless forced."""
-    topology, job = placer.read_topology("dgx-h100-32"), placer.read_job("quickstart")
+    topology, job = placer.read_topology("dgx-h100-4x8"), placer.read_job("quickstart")
     plan = placer.place(topology, job).plan
     wrong = replace(plan, topology={**plan.topology, "sha256": "0" * 64})
     with pytest.raises(placer.InputError, match=r"inputs\.topology.*another topology"):

@@ -94,7 +94,7 @@ def test_pairs_of_an_expert_group_count() -> None:
 def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Place and score refuse, with both figures, before anything is built."""
     monkeypatch.setattr(module, "memory_limit", lambda: 50e6)
-    machine, job = read_topology("dgx-h100-32"), read_job("quickstart")
+    machine, job = read_topology("dgx-h100-4x8"), read_job("quickstart")
     for call in (
         lambda: check_memory(machine, job),
         lambda: place(machine, job),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 # GPUs a node 8 and NVLink inside the node only; 4 and NVLink racks.
-H100 = "dgx-h100-32"
+H100 = "dgx-h100-4x8"
 GB200 = "azure-gb200-mlperf-v6"
 
 TREE = """\

@@ -112,7 +112,7 @@ def test_islands_become_a_tier(tmp_path: Path) -> None:
     assert members(machine) == MEMBERS
     assert machine.index_of_gpu[:8].tolist() == [*MEMBERS]
     assert any("4 nodes, 8 islands, 32 GPUs" in note for note in notes)
-    assert any("as fast as cluster of dgx-h100-32" in note for note in notes)
+    assert any("as fast as cluster of dgx-h100-4x8" in note for note in notes)
     assert "island: GPU[0,2-3,5]; GPU[1,4,6-7]" in draw(machine)
 
 

@@ -296,6 +296,6 @@ def test_label_on_the_command_line(tmp_path):
 @pytest.mark.parametrize("text", ["rack", "=rack", "a=b\n"])
 def test_bad_label_options(text):
     """What is no KEY=TIER is a usage error."""
-    words = ["topo", "show", "dgx-h100-32", "--label", text]
+    words = ["topo", "show", "dgx-h100-4x8", "--label", text]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2

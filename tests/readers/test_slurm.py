@@ -30,7 +30,7 @@ def test_tree_with_comments_quotes_and_blanks(tmp_path):
         "s2": ["n5", "n6", "n7", "n8"],
     }
     assert [note.partition("source0: ")[2] for note in notes] == [
-        "8 nodes, 64 GPUs; 2 leaves, 1 spine; assumed 8 GPUs a node, as on dgx-h100-32"
+        "8 nodes, 64 GPUs; 2 leaves, 1 spine; assumed 8 GPUs a node, as on dgx-h100-4x8"
     ]
 
 

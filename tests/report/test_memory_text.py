@@ -34,7 +34,7 @@ def test_nothing_is_said_of_what_fits_or_is_not_known() -> None:
 
 def test_place_and_score_say_it_and_refuse_nothing() -> None:
     """The plan is made all the same, carries the memory and passes its check."""
-    machine = placer.read_topology("dgx-h100-32")
+    machine = placer.read_topology("dgx-h100-4x8")
     small = replace(machine, gpu=Gpu("toy", 20e9))
     fits, lacks = (placer.place(m, "quickstart") for m in (machine, small))
     assert "does not fit" not in fits.summary()

@@ -17,14 +17,14 @@ from placer.report.summary import summarise
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    topology = placer.read_topology("dgx-h100-32")
+    topology = placer.read_topology("dgx-h100-4x8")
     return placer.place(topology, placer.read_job("quickstart")).plan
 
 
 CASES = [
-    ("dgx-h100-32", "quickstart", "time"),
-    ("dgx-h100-32", "quickstart", "hop-cost"),
-    ("dgx-h100-32", "dlrm-all-to-all", "time"),
+    ("dgx-h100-4x8", "quickstart", "time"),
+    ("dgx-h100-4x8", "quickstart", "hop-cost"),
+    ("dgx-h100-4x8", "dlrm-all-to-all", "time"),
     ("rack:3 node:5 gpu:4", "quickstart", "time"),
     ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6", "time"),
 ]

@@ -10,7 +10,7 @@ from placer.solve.problem.compiled import Problem
 
 
 def _problem(objective: str) -> Problem:
-    machine = placer.read_topology("dgx-h100-32")
+    machine = placer.read_topology("dgx-h100-4x8")
     return Problem.of(machine, placer.read_job("quickstart"), objective)
 
 
@@ -20,7 +20,7 @@ def _problem(objective: str) -> Problem:
 def test_each_objective_has_a_bound(objective: str, argument: str) -> None:
     """Most of what the best placement costs is proved, with the argument."""
     bound = certificate.lower_bound(_problem(objective), 1)
-    value = placer.place("dgx-h100-32", "quickstart", objective=objective).bound
+    value = placer.place("dgx-h100-4x8", "quickstart", objective=objective).bound
     assert 0.9 * value["value"] <= bound.value <= value["value"]
     assert argument in bound.argument
 

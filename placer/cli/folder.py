@@ -1,0 +1,97 @@
+"""``placer.yaml``: the machine, the job and the hosts that commands in a folder take.
+
+Options come first. Hosts, hardware and GPUs a node belong to the file's topology, so
+``-t`` leaves them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from placer.document import Value
+
+NAME = "placer.yaml"
+
+_OF_THE_MACHINE = ("topology", "hardware", "gpus_per_node", "hosts")
+_NEEDED = {"topology": "'-t' / '--topology'", "job": "'-j' / '--job'"}
+
+
+def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
+    """Options of a command with what `NAME` gives; they name a machine and a job.
+
+    Parameters
+    ----------
+    options : dict
+        Of a command with ``-t`` and ``-j``.
+    why : str
+        Why these are needed, where they not always are.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or anything in it is wrong.
+    click.UsageError
+        If neither names a machine, or a job.
+    """
+    found = from_folder(options)
+    for name, option in _NEEDED.items():
+        if not (options | found)[name]:
+            reason = f": {why}" if why else ""
+            message = f"Missing option {option}{reason}. A {NAME} here can give it."
+            raise click.UsageError(message)
+    if found and not options.get("quiet"):
+        given = ", ".join(f"{key} {_shown(value)}" for key, value in found.items())
+        click.echo(f"note: {NAME}: {given}", err=True)
+    return options | found
+
+
+def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What `NAME` gives to those of ``options`` that are missing, by their names.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or anything in it is wrong.
+    """
+    from placer.files import is_file
+
+    missing = [] if options.get("job") else ["job"]
+    if not options.get("topology"):
+        missing += [key for key in _OF_THE_MACHINE if options.get(key) in (None, ())]
+    if not set(_NEEDED) & set(missing) or not is_file(NAME):
+        return {}
+    known = _read()
+    return {key: known[key] for key in known if key in missing and key in options}
+
+
+def _read() -> dict[str, Any]:
+    """What the file gives, in the form that options have."""
+    from placer.document import open_document
+    from placer.topology.build import MAX_GPUS_OF_NODE
+
+    document = open_document(NAME)
+    root = document.root
+    found = {
+        "topology": tuple(_texts(root.get("topology"))),
+        "hardware": root.text("hardware", ""),
+        "gpus_per_node": root.integer("gpus_per_node", 0, maximum=MAX_GPUS_OF_NODE),
+        "hosts": ",".join(_texts(root.get("hosts"))),
+        "job": root.text("job", ""),
+    }
+    document.finish()
+    return {key: value for key, value in found.items() if value}
+
+
+def _texts(value: Value | None) -> list[str]:
+    """The text, or the texts of a list."""
+    if value is None:
+        return []
+    return value.texts() if value.kind == "list" else [value.text()]
+
+
+def _shown(value: Any) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)

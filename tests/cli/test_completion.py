@@ -1,0 +1,145 @@
+"""What shells offer for a word, by what they ask and by what they show."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.completion import _SHELLS
+from placer.cli.main import COMMANDS, COMPLETE, main
+from placer.emit.registry import FORMATS
+from placer.presets import preset_names
+
+MACHINE = """\
+format: placer/topology
+version: 1
+name: two
+tiers:
+  - {name: node, size: 4, bandwidth: 100GB/s, scale_up: true}
+  - {name: cluster, bandwidth: 10GB/s}
+nodes:
+  - {names: "n[1-3]"}
+"""
+HERE = {
+    "two.yaml": MACHINE,
+    "topology.conf": "",
+    "topo\n$(x) y": "",
+    "placer.yaml": "topology: two.yaml\n",
+}
+
+# The last word is the one that is typed; the answers that go on from it.
+LINES = {
+    "placer pl": ["place"],
+    "placer topo va": ["validate"],
+    "placer help top": ["topo"],
+    "placer help topo sh": ["show"],
+    "placer place --obj": ["--objective"],
+    "placer place --objective h": ["hop-cost"],
+    "placer place -t nvl72": [
+        name for name in preset_names("topologies") if name.startswith("nvl72")
+    ],
+    "placer place -j quick": ["quickstart"],
+    "placer jobs show quick": ["quickstart"],
+    "placer place -t slurm": ["slurm:", "slurm-yaml:"],
+    "placer place -t slurm:topo": ["slurm:topology.conf"],
+    "placer emit p.json openmpi-s": ["openmpi-seq"],
+    "placer score --baseline s": ["sorted-hosts"],
+    "placer diff basel": ["baseline:"],
+    "placer diff baseline:s": ["baseline:sorted-hosts"],
+    "placer diff launcher:hy": ["launcher:hydra"],
+    "placer diff hostfile:topo": ["hostfile:topology.conf"],
+    "placer place -t two.yaml --hosts n": ["n1", "n2", "n3"],
+    "placer place -t two.yaml --hosts n2,n": ["n2,n1", "n2,n3"],
+    "placer place -t two.yaml --exclude @topo": ["@topology.conf"],
+    "placer place -t two.yaml --pin 0-3=n1,n": ["0-3=n1,n2", "0-3=n1,n3"],
+    "placer place -t two.yaml --require t": ["tp="],
+    "placer place -t two.yaml --require tp=n": ["tp=node"],
+    "placer place -t two.yaml --spares c": ["cluster="],
+    "placer place --hosts n": ["n1", "n2", "n3"],  # by placer.yaml
+    "placer place -t 'rack:2 node:1 gpu:4' --hosts r1": ["r1-n1"],
+    "placer explain --group p": ["pp:"],
+    "placer explain plan.json --host n1": ["n1"],
+    "placer replace plan.json --failed n1,n": ["n1,n2"],
+    "placer replace plan.json --zzz n1,n": [],
+    "placer place -t missing.yaml --hosts n": [],
+    "placer place -t placer.yaml --hosts n": [],
+    "placer replace missing.json --failed n": [],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("typed")
+    for name, text in HERE.items():
+        (path / name).write_text(text)
+    made = ["place", "-q", "-t", "two.yaml", "-j", "-", "-o", "plan.json"]
+    job = "format: placer/job\nversion: 1\nname: j\nparallelism: {tp: 4, dp: 2}\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        done = CliRunner().invoke(main, made, input=job + "weights: {tp: 9, dp: 1}\n")
+    assert done.exit_code == 0, done.output
+    return path
+
+
+def offered(line: str, shell: str) -> list[str]:
+    """The answers to a shell that asks about the last word of ``line``."""
+    before, _, typed = line.rpartition(" ")
+    asked = {
+        "bash": {"COMP_WORDS": line, "COMP_CWORD": ""},
+        "zsh": {"COMP_WORDS": line, "COMP_CWORD": str(before.count(" ") + 1)},
+        "fish": {"COMP_WORDS": line, "COMP_CWORD": typed},
+    }
+    if shell == "zsh" and "'" in before:
+        asked["zsh"]["COMP_CWORD"] = "5"
+    env = asked[shell] | {COMPLETE: f"{shell}_complete"}
+    run = CliRunner().invoke(main, prog_name="placer", env=env)
+    assert run.exit_code == 0, run.output
+    lines = run.stdout.split("\n")[:-1] if run.stdout.strip() else []
+    if shell == "zsh":
+        rows = list(zip(lines[::3], lines[1::3], lines[2::3], strict=True))
+        return [
+            value.replace("\\:", ":") if help_ != "_" else value
+            for kind, value, help_ in rows
+            if kind == "plain"
+        ]
+    return [
+        item.partition(",")[2].partition("\t")[0]
+        for item in lines
+        if item.startswith("plain,")
+    ]
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+@pytest.mark.parametrize("line", LINES)
+def test_answers(
+    shell: str, line: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands, presets, formats, files and hosts, in the words each shell has."""
+    monkeypatch.chdir(folder)
+    wanted = LINES[line]
+    if shell == "bash":  # its last word begins behind : and =
+        typed = line.rpartition(" ")[2]
+        known = max(map(typed.rfind, ":=")) + 1
+        wanted = [value[known:] for value in wanted]
+    assert offered(line, shell) == wanted
+
+
+def test_everything_is_offered() -> None:
+    """Where nothing is typed yet, every command, preset and format is an answer."""
+    assert offered("placer ", "bash") == list(COMMANDS)
+    assert offered("placer emit plan.json ", "bash") == list(FORMATS)
+    assert offered("placer place -t ", "bash") == list(preset_names("topologies"))
+    assert offered("placer place -j ", "bash") == list(preset_names("jobs"))
+
+
+def test_files_are_the_shells() -> None:
+    """Where a file may stand, the shell is told to offer its own."""
+    env = {COMPLETE: "bash_complete", "COMP_WORDS": "placer check pl", "COMP_CWORD": ""}
+    assert CliRunner().invoke(main, prog_name="placer", env=env).stdout == "file,pl\n"
+
+
+def test_no_other_shell() -> None:
+    """A shell that is not known is a usage error that names the nearest."""
+    run = CliRunner().invoke(main, ["completion", "bsh"])
+    assert run.exit_code == 2
+    assert "Did you mean 'bash'?" in run.stderr

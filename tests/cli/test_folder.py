@@ -1,0 +1,143 @@
+"""``placer.yaml``: commands in its folder need no options."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+from tests.cli.small_job import JOB
+
+TOPOLOGY = """\
+format: placer/topology
+version: 1
+name: six
+tiers:
+  - {name: node, size: 2, bandwidth: 100GB/s, scale_up: true}
+  - {name: cluster, bandwidth: 10GB/s}
+nodes:
+  - {names: "n[1-6]"}
+"""
+SWITCHES = "SwitchName=s1 Nodes=n[1-6]\n"
+FOLDER = "topology: cluster.yaml\njob: job.yaml\nhosts: n[3-6]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {
+        "cluster.yaml": TOPOLOGY,
+        "topology.conf": SWITCHES,
+        "job.yaml": JOB,
+        "placer.yaml": FOLDER,
+    }.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    return tmp_path
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, list(args))
+
+
+def placed(*args: str) -> dict:
+    found = run("place", "-q", "--format", "json", *args)
+    assert found.exit_code == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+@pytest.mark.usefixtures("folder")
+def test_place_needs_no_options() -> None:
+    """Topology, job and hosts are those of the file, and a note says so."""
+    plan = placed()
+    assert set(plan["nodes"]) == {"n3", "n4", "n5", "n6"}
+    assert (plan["topology"]["name"], plan["job"]["name"]) == ("six", "small")
+    told = "note: placer.yaml: topology cluster.yaml, hosts n[3-6], job job.yaml\n"
+    assert told in run("place").stderr
+    assert run("place", "-q").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["score", "--baseline", "sorted-hosts"],
+        ["diff", "baseline:random", "launcher:slurm"],
+        ["predict", "--launcher", "slurm"],
+        ["sweep", "--dp", "2"],
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_other_commands_take_it_too(args: list[str]) -> None:
+    """Whatever needs a machine and a job takes them from the file, once."""
+    found = run(*args)
+    assert found.exit_code in (0, 1), found.stderr
+    assert found.stderr.count("note: placer.yaml") == 1
+
+
+def test_launch_takes_the_hosts_of_slurm(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inside an allocation its hosts count; outside, those of the file."""
+    monkeypatch.setattr("os.execvpe", lambda *_: None)
+    for listed, wanted in (("n[1-4]", "n1"), ("", "n3")):
+        monkeypatch.setenv("SLURM_JOB_NODELIST", listed)
+        found = run("launch", "-q", "-o", "p.json", "true")
+        assert found.exit_code == 0, found.stderr
+        assert min(json.loads((folder / "p.json").read_text())["nodes"]) == wanted
+
+
+def test_options_come_first(folder: Path) -> None:
+    """An option replaces its key; hosts of the file belong to its topology."""
+    assert set(placed("--hosts", "n[1-4]")["nodes"]) == {"n1", "n2", "n3", "n4"}
+    other = placed("-t", "rack:2 node:2 gpu:2")
+    assert {name[:2] for name in other["nodes"]} == {"r1", "r2"}
+    (folder / "job.yaml").unlink()
+    (folder / "other.yaml").write_text(JOB.replace("small", "other"))
+    assert placed("-j", "other.yaml")["job"]["name"] == "other"
+
+
+def test_all_keys(folder: Path) -> None:
+    """Several sources, their hardware and GPUs a node; hosts as a list."""
+    (folder / "placer.yaml").write_text(
+        "topology: [slurm:topology.conf]\nhardware: cluster.yaml\ngpus_per_node: 2\n"
+        "job: job.yaml\nhosts: [n2, n1, n4, n5]\n"
+    )
+    plan = placed()
+    assert set(plan["nodes"]) == {"n1", "n2", "n4", "n5"}
+    assert plan["inputs"]["hosts"] == "n[2,1,4-5]"
+
+
+def test_it_is_not_read_when_options_say_all(folder: Path) -> None:
+    """With -t and -j, what is wrong in the file does not matter."""
+    (folder / "placer.yaml").write_text("]")
+    assert placed("-t", "cluster.yaml", "-j", "job.yaml")["world_size"] == 8
+    assert run("check", "--help").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("topolgy: a\n", 'placer.yaml:1:1: unknown key "topolgy"'),
+        ("topology: {}\njob: 7\n", "placer.yaml:1:11: topology: expected a text"),
+        ("gpus_per_node: 0\n", "placer.yaml:1:16: gpus_per_node"),
+        ("- a\n", "placer.yaml:1:1: expected a mapping"),
+        ("topology: cluster.yaml\n", "Missing option '-j' / '--job'."),
+        ("job: job.yaml\n", "Missing option '-t' / '--topology'."),
+        ("", "placer.yaml:1:1: the file is empty"),
+    ],
+)
+def test_what_is_wrong_in_it(folder: Path, text: str, message: str) -> None:
+    """Errors name the file and the place; what is in neither is asked for."""
+    (folder / "placer.yaml").write_text(text)
+    found = run("place")
+    assert found.exit_code == 2
+    assert message in found.stderr
+
+
+def test_without_it(folder: Path) -> None:
+    """Without the file, options are asked for as ever."""
+    (folder / "placer.yaml").unlink()
+    assert "Missing option '-t' / '--topology'." in run("place").stderr
+    asked = run("score", "--baseline", "random").stderr
+    assert "Missing option '-t' / '--topology': only a plan keeps it." in asked

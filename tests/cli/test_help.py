@@ -1,0 +1,73 @@
+"""``placer help``: the help of any command, and pages of the manual."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import COMMANDS, main
+from tests.clients import needs
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, list(args))
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS, "topo show", "jobs list"])
+def test_help_is_that_of_the_option(name: str) -> None:
+    """``help X`` prints what ``X --help`` prints."""
+    assert run("help", *name.split()).stdout == run(*name.split(), "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["plcae"], "Did you mean one of: 'place', 'replace'?"),
+        (["topo", "shwo"], "Did you mean 'show'?"),
+        (["place", "show"], "'placer place' has no commands"),
+        (["place", "-o", "x"], "-o is for --man"),
+    ],
+)
+def test_no_such_command(names: list[str], message: str) -> None:
+    """What is no command is a usage error that names the nearest."""
+    found = run("help", *names)
+    assert found.exit_code == 2
+    assert message in found.stderr
+
+
+def test_every_command_has_a_page(tmp_path: Path) -> None:
+    """-o makes a page for each command; man takes all of them without a warning."""
+    folder = tmp_path / "man1"
+    assert run("help", "--man", "-o", str(folder)).exit_code == 0
+    pages = {path.name for path in folder.iterdir()}
+    assert {f"placer-{name}.1" for name in COMMANDS} < pages
+    assert {"placer.1", "placer-topo-show.1", "placer-jobs-list.1"} < pages
+    man = needs.program("man", "man-db")
+    for path in folder.iterdir():
+        shown = subprocess.run(
+            [man, "--warnings", "-l", str(path)],
+            env={"MANWIDTH": "100", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert shown.stderr == "", path.name
+        for title in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"):
+            assert f"\n{title}\n" in shown.stdout
+
+
+def test_a_page_says_what_help_says() -> None:
+    """Options of the page can be copied: no dash is a hyphen, no quote is lost."""
+    page = run("help", "--man", "place").stdout
+    assert page.startswith('.TH "PLACER-PLACE" "1"')
+    assert r".B \-t, \-\-topology T" in page
+    assert r"text like \(dqrack:8 node:18 gpu:4\(dq" in page
+    assert "\n'" not in page
+
+
+def test_the_first_page_has_exit_codes_and_commands() -> None:
+    """placer(1) lists the commands and what the exit codes mean."""
+    page = run("help", "--man").stdout
+    assert ".SH EXIT STATUS\n.TP\n.B 0\n" in page
+    assert r"placer\-place(1)" in page

@@ -1,0 +1,74 @@
+"""The emitted Ray loader on a real cluster whose nodes are all this machine."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from placer.emit import emit
+from tests.clients import needs
+from tests.emit.readback import Seat, plan_of
+
+# Nodes join in another order than the plan's, and one more than it has.
+WORKER = """\
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import placer_ray, ray
+from ray.cluster_utils import Cluster
+
+cluster = Cluster()
+cluster.add_node(num_cpus=0, num_gpus=0, include_dashboard=False)
+ray.init(address=cluster.address, logging_level="error", log_to_driver=False)
+for host, gpus in json.loads(sys.argv[2]).items():
+    cluster.add_node(num_cpus=1, num_gpus=gpus, labels={"placer-host": host})
+
+@ray.remote(num_cpus=0)
+class Trainer:
+    def where(self):
+        sys.path.insert(0, sys.argv[1])
+        import placer_ray
+        context = ray.get_runtime_context()
+        host = context.get_node_labels()["placer-host"]
+        (gpu,) = context.get_accelerator_ids()["GPU"]
+        own = placer_ray.rank()
+        environment = None if own is None else placer_ray.environment()
+        return [own, host, int(gpu), environment]
+
+group = placer_ray.placement_group()
+ray.get(group.ready(), timeout=60)
+actors = [
+    Trainer.options(num_gpus=1, scheduling_strategy=strategy).remote()
+    for strategy in placer_ray.strategies(group)
+]
+print(json.dumps(ray.get([actor.where.remote() for actor in actors], timeout=60)))
+"""
+
+
+@pytest.mark.slow
+def test_actors_find_their_ranks(tmp_path: Path) -> None:
+    """Every actor reports the plan's rank for its node and GPU, and rank 0's host."""
+    seats: list[Seat] = [("n3", 1), ("n1", 0), ("n1", 1), ("n3", 0)]
+    if not find_spec("ray"):
+        needs.missing("Ray is not installed (Python package ray)")
+    folder = emit(plan_of(seats), "ray", tmp_path / "ray")
+    gpus = dict.fromkeys(["n0", *sorted({host for host, _ in seats})], 2)
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER.replace("sys.argv[1]", repr(str(folder))))
+    run = subprocess.run(
+        [sys.executable, str(script), "-", json.dumps(gpus)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout.splitlines()[-1])
+    assert sorted(row[:3] for row in found) == [
+        [rank, host, gpu] for rank, (host, gpu) in enumerate(seats)
+    ]
+    for rank, _, _, environment in found:
+        assert environment["RANK"] == str(rank)
+        assert environment["WORLD_SIZE"] == str(len(seats))
+        assert environment["MASTER_ADDR"] == seats[0][0]

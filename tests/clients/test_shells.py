@@ -1,0 +1,75 @@
+"""Completion in the real shells."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.main import main
+from tests.clients import needs
+
+MACHINE = """\
+format: placer/topology
+version: 1
+name: two
+tiers:
+  - {name: node, size: 4, bandwidth: 100GB/s, scale_up: true}
+  - {name: cluster, bandwidth: 10GB/s}
+nodes:
+  - {names: "n[1-3]"}
+"""
+# Each runs the script that is printed, then asks for answers to a line.
+BEFORE = {"zsh": "compdef() { :; }\n"}
+ASK = {
+    "bash": r"""
+        compopt() { :; }
+        COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDS=("$2") COMP_CWORD=0
+        _placer_completion placer
+        printf '%s\n' "${COMPREPLY[@]}"
+        """,
+    "zsh": r"""
+        compadd() { print -l $completions }
+        _describe() { print -l ${completions_with_descriptions%%:*} }
+        _path_files() { print -l $words[CURRENT]* }
+        words=(${=1}) CURRENT=${#words}
+        _placer_completion || :
+        """,
+    "fish": r"complete -C $argv[1] | string replace -r '\t.*' ''; or true",
+}
+PLAIN = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}
+
+
+@pytest.mark.parametrize("shell", ASK)
+@pytest.mark.parametrize(
+    ("line", "last", "answers"),
+    [
+        ("placer pl", "pl", {"place"}),
+        ("placer place -t two.yaml --hosts n2,n", "n2,n", {"n2,n1", "n2,n3"}),
+        ("placer place -t tw", "tw", {"two.yaml"}),
+        ("placer place -t slurm:tw", "tw", {"slurm:two.yaml"}),
+    ],
+)
+def test_in_the_shell(
+    shell: str, line: str, last: str, answers: set[str], tmp_path: Path
+) -> None:
+    """The shell offers commands, hosts, files and files behind a format.
+
+    For bash the last word begins behind a colon, and so does its answer.
+    """
+    program = needs.program(shell, shell)
+    (tmp_path / "two.yaml").write_text(MACHINE)
+    script = CliRunner().invoke(main, ["completion", shell]).stdout
+    code = BEFORE.get(shell, "") + script + ASK[shell]
+    name = [] if shell == "fish" else [shell]
+    run = subprocess.run(
+        [program, PLAIN[shell], "-c", code, *name, line, last],
+        cwd=tmp_path,
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": "/tmp"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    behind = {answer.rpartition(":")[2] for answer in answers}
+    assert set(run.stdout.split()) == (behind if shell == "bash" else answers)
