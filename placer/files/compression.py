@@ -101,7 +101,8 @@ def _zstd() -> ModuleType:
             from backports import zstd
     except ImportError:
         raise ValueError(_NO_ZSTD) from None
-    return zstd
+    found: ModuleType = zstd
+    return found
 
 
 def _error(source: str, message: str) -> InputError:
