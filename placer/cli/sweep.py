@@ -21,9 +21,9 @@ from placer.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from placer.engines.engine import Engine
     from placer.sweep.grid import Axis
     from placer.sweep.point import Row, Task
-    from placer.sweep.run import Engine
     from placer.topology.model import Topology
 
     Progress = Callable[[int, int], None]
@@ -189,8 +189,8 @@ def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
 
 
 def _engine(options: dict[str, Any]) -> Engine:
-    from placer.sweep.cluster import Cluster
-    from placer.sweep.pool import Pool, granted_cores
+    from placer.engines.cluster import Cluster
+    from placer.engines.pool import Pool, granted_cores
 
     if options["scheduler"] is None:
         return Pool(options["workers"] or granted_cores())

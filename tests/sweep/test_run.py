@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from placer.api.place import place
+from placer.engines.cluster import Cluster
+from placer.engines.pool import Pool, granted_cores
 from placer.errors import PlacerError
 from placer.footprint.stages import memory_score
 from placer.job.read import read_job
-from placer.sweep.cluster import Cluster
 from placer.sweep.grid import Axis, Point, grid
 from placer.sweep.inputs import job_at
-from placer.sweep.point import Task, row_of
-from placer.sweep.pool import Pool, granted_cores
-from placer.sweep.run import sequential, sweep
+from placer.sweep.point import Task
+from placer.sweep.run import sweep
 from placer.topology.gpu import Gpu
 from placer.topology.read import read_topology
 from tests.sweep.cases import job, machine, task
@@ -99,7 +99,7 @@ def test_azure_pair() -> None:
 def test_pool_and_sequence_agree(tmp_path: Path) -> None:
     """Processes give the bytes that this process gives, in the order of the grid."""
     shared = task(tmp_path)
-    expected = json.dumps(sweep(shared, POINTS, sequential))
+    expected = json.dumps(sweep(shared, POINTS))
     assert json.dumps(sweep(shared, POINTS, Pool(2))) == expected
 
 
@@ -140,7 +140,7 @@ def test_an_interrupted_search_is_no_row(
         return SimpleNamespace(stop_reason="interrupted")
 
     monkeypatch.setattr("placer.sweep.point.place", interrupted)
-    assert row_of(task(tmp_path), {"dp": 4}) is None
+    assert task(tmp_path).answer({"dp": 4}) is None
     assert sweep(task(tmp_path), POINTS) == []
 
 
@@ -168,7 +168,7 @@ def scheduler() -> Iterator[str]:
 def test_dask_and_sequence_agree(scheduler: str, tmp_path: Path) -> None:
     """A Dask cluster gives the same bytes, in the order of the grid."""
     shared = task(tmp_path)
-    expected = json.dumps(sweep(shared, POINTS, sequential))
+    expected = json.dumps(sweep(shared, POINTS))
     assert json.dumps(sweep(shared, POINTS, Cluster(scheduler))) == expected
 
 
@@ -185,7 +185,7 @@ def test_no_scheduler_there(
 ) -> None:
     """An address that does not answer is named in the error."""
     pytest.importorskip("distributed")
-    monkeypatch.setattr("placer.sweep.cluster._CONNECT_S", 1)
+    monkeypatch.setattr("placer.engines.cluster._CONNECT_S", 1)
     with pytest.raises(PlacerError, match=address):
         sweep(task(tmp_path), POINTS, Cluster(address))
 

@@ -1,0 +1,96 @@
+"""What is found out about a choice on the machine: a lower bound, then a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.errors import InfeasibleError
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.search import solve
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+    from placer.tune.choice import Choice
+
+    IntArray = npt.NDArray[np.int64]
+
+
+class Question(NamedTuple):
+    """A choice, and whether a placement is wanted or a lower bound alone."""
+
+    choice: Choice
+    placed: bool
+
+
+class Answer(NamedTuple):
+    """Of a choice: seconds of a step.
+
+    ``lower_bound_s`` holds for every placement. ``step_time_s`` is that of the one that
+    was found, infinite where none was looked for or none obeys the rules; the rest is
+    of it.
+    """
+
+    lower_bound_s: float
+    step_time_s: float = float("inf")
+    exposed_scale_out_s: float = 0.0
+    scale_up_domains: int = 0
+    refusal: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What all choices share; it can be pickled.
+
+    Attributes
+    ----------
+    machine : Topology
+        The allocation.
+    job : Job
+    seed : int
+    time_limit : float, s
+        For one placement.
+    """
+
+    machine: Topology
+    job: Job
+    seed: int = 0
+    time_limit: float = 10.0
+
+    def answer(
+        self, point: Question, stop: Callable[[], bool] = lambda: False
+    ) -> Answer | None:
+        """The answer to a question; None when ``stop`` cut it short."""
+        job = point.choice.applied(self.job)
+        problem = Problem.of(self.machine, job, "time", self.seed)
+        if not point.placed:
+            return Answer(lower_bound(problem, problem.forced_block).value)
+        try:
+            found = solve(problem, Budget(self.time_limit, stop))
+        except InfeasibleError as error:
+            return Answer(float("inf"), refusal=str(error).partition("\n")[0])
+        if found.stop_reason == "interrupted":
+            return None
+        gpus = found.placement.gpu_of_rank
+        step, free = problem.model.step(gpus), problem.model.free_scale_out.step(gpus)
+        return Answer(
+            min(found.lower_bound, found.value),
+            found.value,
+            step.step_time_s - free.step_time_s,
+            _domains(problem.machine, found.placement.gpu_of_rank),
+        )
+
+
+def _domains(machine: Topology, gpu_of_rank: IntArray) -> int:
+    """Scale-up domains that a placement touches, or nodes where there are none."""
+    tier = max(machine.scale_up_tier, 0)
+    nodes = machine.node_of_gpu[gpu_of_rank]
+    return len(np.unique(machine.domain_of_node[tier][nodes]))

@@ -1,0 +1,152 @@
+"""Which degrees a framework accepts, by its own rules.
+
+Sources: Megatron-LM d98e8a64, ``core/transformer/transformer_config.py``,
+``training/arguments.py``, ``core/parallel_state.py`` and
+``core/pipeline_parallel/schedules.py``; torchtitan b5bcd76c,
+``distributed/parallel_dims.py`` and ``distributed/pipeline_parallel.py``; DeepSpeed
+edaa7221, ``runtime/zero``. A rule is a reason for refusing, in words, and a test. Rules
+are asked as soon as what they are about is chosen: first the degrees, then experts,
+stages, micro-batches and sharding; what follows is at its default then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.job.model import Job, Model
+    from placer.tune.choice import Choice
+
+Rule = Callable[["Job", "Model", "Choice"], bool]
+Rules = Mapping[str, Rule]
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One framework.
+
+    Attributes
+    ----------
+    degrees, experts, stages, batch, states : mapping of str to callable
+        Why a choice of tp, cp, pp and dp, of ep and etp, of vp and the ends of the
+        pipeline, of the micro-batch, of the sharding is refused, and whether it is not.
+    shardings : tuple of str
+        How it keeps gradients, optimizer and parameters.
+    interleaves : bool
+        Whether pipeline ranks may hold several chunks.
+    """
+
+    shardings: tuple[str, ...]
+    degrees: Rules
+    experts: Rules
+    stages: Rules
+    batch: Rules = field(default_factory=dict)
+    states: Rules = field(default_factory=dict)
+    interleaves: bool = True
+
+
+def _heads(_job: Job, model: Model, choice: Choice) -> bool:
+    groups, tp = model.kv_heads, choice.tp
+    return model.heads % tp == 0 and (groups % tp == 0 or tp % groups == 0)
+
+
+def _experts_divide(_job: Job, model: Model, choice: Choice) -> bool:
+    if not model.experts:
+        return choice.ep == 1
+    return model.experts % choice.ep == 0 and model.expert_ffn % choice.etp == 0
+
+
+def _experts_share_ranks(_job: Job, _model: Model, choice: Choice) -> bool:
+    return choice.tp * choice.cp * choice.dp % (choice.ep * choice.etp) == 0
+
+
+def _sequence(job: Job, _model: Model, choice: Choice) -> bool:
+    pieces = choice.tp if job.tensor_parallel.sequence else 1
+    pieces *= 2 * choice.cp if choice.cp > 1 else 1
+    return job.sequence % pieces == 0
+
+
+def _exchanged_heads(job: Job, model: Model, choice: Choice) -> bool:
+    exchanges = job.context_parallel.communication == "a2a" and choice.cp > 1
+    return not exchanges or model.heads // choice.tp % choice.cp == 0
+
+
+def _whole_layers(_job: Job, model: Model, choice: Choice) -> bool:
+    layers = model.layers + choice.embedding + choice.loss
+    ends_fit = max(choice.embedding, choice.loss) * choice.pp * choice.vp <= layers
+    return layers % (choice.pp * choice.vp) == 0 and ends_fit
+
+
+def _about_equal_layers(_job: Job, model: Model, choice: Choice) -> bool:
+    return choice.pp * choice.vp <= model.layers
+
+
+def _interleaving(job: Job, _model: Model, choice: Choice) -> bool:
+    least = 2 if job.overlap.pp else 3
+    if choice.vp == 1:
+        return True
+    return choice.pp >= least and choice.micro_batches % choice.pp == 0
+
+
+def _experts_in_slices(job: Job, model: Model, choice: Choice) -> bool:
+    return not model.experts or choice.tp == 1 or job.tensor_parallel.sequence
+
+
+def _shards_without_pipeline(_job: Job, _model: Model, choice: Choice) -> bool:
+    return choice.pp == 1 or choice.sharding not in ("zero2", "zero3", "hsdp")
+
+
+def _enough_micro_batches(_job: Job, _model: Model, choice: Choice) -> bool:
+    return choice.micro_batches >= ceil(choice.pp / 2)
+
+
+def _few_chunks(_job: Job, _model: Model, choice: Choice) -> bool:
+    return choice.vp <= 2
+
+
+_DEGREES: dict[str, Rule] = {
+    "heads that tp does not divide": _heads,
+    "a sequence that tp and cp do not cut evenly": _sequence,
+    "heads that tp and cp do not divide": _exchanged_heads,
+}
+_EXPERTS: dict[str, Rule] = {
+    "experts that ep or etp does not divide": _experts_divide,
+    "experts that do not share the ranks": _experts_share_ranks,
+}
+_LAYERS: dict[str, Rule] = {"layers that pp and vp do not divide": _whole_layers}
+
+FRAMEWORKS: dict[str, Framework] = {
+    "megatron": Framework(
+        ("ddp", "zero1", "zero3", "hsdp"),
+        _DEGREES,
+        _EXPERTS | {"experts with tp but no sequence parallelism": _experts_in_slices},
+        _LAYERS,
+        {
+            "interleaving without enough stages, or with micro-batches that are not a "
+            "multiple of them": _interleaving
+        },
+        {"sharded parameters with a pipeline": _shards_without_pipeline},
+    ),
+    "torchtitan": Framework(
+        ("ddp", "zero3", "hsdp"),
+        _DEGREES,
+        _EXPERTS,
+        {
+            "more stages than layers": _about_equal_layers,
+            "more than two chunks a rank": _few_chunks,
+        },
+        {"fewer micro-batches than half the stages": _enough_micro_batches},
+    ),
+    "deepspeed": Framework(
+        ("ddp", "zero1", "zero2", "zero3"),
+        _DEGREES,
+        _EXPERTS,
+        _LAYERS,
+        states={"sharded gradients with a pipeline": _shards_without_pipeline},
+        interleaves=False,
+    ),
+    "jax": Framework(("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS),
+}
