@@ -39,6 +39,7 @@ COMMANDS = (
     "topo",
     "jobs",
     "sweep",
+    "tune",
     "calibrate",
 )
 

@@ -28,9 +28,9 @@ from placer.cost.work import work
 from placer.solve.bounds.ideal import IdealNetwork
 
 if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
     from placer.job.model import Job, Model
     from placer.topology.model import Topology
-    from placer.tune.choice import Choice
 
 
 class Layer(NamedTuple):

@@ -19,16 +19,16 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from placer.degrees.evaluate import Answer, Question
 from placer.footprint.stages import footprint
 from placer.job.recompute import experts_again, flops_again, layers_again
-from placer.tune.evaluate import Answer, Question
 
 if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
+    from placer.degrees.least import Least
+    from placer.degrees.space import Legal
     from placer.engines.engine import Run
     from placer.job.model import Job
-    from placer.tune.choice import Choice
-    from placer.tune.least import Least
-    from placer.tune.space import Legal
 
 # Questions about placements that are asked at a time.
 AT_A_TIME = 4
@@ -67,7 +67,10 @@ class Found:
     Attributes
     ----------
     rows : list of Row
-        Best first; those that no other choice can come before, unless ``ended``.
+        Best first. Nothing comes before the first unless ``ended``; the others are the
+        best of those that were placed.
+    placed : list of Row
+        All that were placed, best first.
     considered : int
         Legal choices.
     too_large : int
@@ -75,12 +78,13 @@ class Found:
     infeasible : int
         Those that no placement allows.
     least_s : float, s
-        No choice but those of ``rows`` has a shorter step.
+        No choice that was not placed has a shorter step.
     ended : bool
-        Whether time was up before ``rows`` were proved.
+        Whether time was up before the first row was proved.
     """
 
     rows: list[Row]
+    placed: list[Row]
     considered: int
     too_large: int
     infeasible: int
@@ -126,28 +130,39 @@ class Search:
     _infeasible: int = 0
 
     def best(self, count: int) -> Found:
-        """The best ``count`` choices."""
+        """The best choice, and the ``count - 1`` next that were placed.
+
+        Once the best is proved, others are placed in the order of their bounds until
+        there are ``count``.
+        """
         considered = 0
         for shape in self.legal.shapes():
             considered += self.legal.count(shape)
             bound = self.least.work_s(shape)
             self._heap.append(Entry(bound, Known.SIZES, shape))
         heapify(self._heap)
-        rows: list[Row] = []
-        while self._heap and len(rows) < count and not self.stop():
+        is_proved = False
+        while self._heap and not self.stop():
             entry = heappop(self._heap)
             if entry.known is Known.PLACED:
-                rows.append(self._row(entry.choice))
+                is_proved = True
             elif entry.known >= Known.TRAFFIC:
                 self._push(self._next(entry))
             else:
                 self._ask([entry, *self._others()])
-        proved = len(rows)
-        placed = sorted(e for e in self._heap if e.known is Known.PLACED)
-        rows += [self._row(entry.choice) for entry in placed[: count - proved]]
-        ended = proved < count and bool(self._heap)
-        least = min((e.bound_s for e in self._heap), default=inf)
-        return Found(rows, considered, self._too_large, self._infeasible, least, ended)
+            if is_proved and len(self._answers) >= count:
+                break
+        placed = sorted(map(self._row, self._answers), key=_by_value)
+        unknown = (e.bound_s for e in self._heap if e.known is not Known.PLACED)
+        return Found(
+            placed[:count],
+            placed,
+            considered,
+            self._too_large,
+            self._infeasible,
+            min(unknown, default=inf),
+            not is_proved and bool(self._heap),
+        )
 
     def _next(self, entry: Entry) -> Iterator[Entry]:
         """What is known of a choice, or of its variants, once it is looked at."""
@@ -218,3 +233,7 @@ class Search:
     def _row(self, choice: Choice) -> Row:
         needs = footprint(choice.applied(self.legal.job))
         return Row(choice, self._answers[choice], needs.total if needs else 0.0)
+
+
+def _by_value(row: Row) -> tuple[float, Choice]:
+    return row.answer.step_time_s, row.choice

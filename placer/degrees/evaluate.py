@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from placer.cost.score import score_with
 from placer.errors import InfeasibleError
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
@@ -17,9 +18,9 @@ from placer.solve.search import solve
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from placer.degrees.choice import Choice
     from placer.job.model import Job
     from placer.topology.model import Topology
-    from placer.tune.choice import Choice
 
     IntArray = npt.NDArray[np.int64]
 
@@ -35,14 +36,15 @@ class Answer(NamedTuple):
     """Of a choice: seconds of a step.
 
     ``lower_bound_s`` holds for every placement. ``step_time_s`` is that of the one that
-    was found, infinite where none was looked for or none obeys the rules; the rest is
-    of it.
+    was found, infinite where none was looked for or none obeys the rules; ``parts`` are
+    what it is made of, ``domains`` the scale-up domains that it touches.
     """
 
     lower_bound_s: float
     step_time_s: float = float("inf")
     exposed_scale_out_s: float = 0.0
-    scale_up_domains: int = 0
+    parts: tuple[tuple[str, float], ...] = ()
+    domains: int = 0
     refusal: str = ""
 
 
@@ -79,12 +81,14 @@ class Evaluation:
             return Answer(float("inf"), refusal=str(error).partition("\n")[0])
         if found.stop_reason == "interrupted":
             return None
-        gpus = found.placement.gpu_of_rank
-        step, free = problem.model.step(gpus), problem.model.free_scale_out.step(gpus)
+        costs = score_with(problem.model, found.placement)
+        parts = {key: costs[f"{key}_s"] for key in ("compute", "bubble", "fixed")}
+        parts |= {f"exposed {axis}": s for axis, s in costs["exposed_s"].items() if s}
         return Answer(
             min(found.lower_bound, found.value),
             found.value,
-            step.step_time_s - free.step_time_s,
+            costs["exposed_scale_out_s"],
+            tuple(parts.items()),
             _domains(problem.machine, found.placement.gpu_of_rank),
         )
 

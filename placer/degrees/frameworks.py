@@ -17,8 +17,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
     from placer.job.model import Job, Model
-    from placer.tune.choice import Choice
 
 Rule = Callable[["Job", "Model", "Choice"], bool]
 Rules = Mapping[str, Rule]

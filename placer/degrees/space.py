@@ -9,12 +9,12 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from placer.tune.choice import JOINED, Choice, recompute_name
-from placer.tune.frameworks import FRAMEWORKS
+from placer.degrees.choice import JOINED, Choice, recompute_name
+from placer.degrees.frameworks import FRAMEWORKS
 
 if TYPE_CHECKING:
+    from placer.degrees.frameworks import Framework, Rules
     from placer.job.model import Job, Model
-    from placer.tune.frameworks import Framework, Rules
 
 # A larger micro-batch only fills memory: products are wide enough long before.
 MOST_SAMPLES = 16
@@ -31,9 +31,12 @@ class Space:
     Attributes
     ----------
     gpus : tuple of int
-        GPUs that the job may take.
+        GPUs that the job may take. Empty for any number up to ``at_most``, of which
+        every replica takes as many copies as fit.
     global_batch : int
         Samples of a step.
+    at_most : int
+        GPUs that there are.
     framework : str
         A key of `FRAMEWORKS`.
     tp, cp, ep, etp, pp, vp, micro_batch : tuple of int, optional
@@ -44,6 +47,7 @@ class Space:
 
     gpus: tuple[int, ...]
     global_batch: int
+    at_most: int = 0
     framework: str = "megatron"
     tp: tuple[int, ...] = ()
     cp: tuple[int, ...] = ()
@@ -147,6 +151,22 @@ class Legal:
                 dp, rest = divmod(gpus, tp * cp * pp)
                 if rest == 0 and dp and space.global_batch % dp == 0:
                     yield Choice(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp)
+        if not space.gpus:
+            yield from self._largest()
+
+    def _largest(self) -> Iterator[Choice]:
+        """For each replica, as many of them as the GPUs and the batch allow."""
+        space = self.space
+        replicas = _divisors(space.global_batch)
+        for tp, cp, pp in product(
+            space.tp or _divisors(self.model.heads),
+            space.cp or _divisors(self.job.sequence),
+            space.pp or range(1, self.model.layers + 3),
+        ):
+            most = space.at_most // (tp * cp * pp)
+            dp = max((n for n in replicas if n <= most), default=0)
+            if dp:
+                yield Choice(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp)
 
     def _experts(self, bare: Choice) -> Iterator[Choice]:
         """Choices of ep and etp; etp is 1 or, Megatron's default, tp."""
