@@ -134,23 +134,20 @@ def tune(
     _check(machine, framework, limit, gpus)
     axes = work.parallelism
     batch = global_batch or axes.dp * work.micro_batch * work.micro_batches
-    lists = {
-        "tp": tp,
-        "cp": cp,
-        "ep": ep,
-        "etp": etp,
-        "pp": pp,
-        "vp": vp,
-        "micro_batch": micro_batch,
-        "recompute": recompute,
-        "sharding": sharding,
-    }
     space = Space(
         tuple(gpus or ()),
         batch,
         machine.num_gpus,
         framework,
-        **{key: tuple(values or ()) for key, values in lists.items()},
+        tp=tuple(tp or ()),
+        cp=tuple(cp or ()),
+        ep=tuple(ep or ()),
+        etp=tuple(etp or ()),
+        pp=tuple(pp or ()),
+        vp=tuple(vp or ()),
+        micro_batch=tuple(micro_batch or ()),
+        recompute=tuple(recompute or ()),
+        sharding=tuple(sharding or ()),
     )
     legal = Legal(work, model, space)
     start = monotonic()

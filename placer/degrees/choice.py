@@ -80,7 +80,16 @@ class Choice:
         The rank order is the job's where experts allow it, else Megatron's. A gradient
         bucket that had its default keeps it.
         """
-        axes = Parallelism(**self.parallelism(), order=job.parallelism.order)
+        axes = Parallelism(
+            tp=self.tp,
+            cp=self.cp,
+            ep=self.ep,
+            pp=self.pp,
+            dp=self.dp,
+            vp=self.vp,
+            etp=self.etp,
+            order=job.parallelism.order,
+        )
         if not pipeline_groups_agree(axes):
             axes = replace(axes, order=MEGATRON_DEFAULT_ORDER)
         mode = replace(

@@ -29,7 +29,7 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False) -> str:
     """
     rows = found["rows"]
     best = rows[0]
-    axes = [axis for axis in _AXES if any(row["parallelism"][axis] > 1 for row in rows)]
+    axes = [axis for axis in _AXES if any(_tells(row, axis) for row in rows)]
     table = [[*axes, *_HEAD], *(_cells(row, axes, best) for row in rows)]
     lines = [*wrapped(_verdict(best), ""), "", *columns(table)]
     ties = _ties(rows)
@@ -58,14 +58,20 @@ def tune_csv(rows: Sequence[Row]) -> str:
 
 
 def _verdict(best: Row) -> str:
-    degrees = ", ".join(
-        f"{axis} {n}" for axis, n in best["parallelism"].items() if n > 1
-    )
+    sizes = best["parallelism"]
+    degrees = ", ".join(f"{a} {n}" for a, n in sizes.items() if _tells(best, a))
     return (
         f"{degrees or 'data parallelism alone'} on {best['gpus']:,} GPUs: "
         f"{format_seconds(best['step_time_s'])} a step, "
         f"{best['tokens_per_s_per_gpu']:,.0f} tokens a second and GPU."
     )
+
+
+def _tells(row: Row, axis: str) -> bool:
+    """Whether an axis is worth a column for this row."""
+    sizes = row["parallelism"]
+    usual = sizes["tp"] if axis == "etp" and sizes["ep"] == 1 else 1
+    return bool(sizes[axis] != usual)
 
 
 def _cells(row: Row, axes: Sequence[str], best: Row) -> list[str]:
