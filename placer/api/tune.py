@@ -26,7 +26,7 @@ from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
 from placer.engines.engine import Sequential
-from placer.errors import InfeasibleError, InputError, Problem
+from placer.errors import InfeasibleError, InputError, Problem, StoppedError
 from placer.topology.allocation import allocate
 from placer.units import format_bytes
 
@@ -126,6 +126,8 @@ def tune(
         If an argument is wrong, or memory is not known.
     InfeasibleError
         If nothing is legal, or nothing that is fits.
+    StoppedError
+        If time was up before any choice was placed.
     """
     machine, work = read_inputs(topology, job)
     machine = allocate(machine, hosts, exclude)
@@ -159,6 +161,8 @@ def tune(
     with (engine or Sequential()).opened(evaluation, is_over) as run:
         least = Least(machine, work, model)
         found = Search(legal, least, limit, run, is_over, progress).best(top)
+    if not found.rows and found.ended:
+        raise StoppedError("stopped before any choice was placed")
     if not found.rows:
         raise _nothing(legal, found.considered, found.too_large, limit)
     return Tuning(machine, work, space, found, legal.refused, limit)

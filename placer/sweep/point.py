@@ -13,6 +13,7 @@ from placer.report.memory_text import misfit
 from placer.sweep.inputs import job_at, machine_at
 
 if TYPE_CHECKING:
+    from placer.api.result import Result
     from placer.job.model import Job
     from placer.sweep.grid import Point
     from placer.topology.model import Topology
@@ -62,18 +63,10 @@ class Task:
             row["world_size"] = job.world_size
             if job.model is not None:
                 row["global_batch"] = _global_batch(job)
-            machine = machine_at(self.topology, point)
-            if too_much := misfit(memory_score(job, machine.gpu.memory)):
+            memory = machine_at(self.topology, point).gpu.memory
+            if too_much := misfit(memory_score(job, memory)):
                 raise InfeasibleError(too_much)
-            result = place(
-                machine,
-                job,
-                hosts=self.hosts,
-                objective=self.objective,
-                time_limit=self.time_limit,
-                seed=self.seed,
-                stop=stop,
-            )
+            result = self.placed(point, stop)
         except (InputError, InfeasibleError) as error:
             status = "infeasible" if isinstance(error, InfeasibleError) else "invalid"
             return row | {"status": status, "error": _text(error)}
@@ -81,6 +74,24 @@ class Task:
             return None
         row |= {key: result.score[key] for key in _SCORE_KEYS if key in result.score}
         return row | {key: result.bound[key] for key in _BOUND_KEYS}
+
+    def placed(self, point: Point, stop: Callable[[], bool] = lambda: False) -> Result:
+        """The best placement of one point.
+
+        Raises
+        ------
+        InputError, InfeasibleError
+            If there is none.
+        """
+        return place(
+            machine_at(self.topology, point),
+            job_at(self.job, point),
+            hosts=self.hosts,
+            objective=self.objective,
+            time_limit=self.time_limit,
+            seed=self.seed,
+            stop=stop,
+        )
 
 
 def _global_batch(job: Job) -> int:

@@ -51,7 +51,30 @@ def sweep(
         for index, row in run(points):
             rows[index] = row
             progress(len(rows), len(points))
-    return _with_efficiency([(points[i], rows[i]) for i in sorted(rows)])
+    return ranked(_with_efficiency([(points[i], rows[i]) for i in sorted(rows)]))
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """The rows in their order, those with a placement with their ``rank``.
+
+    1 is the one that trains the most samples a second, or where nothing is timed has
+    the least hop cost.
+    """
+    order = sorted(
+        (i for i, row in enumerate(rows) if _cost(row)), key=lambda i: _cost(rows[i])
+    )
+    place = {index: rank for rank, index in enumerate(order, 1)}
+    return [
+        row | ({"rank": place[i]} if i in place else {}) for i, row in enumerate(rows)
+    ]
+
+
+def _cost(row: Row) -> float:
+    """Seconds a sample, hop cost without a time; 0 without a placement."""
+    step = row.get("step_time_s", 0.0)
+    if step:
+        return float(step / row.get("global_batch", 1))
+    return float(row.get("hop_cost", 0.0))
 
 
 def _with_efficiency(done: Sequence[tuple[Point, Row]]) -> list[Row]:

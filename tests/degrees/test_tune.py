@@ -18,7 +18,7 @@ from placer.degrees.choice import Choice
 from placer.degrees.least import Least
 from placer.degrees.space import Legal, Space
 from placer.engines.pool import Pool
-from placer.errors import InfeasibleError, InputError
+from placer.errors import InfeasibleError, InputError, StoppedError
 from placer.footprint.stages import footprint
 from placer.job.recompute import flops_again
 from placer.solve.bounds.certificate import lower_bound
@@ -223,3 +223,9 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     assert "optimal under the model" in " ".join(table.stdout.split())
     rows = CliRunner().invoke(main, [*command, "--format", "csv"])
     assert len(rows.stdout.splitlines()) == 3
+
+
+def test_stopped_before_anything_is_placed_says_so() -> None:
+    """No time at all is no proof that nothing fits."""
+    with pytest.raises(StoppedError):
+        placer.tune(machine(), job(Random(0)), gpus=[16], time_limit=0.0)

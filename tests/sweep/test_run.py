@@ -207,3 +207,14 @@ def test_points_are_plain(tmp_path: Path) -> None:
 
     points: list[Point] = [{"dp": 2, "nic_rate_bytes_per_s": 25e9}]
     assert plain(sweep(task(tmp_path), points))
+
+
+def test_gpus_and_batch_give_what_follows(tmp_path: Path) -> None:
+    """A row of GPUs and a global batch is that of its dp and micro-batches, ranked."""
+    axes = [Axis("gpus", (16, 32, 20)), Axis("global_batch", (32,))]
+    rows = sweep(task(tmp_path), grid(axes))
+    points = [{"dp": 2, "micro_batches": 16}, {"dp": 4, "micro_batches": 8}]
+    for row, expected in zip(rows, sweep(task(tmp_path), points), strict=False):
+        assert row["step_time_s"] == expected["step_time_s"]
+    assert [row.get("rank") for row in rows] == [2, 1, None]
+    assert "does not divide 20" in rows[2]["error"]
