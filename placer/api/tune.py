@@ -7,6 +7,8 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placer.api.inputs import read_inputs
 from placer.arguments import (
     CALL,
@@ -140,6 +142,7 @@ def tune(
         tuple(gpus or ()),
         batch,
         machine.num_gpus,
+        _scale_up_room(machine),
         framework,
         tp=tuple(tp or ()),
         cp=tuple(cp or ()),
@@ -166,6 +169,14 @@ def tune(
     if not found.rows:
         raise _nothing(legal, found.considered, found.too_large, limit)
     return Tuning(machine, work, space, found, legal.refused, limit)
+
+
+def _scale_up_room(machine: Topology) -> int:
+    """GPUs of the largest scale-up domain."""
+    if machine.scale_up_tier < 0:
+        return 1
+    domain = machine.domain_of_node[machine.scale_up_tier]
+    return int(np.bincount(domain, machine.gpus_of_node).max())
 
 
 def _model(job: Job) -> Model:

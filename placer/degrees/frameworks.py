@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
-    from placer.job.model import Job, Model
+    from placer.degrees.space import Legal
 
-Rule = Callable[["Job", "Model", "Choice"], bool]
+Rule = Callable[["Legal", "Choice"], bool]
 Rules = Mapping[str, Rule]
 
 
@@ -48,69 +48,78 @@ class Framework:
     interleaves: bool = True
 
 
-def _heads(_job: Job, model: Model, choice: Choice) -> bool:
-    groups, tp = model.kv_heads, choice.tp
-    return model.heads % tp == 0 and (groups % tp == 0 or tp % groups == 0)
+def _heads(of: Legal, choice: Choice) -> bool:
+    groups, tp = of.model.kv_heads, choice.tp
+    return of.model.heads % tp == 0 and (groups % tp == 0 or tp % groups == 0)
 
 
-def _experts_divide(_job: Job, model: Model, choice: Choice) -> bool:
-    if not model.experts:
+def _experts_divide(of: Legal, choice: Choice) -> bool:
+    if not of.model.experts:
         return choice.ep == 1
-    return model.experts % choice.ep == 0 and model.expert_ffn % choice.etp == 0
+    return of.model.experts % choice.ep == 0 and of.model.expert_ffn % choice.etp == 0
 
 
-def _experts_share_ranks(_job: Job, _model: Model, choice: Choice) -> bool:
+def _experts_share_ranks(_of: Legal, choice: Choice) -> bool:
     return choice.tp * choice.cp * choice.dp % (choice.ep * choice.etp) == 0
 
 
-def _sequence(job: Job, _model: Model, choice: Choice) -> bool:
-    pieces = choice.tp if job.tensor_parallel.sequence else 1
+def _sequence(of: Legal, choice: Choice) -> bool:
+    pieces = choice.tp if of.job.tensor_parallel.sequence else 1
     pieces *= 2 * choice.cp if choice.cp > 1 else 1
-    return job.sequence % pieces == 0
+    return of.job.sequence % pieces == 0
 
 
-def _exchanged_heads(job: Job, model: Model, choice: Choice) -> bool:
-    exchanges = job.context_parallel.communication == "a2a" and choice.cp > 1
-    return not exchanges or model.heads // choice.tp % choice.cp == 0
+def _exchanged_heads(of: Legal, choice: Choice) -> bool:
+    exchanges = of.job.context_parallel.communication == "a2a" and choice.cp > 1
+    return not exchanges or of.model.heads // choice.tp % choice.cp == 0
 
 
-def _whole_layers(_job: Job, model: Model, choice: Choice) -> bool:
-    layers = model.layers + choice.embedding + choice.loss
+def _whole_layers(of: Legal, choice: Choice) -> bool:
+    layers = of.model.layers + choice.embedding + choice.loss
     ends_fit = max(choice.embedding, choice.loss) * choice.pp * choice.vp <= layers
     return layers % (choice.pp * choice.vp) == 0 and ends_fit
 
 
-def _about_equal_layers(_job: Job, model: Model, choice: Choice) -> bool:
-    return choice.pp * choice.vp <= model.layers
+def _about_equal_layers(of: Legal, choice: Choice) -> bool:
+    return choice.pp * choice.vp <= of.model.layers
 
 
-def _interleaving(job: Job, _model: Model, choice: Choice) -> bool:
-    least = 2 if job.overlap.pp else 3
+def _interleaving(of: Legal, choice: Choice) -> bool:
+    least = 2 if of.job.overlap.pp else 3
     if choice.vp == 1:
         return True
     return choice.pp >= least and choice.micro_batches % choice.pp == 0
 
 
-def _experts_in_slices(job: Job, model: Model, choice: Choice) -> bool:
-    return not model.experts or choice.tp == 1 or job.tensor_parallel.sequence
+def _experts_in_slices(of: Legal, choice: Choice) -> bool:
+    return not of.model.experts or choice.tp == 1 or of.job.tensor_parallel.sequence
 
 
-def _shards_without_pipeline(_job: Job, _model: Model, choice: Choice) -> bool:
+def _shards_without_pipeline(_of: Legal, choice: Choice) -> bool:
     return choice.pp == 1 or choice.sharding not in ("zero2", "zero3", "hsdp")
 
 
-def _enough_micro_batches(_job: Job, _model: Model, choice: Choice) -> bool:
+def _enough_micro_batches(_of: Legal, choice: Choice) -> bool:
     return choice.micro_batches >= ceil(choice.pp / 2)
 
 
-def _few_chunks(_job: Job, _model: Model, choice: Choice) -> bool:
+def _few_chunks(_of: Legal, choice: Choice) -> bool:
     return choice.vp <= 2
+
+
+def _overlap_inside(of: Legal, choice: Choice) -> bool:
+    """User buffers, which overlap tp with products, are in reach of NVLink alone.
+
+    TransformerEngine, ``common/comm_gemm_overlap/userbuffers``.
+    """
+    return choice.tp <= of.space.scale_up or not of.job.overlap.tp
 
 
 _DEGREES: dict[str, Rule] = {
     "heads that tp does not divide": _heads,
     "a sequence that tp and cp do not cut evenly": _sequence,
     "heads that tp and cp do not divide": _exchanged_heads,
+    "tp overlap beyond a scale-up domain": _overlap_inside,
 }
 _EXPERTS: dict[str, Rule] = {
     "experts that ep or etp does not divide": _experts_divide,

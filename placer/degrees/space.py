@@ -37,6 +37,8 @@ class Space:
         Samples of a step.
     at_most : int
         GPUs that there are.
+    scale_up : int
+        GPUs of the largest scale-up domain.
     framework : str
         A key of `FRAMEWORKS`.
     tp, cp, ep, etp, pp, vp, micro_batch : tuple of int, optional
@@ -48,6 +50,7 @@ class Space:
     gpus: tuple[int, ...]
     global_batch: int
     at_most: int = 0
+    scale_up: int = 2**62
     framework: str = "megatron"
     tp: tuple[int, ...] = ()
     cp: tuple[int, ...] = ()
@@ -134,7 +137,7 @@ class Legal:
         """The choices that no rule refuses."""
         for choice in choices:
             for reason, holds in rules.items():
-                if not holds(self.job, self.model, choice):
+                if not holds(self, choice):
                     self.refused[reason] += 1
                     break
             else:
