@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from placer.api.replace import Replacement, replace
     from placer.api.result import Result
     from placer.api.score import score
+    from placer.api.tune import tune
     from placer.emit import emit
     from placer.errors import (
         CheckError,
@@ -61,6 +62,7 @@ __all__ = [
     "read_topology",
     "replace",
     "score",
+    "tune",
     "write_plan",
 ]
 
@@ -87,6 +89,7 @@ _HOME = {
     "read_topology": "placer.readers.machine",
     "replace": "placer.api.replace",
     "score": "placer.api.score",
+    "tune": "placer.api.tune",
     "write_plan": "placer.placement.plan_file",
 }
 

@@ -40,6 +40,7 @@ COMMANDS = (
     "topo",
     "jobs",
     "sweep",
+    "tune",
     "calibrate",
     "help",
     "completion",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,14 +25,15 @@ from placer.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from placer.sweep.grid import Axis
+    from placer.engines.engine import Engine
+    from placer.sweep.grid import Axis, Point
     from placer.sweep.point import Row, Task
-    from placer.sweep.run import Engine
     from placer.topology.model import Topology
 
     Progress = Callable[[int, int], None]
 
 INVALID, INFEASIBLE = 2, 3
+SAY_EVERY_S = 5.0
 
 
 def _sizes(
@@ -82,6 +84,10 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 @_size_option("--tp", "Tensor-parallel sizes.")
 @_size_option("--pp", "Pipeline sizes.")
 @_size_option("--cp", "Context-parallel sizes.")
+@_size_option("--ep", "Expert-parallel sizes.")
+@_size_option("--vp", "Chunks a pipeline rank.")
+@_size_option("--gpus", "GPUs; dp follows.")
+@_size_option("--global-batch", "Samples of a step; micro-batches follow.")
 @_size_option("--micro-batches", "Micro-batches of a replica and step.")
 @click.option(
     "--nic-rate",
@@ -119,15 +125,23 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
     shell_complete=complete.files,
     help="Also draw the times: FILE.svg or FILE.png.",
 )
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=complete.files,
+    help="Write the plan of rank 1.",
+)
 @format_option("text", "json", "csv")
 @quiet_option("No progress and notes.")
 @click.pass_context
 def sweep(context: click.Context, /, **options: Any) -> None:
     """Score the best placement of job J on machine T over a grid.
 
-    Every combination of the lists is a row, in the order given. With --dp the
-    micro-batches of a replica stay and the global batch grows (weak scaling). Ctrl-C
-    prints the rows done so far.
+    Every combination of the lists is a row, in the order given. Rank 1 trains the most
+    samples a second. With --dp or --gpus the micro-batches of a replica stay and the
+    global batch grows (weak scaling), unless --global-batch is given. Ctrl-C prints the
+    rows done so far.
     """
     from placer.sweep.grid import grid
     from placer.sweep.run import sweep as run
@@ -142,6 +156,8 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         with _progress(options["quiet"]) as progress:
             rows = run(task, points, engine, progress, stop)
         _write(rows, [axis.key for axis in axes], options)
+        if options["output"]:
+            _write_best(task, points, rows, options)
         if not options["quiet"]:
             _note(task, axes)
     if interrupts.exit_code:
@@ -198,8 +214,8 @@ def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
 
 def _engine(options: dict[str, Any]) -> Engine:
     from placer.cores import granted_cores
-    from placer.sweep.cluster import Cluster
-    from placer.sweep.pool import Pool
+    from placer.engines.cluster import Cluster
+    from placer.engines.pool import Pool
 
     if options["scheduler"] is None:
         return Pool(options["workers"] or granted_cores())
@@ -211,11 +227,26 @@ def _engine(options: dict[str, Any]) -> Engine:
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:
     from placer.cli.look import has_bars
 
-    if quiet or not has_bars():
+    if quiet:
         return nullcontext(lambda _done, _total: None)
+    if not has_bars():
+        return nullcontext(CountLines())
     from placer.cli.live import CountBar
 
     return CountBar()
+
+
+class CountLines:
+    """Says how many points are done, a line every few seconds."""
+
+    def __init__(self) -> None:
+        self._said = monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Tell that ``done`` of ``total`` are done."""
+        if monotonic() - self._said >= SAY_EVERY_S:
+            self._said = monotonic()
+            click.echo(f"{done:,} of {total:,} points done", err=True)
 
 
 def _write(rows: list[Row], swept: Sequence[str], options: dict[str, Any]) -> None:
@@ -235,10 +266,21 @@ def _write(rows: list[Row], swept: Sequence[str], options: dict[str, Any]) -> No
         write_picture(lambda theme: sweep_plot(rows, swept, theme), options["plot"])
 
 
+def _write_best(
+    task: Task, points: Sequence[Point], rows: list[Row], options: dict[str, Any]
+) -> None:
+    """The plan of the row of rank 1, where there is one."""
+    from placer.placement.plan_file import write_plan
+
+    best = next((i for i, row in enumerate(rows) if row.get("rank") == 1), None)
+    if best is not None:
+        write_plan(task.placed(points[best]).plan, options["output"])
+
+
 def _note(task: Task, axes: list[Axis]) -> None:
     """What the sweep changed beside the keys of the rows."""
     swept = {axis.key for axis in axes}
-    if "dp" in swept and task.job.model is not None:
+    if swept & {"dp", "gpus"} and "global_batch" not in swept and task.job.model:
         click.echo(
             "note: weak scaling: the micro-batches of a replica stay, so the global "
             "batch grows with dp",

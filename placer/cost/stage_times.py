@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from placer.cost.traffic import Traffic
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
+from placer.job.recompute import experts_again, layers_again
 
 if TYPE_CHECKING:
     from placer.cost.network import Network
@@ -54,7 +55,8 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     weight gradients run beside the input-gradient product (Megatron-LM, layers.py).
     Without, it runs two all-reduces each way. Without overlap each pass waits for them.
     Overlapped ones run in ``t`` pieces beside their matrix product: the last piece is
-    seen, or what outlasts the product (Transformer Engine, user-buffer overlap).
+    seen, or what outlasts the product (Transformer Engine, user-buffer overlap). Layers
+    that backward computes again repeat the collectives of their forward.
     """
     axes = job.parallelism
     members = axes.ranks_of_group["tp"]
@@ -69,8 +71,10 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
         product = times.layer_forward_s / operations
         seen = np.maximum(seen / axes.tp, seen - product)
     added = _per_stage(job, members, seen) * (operations * sizes.layers_per_chunk)
-    rounds = _layers_a_step(job, sizes) * (2 * operations + again)
-    return StageTime(added, added, cost.seconds, Traffic.of(cost, rounds))
+    passes = 2 + layers_again(job)
+    rounds = _layers_a_step(job, sizes) * (passes * operations + again)
+    backward = (passes - 1) * added
+    return StageTime(added, backward, cost.seconds, Traffic.of(cost, rounds))
 
 
 def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
@@ -111,19 +115,23 @@ def _context(
 ) -> StageTime:
     """Time of groups that take ``seconds`` in a layer's forward.
 
-    Backward takes ``backward`` times that; ``traffic`` is a layer's, both ways.
+    Backward takes ``backward`` times that, and forward's again in layers that it
+    computes again; ``traffic`` is a layer's, both ways.
     """
     members = job.parallelism.ranks_of_group["cp"]
     seen = np.maximum(seconds - hidden, 0.0)
     forward = _per_stage(job, members, seen) * sizes.layers_per_chunk
-    total = reduce(Traffic.plus, traffic).times(_layers_a_step(job, sizes))
-    return StageTime(forward, backward * forward, seconds, total)
+    again = layers_again(job)
+    more = 1 + again / (1 + backward)
+    total = reduce(Traffic.plus, traffic).times(more * _layers_a_step(job, sizes))
+    return StageTime(forward, (backward + again) * forward, seconds, total)
 
 
 def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
     """The exposed time of expert dispatch and combine, one each a layer and pass.
 
-    The busiest rank sets the time; bytes are counted as if all were alike.
+    The busiest rank sets the time; bytes are counted as if all were alike. Layers whose
+    experts backward computes again repeat both.
     """
     axes, mode = job.parallelism, job.expert_parallel
     members = axes.ranks_of_group["ep"]
@@ -135,9 +143,11 @@ def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     hidden = times.layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
     seen = np.maximum(cost.seconds - hidden, 0.0)
     added = _per_stage(job, members, seen) * per_pass
-    rounds = 2 * EP_OPERATIONS_PER_PASS * job.micro_batches / mode.imbalance
+    passes = 2 + experts_again(job)
+    rounds = passes * EP_OPERATIONS_PER_PASS * job.micro_batches / mode.imbalance
     rounds *= _layers(job, sizes, sizes.moe_layers_per_chunk)
-    return StageTime(added, added, cost.seconds, Traffic.of(cost, rounds))
+    backward = (passes - 1) * added
+    return StageTime(added, backward, cost.seconds, Traffic.of(cost, rounds))
 
 
 def pipeline_hops(network: Network, job: Job, sizes: Volumes) -> StageTime:

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
 from placer.job.models import layer_parameters
-from placer.job.work import micro_batch_work
+from placer.job.recompute import flops_again
+from placer.job.work import micro_batch_work, sample_work
 
 if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
     from placer.job.model import Job
-
-FORWARD_SHARE = (
-    1 / 3
-)  # forward : backward = 1 : 2, two products of three are backward's
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,9 @@ class Work:
 def work(job: Job, volumes: Volumes) -> Work:
     """The job's compute times; those of a layer are zero without a model."""
     total = micro_batch_time(job)
-    forward = total * FORWARD_SHARE / job.parallelism.vp
-    backward = total * (1 - FORWARD_SHARE) / job.parallelism.vp
+    forward_share = _forward_share(job)
+    forward = total * forward_share / job.parallelism.vp
+    backward = total * (1 - forward_share) / job.parallelism.vp
     if job.model is None:
         return Work(total, forward, backward, 0.0, 0.0)
     # Per token, a layer multiplies 6 parameters' worth of FLOPs and attends over
@@ -61,6 +59,16 @@ def work(job: Job, volumes: Volumes) -> Work:
         forward / volumes.layers_per_chunk,
         share,
     )
+
+
+def _forward_share(job: Job) -> float:
+    """Forward's share of a micro-batch.
+
+    Two products of three are backward's, and so is what it computes again.
+    """
+    if job.model is None:
+        return 1 / 3
+    return 1 / (3 + 3 * flops_again(job) / sample_work(job))
 
 
 def micro_batch_time(job: Job) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.document import parse_document
 from placer.errors import InputError, Problem
-from placer.job.read import decode_job
+from placer.job.read import decode_job, job_digest
 from placer.job.read_traffic import default_bucket
-from placer.job.work import product_efficiency
+from placer.job.work import compute_at
 from placer.job.write import to_document
 
 if TYPE_CHECKING:
@@ -36,20 +37,16 @@ def resized(job: Job, **sizes: int | None) -> Job:
     if all(current[key] == size for key, size in changed.items()):
         return job
     document["micro_batches"] = changed.pop("micro_batches", job.micro_batches)
-    axes = document["parallelism"]
-    before = axes["tp"] * axes["cp"] * axes["pp"]
-    axes |= changed
-    after = axes["tp"] * axes["cp"] * axes["pp"]
-    compute = document.get("compute", {})
-    better = product_efficiency(job, tp=axes["tp"], cp=axes["cp"])
-    better /= product_efficiency(job, tp=job.parallelism.tp, cp=job.parallelism.cp)
-    if "micro_batch_time" in compute and (after, better) != (before, 1.0):
-        compute["micro_batch_time"] *= before / after / better
-    if "tflops_per_gpu" in compute:
-        compute["tflops_per_gpu"] *= better
-    if after * axes["dp"] != job.world_size:
+    axes = document["parallelism"] | changed
+    document["parallelism"] = axes
+    if axes["tp"] * axes["cp"] * axes["pp"] * axes["dp"] != job.world_size:
         _check_groups(document)
-    return decode_job(parse_document(json.dumps(document), "job.json"))
+    found = decode_job(parse_document(json.dumps(document), "job.json"))
+    compute = compute_at(job, found)
+    if compute == job.compute:
+        return found
+    found = replace(found, compute=compute)
+    return replace(found, sha256=job_digest(found))
 
 
 def reordered(job: Job, order: str) -> Job:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
 from placer.job.models import attention_flops, flops_per_sample
+from placer.job.recompute import flops_again
 
 if TYPE_CHECKING:
-    from placer.job.model import Job, Model
+    from placer.job.model import Compute, Job, Model
 
 # Share of the best rate that a product of so many FLOPs reaches on an H100 (Calculon,
 # caa4b11f, `systems/h100_80g_nvl8.json`: steps at 1, 16 and 128 GFLOP), on straight
@@ -21,16 +23,21 @@ LEAST_EFFICIENCY = 0.10  # of still smaller products, same source
 def micro_batch_work(job: Job) -> float:
     """FLOPs of one micro-batch on one GPU, in those of matrix products.
 
-    A FLOP of attention proper takes ``1 / attention_rate`` times as long. 0 without a
-    model.
+    A FLOP of attention proper takes ``1 / attention_rate`` times as long; what backward
+    computes again counts too. 0 without a model.
     """
+    axes = job.parallelism
+    sample = sample_work(job) + flops_again(job)
+    return job.micro_batch * sample / (axes.tp * axes.cp * axes.pp)
+
+
+def sample_work(job: Job) -> float:
+    """The same of one sample on all GPUs of a replica, nothing computed again."""
     if job.model is None:
         return 0.0
-    axes = job.parallelism
     longer = 1 / job.compute.attention_rate - 1
     sample = flops_per_sample(job.model, job.sequence, causal=False)
-    sample += longer * attention_flops(job.model, job.sequence, causal=False)
-    return job.micro_batch * sample / (axes.tp * axes.cp * axes.pp)
+    return sample + longer * attention_flops(job.model, job.sequence, causal=False)
 
 
 def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
@@ -57,3 +64,21 @@ def _smallest_product(model: Model, sequence: int, share: float) -> float:
     if model.moe_layers < model.layers:
         widths.append(model.ffn)
     return 2.0 * sequence * model.hidden * min(widths) * share
+
+
+def compute_at(job: Job, changed: Job) -> Compute:
+    """Compute times of a job that another shape or recompute mode makes of ``job``.
+
+    A measured time follows the work of a micro-batch on one GPU, and both it and a rate
+    how well products use a GPU (`product_efficiency`).
+    """
+    compute, axes = job.compute, changed.parallelism
+    if job.model is None:
+        return compute
+    before = product_efficiency(job, tp=job.parallelism.tp, cp=job.parallelism.cp)
+    better = product_efficiency(changed, tp=axes.tp, cp=axes.cp) / before
+    if compute.micro_batch_time:
+        work = micro_batch_work(changed) / micro_batch_work(job)
+        time = compute.micro_batch_time * work / better
+        return replace(compute, micro_batch_time=time)
+    return replace(compute, tflops_per_gpu=compute.tflops_per_gpu * better)

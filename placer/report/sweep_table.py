@@ -17,12 +17,14 @@ _LABELS = {
     "nic_rate_bytes_per_s": "NIC rate",
     "micro_batches": "micro-batches",
     "world_size": "GPUs",
+    "gpus": "GPUs",
     "global_batch": "batch",
     "step_time_s": "step time",
     "exposed_scale_out_s": "exposed",
     "hop_cost": "hop cost",
     "weak_scaling_efficiency": "efficiency",
     "gap": "gap",
+    "rank": "rank",
     "status": "status",
 }
 

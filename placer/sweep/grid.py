@@ -15,8 +15,10 @@ from placer.units import parse_bandwidth, parse_number
 Point = Mapping[str, int | float]
 Value = TypeVar("Value", int, float)
 
+# Sizes from which others follow: dp from the GPUs, micro-batches from the batch.
+GPUS, GLOBAL_BATCH = "gpus", "global_batch"
 # Keys of a point, in the order of rows.
-SIZES = ("dp", "tp", "pp", "cp", "micro_batches")
+SIZES = ("dp", "tp", "pp", "cp", "ep", "vp", "micro_batches", GPUS, GLOBAL_BATCH)
 NIC_RATE = "nic_rate_bytes_per_s"
 OVERSUBSCRIPTION = "oversubscription"
 
@@ -92,7 +94,8 @@ def grid(axes: Iterable[Axis]) -> list[Point]:
     Raises
     ------
     InputError
-        If there is no axis, an axis comes twice, or there are too many combinations.
+        If there is no axis, an axis comes twice or follows from another, or there are
+        too many combinations.
     """
     listed = list(axes)
     keys = [axis.key for axis in listed]
@@ -101,6 +104,9 @@ def grid(axes: Iterable[Axis]) -> list[Point]:
     for key in keys:
         if keys.count(key) > 1:
             raise InputError(f"{key} is swept twice: put all its values in one list")
+    for key, follows in ((GPUS, "dp"), (GLOBAL_BATCH, "micro_batches")):
+        if key in keys and follows in keys:
+            raise InputError(f"{follows} follows from {key}: sweep one of the two")
     count = math.prod(len(axis.values) for axis in listed)
     if count > MAX_POINTS:
         raise InputError(f"the grid has {count:,} points, the most is {MAX_POINTS:,}")

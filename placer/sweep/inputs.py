@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from placer.document import closest
 from placer.errors import InputError, Problem
 from placer.job.resize import resized
-from placer.sweep.grid import NIC_RATE, OVERSUBSCRIPTION, SIZES, Axis, Point
+from placer.sweep.grid import (
+    GLOBAL_BATCH,
+    GPUS,
+    NIC_RATE,
+    OVERSUBSCRIPTION,
+    SIZES,
+    Axis,
+    Point,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -24,7 +32,26 @@ def job_at(job: Job, point: Point) -> Job:
     InputError
         If such a job is not valid.
     """
-    return resized(job, **{key: int(point[key]) for key in SIZES if key in point})
+    sizes = {key: int(point[key]) for key in SIZES if key in point}
+    gpus, batch = sizes.pop(GPUS, 0), sizes.pop(GLOBAL_BATCH, 0)
+    axes = {axis: job.parallelism.size(axis) for axis in ("tp", "cp", "pp", "dp")}
+    axes |= {axis: size for axis, size in sizes.items() if axis in axes}
+    if gpus:
+        replica = axes["tp"] * axes["cp"] * axes["pp"]
+        axes["dp"] = sizes["dp"] = _shared(gpus, replica, "tp x cp x pp", GPUS)
+    if batch:
+        samples = axes["dp"] * job.micro_batch
+        what = "dp x micro_batch"
+        sizes["micro_batches"] = _shared(batch, samples, what, GLOBAL_BATCH)
+    return resized(job, **sizes)
+
+
+def _shared(number: int, parts: int, what: str, key: str) -> int:
+    """What each part gets of a number that must divide."""
+    if number % parts:
+        message = f"{what} = {parts:,} does not divide {number:,}"
+        raise InputError([Problem(message, key=key)])
+    return number // parts
 
 
 def machine_at(topology: Topology, point: Point) -> Topology:

@@ -13,6 +13,7 @@ from placer.report.memory_text import misfit
 from placer.sweep.inputs import job_at, machine_at
 
 if TYPE_CHECKING:
+    from placer.api.result import Result
     from placer.job.model import Job
     from placer.sweep.grid import Point
     from placer.topology.model import Topology
@@ -48,41 +49,50 @@ class Task:
     time_limit: float = 60.0
     seed: int = 0
 
+    def answer(
+        self, point: Point, stop: Callable[[], bool] = lambda: False
+    ) -> Row | None:
+        """The row of one point; None when ``stop`` cut its search short.
 
-def row_of(
-    task: Task, point: Point, stop: Callable[[], bool] = lambda: False
-) -> Row | None:
-    """The row of one point; None when ``stop`` cut its search short.
+        A point without a placement is a row too: its ``status`` is ``infeasible``, or
+        ``invalid`` when there is no such job, and ``error`` says why.
+        """
+        row: Row = dict(point)
+        try:
+            job = job_at(self.job, point)
+            row["world_size"] = job.world_size
+            if job.model is not None:
+                row["global_batch"] = _global_batch(job)
+            memory = machine_at(self.topology, point).gpu.memory
+            if too_much := misfit(memory_score(job, memory)):
+                raise InfeasibleError(too_much)
+            result = self.placed(point, stop)
+        except (InputError, InfeasibleError) as error:
+            status = "infeasible" if isinstance(error, InfeasibleError) else "invalid"
+            return row | {"status": status, "error": _text(error)}
+        if result.stop_reason == "interrupted":
+            return None
+        row |= {key: result.score[key] for key in _SCORE_KEYS if key in result.score}
+        return row | {key: result.bound[key] for key in _BOUND_KEYS}
 
-    A point without a placement is a row too: its ``status`` is ``infeasible``, or
-    ``invalid`` when there is no such job, and ``error`` says why.
-    """
-    row: Row = dict(point)
-    try:
-        job = job_at(task.job, point)
-        row["world_size"] = job.world_size
-        if job.model is not None:
-            row["global_batch"] = _global_batch(job)
-        machine = machine_at(task.topology, point)
-        if too_much := misfit(memory_score(job, machine.gpu.memory)):
-            raise InfeasibleError(too_much)
-        result = place(
-            machine,
-            job,
-            hosts=task.hosts,
-            objective=task.objective,
-            time_limit=task.time_limit,
-            seed=task.seed,
+    def placed(self, point: Point, stop: Callable[[], bool] = lambda: False) -> Result:
+        """The best placement of one point.
+
+        Raises
+        ------
+        InputError, InfeasibleError
+            If there is none.
+        """
+        return place(
+            machine_at(self.topology, point),
+            job_at(self.job, point),
+            hosts=self.hosts,
+            objective=self.objective,
+            time_limit=self.time_limit,
+            seed=self.seed,
             workers=1,  # points run side by side
             stop=stop,
         )
-    except (InputError, InfeasibleError) as error:
-        status = "infeasible" if isinstance(error, InfeasibleError) else "invalid"
-        return row | {"status": status, "error": _text(error)}
-    if result.stop_reason == "interrupted":
-        return None
-    row |= {key: result.score[key] for key in _SCORE_KEYS if key in result.score}
-    return row | {key: result.bound[key] for key in _BOUND_KEYS}
 
 
 def _global_batch(job: Job) -> int:

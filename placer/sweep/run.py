@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from placer.api.inputs import read_inputs
-from placer.sweep.grid import Point
-from placer.sweep.point import Row, Task, row_of
+from placer.engines.engine import Engine, Sequential, Stop
 
-Stop = Callable[[], bool]
-# Yields the index and the row of every point that is done, in any order.
-Engine = Callable[[Task, Sequence[Point], Stop], Iterator[tuple[int, Row]]]
+if TYPE_CHECKING:
+    from placer.sweep.grid import Point
+    from placer.sweep.point import Row, Task
 
 
 def _silent(_done: int, _total: int) -> None:
     pass
 
 
-def sequential(
-    task: Task, points: Sequence[Point], stop: Stop
-) -> Iterator[tuple[int, Row]]:
-    """Index and row of every point, one after the other in this process."""
-    for index, point in enumerate(points):
-        row = None if stop() else row_of(task, point, stop)
-        if row is None:
-            return
-        yield index, row
-
-
 def sweep(
     task: Task,
     points: Sequence[Point],
-    engine: Engine = sequential,
+    engine: Engine | None = None,
     progress: Callable[[int, int], None] = _silent,
     stop: Stop = lambda: False,
 ) -> list[Row]:
@@ -42,8 +31,8 @@ def sweep(
     ----------
     task : Task
     points : sequence of Point
-    engine : Engine
-        `sequential`, `placer.sweep.pool.Pool` or `placer.sweep.cluster.Cluster`.
+    engine : Engine, optional
+        Where points are worked out; this process by default.
     progress : callable
         Told how many points are done, and how many there are.
     stop : callable
@@ -58,10 +47,34 @@ def sweep(
     task = replace(task, topology=topology, job=job)
     rows: dict[int, Row] = {}
     progress(0, len(points))
-    for index, row in engine(task, points, stop):
-        rows[index] = row
-        progress(len(rows), len(points))
-    return _with_efficiency([(points[i], rows[i]) for i in sorted(rows)])
+    with (engine or Sequential()).opened(task, stop) as run:
+        for index, row in run(points):
+            rows[index] = row
+            progress(len(rows), len(points))
+    return ranked(_with_efficiency([(points[i], rows[i]) for i in sorted(rows)]))
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """The rows in their order, those with a placement with their ``rank``.
+
+    1 is the one that trains the most samples a second, or where nothing is timed has
+    the least hop cost.
+    """
+    order = sorted(
+        (i for i, row in enumerate(rows) if _cost(row)), key=lambda i: _cost(rows[i])
+    )
+    place = {index: rank for rank, index in enumerate(order, 1)}
+    return [
+        row | ({"rank": place[i]} if i in place else {}) for i, row in enumerate(rows)
+    ]
+
+
+def _cost(row: Row) -> float:
+    """Seconds a sample, hop cost without a time; 0 without a placement."""
+    step = row.get("step_time_s", 0.0)
+    if step:
+        return float(step / row.get("global_batch", 1))
+    return float(row.get("hop_cost", 0.0))
 
 
 def _with_efficiency(done: Sequence[tuple[Point, Row]]) -> list[Row]:

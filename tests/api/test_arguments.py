@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import placer
 from placer.cli.main import main
-from placer.sweep.point import Task, row_of
+from placer.sweep.point import Task
 
 MACHINE, JOB = "rack:2 node:2 gpu:4", "quickstart"
 
@@ -129,7 +129,7 @@ def test_unknown_tiers_are_refused_by_every_command(
 def test_unknown_tiers_in_a_sweep() -> None:
     """A row of a job that names an unknown tier is invalid and says so."""
     job = replace(placer.read_job(JOB), require={"tp": "rak"})
-    row = row_of(Task(placer.read_topology(MACHINE), job), {})
+    row = Task(placer.read_topology(MACHINE), job).answer({})
     assert row is not None
     assert row["status"] == "invalid"
     assert row["error"].startswith("require.tp: the topology")

@@ -240,7 +240,7 @@ def test_library_touches_no_signals_and_no_logging() -> None:
             )
             if {"signal", "logging"} & set(names):
                 users[str(path.relative_to(ROOT))] = names
-    assert set(users) == {"placer/cli/interrupt.py", "placer/sweep/pool.py"}
+    assert set(users) == {"placer/cli/interrupt.py", "placer/engines/pool.py"}
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])

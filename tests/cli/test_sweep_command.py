@@ -229,7 +229,7 @@ import sys
 sys.path.insert(0, {root!r})
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import placer.sweep.pool as pool
+import placer.engines.pool as pool
 quiet = pool.wait
 
 def telling(*args):

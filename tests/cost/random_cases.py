@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from placer.job.axes import Parallelism
+from placer.job.memory import METHODS, MODULES, RECOMPUTE, Memory
 from placer.job.model import (
     Collectives,
     Compute,
@@ -149,6 +150,17 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
             float(draw.choice([1.0, 1.3])), str(draw.choice(["flat", "deduplicated"]))
         ),
         stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
+        memory=_random_memory(draw),
+    )
+
+
+def _random_memory(draw: np.random.Generator) -> Memory:
+    """What backward computes again."""
+    return Memory(
+        str(draw.choice(["none", *RECOMPUTE])),
+        tuple(str(m) for m in draw.permutation(MODULES)[: draw.integers(1, 4)]),
+        str(draw.choice(METHODS)),
+        int(draw.integers(1, 3)),
     )
 
 

@@ -29,6 +29,7 @@ from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import Case, random_case
 from tests.cost.reference.groups import groups
 from tests.cost.reference.machine import Machine
+from tests.cost.reference.sizes import layers_twice
 from tests.plan_cases import machine as racked
 
 if TYPE_CHECKING:
@@ -183,18 +184,20 @@ def test_traffic_by_counting(seed: int) -> None:
     case = replace(case, job=job)
     sizes = StepModel(case.topology, job).volumes
     runs = job.micro_batches * axes.vp
+    twice = layers_twice(job)
+    experts_twice = 1.0 if job.memory.recomputes("moe") else twice
     counted = Counted(case)
     for row in groups(axes, "tp"):
         ring = counted.ring_order(row)
         share = (axes.tp - 1) / axes.tp * sizes.tp_slab
-        times = runs * sizes.layers_per_chunk * 10
+        times = runs * sizes.layers_per_chunk * (10 + 4 * twice)
         counted.add("tp", zip(ring, ring[1:] + ring[:1], strict=True), share * times)
     for row in groups(axes, "cp"):
-        times = runs * sizes.layers_per_chunk * 3 * (axes.cp - 1)
+        times = runs * sizes.layers_per_chunk * (3 + twice) * (axes.cp - 1)
         pairs = zip(row, row[1:] + row[:1], strict=True)
         counted.add("cp", pairs, sizes.cp_block * times)
     for row in groups(axes, "ep"):
-        times = runs * sizes.moe_layers_per_chunk * 4
+        times = runs * sizes.moe_layers_per_chunk * (4 + 2 * experts_twice)
         pairs = [(a, b) for a in row for b in row if a != b]
         counted.add("ep", pairs, sizes.ep_buffer / axes.ep * times)
     for row in groups(axes, "pp"):

@@ -11,15 +11,15 @@ import pytest
 
 from placer.api.place import place
 from placer.cores import granted_cores
+from placer.engines.cluster import Cluster
+from placer.engines.pool import Pool
 from placer.errors import PlacerError
 from placer.footprint.stages import memory_score
 from placer.job.read import read_job
-from placer.sweep.cluster import Cluster
 from placer.sweep.grid import Axis, Point, grid
 from placer.sweep.inputs import job_at
-from placer.sweep.point import Task, row_of
-from placer.sweep.pool import Pool
-from placer.sweep.run import sequential, sweep
+from placer.sweep.point import Task
+from placer.sweep.run import sweep
 from placer.topology.gpu import Gpu
 from placer.topology.read import read_topology
 from tests.sweep.cases import job, machine, task
@@ -100,7 +100,7 @@ def test_azure_pair() -> None:
 def test_pool_and_sequence_agree(tmp_path: Path) -> None:
     """Processes give the bytes that this process gives, in the order of the grid."""
     shared = task(tmp_path)
-    expected = json.dumps(sweep(shared, POINTS, sequential))
+    expected = json.dumps(sweep(shared, POINTS))
     assert json.dumps(sweep(shared, POINTS, Pool(2))) == expected
 
 
@@ -141,7 +141,7 @@ def test_an_interrupted_search_is_no_row(
         return SimpleNamespace(stop_reason="interrupted")
 
     monkeypatch.setattr("placer.sweep.point.place", interrupted)
-    assert row_of(task(tmp_path), {"dp": 4}) is None
+    assert task(tmp_path).answer({"dp": 4}) is None
     assert sweep(task(tmp_path), POINTS) == []
 
 
@@ -169,7 +169,7 @@ def scheduler() -> Iterator[str]:
 def test_dask_and_sequence_agree(scheduler: str, tmp_path: Path) -> None:
     """A Dask cluster gives the same bytes, in the order of the grid."""
     shared = task(tmp_path)
-    expected = json.dumps(sweep(shared, POINTS, sequential))
+    expected = json.dumps(sweep(shared, POINTS))
     assert json.dumps(sweep(shared, POINTS, Cluster(scheduler))) == expected
 
 
@@ -186,7 +186,7 @@ def test_no_scheduler_there(
 ) -> None:
     """An address that does not answer is named in the error."""
     pytest.importorskip("distributed")
-    monkeypatch.setattr("placer.sweep.cluster._CONNECT_S", 1)
+    monkeypatch.setattr("placer.engines.cluster._CONNECT_S", 1)
     with pytest.raises(PlacerError, match=address):
         sweep(task(tmp_path), POINTS, Cluster(address))
 
@@ -208,3 +208,14 @@ def test_points_are_plain(tmp_path: Path) -> None:
 
     points: list[Point] = [{"dp": 2, "nic_rate_bytes_per_s": 25e9}]
     assert plain(sweep(task(tmp_path), points))
+
+
+def test_gpus_and_batch_give_what_follows(tmp_path: Path) -> None:
+    """A row of GPUs and a global batch is that of its dp and micro-batches, ranked."""
+    axes = [Axis("gpus", (16, 32, 20)), Axis("global_batch", (32,))]
+    rows = sweep(task(tmp_path), grid(axes))
+    points = [{"dp": 2, "micro_batches": 16}, {"dp": 4, "micro_batches": 8}]
+    for row, expected in zip(rows, sweep(task(tmp_path), points), strict=False):
+        assert row["step_time_s"] == expected["step_time_s"]
+    assert [row.get("rank") for row in rows] == [2, 1, None]
+    assert "does not divide 20" in rows[2]["error"]

@@ -59,8 +59,9 @@ def sizes(job: Job) -> Sizes:
     """Sizes of a job; without a model only its times."""
     axes, model = job.parallelism, job.model
     micro_batch = _micro_batch_time(job)
-    forward = micro_batch / 3 / axes.vp
-    backward = 2 * micro_batch / 3 / axes.vp
+    more = 0.0 if model is None else _repeated(job, model) / _once(job, model)
+    forward = micro_batch / (3 * (1 + more)) / axes.vp
+    backward = micro_batch / axes.vp - forward
     if model is None:
         return Sizes(forward, backward)
     ends = job.stages
@@ -126,6 +127,13 @@ def _micro_batch_time(job: Job) -> float:
     axes, model = job.parallelism, job.model
     if job.compute.micro_batch_time or model is None:
         return job.compute.micro_batch_time
+    flops = job.micro_batch * (_once(job, model) + _repeated(job, model))
+    gpus = axes.tp * axes.cp * axes.pp
+    return flops / (gpus * job.compute.tflops_per_gpu * 1e12)
+
+
+def _once(job: Job, model: Model) -> float:
+    """FLOPs of a sample when everything is kept."""
     matrices = 3 if model.gated else 2
     visited = model.top_k + model.shared_experts
     active = model.layers * _attention(model) + model.vocab * model.hidden
@@ -134,6 +142,51 @@ def _micro_batch_time(job: Job) -> float:
     active += model.moe_layers * visited * matrices * model.hidden * model.expert_ffn
     scores: float = 12 * model.layers * model.hidden * job.sequence
     scores /= job.compute.attention_rate
-    flops = job.micro_batch * job.sequence * (6 * active + scores)
-    gpus = axes.tp * axes.cp * axes.pp
-    return flops / (gpus * job.compute.tflops_per_gpu * 1e12)
+    return job.sequence * (6 * active + scores)
+
+
+def _repeated(job: Job, model: Model) -> float:
+    """FLOPs of a sample that its backward pass does again, module by module."""
+    memory, width = job.memory, model.hidden
+    expert = (3 if model.gated else 2) * width * model.expert_ffn
+    dense = model.layers - model.moe_layers
+    of_module = {
+        "attention": model.layers * _attention(model),
+        "mlp": dense * (3 if model.gated else 2) * width * model.ffn,
+        "router": model.moe_layers * width * model.experts,
+        "experts": model.moe_layers * model.top_k * expert,
+        "shared": model.moe_layers * model.shared_experts * expert,
+    }
+    up = model.heads * model.kv_lora_rank * (model.qk_head_dim + model.v_head_dim)
+    up += model.heads * model.q_lora_rank * (model.qk_head_dim + model.rope_head_dim)
+    core = 4 * model.layers * width * job.sequence / job.compute.attention_rate
+    if memory.recompute == "none":
+        return 0.0
+    if memory.recompute == "op":
+        return job.sequence * sum(of_module.values())
+    if memory.recompute == "full":
+        return layers_twice(job) * job.sequence * (2 * sum(of_module.values()) + core)
+    again = 0.0
+    for module in memory.recompute_modules:
+        if module == "core_attn":
+            again += core
+        elif module == "mla_up_proj":
+            again += 2 * model.layers * up
+        elif module == "mlp":
+            again += 2 * of_module["mlp"]
+        elif module == "moe":
+            again += 2 * (of_module["router"] + of_module["experts"])
+    if {"moe", "shared_experts"} & {*memory.recompute_modules}:
+        again += 2 * of_module["shared"]
+    return job.sequence * again
+
+
+def layers_twice(job: Job) -> float:
+    """Share of the layers that run their forward pass twice."""
+    if job.model is None or job.memory.recompute != "full":
+        return 0.0
+    if job.memory.recompute_method == "uniform":
+        return 1.0
+    axes, ends = job.parallelism, job.stages
+    held = (job.model.layers + ends.embedding + ends.loss) / (axes.pp * axes.vp)
+    return min(1.0, job.memory.recompute_layers / held)

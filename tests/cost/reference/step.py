@@ -9,7 +9,7 @@ from tests.cost.reference.collectives import all_to_alls, flows, messages
 from tests.cost.reference.groups import coordinates, groups
 from tests.cost.reference.machine import Machine
 from tests.cost.reference.pipeline import Replica, longest_path
-from tests.cost.reference.sizes import sizes
+from tests.cost.reference.sizes import layers_twice, sizes
 from tests.cost.reference.sync import exposed_sync
 
 if TYPE_CHECKING:
@@ -143,8 +143,15 @@ class _Step:
         if self.job.overlap.tp:
             product = self.sizes.layer_forward / count
             times = [max(t / self.axes.tp, t - product) for t in times]
-        table = self._slowest(ranks, [t * count * self.sizes.layers for t in times])
-        return table, table
+        once = [t * count * self.sizes.layers for t in times]
+        return self._both(ranks, once, 1 + layers_twice(self.job))
+
+    def _both(
+        self, ranks: list[list[int]], once: list[float], times: float
+    ) -> tuple[Table, Table]:
+        """Forward, and a backward that takes ``times`` as long."""
+        backward = self._slowest(ranks, [times * seconds for seconds in once])
+        return self._slowest(ranks, once), backward
 
     def _context(self) -> tuple[Table, Table]:
         """Keys and values of other ranks, forward and backward."""
@@ -154,19 +161,16 @@ class _Step:
         if kind == "a2a":
             there = all_to_alls(self.machine, rows, size.queries + size.key_values)
             back = all_to_alls(self.machine, rows, size.queries)
-            both = [a + b for a, b in zip(there, back, strict=True)]
-            table = self._slowest(ranks, [time * layers for time in both])
-            return table, table
+            both = [(a + b) * layers for a, b in zip(there, back, strict=True)]
+            return self._both(ranks, both, 1 + layers_twice(self.job))
         if kind == "all_gather":
             whole = self.axes.cp * size.key_values
             algorithm = self.job.collectives.gather
             seen = gathers(self.machine, rows, whole, algorithm)
         else:
             seen = self._around(rows)
-        return (
-            self._slowest(ranks, [time * layers for time in seen]),
-            self._slowest(ranks, [2 * time * layers for time in seen]),
-        )
+        once = [time * layers for time in seen]
+        return self._both(ranks, once, 2 + layers_twice(self.job))
 
     def _around(self, rows: list[list[int]]) -> list[float]:
         """``c-1`` hops of keys and values around each ring, beside attention."""
@@ -193,10 +197,13 @@ class _Step:
         rows = self._on(ranks)
         times = all_to_alls(self.machine, rows, self.sizes.tokens, copies)
         hidden = self.sizes.layer_forward / 2 if self.job.overlap.ep else 0.0
-        table = self._slowest(
-            ranks, [2 * self.sizes.moe_layers * max(0.0, t - hidden) for t in times]
+        once = [2 * self.sizes.moe_layers * max(0.0, t - hidden) for t in times]
+        memory = self.job.memory
+        of_experts = memory.recompute == "selective" and "moe" in (
+            memory.recompute_modules
         )
-        return table, table
+        again = 1.0 if of_experts else layers_twice(self.job)
+        return self._both(ranks, once, 1 + again)
 
     def _hops(self) -> tuple[Table, Table]:
         """A message from each stage to the next, the slowest lane of the replica."""

@@ -1,18 +1,17 @@
-"""A sweep on the workers of a Dask cluster (``pip install placer[dask]``)."""
+"""An engine on the workers of a Dask cluster (``pip install placer[dask]``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import placer
 from placer.errors import PlacerError
-from placer.sweep.point import Row, Task, row_of
 
 if TYPE_CHECKING:
-    from placer.sweep.grid import Point
-    from placer.sweep.run import Stop
+    from placer.engines.engine import Run, Stop, Task
 
 _CONNECT_S = 10
 _POLL_S = 0.2
@@ -30,10 +29,9 @@ class Cluster:
 
     address: str
 
-    def __call__(
-        self, task: Task, points: Sequence[Point], stop: Stop
-    ) -> Iterator[tuple[int, Row]]:
-        """Index and row of every point, as they are done.
+    @contextmanager
+    def opened(self, task: Task, stop: Stop) -> Iterator[Run]:
+        """As `Engine.opened`.
 
         Raises
         ------
@@ -50,19 +48,23 @@ class Cluster:
         with self._client(Client) as client:
             self._check_workers(client)
             shared = client.scatter(task, broadcast=True, hash=False)
-            futures = client.map(_row_of, points, task=shared, pure=False)
-            index_of = {future.key: index for index, future in enumerate(futures)}
-            pending = set(futures)
-            while pending and not stop():
-                try:
-                    with client.as_current():
-                        found = wait_for(pending, _POLL_S, "FIRST_COMPLETED")
-                except TimeoutError:
-                    continue
-                pending = found.not_done
-                for future in found.done:
-                    yield index_of[future.key], future.result()
-            client.cancel(list(pending))
+
+            def run(points: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+                futures = client.map(_answer, points, task=shared, pure=False)
+                index_of = {future.key: index for index, future in enumerate(futures)}
+                pending = set(futures)
+                while pending and not stop():
+                    try:
+                        with client.as_current():
+                            found = wait_for(pending, _POLL_S, "FIRST_COMPLETED")
+                    except TimeoutError:
+                        continue
+                    pending = found.not_done
+                    for future in found.done:
+                        yield index_of[future.key], future.result()
+                client.cancel(list(pending))
+
+            yield run
 
     def _client(self, connect: Callable[..., Any]) -> Any:
         try:
@@ -96,5 +98,5 @@ def _version() -> str:
     return placer.__version__
 
 
-def _row_of(point: Point, task: Task) -> Row | None:
-    return row_of(task, point)
+def _answer(point: Any, task: Task) -> Any:
+    return task.answer(point, lambda: False)

@@ -1,0 +1,229 @@
+"""The degrees of a job and its placement, chosen together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.api.inputs import read_inputs
+from placer.arguments import (
+    CALL,
+    HOSTS,
+    INTEGER,
+    INTEGERS,
+    NOTHING,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    takes,
+)
+from placer.degrees.evaluate import Evaluation
+from placer.degrees.frameworks import FRAMEWORKS
+from placer.degrees.least import Least
+from placer.degrees.search import Search
+from placer.degrees.space import Legal, Space
+from placer.degrees.tuning import Tuning
+from placer.engines.engine import Sequential
+from placer.errors import InfeasibleError, InputError, Problem, StoppedError
+from placer.topology.allocation import allocate
+from placer.units import format_bytes
+
+if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
+    from placer.degrees.search import State
+    from placer.engines.engine import Engine
+    from placer.job.model import Job, Model
+    from placer.topology.model import Topology
+
+_SIZES = INTEGERS | NOTHING
+
+
+@takes(
+    hosts=HOSTS | NOTHING,
+    exclude=HOSTS,
+    gpus=_SIZES,
+    global_batch=INTEGER | NOTHING,
+    memory=NUMBER | NOTHING,
+    framework=TEXT,
+    tp=_SIZES,
+    cp=_SIZES,
+    ep=_SIZES,
+    etp=_SIZES,
+    pp=_SIZES,
+    vp=_SIZES,
+    micro_batch=_SIZES,
+    recompute=TEXTS | NOTHING,
+    sharding=TEXTS | NOTHING,
+    top=INTEGER,
+    time_limit=NUMBER,
+    seed=INTEGER,
+    stop=CALL,
+    progress=CALL,
+)
+def tune(
+    topology: TopologyLike,
+    job: JobLike,
+    hosts: Sequence[str] | str | None = None,
+    exclude: Sequence[str] | str = (),
+    gpus: Sequence[int] | None = None,
+    global_batch: int | None = None,
+    memory: float | None = None,
+    framework: str = "megatron",
+    tp: Sequence[int] | None = None,
+    cp: Sequence[int] | None = None,
+    ep: Sequence[int] | None = None,
+    etp: Sequence[int] | None = None,
+    pp: Sequence[int] | None = None,
+    vp: Sequence[int] | None = None,
+    micro_batch: Sequence[int] | None = None,
+    recompute: Sequence[str] | None = None,
+    sharding: Sequence[str] | None = None,
+    top: int = 10,
+    time_limit: float = 600.0,
+    seed: int = 0,
+    engine: Engine | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[State], None] = lambda _state: None,
+) -> Tuning:
+    """The degrees with the shortest step, out of all that are legal and fit.
+
+    Parameters
+    ----------
+    topology : Topology, or what `read_topology` takes
+    job : Job, or what `read_job` takes
+        Its model, batch and compute times; its degrees are the starting point of the
+        compute times alone.
+    hosts, exclude : as for `place`
+    gpus : sequence of int, optional
+        How many GPUs to use; by default as many as there are, or fewer if better.
+    global_batch : int, optional
+        Samples of a step; the job's by default.
+    memory : float, optional, bytes
+        Of a GPU; the machine's by default.
+    framework : str
+        Whose rules hold: ``megatron``, ``torchtitan``, ``deepspeed`` or ``jax``.
+    tp, cp, ep, etp, pp, vp, micro_batch : sequence of int, optional
+        The only sizes to consider.
+    recompute, sharding : sequence of str, optional
+        The only modes, likewise.
+    top : int
+        Rows that are wanted.
+    time_limit : float, s
+        For all.
+    seed : int
+    engine : Engine, optional
+        Where choices are worked out; this process by default.
+    stop : callable
+        Asked now and then; once true, what is known is returned.
+    progress : callable
+        Told a ``State`` from time to time.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, or memory is not known.
+    InfeasibleError
+        If nothing is legal, or nothing that is fits.
+    StoppedError
+        If time was up before any choice was placed.
+    """
+    machine, work = read_inputs(topology, job)
+    machine = allocate(machine, hosts, exclude)
+    model = _model(work)
+    limit = memory if memory is not None else machine.gpu.memory
+    _check(machine, framework, limit, gpus)
+    axes = work.parallelism
+    batch = global_batch or axes.dp * work.micro_batch * work.micro_batches
+    space = Space(
+        tuple(gpus or ()),
+        batch,
+        machine.num_gpus,
+        _scale_up_room(machine),
+        framework,
+        tp=tuple(tp or ()),
+        cp=tuple(cp or ()),
+        ep=tuple(ep or ()),
+        etp=tuple(etp or ()),
+        pp=tuple(pp or ()),
+        vp=tuple(vp or ()),
+        micro_batch=tuple(micro_batch or ()),
+        recompute=tuple(recompute or ()),
+        sharding=tuple(sharding or ()),
+    )
+    legal = Legal(work, model, space)
+    start = monotonic()
+
+    def is_over() -> bool:
+        return stop() or monotonic() - start > time_limit
+
+    evaluation = Evaluation(machine, work, seed)
+    with (engine or Sequential()).opened(evaluation, is_over) as run:
+        least = Least(machine, work, model)
+        found = Search(legal, least, limit, run, is_over, progress).best(top)
+    if not found.rows and found.ended:
+        raise StoppedError("stopped before any choice was placed")
+    if not found.rows:
+        raise _nothing(legal, found.considered, found.too_large, limit)
+    return Tuning(machine, work, space, found, legal.refused, limit)
+
+
+def _scale_up_room(machine: Topology) -> int:
+    """GPUs of the largest scale-up domain."""
+    if machine.scale_up_tier < 0:
+        return 1
+    domain = machine.domain_of_node[machine.scale_up_tier]
+    return int(np.bincount(domain, machine.gpus_of_node).max())
+
+
+def _model(job: Job) -> Model:
+    if job.model is None:
+        message = "the job has no model, so its degrees cannot be chosen"
+        raise InputError([Problem(message, key="model")])
+    if job.groups or job.traffic:
+        message = "groups and traffic name ranks, which other degrees would renumber"
+        raise InputError([Problem(message, key="groups")])
+    return job.model
+
+
+def _check(
+    machine: Topology,
+    framework: str,
+    limit: float,
+    gpus: Sequence[int] | None,
+) -> None:
+    problems = []
+    if framework not in FRAMEWORKS:
+        hint = f"known: {', '.join(FRAMEWORKS)}"
+        problems.append(
+            Problem(f'no framework "{framework}"', key="framework", hint=hint)
+        )
+    if not limit or limit == inf:
+        hint = "give --memory, for example 80GB, or a topology that says gpu: memory"
+        message = f"how much memory a GPU of {machine.name} has is not known"
+        problems.append(Problem(message, key="memory", hint=hint))
+    problems += [
+        Problem(f"{count:,} of {machine.num_gpus:,} GPUs", key="gpus")
+        for count in gpus or ()
+        if not 1 <= count <= machine.num_gpus
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _nothing(
+    legal: Legal, considered: int, too_large: int, limit: float
+) -> InfeasibleError:
+    """Why there is no row."""
+    if not considered:
+        reasons = legal.refused.most_common(3)
+        why = "; ".join(f"{reason} ({count:,} times)" for reason, count in reasons)
+        return InfeasibleError(f"no degrees are legal: {why or 'the lists are empty'}")
+    return InfeasibleError(
+        f"none of {considered:,} legal choices can be used: {too_large:,} need more "
+        f"than {format_bytes(limit)} of memory\n  hint: use more GPUs, or --recompute "
+        "full"
+    )

@@ -1,0 +1,1 @@
+"""The degrees and the placement of a job, chosen together."""

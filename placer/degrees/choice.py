@@ -1,0 +1,128 @@
+"""One choice of degrees, and the job that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
+from placer.job.model import EndStages
+from placer.job.read_axes import pipeline_groups_agree
+from placer.job.read_traffic import default_bucket
+from placer.job.work import compute_at
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+
+# Recomputed modules in one name: ``moe_act+mla_up_proj``.
+JOINED = "+"
+
+
+@dataclass(frozen=True, order=True)
+class Choice:
+    """What `tune` chooses.
+
+    Attributes
+    ----------
+    tp, cp, ep, etp, pp, vp, dp : int
+    micro_batch : int
+        Samples of a micro-batch.
+    micro_batches : int
+        Of a replica and step.
+    recompute : str
+        ``none``, ``full``, ``op`` or modules joined by ``+``.
+    sharding : str
+        ``ddp``, ``zero1``, ``zero2``, ``zero3`` or ``hsdp``.
+    shard_size : int
+        Of ``hsdp``; else 0.
+    embedding, loss : float
+        Layers that the ends of the model count for.
+    """
+
+    tp: int = 1
+    cp: int = 1
+    ep: int = 1
+    etp: int = 1
+    pp: int = 1
+    vp: int = 1
+    dp: int = 1
+    micro_batch: int = 1
+    micro_batches: int = 1
+    recompute: str = "none"
+    sharding: str = "ddp"
+    shard_size: int = 0
+    embedding: float = 0.0
+    loss: float = 0.0
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that it takes."""
+        return self.tp * self.cp * self.pp * self.dp
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of a step."""
+        return self.dp * self.micro_batch * self.micro_batches
+
+    def parallelism(self) -> dict[str, int]:
+        """The axes of the choice, as a job file has them."""
+        sizes = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
+        return {axis: int(getattr(self, axis)) for axis in sizes}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As rows have it."""
+        others = {k: v for k, v in asdict(self).items() if k not in self.parallelism()}
+        return {"gpus": self.gpus, "parallelism": self.parallelism(), **others}
+
+    def applied(self, job: Job) -> Job:
+        """The job with these degrees; its work follows the model (`compute_at`).
+
+        The rank order is the job's where experts allow it, else Megatron's. A gradient
+        bucket that had its default keeps it.
+        """
+        axes = Parallelism(
+            tp=self.tp,
+            cp=self.cp,
+            ep=self.ep,
+            pp=self.pp,
+            dp=self.dp,
+            vp=self.vp,
+            etp=self.etp,
+            order=job.parallelism.order,
+        )
+        if not pipeline_groups_agree(axes):
+            axes = replace(axes, order=MEGATRON_DEFAULT_ORDER)
+        mode = replace(
+            job.data_parallel, sharding=self.sharding, shard_size=self.shard_size
+        )
+        if mode.bucket_parameters == default_bucket(job.parallelism.dp):
+            mode = replace(mode, bucket_parameters=default_bucket(self.dp))
+        if self.sharding not in ("zero3", "hsdp"):
+            mode = replace(mode, keep_parameters=False)
+        changed = replace(
+            job,
+            parallelism=axes,
+            micro_batch=self.micro_batch,
+            micro_batches=self.micro_batches,
+            data_parallel=mode,
+            stages=EndStages(self.embedding, self.loss),
+            memory=replace(job.memory, **recompute_keys(self.recompute)),
+            sha256="",
+        )
+        return replace(changed, compute=compute_at(job, changed))
+
+
+def recompute_keys(name: str) -> dict[str, Any]:
+    """Keys of `placer.job.memory.Memory` that a recompute mode sets."""
+    if name in ("none", "full", "op"):
+        return {"recompute": name}
+    modules = tuple(name.split(JOINED))
+    return {"recompute": "selective", "recompute_modules": modules}
+
+
+def recompute_name(job: Job) -> str:
+    """The mode of a job, as `Choice.recompute` has it."""
+    memory = job.memory
+    if memory.recompute != "selective":
+        return memory.recompute
+    return JOINED.join(memory.recompute_modules)

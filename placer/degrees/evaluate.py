@@ -1,0 +1,102 @@
+"""What is found out about a choice on the machine: a lower bound, then a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.cost.score import score_with
+from placer.errors import InfeasibleError
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.effort import QUICK, params_of
+from placer.solve.run.budget import Budget
+from placer.solve.search import solve
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from placer.degrees.choice import Choice
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+    IntArray = npt.NDArray[np.int64]
+
+
+class Question(NamedTuple):
+    """A choice, and whether a placement is wanted or a lower bound alone."""
+
+    choice: Choice
+    placed: bool
+
+
+class Answer(NamedTuple):
+    """Of a choice: seconds of a step.
+
+    ``lower_bound_s`` holds for every placement. ``step_time_s`` is that of the one that
+    was found, infinite where none was looked for or none obeys the rules; ``parts`` are
+    what it is made of, ``domains`` the scale-up domains that it touches.
+    """
+
+    lower_bound_s: float
+    step_time_s: float = float("inf")
+    exposed_scale_out_s: float = 0.0
+    parts: tuple[tuple[str, float], ...] = ()
+    domains: int = 0
+    refusal: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What all choices share; it can be pickled.
+
+    Attributes
+    ----------
+    machine : Topology
+        The allocation.
+    job : Job
+    seed : int
+    time_limit : float, s
+        For one placement, by constructions alone.
+    """
+
+    machine: Topology
+    job: Job
+    seed: int = 0
+    time_limit: float = 60.0
+
+    def answer(
+        self, point: Question, stop: Callable[[], bool] = lambda: False
+    ) -> Answer | None:
+        """The answer to a question; None when ``stop`` cut it short."""
+        job = point.choice.applied(self.job)
+        problem = Problem.of(self.machine, job, "time", self.seed)
+        problem = problem.with_params(**params_of(QUICK))
+        if not point.placed:
+            return Answer(lower_bound(problem, problem.forced_block).value)
+        try:
+            found = solve(problem, Budget(self.time_limit, stop))
+        except InfeasibleError as error:
+            return Answer(float("inf"), refusal=str(error).partition("\n")[0])
+        if found.stop_reason == "interrupted":
+            return None
+        costs = score_with(problem.model, found.placement)
+        parts = {key: costs[f"{key}_s"] for key in ("compute", "bubble", "fixed")}
+        parts |= {f"exposed {axis}": s for axis, s in costs["exposed_s"].items() if s}
+        return Answer(
+            min(found.lower_bound, found.value),
+            found.value,
+            costs["exposed_scale_out_s"],
+            tuple(parts.items()),
+            _domains(problem.machine, found.placement.gpu_of_rank),
+        )
+
+
+def _domains(machine: Topology, gpu_of_rank: IntArray) -> int:
+    """Scale-up domains that a placement touches, or nodes where there are none."""
+    tier = max(machine.scale_up_tier, 0)
+    nodes = machine.node_of_gpu[gpu_of_rank]
+    return len(np.unique(machine.domain_of_node[tier][nodes]))

@@ -1,0 +1,161 @@
+"""Which degrees a framework accepts, by its own rules.
+
+Sources: Megatron-LM d98e8a64, ``core/transformer/transformer_config.py``,
+``training/arguments.py``, ``core/parallel_state.py`` and
+``core/pipeline_parallel/schedules.py``; torchtitan b5bcd76c,
+``distributed/parallel_dims.py`` and ``distributed/pipeline_parallel.py``; DeepSpeed
+edaa7221, ``runtime/zero``. A rule is a reason for refusing, in words, and a test. Rules
+are asked as soon as what they are about is chosen: first the degrees, then experts,
+stages, micro-batches and sharding; what follows is at its default then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
+    from placer.degrees.space import Legal
+
+Rule = Callable[["Legal", "Choice"], bool]
+Rules = Mapping[str, Rule]
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One framework.
+
+    Attributes
+    ----------
+    degrees, experts, stages, batch, states : mapping of str to callable
+        Why a choice of tp, cp, pp and dp, of ep and etp, of vp and the ends of the
+        pipeline, of the micro-batch, of the sharding is refused, and whether it is not.
+    shardings : tuple of str
+        How it keeps gradients, optimizer and parameters.
+    interleaves : bool
+        Whether pipeline ranks may hold several chunks.
+    """
+
+    shardings: tuple[str, ...]
+    degrees: Rules
+    experts: Rules
+    stages: Rules
+    batch: Rules = field(default_factory=dict)
+    states: Rules = field(default_factory=dict)
+    interleaves: bool = True
+
+
+def _heads(of: Legal, choice: Choice) -> bool:
+    groups, tp = of.model.kv_heads, choice.tp
+    return of.model.heads % tp == 0 and (groups % tp == 0 or tp % groups == 0)
+
+
+def _experts_divide(of: Legal, choice: Choice) -> bool:
+    if not of.model.experts:
+        return choice.ep == 1
+    return of.model.experts % choice.ep == 0 and of.model.expert_ffn % choice.etp == 0
+
+
+def _experts_share_ranks(_of: Legal, choice: Choice) -> bool:
+    return choice.tp * choice.cp * choice.dp % (choice.ep * choice.etp) == 0
+
+
+def _sequence(of: Legal, choice: Choice) -> bool:
+    pieces = choice.tp if of.job.tensor_parallel.sequence else 1
+    pieces *= 2 * choice.cp if choice.cp > 1 else 1
+    return of.job.sequence % pieces == 0
+
+
+def _exchanged_heads(of: Legal, choice: Choice) -> bool:
+    exchanges = of.job.context_parallel.communication == "a2a" and choice.cp > 1
+    return not exchanges or of.model.heads // choice.tp % choice.cp == 0
+
+
+def _whole_layers(of: Legal, choice: Choice) -> bool:
+    layers = of.model.layers + choice.embedding + choice.loss
+    ends_fit = max(choice.embedding, choice.loss) * choice.pp * choice.vp <= layers
+    return layers % (choice.pp * choice.vp) == 0 and ends_fit
+
+
+def _about_equal_layers(of: Legal, choice: Choice) -> bool:
+    return choice.pp * choice.vp <= of.model.layers
+
+
+def _interleaving(of: Legal, choice: Choice) -> bool:
+    least = 2 if of.job.overlap.pp else 3
+    if choice.vp == 1:
+        return True
+    return choice.pp >= least and choice.micro_batches % choice.pp == 0
+
+
+def _experts_in_slices(of: Legal, choice: Choice) -> bool:
+    return not of.model.experts or choice.tp == 1 or of.job.tensor_parallel.sequence
+
+
+def _shards_without_pipeline(_of: Legal, choice: Choice) -> bool:
+    return choice.pp == 1 or choice.sharding not in ("zero2", "zero3", "hsdp")
+
+
+def _enough_micro_batches(_of: Legal, choice: Choice) -> bool:
+    return choice.micro_batches >= ceil(choice.pp / 2)
+
+
+def _few_chunks(_of: Legal, choice: Choice) -> bool:
+    return choice.vp <= 2
+
+
+def _overlap_inside(of: Legal, choice: Choice) -> bool:
+    """User buffers, which overlap tp with products, are in reach of NVLink alone.
+
+    TransformerEngine, ``common/comm_gemm_overlap/userbuffers``.
+    """
+    return choice.tp <= of.space.scale_up or not of.job.overlap.tp
+
+
+_DEGREES: dict[str, Rule] = {
+    "heads that tp does not divide": _heads,
+    "a sequence that tp and cp do not cut evenly": _sequence,
+    "heads that tp and cp do not divide": _exchanged_heads,
+    "tp overlap beyond a scale-up domain": _overlap_inside,
+}
+_EXPERTS: dict[str, Rule] = {
+    "experts that ep or etp does not divide": _experts_divide,
+    "experts that do not share the ranks": _experts_share_ranks,
+}
+_LAYERS: dict[str, Rule] = {"layers that pp and vp do not divide": _whole_layers}
+
+FRAMEWORKS: dict[str, Framework] = {
+    "megatron": Framework(
+        ("ddp", "zero1", "zero3", "hsdp"),
+        _DEGREES,
+        _EXPERTS | {"experts with tp but no sequence parallelism": _experts_in_slices},
+        _LAYERS,
+        {
+            "interleaving without enough stages, or with micro-batches that are not a "
+            "multiple of them": _interleaving
+        },
+        {"sharded parameters with a pipeline": _shards_without_pipeline},
+    ),
+    "torchtitan": Framework(
+        ("ddp", "zero3", "hsdp"),
+        _DEGREES,
+        _EXPERTS,
+        {
+            "more stages than layers": _about_equal_layers,
+            "more than two chunks a rank": _few_chunks,
+        },
+        {"fewer micro-batches than half the stages": _enough_micro_batches},
+    ),
+    "deepspeed": Framework(
+        ("ddp", "zero1", "zero2", "zero3"),
+        _DEGREES,
+        _EXPERTS,
+        _LAYERS,
+        states={"sharded gradients with a pipeline": _shards_without_pipeline},
+        interleaves=False,
+    ),
+    "jax": Framework(("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS),
+}

@@ -1,0 +1,145 @@
+"""The least step time of a choice of degrees, before any placement.
+
+With m micro-batches, p stages of v chunks, and F and B a chunk's forward and backward
+with the traffic of its layers in them, fewer in the first and the last:
+
+    step >= fixed + sum over s < r of (F_s + B_s) + m x (work of rank r)       for any r
+
+Rank r can begin when the ranks before it have passed one forward on, and after its last
+backward they have one more each. Each group takes its best place alone on the machine:
+the links of the nearest tier that could hold it, no other traffic, no data-parallel
+time. So the bound holds for every placement. By hand: p = 2, v = 1, m = 4, F = 1, B = 2
+everywhere: rank 1 waits 1 s, works 12 s and rank 0 ends 2 s later, 15 s, which is the
+step of a pipeline without hops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.cost.fabric import Fabric
+from placer.cost.stage_times import context_time, expert_time, tensor_time
+from placer.cost.volumes import volumes
+from placer.cost.work import work
+from placer.solve.bounds.ideal import IdealNetwork
+
+if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
+    from placer.job.model import Job, Model
+    from placer.topology.model import Topology
+
+
+class Layer(NamedTuple):
+    """Seconds of one layer of one micro-batch, the mean over all layers.
+
+    ``forward`` and ``backward`` are the work alone, the others what traffic adds.
+    """
+
+    forward: float
+    backward: float
+    more_forward: float = 0.0
+    more_backward: float = 0.0
+
+
+@dataclass
+class Least:
+    """Lower bounds on the step time of many choices for one job and machine.
+
+    Attributes
+    ----------
+    machine : Topology
+    job : Job
+    model : Model
+        The job's.
+    """
+
+    machine: Topology
+    job: Job
+    model: Model
+    _known: dict[tuple[str, Choice], tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._fabric = Fabric.of(self.machine)
+
+    def work_s(self, choice: Choice) -> float:
+        """No step of the choice is shorter, were all traffic free."""
+        return self._step(choice, Layer(*self._once("work", choice)))
+
+    def step_s(self, choice: Choice) -> float:
+        """No placement of the choice has a shorter step."""
+        forward, backward = self._once("work", choice)
+        added = [
+            self._once(axis, choice)
+            for axis in ("tp", "cp", "ep")
+            if getattr(choice, axis) > 1
+        ]
+        more = (sum(time) for time in zip((0.0, 0.0), *added, strict=True))
+        return self._step(choice, Layer(forward, backward, *more))
+
+    def _step(self, choice: Choice, layer: Layer) -> float:
+        """The inequality at the head of this module."""
+        chunk = self._layers(choice) / (choice.pp * choice.vp)
+        once = (layer.forward + layer.backward) * chunk
+        added = layer.more_forward + layer.more_backward
+        last = choice.pp - 1
+        waited, least = 0.0, 0.0
+        for rank in range(choice.pp):
+            lacks = choice.embedding * (rank == 0) + choice.loss * (rank == last)
+            busy = once * choice.vp + added * max(chunk * choice.vp - lacks, 0.0)
+            least = max(least, waited + choice.micro_batches * busy)
+            first = chunk - (choice.embedding if rank == 0 else 0.0)
+            waited += once + added * max(first, 0.0)
+        return self.job.compute.fixed_time + least
+
+    def _once(self, what: str, choice: Choice) -> tuple[float, float]:
+        """Forward and backward of a layer: its work, or what an axis adds to it.
+
+        Alike for all choices that cut a layer alike, and worked out once for them.
+        """
+        with_experts = what == "ep"
+        alike = replace(
+            choice,
+            ep=choice.ep if with_experts else 1,
+            etp=1 if with_experts else choice.tp,
+            pp=1,
+            vp=1,
+            dp=1,
+            micro_batches=1,
+            sharding="ddp",
+            shard_size=0,
+        )
+        key = what, alike
+        if key not in self._known:
+            self._known[key] = self._timed(what, alike)
+        return self._known[key]
+
+    def _timed(self, what: str, choice: Choice) -> tuple[float, float]:
+        """The same, in a job of the fewest ranks that has such groups."""
+        dense = choice.tp * choice.cp
+        thin = replace(choice, dp=choice.ep // gcd(choice.ep, dense))
+        job = thin.applied(self.job)
+        sizes = volumes(job)
+        times = work(job, sizes)
+        layers = sizes.layers_per_chunk
+        if what == "work":
+            return times.forward_s / layers, times.backward_s / layers
+        network = self._network(job.world_size)
+        found = _TIMES[what](network, job, sizes, times)
+        return float(found.forward.min()) / layers, float(found.backward.min()) / layers
+
+    def _layers(self, choice: Choice) -> float:
+        """Layers of the model, and what its ends count for."""
+        return self.model.layers + choice.embedding + choice.loss
+
+    def _network(self, ranks: int) -> IdealNetwork:
+        """The best network for groups of so many ranks, each anywhere."""
+        label = np.tile(np.arange(ranks), (len(self.machine.tiers), 1))
+        capacity = self.machine.gpus_of_node.astype(np.int64)
+        return IdealNetwork(self._fabric, label, capacity)
+
+
+_TIMES = {"tp": tensor_time, "cp": context_time, "ep": expert_time}

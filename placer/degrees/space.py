@@ -1,0 +1,212 @@
+"""All choices for a number of GPUs and a global batch, and the legal ones of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING
+
+from placer.degrees.choice import JOINED, Choice, recompute_name
+from placer.degrees.frameworks import FRAMEWORKS
+
+if TYPE_CHECKING:
+    from placer.degrees.frameworks import Framework, Rules
+    from placer.job.model import Job, Model
+
+# A larger micro-batch only fills memory: products are wide enough long before.
+MOST_SAMPLES = 16
+# Modules that take memory and cost next to nothing to compute again.
+_CHEAP = ("layernorm", "moe_act", "mla_up_proj")
+
+_ENDS = ((0.0, 0.0), (1.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Space:
+    """What may be chosen.
+
+    Attributes
+    ----------
+    gpus : tuple of int
+        GPUs that the job may take. Empty for any number up to ``at_most``, of which
+        every replica takes as many copies as fit.
+    global_batch : int
+        Samples of a step.
+    at_most : int
+        GPUs that there are.
+    scale_up : int
+        GPUs of the largest scale-up domain.
+    framework : str
+        A key of `FRAMEWORKS`.
+    tp, cp, ep, etp, pp, vp, micro_batch : tuple of int, optional
+        The only sizes; every legal one when empty.
+    recompute, sharding : tuple of str, optional
+        The only ones, likewise.
+    """
+
+    gpus: tuple[int, ...]
+    global_batch: int
+    at_most: int = 0
+    scale_up: int = 2**62
+    framework: str = "megatron"
+    tp: tuple[int, ...] = ()
+    cp: tuple[int, ...] = ()
+    ep: tuple[int, ...] = ()
+    etp: tuple[int, ...] = ()
+    pp: tuple[int, ...] = ()
+    vp: tuple[int, ...] = ()
+    micro_batch: tuple[int, ...] = ()
+    recompute: tuple[str, ...] = ()
+    sharding: tuple[str, ...] = ()
+
+
+@dataclass
+class Legal:
+    """The legal choices of a space for a job.
+
+    Attributes
+    ----------
+    job : Job
+        With a model.
+    model : Model
+    space : Space
+    refused : Counter of str
+        How many choices each rule refused, where it was first asked.
+    """
+
+    job: Job
+    model: Model
+    space: Space
+    refused: Counter[str] = field(default_factory=Counter)
+    _counts: dict[tuple[bool, bool, int], int] = field(default_factory=dict)
+
+    @property
+    def framework(self) -> Framework:
+        """The framework whose rules hold."""
+        return FRAMEWORKS[self.space.framework]
+
+    def shapes(self) -> Iterator[Choice]:
+        """Every legal choice of sizes, without sharding or recomputation."""
+        framework = self.framework
+        chunks: dict[int, list[Choice]] = {}
+        for bare in self._allowed(framework.degrees, self._degrees()):
+            if bare.pp not in chunks:
+                found = self._allowed(framework.stages, self._chunks(bare))
+                chunks[bare.pp] = list(found)
+            for experts in self._allowed(framework.experts, self._experts(bare)):
+                for stages in chunks[bare.pp]:
+                    shape = replace(
+                        experts,
+                        vp=stages.vp,
+                        embedding=stages.embedding,
+                        loss=stages.loss,
+                    )
+                    yield from self._allowed(framework.batch, self._batches(shape))
+
+    def variants(self, shape: Choice) -> list[Choice]:
+        """The legal ways to keep states and activations of a choice of sizes."""
+        sharded = self._allowed(self.framework.states, self._shardings(shape))
+        return [
+            replace(choice, recompute=recompute)
+            for choice in sharded
+            for recompute in self.recomputes
+        ]
+
+    def count(self, shape: Choice) -> int:
+        """How many variants a choice of sizes has."""
+        alike = shape.pp > 1, shape.pp > shape.micro_batches, shape.dp * shape.cp
+        if alike not in self._counts:
+            self._counts[alike] = len(self.variants(shape))
+        return self._counts[alike]
+
+    @cached_property
+    def recomputes(self) -> tuple[str, ...]:
+        """Modes of recomputation: none, what costs little, all, and the job's own."""
+        if self.space.recompute:
+            return self.space.recompute
+        useful = {"layernorm"}
+        useful |= {"moe_act"} if self.model.experts else set()
+        useful |= {"mla_up_proj"} if self.model.kv_lora_rank else set()
+        cheap = JOINED.join(module for module in _CHEAP if module in useful)
+        return tuple(dict.fromkeys(("none", cheap, "full", recompute_name(self.job))))
+
+    def _allowed(self, rules: Rules, choices: Iterable[Choice]) -> Iterator[Choice]:
+        """The choices that no rule refuses."""
+        for choice in choices:
+            for reason, holds in rules.items():
+                if not holds(self, choice):
+                    self.refused[reason] += 1
+                    break
+            else:
+                yield choice
+
+    def _degrees(self) -> Iterator[Choice]:
+        """Choices of tp, cp, pp and dp."""
+        space = self.space
+        for gpus in space.gpus:
+            every = _divisors(gpus)
+            for tp, cp, pp in product(
+                space.tp or every, space.cp or every, space.pp or every
+            ):
+                dp, rest = divmod(gpus, tp * cp * pp)
+                if rest == 0 and dp and space.global_batch % dp == 0:
+                    yield Choice(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp)
+        if not space.gpus:
+            yield from self._largest()
+
+    def _largest(self) -> Iterator[Choice]:
+        """For each replica, as many of them as the GPUs and the batch allow."""
+        space = self.space
+        replicas = _divisors(space.global_batch)
+        for tp, cp, pp in product(
+            space.tp or _divisors(self.model.heads),
+            space.cp or _divisors(self.job.sequence),
+            space.pp or range(1, self.model.layers + 3),
+        ):
+            most = space.at_most // (tp * cp * pp)
+            dp = max((n for n in replicas if n <= most), default=0)
+            if dp:
+                yield Choice(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp)
+
+    def _experts(self, bare: Choice) -> Iterator[Choice]:
+        """Choices of ep and etp; etp is 1 or, Megatron's default, tp."""
+        if not self.model.experts:
+            yield bare
+            return
+        for ep in self.space.ep or _divisors(self.model.experts):
+            for etp in self.space.etp or sorted({1, bare.tp}):
+                yield replace(bare, ep=ep, etp=etp)
+
+    def _chunks(self, bare: Choice) -> Iterator[Choice]:
+        """Choices of vp, and of what the ends of the pipeline count for."""
+        vps: Sequence[int] = self.space.vp or (1,)
+        if not self.space.vp and bare.pp > 1 and self.framework.interleaves:
+            vps = range(1, max((self.model.layers + 2) // bare.pp, 1) + 1)
+        own = self.job.stages.embedding, self.job.stages.loss
+        ends = dict.fromkeys((own, *_ENDS)) if bare.pp > 1 else _ENDS[:1]
+        for vp, (embedding, loss) in product(vps, ends):
+            yield replace(bare, vp=vp, embedding=embedding, loss=loss)
+
+    def _batches(self, shape: Choice) -> Iterator[Choice]:
+        """Choices of the micro-batch."""
+        samples = self.space.global_batch // shape.dp
+        sizes = self.space.micro_batch or range(1, MOST_SAMPLES + 1)
+        for size in sizes:
+            if samples % size == 0:
+                yield replace(shape, micro_batch=size, micro_batches=samples // size)
+
+    def _shardings(self, shape: Choice) -> Iterator[Choice]:
+        """Choices of the sharding, and of the shard group of hsdp."""
+        members = shape.dp * shape.cp
+        for sharding in self.space.sharding or self.framework.shardings:
+            sizes = _divisors(members)[1:-1] if sharding == "hsdp" else [0]
+            for size in sizes:
+                yield replace(shape, sharding=sharding, shard_size=size)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})

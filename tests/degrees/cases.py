@@ -1,0 +1,56 @@
+"""Small machines and jobs whose degrees can all be tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import placer
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job, Model, Overlap
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from placer.topology.model import Topology
+
+GB = 1e9
+
+
+def machine(text: str = "rack:2 node:2 gpu:4", memory: float = 80 * GB) -> Topology:
+    """A machine of this text whose GPUs have so much memory."""
+    topology = placer.read_topology(text)
+    return replace(topology, gpu=replace(topology.gpu, memory=memory))
+
+
+def model(random: Random) -> Model:
+    """A small transformer, with experts now and then."""
+    heads = random.choice([4, 8, 6])
+    experts = random.choice([0, 0, 4, 8])
+    layers = random.choice([4, 6, 8])
+    return Model(
+        "small",
+        layers=layers,
+        hidden=256 * heads,
+        ffn=1024 * heads,
+        heads=heads,
+        kv_heads=random.choice([heads, heads // 2]),
+        vocab=32_000,
+        experts=experts,
+        top_k=2 if experts else 0,
+        expert_ffn=512 if experts else 0,
+        moe_layers=layers if experts else 0,
+    )
+
+
+def job(random: Random) -> Job:
+    """A job of a small model, with a rate."""
+    return Job(
+        "small",
+        Parallelism(dp=1),
+        model=model(random),
+        sequence=random.choice([2048, 8192]),
+        micro_batches=random.choice([4, 8, 12]),
+        overlap=Overlap(*(random.random() < 0.5 for _ in range(4))),
+        compute=Compute(tflops_per_gpu=random.choice([100.0, 400.0])),
+    )
