@@ -19,6 +19,7 @@ from placer.job.read_groups import decode_groups
 from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
 from placer.job.read_traffic import (
+    NEWER_SYNC_KEYS,
     decode_bytes,
     decode_collectives,
     decode_context_parallel,
@@ -118,6 +119,7 @@ def job_digest(job: Job) -> str:
     content["memory"] = job.memory.to_document()
     if not content["memory"]:
         del content["memory"]
+    content["data_parallel"] = _said(content["data_parallel"], NEWER_SYNC_KEYS)
     newer = {"step_error": 0.0, "attention_rate": ATTENTION_RATE}
     content["compute"] = _said(content["compute"], newer)
     if content["model"] is not None:

@@ -141,7 +141,7 @@ class _Step:
         kind = self.job.context_parallel.communication
         if kind == "a2a":
             there = all_to_alls(self.machine, rows, size.queries + size.key_values)
-            back = all_to_alls(self.machine, rows, size.queries)
+            back = all_to_alls(self.machine, rows, size.outputs)
             both = [a + b for a, b in zip(there, back, strict=True)]
             table = self._slowest(ranks, [time * layers for time in both])
             return table, table
