@@ -13,20 +13,30 @@ import click
 from placer.cli.interrupt import interrupts
 from placer.cli.options import (
     JOB_HELP,
+    SOURCE_OPTIONS,
     TOPOLOGY_HELP,
     hardware_options,
     order_option,
     output_option,
     quiet_option,
-    read_ordered_job,
+    read_given_job,
     seed_option,
+    source_options,
     time_limit_option,
 )
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-_FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "labels", "order")
+_FOR_A_NEW_PLAN = (
+    "topology",
+    "hardware",
+    "gpus_per_node",
+    "labels",
+    "job",
+    *SOURCE_OPTIONS,
+    "order",
+)
 
 
 @click.command(
@@ -36,7 +46,8 @@ _FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "labels", "or
 )
 @click.option("-t", "--topology", multiple=True, metavar="T", help=TOPOLOGY_HELP)
 @hardware_options
-@click.option("-j", "--job", metavar="J", help=JOB_HELP)
+@click.option("-j", "--job", multiple=True, metavar="J", help=JOB_HELP)
+@source_options
 @click.option("--plan", metavar="P", help="Run by this plan instead of making one.")
 @order_option
 @click.option(
@@ -143,7 +154,7 @@ def _placed(options: dict[str, Any]) -> Plan:
         raise InputError([Problem(message, hint=hint)])
     result = place(
         read_machine(options),
-        read_ordered_job(options["job"], options["order"]),
+        read_given_job(options),
         hosts=hosts,
         time_limit=options["time_limit"],
         seed=options["seed"],

@@ -11,7 +11,7 @@ from placer.cli.options import (
     hosts_option,
     job_option,
     order_option,
-    read_ordered_job,
+    read_given_job,
     rules,
     share,
     topology_option,
@@ -108,7 +108,7 @@ def _search(
     machine = read_machine(options)
     if not options["quiet"]:
         _note_assumptions(machine)
-    job = read_ordered_job(options["job"], options["order"])
+    job = read_given_job(options)
     hosts, exclude = (
         None if options[key] is None else parse_hosts(options[key])
         for key in ("hosts", "exclude")

@@ -12,7 +12,8 @@ from placer.cli.options import (
     TOPOLOGY_HELP,
     hardware_options,
     order_option,
-    read_ordered_job,
+    read_given_job,
+    source_options,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def plan_input_options(function: _Function) -> _Function:
     job = click.option(
         "-j",
         "--job",
+        multiple=True,
         metavar="J",
         help=f"{JOB_HELP} Default: the one that the plan keeps.",
     )
@@ -51,7 +53,9 @@ def plan_input_options(function: _Function) -> _Function:
         is_flag=True,
         help="Take topology and job although the plan was made for others.",
     )
-    return topology(hardware_options(job(order_option(force(function)))))
+    return topology(
+        hardware_options(job(source_options(order_option(force(function)))))
+    )
 
 
 def given_inputs(options: dict[str, Any]) -> Given:
@@ -69,10 +73,9 @@ def given_inputs(options: dict[str, Any]) -> Given:
     """
     from placer.cli.machine import read_machine
 
-    job = options["job"]
     return Given(
         read_machine(options) if options["topology"] else None,
-        None if job is None else read_ordered_job(job, options["order"]),
+        read_given_job(options) if options["job"] else None,
     )
 
 

@@ -10,7 +10,7 @@ from placer.cli.options import (
     hosts_option,
     job_option,
     order_option,
-    read_ordered_job,
+    read_given_job,
     topology_option,
 )
 from placer.cli.output import write_line
@@ -63,7 +63,7 @@ def predict(**options: Any) -> None:
     from placer.api.predict import predict as predicted
     from placer.cli.machine import read_machine
 
-    job = read_ordered_job(options["job"], options["order"])
+    job = read_given_job(options)
     launcher = options["launcher"]
     plan = predicted(read_machine(options), job, launcher, options["hosts"])
     if not options["quiet"]:

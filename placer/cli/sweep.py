@@ -13,6 +13,7 @@ from placer.cli.options import (
     hosts_option,
     job_option,
     quiet_option,
+    read_given_job,
     seed_option,
     time_limit_option,
     topology_option,
@@ -169,7 +170,6 @@ def _axes(options: dict[str, Any]) -> list[Axis]:
 def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
     """The inputs, with what is wrong for every point found before the first."""
     from placer.cli.machine import read_machine
-    from placer.job.read import read_job
     from placer.sweep.inputs import check_axes
     from placer.sweep.point import Task
     from placer.topology.allocation import allocate, parse_hosts
@@ -180,7 +180,7 @@ def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
     allocate(machine, hosts)
     return Task(
         machine,
-        read_job(options["job"]),
+        read_given_job(options),
         hosts,
         options["objective"],
         options["time_limit"],

@@ -1,0 +1,85 @@
+"""Every format that a job can be read from.
+
+A format is a row of `FORMATS`, a line of `placer.sources.modules` and a module with one
+function
+
+    def read(text: str, source: str, asked: Asked) -> Findings
+
+which turns the text of a file into `placer.sources.findings.Findings` and knows nothing
+of other sources or of the command. ``source`` is the file's name for messages; files
+that it includes are read by ``asked.include(source, name)``. What is wrong is raised as
+one `InputError` with all problems and their places. A value that stands in the file is
+``findings.read``, one that the framework gives by itself ``findings.derive``; what
+depends on sizes that another source or an option may give is left to a function in
+``findings.rules``. Nothing is guessed: what only the user knows is ``findings.ask``.
+
+`placer.sources.settle` derives data-parallel size and micro-batches from ``gpus`` and
+``global_batch``, and asks for what every job needs. YAML and JSON are read with places
+by `placer.document`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.sources import modules
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Asked, Findings
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    Attributes
+    ----------
+    name : str
+        What stands before the colon in ``name:FILE``.
+    description : str
+    read : callable
+        Gives the findings of a text, a source's name and what options say.
+    pattern : str
+        Regular expression (multi-line) that is found in files of this format and in no
+        others; empty when the content does not show the format.
+    also : tuple of str
+        Other names that people call it by.
+    before : tuple of str
+        Formats whose pattern is found in files of this one too.
+    """
+
+    name: str
+    description: str
+    read: Callable[[str, str, Asked], Findings]
+    pattern: str
+    also: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+FORMATS: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format(
+            name="hf",
+            description="config.json of a Hugging Face model: its shape only",
+            read=lambda text, source, asked: modules.hf.read(text, source, asked),
+            pattern=r'\A\s*\{[\s\S]*"model_type"\s*:',
+        ),
+    )
+}
+
+NAMES = {name: row for row in FORMATS.values() for name in (row.name, *row.also)}
+
+
+def recognise(text: str) -> list[str]:
+    """Names of the formats that the content shows."""
+    found = [
+        row
+        for row in FORMATS.values()
+        if row.pattern and re.search(row.pattern, text, re.MULTILINE)
+    ]
+    hidden = {name for row in found for name in row.before}
+    return [row.name for row in found if row.name not in hidden]
