@@ -68,6 +68,14 @@ FORMATS: dict[str, Format] = {
             read=lambda text, source, asked: modules.hf.read(text, source, asked),
             pattern=r'\A\s*\{[\s\S]*"model_type"\s*:',
         ),
+        Format(
+            name="torchtitan",
+            description="torchtitan's TOML, or a function of its config_registry.py",
+            read=lambda text, source, asked: modules.torchtitan.read(
+                text, source, asked
+            ),
+            pattern=r"^\[parallelism\]|^\s*parallelism=ParallelismConfig\(",
+        ),
     )
 }
 
