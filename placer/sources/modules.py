@@ -9,7 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from placer.sources import accelerate as accelerate
+    from placer.sources import axolotl as axolotl
+    from placer.sources import deepspeed as deepspeed
     from placer.sources import hf as hf
+    from placer.sources import maxtext as maxtext
+    from placer.sources import nanotron as nanotron
+    from placer.sources import nemo as nemo
+    from placer.sources import nemo_rl as nemo_rl
+    from placer.sources import neox as neox
     from placer.sources import torchtitan as torchtitan
 else:
 

@@ -76,6 +76,62 @@ FORMATS: dict[str, Format] = {
             ),
             pattern=r"^\[parallelism\]|^\s*parallelism=ParallelismConfig\(",
         ),
+        Format(
+            name="deepspeed",
+            description="DeepSpeed's JSON: sharding and batches",
+            read=lambda text, source, asked: modules.deepspeed.read(
+                text, source, asked
+            ),
+            pattern=r'\A\s*\{[\s\S]*"(zero_optimization|train_micro_batch_size_per_gpu)"\s*:',
+        ),
+        Format(
+            name="accelerate",
+            description="what accelerate config writes, FSDP and DeepSpeed",
+            read=lambda text, source, asked: modules.accelerate.read(
+                text, source, asked
+            ),
+            pattern=r"^distributed_type:",
+        ),
+        Format(
+            name="axolotl",
+            description="training files of axolotl and LLaMA-Factory",
+            read=lambda text, source, asked: modules.axolotl.read(text, source, asked),
+            pattern=r"^(base_model|finetuning_type|per_device_train_batch_size):",
+            also=("llamafactory",),
+        ),
+        Format(
+            name="nemo",
+            description="YAML of Megatron-Bridge and NeMo: overrides of a recipe",
+            read=lambda text, source, asked: modules.nemo.read(text, source, asked),
+            pattern=r"^model:\n(?:[ #].*\n|\n)*  (?:tensor_model_parallel_size|num_layers):",
+            also=("megatron-bridge", "bridge"),
+        ),
+        Format(
+            name="nemo-rl",
+            description="NeMo-RL: the training job of a reinforcement learning run",
+            read=lambda text, source, asked: modules.nemo_rl.read(text, source, asked),
+            pattern=r"^policy:\n(?:[ #].*\n|\n)*  (?:train_micro_batch_size|megatron_cfg|dtensor_cfg):",
+        ),
+        Format(
+            name="maxtext",
+            description="MaxText's YAML, with its model beside it",
+            read=lambda text, source, asked: modules.maxtext.read(text, source, asked),
+            pattern=r"^(per_device_batch_size|base_emb_dim|ici_\\w+_parallelism):",
+        ),
+        Format(
+            name="nanotron",
+            description="nanotron's YAML",
+            read=lambda text, source, asked: modules.nanotron.read(text, source, asked),
+            pattern=r"^parallelism:\n(?:[ #].*\n|\n)*  (?:dp|pp_engine|tp_mode):",
+        ),
+        Format(
+            name="neox",
+            description="gpt-neox: YAML or JSON with comments",
+            read=lambda text, source, asked: modules.neox.read(text, source, asked),
+            pattern=r"^\s*[\"']?(?:pipe[_-]parallel[_-]size|model[_-]parallel[_-]size)[\"']?\s*:",
+            also=("gpt-neox",),
+            before=("deepspeed",),
+        ),
     )
 }
 

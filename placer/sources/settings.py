@@ -54,7 +54,7 @@ class Settings:
             self.known.add(key)
             given = self.asked.setting(key) if self.asked else None
             if given is not None:
-                return key, Setting(_plain(given), Place(f"--set {key}"))
+                return key, Setting(plain_value(given), Place(f"--set {key}"))
             setting = self.values.get(key)
             if setting is not None and setting.value not in (None, *_NOTHING):
                 return key, setting
@@ -238,8 +238,8 @@ def _number(text: str) -> int | float | str:
         return text
 
 
-def _plain(text: str) -> Scalar:
-    """What an option says, as a configuration would have it."""
+def plain_value(text: str) -> Scalar:
+    """A text as the number or boolean that a configuration would take it for."""
     words = {"true": True, "false": False}
     return words.get(text.lower(), _number(text))
 
