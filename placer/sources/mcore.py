@@ -113,7 +113,7 @@ def _read_dispatch(settings: Settings, prefix: str) -> None:
 
 
 def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
-    """Take how gradients are reduced, of the section of distributed data parallelism."""
+    """Take how gradients are reduced, of the section of data parallelism."""
     found = settings.found
     keys = f"{prefix}use_distributed_optimizer", f"{optimizer}use_distributed_optimizer"
     sharded = settings.flag(*keys)

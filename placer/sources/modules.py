@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from placer.sources import nemo_rl as nemo_rl
     from placer.sources import neox as neox
     from placer.sources import torchtitan as torchtitan
+    from placer.sources import verl as verl
 else:
 
     def __getattr__(name: str) -> object:

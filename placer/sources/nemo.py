@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from placer.sources.findings import Place
 
 _MODEL, _DDP = "model.", "ddp."
+_SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
 _BUCKET = 128 * 1024**2
 _RECIPE = "the recipe says it, and a recipe is Python"
 
@@ -36,6 +37,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     settings.values = resolved(settings.values)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
+    _read_older(settings)
     mcore.read_ddp(settings, _DDP, "optimizer.")
     _read_batch(settings)
     _read_precision(settings)
@@ -46,6 +48,29 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))
     settings.leave()
     return found
+
+
+def _read_older(settings: Settings) -> None:
+    """Keys that NeMo 1 has and Megatron-Bridge has not."""
+    found = settings.found
+    activation = settings.text("model.activation")
+    if activation:
+        rule, place = f"activation {activation}", settings.place("model.activation")
+        found.derive("model.gated", activation.endswith("glu"), rule, place)
+    settings.copy("model.vocab_multiple", "model.make_vocab_size_divisible_by")
+    optimizer = settings.text("model.optim.name")
+    if optimizer:
+        sharded = optimizer in _SHARDED
+        rule, place = f"optim {optimizer}", settings.place("model.optim.name")
+        kind = "zero1" if sharded else "ddp"
+        found.derive("data_parallel.sharding", kind, rule, place)
+        wire = settings.text("model.optim.grad_sync_dtype")
+        if wire:
+            width = 2 if wire in ("bf16", "fp16", "16") else 4
+            found.derive("bytes.gradient", width, f"grad_sync_dtype {wire}", place)
+    for fact, key in (("reduce", "grad"), ("gather", "param")):
+        name = f"model.optim.overlap_{key}_sync"
+        settings.copy_flag(f"data_parallel.overlap_{fact}", name)
 
 
 def _read_batch(settings: Settings) -> None:

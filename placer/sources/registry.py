@@ -103,20 +103,20 @@ FORMATS: dict[str, Format] = {
             name="nemo",
             description="YAML of Megatron-Bridge and NeMo: overrides of a recipe",
             read=lambda text, source, asked: modules.nemo.read(text, source, asked),
-            pattern=r"^model:\n(?:[ #].*\n|\n)*  (?:tensor_model_parallel_size|num_layers):",
+            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_parallel_size|num_layers):",
             also=("megatron-bridge", "bridge"),
         ),
         Format(
             name="nemo-rl",
             description="NeMo-RL: the training job of a reinforcement learning run",
             read=lambda text, source, asked: modules.nemo_rl.read(text, source, asked),
-            pattern=r"^policy:\n(?:[ #].*\n|\n)*  (?:train_micro_batch_size|megatron_cfg|dtensor_cfg):",
+            pattern=r"^policy:\n(?:[ #].*\n|\n)*  (megatron_cfg|dtensor_cfg):",
         ),
         Format(
             name="maxtext",
             description="MaxText's YAML, with its model beside it",
             read=lambda text, source, asked: modules.maxtext.read(text, source, asked),
-            pattern=r"^(per_device_batch_size|base_emb_dim|ici_\\w+_parallelism):",
+            pattern=r"^(per_device_batch_size|base_emb_dim|ici_\w+_parallelism):",
         ),
         Format(
             name="nanotron",
@@ -131,6 +131,12 @@ FORMATS: dict[str, Format] = {
             pattern=r"^\s*[\"']?(?:pipe[_-]parallel[_-]size|model[_-]parallel[_-]size)[\"']?\s*:",
             also=("gpt-neox",),
             before=("deepspeed",),
+        ),
+        Format(
+            name="verl",
+            description="veRL: the actor's training, from the script that starts it",
+            read=lambda text, source, asked: modules.verl.read(text, source, asked),
+            pattern=r"^\s*(?!#)\S*actor_rollout_ref\.actor\.",
         ),
     )
 }

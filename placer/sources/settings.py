@@ -12,6 +12,7 @@ from placer.errors import Problem
 from placer.sources.findings import Asked, Findings, Place, Remark, Scalar, shown
 
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _LONGEST = 40
 _DEEPEST = 64
 # Values that say nothing: a null of the notation, or of a tool that prints it.
@@ -175,7 +176,9 @@ class Settings:
         """Record that a value should be something else."""
         got = self.get(key)
         value = "nothing" if got is None else _shortly(got[1].value)
-        self.refuse(key, f"expected {what}, got {value}")
+        variable = _VARIABLE.search(value)
+        hint = f"--set {variable[1]}=VALUE" if variable else ""
+        self.refuse(key, f"expected {what}, got {value}", hint)
 
     def refuse(self, key: str, message: str, hint: str = "") -> None:
         """Record that the value of a key cannot be."""
