@@ -135,7 +135,7 @@ def _read_types(settings: Settings) -> None:
     auto = any(settings.is_auto(f"{name}.enabled") for name in ("bf16", "fp16"))
     width = 2 if any(half) or auto else 4
     why = "16 bit" if any(half) else "fp32, as neither bf16 nor fp16 is enabled"
-    record = found.derive
+    record: Callable[[str, Scalar, str], None] = found.derive
     if auto and not any(half):
         record, why = found.assume, "bf16 or fp16, which are auto"
     for key in ("activation", "parameter_gather"):

@@ -7,9 +7,10 @@ Sources: NVIDIA-NeMo/RL 7ea279ab, ``nemo_rl/models/policy/`` and
 from __future__ import annotations
 
 from placer.document import parse_document
+from placer.document.tree import visible
 from placer.errors import InputError, Problem
 from placer.sources import mcore
-from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings
+from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.interpolation import resolved
 from placer.sources.settings import Setting, Settings, settings_of
@@ -58,8 +59,8 @@ def _with_parents(
         included = asked.include(source, name)
         if included is None or included[1] in (*seen, source):
             why = "is not beside it" if included is None else "is based on itself"
-            problem = Problem(f"{name} {why}", *(place or (source,)), key="defaults")
-            raise InputError([problem])
+            at = place or Place(source)
+            raise InputError([Problem(f"{visible(name)} {why}", *at, "defaults")])
         if len(seen) >= _MOST_PARENTS:
             raise InputError([Problem("based on too many files", source)])
         parent = _with_parents(*included, asked, [*seen, source])

@@ -155,10 +155,9 @@ class _Reader:
             inner = self._value(node.operand, known, depth)
             return self._arithmetic(ast.Sub(), 0, _plain(inner), node)
         if isinstance(node, ast.BinOp):
-            sides = (
-                self._value(side, known, depth) for side in (node.left, node.right)
-            )
-            return self._arithmetic(node.op, *map(_plain, sides), node)
+            left = _plain(self._value(node.left, known, depth))
+            right = _plain(self._value(node.right, known, depth))
+            return self._arithmetic(node.op, left, right, node)
         if isinstance(node, ast.Name):
             return known.get(node.id, self.constants.get(node.id))
         if isinstance(node, ast.Attribute):

@@ -103,7 +103,7 @@ FORMATS: dict[str, Format] = {
             name="nemo",
             description="YAML of Megatron-Bridge and NeMo: overrides of a recipe",
             read=lambda text, source, asked: modules.nemo.read(text, source, asked),
-            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_parallel_size|num_layers):",
+            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):",
             also=("megatron-bridge", "bridge"),
         ),
         Format(

@@ -105,7 +105,7 @@ def _read_sharding(settings: Settings) -> None:
     keys = [f"{table}.data_parallel_shard_degree" for table in _TABLES]
     place = settings.place(*keys)
     if shards == 0:
-        settings.wrong(settings.get(*keys)[0], "-1, or 1 or more")
+        settings.wrong(keys[0], "-1, or 1 or more")
         return
     if shards is not None and shards > 0:
         rule = f"replicate {replicate} x shard {shards}"
