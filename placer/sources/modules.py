@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from placer.sources import hf as hf
+    from placer.sources import megatron as megatron
 else:
 
     def __getattr__(name: str) -> object:
