@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from placer.sources import hf as hf
     from placer.sources import megatron as megatron
+    from placer.sources import mlperf as mlperf
+    from placer.sources import swift as swift
 else:
 
     def __getattr__(name: str) -> object:

@@ -36,13 +36,17 @@ _STRATEGIES = {
 _EMERGING = ("muon", "dist_muon", "adaptive_muon", "soap", "lion")
 
 
-def read_facts(found: Findings, arguments: Arguments) -> None:
-    """Read everything that needs no other source; what is refused is a problem."""
+def read_facts(found: Findings, arguments: Arguments, *, shape: bool = True) -> None:
+    """Read everything that needs no other source; what is refused is a problem.
+
+    ``shape`` is false for programs that take the model from elsewhere.
+    """
     _axes(found, arguments)
     _batch(found, arguments)
-    _shape(found, arguments)
-    _experts(found, arguments)
-    read_vocabulary(found, arguments)
+    if shape:
+        _shape(found, arguments)
+        _experts(found, arguments)
+        read_vocabulary(found, arguments)
     _sharding(found, arguments)
     _bytes(found, arguments)
     _overlaps(found, arguments)
@@ -120,16 +124,15 @@ def _batch(found: Findings, arguments: Arguments) -> None:
 
 
 def _shape(found: Findings, arguments: Arguments) -> None:
-    for key, name in _SHAPE.items():
-        arguments.fact(key, name)
+    given = [arguments.fact(key, name) for key, name in _SHAPE.items()]
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         _hybrid(found, arguments, name)
-    _gated(found, arguments)
+    _gated(found, arguments, is_whole=any(given))
     place = arguments.place("untie_embeddings_and_output_weights")
     untied = arguments.flag("untie_embeddings_and_output_weights")
     if place is not None:
         found.read("model.tied_embeddings", not untied, place)
-    else:
+    elif any(given):  # or another source has the shape, and this too
         rule = "no --untie-embeddings-and-output-weights"
         found.derive("model.tied_embeddings", True, rule)
     if arguments.flag("multi_latent_attention"):
@@ -163,7 +166,7 @@ def _hybrid(found: Findings, arguments: Arguments, name: str) -> None:
         found.problems.append(Problem(message, *place))
 
 
-def _gated(found: Findings, arguments: Arguments) -> None:
+def _gated(found: Findings, arguments: Arguments, *, is_whole: bool) -> None:
     for name in ("swiglu", "quick_geglu", "geglu"):
         place = arguments.place(name)
         if place is not None and arguments.flag(name):
@@ -174,7 +177,8 @@ def _gated(found: Findings, arguments: Arguments) -> None:
     if function and place is not None:
         found.read("model.gated", function in ("swiglu", "geglu"), place)
     arguments.flag("squared_relu")
-    found.derive("model.gated", False, "no --swiglu or --quick-geglu")
+    if is_whole:
+        found.derive("model.gated", False, "no --swiglu or --quick-geglu")
 
 
 def _experts(found: Findings, arguments: Arguments) -> None:
@@ -312,13 +316,7 @@ def _bytes(found: Findings, arguments: Arguments) -> None:
     rule = f"{'bf16' if bf16 else 'fp16' if fp16 else 'fp32'} parameters"
     found.derive("bytes.activation", size, rule)
     if arguments.flag("fp8_param_gather"):
-        sharded = (
-            "use_distributed_optimizer",
-            "use_torch_fsdp2",
-            "use_megatron_fsdp",
-            "use_custom_fsdp",
-        )
-        if not any(arguments.flag(name) for name in sharded):
+        if found.text("data_parallel.sharding") == "ddp":
             message = "--fp8-param-gather without the distributed optimizer or FSDP"
             refuse(found, arguments, "fp8_param_gather", message)
         _read_at(found, arguments, "bytes.parameter_gather", 1, "fp8_param_gather")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from placer.document.tree import visible
 from placer.errors import InputError, Problem
 from placer.sources.findings import Asked, Place
 from placer.sources.megatron.arguments import Argument, arguments_of, name_of
@@ -82,17 +83,34 @@ def launch_of(script: Script, asked: Asked) -> Launch | None:
     if not found:
         return _bare(script)
     trains = [launch for launch in found if launch.trains] or found
+    return select(trains, asked, script.source)
+
+
+def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
+    """The launch that is selected by its number, or the only one.
+
+    Raises
+    ------
+    InputError
+        If there are several different ones and none is selected, or none of that
+        number.
+    """
+    count = len(launches)
     if asked.select:
-        return _selected(trains, asked.select, script.source)
-    if len({_told(launch) for launch in trains}) > 1:
+        number = int(asked.select) if asked.select.isdecimal() else 0
+        if 0 < number <= count:
+            return launches[number - 1]
+        message = f'there is no program "{visible(asked.select)}" of the {count}'
+        raise InputError([Problem(message, source, key="select")])
+    if len({_told(launch) for launch in launches}) > 1:
         places = ", ".join(
             f"{number} at line {launch.place.line}"
-            for number, launch in enumerate(trains, start=1)
+            for number, launch in enumerate(launches[:9], start=1)
         )
-        message = f"it starts {len(trains)} programs: {places}"
-        place = trains[1].place
+        message = f"it starts {count} programs: {places}"
+        place = launches[1].place
         raise InputError([Problem(message, *place, hint="say which: --select NUMBER")])
-    return trains[0]
+    return launches[0]
 
 
 def _may(command: Command) -> bool:
@@ -106,13 +124,6 @@ def _launch(command: Command) -> Launch:
 
 def _told(launch: Launch) -> tuple[tuple[str, ...], ...]:
     return tuple((a.flag, *(v.text for v in a.values)) for a in launch.arguments)
-
-
-def _selected(launches: Sequence[Launch], given: str, source: str) -> Launch:
-    if given.isdecimal() and 0 < int(given) <= len(launches):
-        return launches[int(given) - 1]
-    message = f"there is no program {given}: the script starts {len(launches)}"
-    raise InputError([Problem(message, source, key="select")])
 
 
 def _bare(script: Script) -> Launch | None:

@@ -15,6 +15,8 @@ from placer.sources.megatron.logs import BEGINS, arguments_of_log
 from placer.sources.megatron.rules import add_rules
 from placer.sources.shell import Script, read_script
 
+_SETTABLE = re.compile(r"[A-Za-z_]\w*|[0-9]")
+_MOST_CHOICES, _MOST_TEXT = 20, 1_000_000
 _YAML = re.compile(r"^(?:MODEL_ARGS|language_model|model_parallel)[ ]*:", re.MULTILINE)
 
 
@@ -32,7 +34,9 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     if _YAML.search(text):
         return _described(found, arguments_of_yaml(text, source), None, asked)
     script = read_script(text, source, asked)
-    return of_script(script, found, asked)
+    found = of_script(script, found, asked)
+    _ask_for_branches(found, script, text, asked)
+    return found
 
 
 def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
@@ -53,6 +57,31 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     if gpus is not None:
         found.read(GPUS, *gpus)
     return _described(found, list(launch.arguments), script, asked)
+
+
+def _ask_for_branches(found: Findings, script: Script, text: str, asked: Asked) -> None:
+    """Ask for what nobody sets, where the job would be another if it were set."""
+    if len(text) > _MOST_TEXT:
+        return
+    for number, choice in enumerate(script.choices[:_MOST_CHOICES]):
+        names = [name for name in choice.key.split(", ") if _SETTABLE.fullmatch(name)]
+        if not names:
+            continue
+        try:
+            other = read_script(text, script.source, asked, number)
+            facts = of_script(other, Findings(script.source), asked).facts
+        except InputError:
+            continue
+        told = {key: fact.value for key, fact in facts.items()}
+        differing = [
+            k for k, f in found.facts.items() if k != GPUS and told.get(k) != f.value
+        ]
+        key = next(
+            iter(differing), next(iter(told.keys() - found.facts.keys() - {GPUS}), "")
+        )
+        if key:
+            message = f"it depends on {names[0]}, which nothing sets"
+            found.ask(key, message, f"--set {names[0]}=VALUE", choice.place)
 
 
 def _of_log(text: str, source: str, asked: Asked) -> Findings:

@@ -166,6 +166,8 @@ def _moe(found: Findings, arguments: Arguments) -> None:
     experts = found.integer("model.experts")
     ep, layers = found.integer("parallelism.ep", 1), found.integer("model.layers")
     if not experts:
+        if not layers:  # no shape yet: it is asked for
+            return
         found.facts.pop("parallelism.etp", None)
         if ep > 1:
             message = "Megatron refuses this: expert parallelism without --num-experts"

@@ -19,6 +19,10 @@ _MODELS = {
     "llama3": 128256,
     "mixtral-8x7b": 32000,
     "gpt2": 50257,
+    "qwen2.5": 151665,
+    "qwen3": 151669,
+    "deepseek-v3": 128815,
+    "deepseek-r1": 128815,
 }
 _MULTIPLE = 128
 

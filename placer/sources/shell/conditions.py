@@ -34,7 +34,7 @@ class Outcome:
     ----------
     holds : bool
     names : list of str
-        Of the variables that nobody sets and that it depends on.
+        Of the variables that nobody sets and that it compares with something.
     """
 
     holds: bool
@@ -126,13 +126,13 @@ class Tester:
             return holds
         if len(token) == 2 and token[0] == "-" and self.at < len(self.tokens):
             return self._unary(token[1], self._take())
-        return bool(self._known(token))
+        return bool(known(token))
 
     def _unary(self, sign: str, operand: str) -> bool:
-        if sign == "n":
-            return bool(self._known(operand))
+        if sign == "n":  # people ask so for what may be set, and mean that it is not
+            return bool(known(operand))
         if sign == "z":
-            return not self._known(operand)
+            return not known(operand)
         if sign == "v":
             return self.is_set(operand)
         return sign in _FILES

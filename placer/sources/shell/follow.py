@@ -1,13 +1,14 @@
 """Follows a script without running anything: assignments, branches, what it would run.
 
-A condition on what nobody sets is taken as if it were empty, as it is in a fresh shell,
-and noted. A loop over several things is followed once with its variable open.
+A condition on what nobody sets is taken as if it were empty, as it is in a fresh shell.
+Where it is compared with something that is noted, and can be taken the other way. A loop over several things is followed once with its variable open.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 
 from placer.errors import InputError, Problem
 from placer.sources.findings import Asked, Place, Remark
@@ -57,8 +58,9 @@ class _ReturnError(Exception):
 class Shell:
     """Variables, functions and arguments while a script is followed."""
 
-    def __init__(self, script: Script, asked: Asked) -> None:
+    def __init__(self, script: Script, asked: Asked, other: int = -1) -> None:
         self.script = script
+        self._other = other
         self.asked = asked
         self.expander = Expander(self)
         self._variables: dict[str, Value] = {}
@@ -66,7 +68,6 @@ class Shell:
         self._arguments: list[Text] = []
         self._nested = 0
         self._spent = 0
-        self._doubts = 0
 
     def run(self, text: Text) -> None:
         """Follow a whole script.
@@ -108,11 +109,12 @@ class Shell:
         if name.isdecimal() and 0 < int(name) <= len(self._arguments):
             return self._arguments[int(name) - 1]
         place = Place(self.script.source)
+        beside = f"./{PurePath(self.script.source).name}"
         usual = {
             "#": str(len(self._arguments)),
             "?": "0",
-            "0": self.script.source,
-            "BASH_SOURCE": self.script.source,
+            "0": beside,
+            "BASH_SOURCE": beside,
             "PWD": ".",
         }.get(name)
         return None if usual is None else text_at(usual, place)
@@ -190,17 +192,9 @@ class Shell:
 
     def _choice(self, node: Choice) -> None:
         for condition, body in node.branches:
-            if condition is None or self._condition_of(condition, node.head):
+            if condition is None or self._follow(condition):
                 self._branch(body, node.head.place)
                 return
-
-    def _condition_of(self, condition: tuple[Node, ...], head: Text) -> bool:
-        doubts = self._doubts
-        status = self._follow(condition)
-        if self._doubts > doubts and self.script.choices:
-            last = self.script.choices[-1]
-            self.script.choices[-1] = last._replace(place=head.place)
-        return status
 
     def _branch(self, body: tuple[Node, ...], place: Place) -> None:
         try:
@@ -211,11 +205,10 @@ class Shell:
     def _case(self, node: Case) -> None:
         word = self.expander.text(node.word)
         names, text = open_names(word.text), known(word.text)
-        if names:
-            self._doubt(names, node.word.place)
+        other = bool(names) and self._doubt(names, node.word.place)
         for patterns, body in node.branches:
             written = [known(self.expander.text(p).text) for p in patterns]
-            if any(matches(text, pattern) for pattern in written):
+            if any(matches(text, pattern) for pattern in written) != other:
                 self._branch(body, node.word.place)
                 return
 
@@ -246,7 +239,7 @@ class Shell:
             value = self.expander.number(node.expression, place)
         names = open_names(value.text)
         if names:
-            self._doubt(names, place)
+            return self._doubt(names, place)
         return known(value.text) not in ("", "0")
 
     def _condition(self, node: Condition) -> Outcome:
@@ -266,13 +259,13 @@ class Shell:
     def _decide(self, outcome: Outcome, tokens: tuple[Text, ...]) -> bool:
         if outcome.names:
             place = tokens[0].place if tokens else Place(self.script.source)
-            self._doubt(outcome.names, place)
+            return self._doubt(outcome.names, place) != outcome.holds
         return outcome.holds
 
-    def _doubt(self, names: list[str], place: Place) -> None:
-        """Note that a branch depends on what nobody sets."""
-        self._doubts += 1
+    def _doubt(self, names: list[str], place: Place) -> bool:
+        """Note that a branch depends on what nobody sets; whether to take the other."""
         self.script.choices.append(Remark(", ".join(names), place))
+        return len(self.script.choices) - 1 == self._other
 
     def _simple(self, node: Simple) -> bool:
         words = [word for raw in node.words for word in self.expander.words(raw)]
@@ -417,6 +410,8 @@ class Shell:
         written = words[1]
         name = known(written.text)
         included = self.asked.include(written.place.source, name)
+        if included is None:
+            included = self.asked.include(self.script.source, name)
         if included is None or self._nested >= MOST_NESTED:
             remark = Remark(f"source {name}", written.place, "it is not there")
             self.script.left_out.append(remark)
