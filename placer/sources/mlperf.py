@@ -12,6 +12,7 @@ from placer.document.tree import visible
 from placer.errors import Problem
 from placer.job.models import read_model
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
+from placer.sources.megatron.refusals import refuse_fact
 from placer.sources.shell import Text, read_script
 from placer.sources.shell.text import readable, text_at
 
@@ -154,9 +155,9 @@ def _defaults(variables: _Variables, asked: Asked) -> None:
 
 def _axes(found: Findings, variables: _Variables) -> None:
     for key, names in _SIZES.items():
-        if variables.integer(key, *names) is None and key.startswith("parallelism."):
-            if key != "parallelism.etp":
-                found.derive(key, 1, "not set")
+        is_axis = key.startswith("parallelism.") and key != "parallelism.etp"
+        if variables.integer(key, *names) is None and is_axis:
+            found.derive(key, 1, "not set")
     if variables.integer("parallelism.vp", "INTERLEAVED_PIPELINE") is None:
         found.derive("parallelism.vp", 1, "INTERLEAVED_PIPELINE is not set")
     mapped, place = variables.flag("TP_PP_DP_MAPPING")
@@ -257,12 +258,9 @@ def _derive(found: Findings) -> None:
     layers = found.integer("model.layers")
     ends = found.integer("stages.embedding") + found.integer("stages.loss")
     if layers and (layers + ends) % (pp * vp):
-        what = "layers" if not ends else "layers, embedding and loss"
-        message = (
-            f"Megatron refuses this: {layers + ends} {what} are not divisible by pp x "
-            f"vp = {pp} x {vp}"
-        )
-        found.problem("model.layers", message)
+        what = "layers, embedding and loss" if ends else "layers"
+        words = f"{layers + ends} {what} are not divisible by pp x vp = {pp} x {vp}"
+        refuse_fact(found, "model.layers", words)
     one, dp = found.integer("micro_batch"), found.integer("parallelism.dp")
     batch = found.integer("micro_batches") * one * dp
     if batch:

@@ -7,7 +7,7 @@ shape is that of the Hugging Face model that ``--model`` names.
 from __future__ import annotations
 
 from placer.errors import InputError, Problem
-from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Remark
+from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Remark, Scalar
 from placer.sources.megatron.arguments import Arguments, arguments_of
 from placer.sources.megatron.facts import read_facts
 from placer.sources.megatron.launches import Launch, select
@@ -16,7 +16,7 @@ from placer.sources.shell import Command, Script, Text, read_script
 
 _TASKS = ("sft", "pt", "rlhf")
 _DEFAULT = "ms-swift's default"
-_DEFAULTS = {
+_DEFAULTS: dict[str, Scalar] = {
     "parallelism.etp": 1,
     "micro_batch": 1,
     GLOBAL_BATCH: 16,

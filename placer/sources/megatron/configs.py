@@ -1,4 +1,4 @@
-"""Arguments in YAML: ``MODEL_ARGS`` of Megatron's tests, and files of ``--yaml-cfg``."""
+"""Arguments in YAML: ``MODEL_ARGS`` of Megatron's tests, files of ``--yaml-cfg``."""
 
 from __future__ import annotations
 

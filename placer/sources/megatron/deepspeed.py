@@ -6,11 +6,15 @@ Source: deepspeedai/DeepSpeed edaa7221, ``runtime/zero/config.py``,
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from placer.document import Document, parse_answer
 from placer.errors import InputError
 from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
-from placer.sources.megatron.arguments import Arguments
-from placer.sources.shell import Script
+
+if TYPE_CHECKING:
+    from placer.sources.megatron.arguments import Arguments
+    from placer.sources.shell import Script
 
 _STAGES = {0: "ddp", 1: "zero1", 2: "zero2", 3: "zero3"}
 _BUCKET = 500_000_000

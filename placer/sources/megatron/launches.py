@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
 from placer.sources.findings import Asked, Place
 from placer.sources.megatron.arguments import Argument, arguments_of, name_of
-from placer.sources.shell import Command, Script, Text
+
+if TYPE_CHECKING:
+    from placer.sources.shell import Command, Script, Text
 
 _MARKERS = frozenset(
     {
@@ -148,7 +152,7 @@ def gpus_of(launch: Launch, script: Script) -> tuple[int, Place] | None:
     given = {name_of(a.flag): a for a in launch.arguments}
     options = {name: given[name].values[0] for name in given if given[name].values}
     words = launch.launcher
-    for word, following in zip(words, words[1:], strict=False):
+    for word, following in itertools.pairwise(words):
         if word.text in _SHORT:
             options.setdefault(_SHORT[word.text], following)
     torchrun = any(name in options for name in ("nproc_per_node", "num_gpus"))

@@ -115,12 +115,7 @@ def _leftover(joined: Findings, arguments: Arguments) -> None:
 
 def _nothing(script: Script) -> Problem:
     if script.ended is not None:
-        names = script.choices[-1].key if script.choices else ""
-        hint = (
-            f"set what it depends on: --set {names.split(', ')[0]}=VALUE"
-            if names
-            else ""
-        )
+        hint = "set what it depends on: --set NAME=VALUE"
         message = "the script ends before it starts anything"
         return Problem(message, *script.ended, hint=hint)
     message = "no command or variable has arguments of Megatron"

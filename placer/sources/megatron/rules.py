@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from typing import TYPE_CHECKING
 
 from placer.job.model import Model
 from placer.job.models import total_parameters
 from placer.sources.findings import GLOBAL_BATCH, Findings
-from placer.sources.megatron.arguments import Arguments
+
+if TYPE_CHECKING:
+    from placer.sources.megatron.arguments import Arguments
+from placer.sources.megatron.refusals import refuse_fact
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
+_UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _PLAIN_LIST = re.compile(r"[0-9,\[\]()+*\s]{1,2000}")
 _PART = re.compile(r"\(?\[([0-9,\s]*)\]\)?(?:\*([0-9]{1,5}))?")
 _MOST_LAYERS = 10_000
@@ -20,52 +25,41 @@ _USUAL_BUCKET = 40_000_000
 def add_rules(found: Findings, arguments: Arguments) -> None:
     """Add what follows from sizes that another source may give."""
     found.rules.append(arguments.join)
-    for rule in (_stages, _shape, _moe, _sharding, _buckets, _batch):
+    for rule in (_stages, _shape, _moe, _sharding, _buckets):
         found.rules.append(partial(rule, arguments=arguments))
+    found.rules.append(_batch)
 
 
 def _stages(found: Findings, arguments: Arguments) -> None:
     """Virtual stages, and the layers that embedding and loss count for."""
     pp, layers = found.integer("parallelism.pp", 1), found.integer("model.layers")
     ends = _ends(found, arguments)
-    uneven = [
-        name
-        for name in (
-            "decoder_first_pipeline_num_layers",
-            "decoder_last_pipeline_num_layers",
-        )
-        if arguments.get(name) is not None
-    ]
     layout = arguments.text("pipeline_model_parallel_layout")
     vp = _virtual(found, arguments, layout, layers + sum(ends.values()), pp)
-    if uneven:
-        listed = " and ".join(f"--{name.replace('_', '-')}" for name in uneven)
-        found.notes.append(f"{listed}: stages are taken as equally long")
-        for name in uneven:
-            arguments.integer(name, "stages")
-    elif not layout and (layers + sum(ends.values())) % pp:
-        what = "layers" if not any(ends.values()) else "layers, embedding and loss"
-        message = (
-            f"Megatron refuses this: {layers + sum(ends.values())} {what} are not "
-            f"divisible by pp {pp}"
+    uneven = [name for name in _UNEVEN if arguments.get(name) is not None]
+    for name in uneven:
+        flag = f"--{name.replace('_', '-')}"
+        found.notes.append(f"{flag}: stages are taken as equally long")
+    total = layers + sum(ends.values())
+    if not (uneven or layout) and total % pp:
+        what = "layers, embedding and loss" if any(ends.values()) else "layers"
+        refuse_fact(
+            found, "model.layers", f"{total} {what} are not divisible by pp {pp}"
         )
-        found.problem("model.layers", message)
-    overlap = not arguments.flag("no_overlap_p2p_communication")
-    given = arguments.get("overlap_p2p_comm")
-    if given is not None:
-        overlap = arguments.flag("overlap_p2p_comm")
     if vp == 1:
         found.derive("overlap.pp", False, "no p2p overlap without virtual stages")
-    else:
-        found.derive("overlap.pp", overlap, "p2p overlap of virtual stages")
-        if pp < 2 + (not overlap):
-            message = f"Megatron refuses this: virtual stages with pp {pp}"
-            found.problem("parallelism.vp", message)
-        micro_batches = found.integer("micro_batches")
-        if micro_batches and (micro_batches < pp or 0 < micro_batches % pp < pp):
-            words = f"{micro_batches} micro-batches with virtual stages and pp {pp}"
-            hint = f"their number must be a multiple of {pp}"
-            found.problem("micro_batches", f"Megatron refuses this: {words}", hint)
+        return
+    overlap = not arguments.flag("no_overlap_p2p_communication")
+    if arguments.get("overlap_p2p_comm") is not None:
+        overlap = arguments.flag("overlap_p2p_comm")
+    found.derive("overlap.pp", overlap, "p2p overlap of virtual stages")
+    if pp < 2 + (not overlap):
+        refuse_fact(found, "parallelism.vp", f"virtual stages with pp {pp}")
+    count = found.integer("micro_batches")
+    if count and (count < pp or 0 < count % pp < pp):
+        words = f"{count} micro-batches with virtual stages and pp {pp}"
+        hint = f"their number must be a multiple of {pp}"
+        refuse_fact(found, "micro_batches", words, hint)
 
 
 def _ends(found: Findings, arguments: Arguments) -> dict[str, int]:
@@ -96,16 +90,12 @@ def _virtual(
         stages = len(_expanded(layout).split("|"))
         place = arguments.place("pipeline_model_parallel_layout")
         if stages % pp:
-            message = f"Megatron refuses this: a layout of {stages} stages on pp {pp}"
-            found.problem(key, message)
+            refuse_fact(found, key, f"a layout of {stages} stages on pp {pp}")
         found.derive(key, max(1, stages // pp), f"{stages} stages / pp {pp}", place)
     elif each and place is not None and not found.has(key):
         if layers % (pp * each):
-            message = (
-                f"Megatron refuses this: {layers} layers are not divisible by pp {pp} x "
-                f"{each} layers of a virtual stage"
-            )
-            found.problem(key, message)
+            words = f"{layers} layers are not divisible by pp {pp} x {each} a stage"
+            refuse_fact(found, key, words)
         rule = f"{layers} layers / pp {pp} / {each} a virtual stage"
         found.derive(key, max(1, layers // (pp * each)), rule, place)
     found.derive(key, 1, "Megatron's default")
@@ -125,41 +115,40 @@ def _expanded(layout: str) -> str:
 
 
 def _shape(found: Findings, arguments: Arguments) -> None:
-    """Feed-forward width, heads, and what tensor parallelism asks of them."""
+    """Feed-forward width and heads, where nothing says them."""
     hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
     if not (hidden and heads):
         return
-    gated = arguments.flag("swiglu")
-    if arguments.text("activation_func") == "swiglu":
-        gated = True
     ffn, rule = 4 * hidden, f"4 x hidden {hidden}"
-    if gated:
+    if arguments.flag("swiglu") or arguments.text("activation_func") == "swiglu":
         ffn, rule = int(8 * hidden / 3 / 64) * 64, f"8/3 x hidden {hidden}, by 64"
     found.derive("model.ffn", ffn, rule)
-    if not found.has("model.kv_lora_rank"):
+    latent = found.has("model.kv_lora_rank")
+    if not latent:
         found.derive("model.kv_heads", heads, "no --group-query-attention")
     if found.integer("model.head_dim") * heads == hidden:
         del found.facts["model.head_dim"]
-    elif not found.has("model.head_dim") and not found.has("model.kv_lora_rank"):
-        if hidden % heads:
-            words = f"hidden {hidden} is not divisible by {heads} heads"
-            found.problem("model.heads", f"Megatron refuses this: {words}")
+    elif hidden % heads and not (latent or found.has("model.head_dim")):
+        words = f"hidden {hidden} is not divisible by {heads} heads"
+        refuse_fact(found, "model.heads", words)
+    _cuts(found, arguments, heads)
+
+
+def _cuts(found: Findings, arguments: Arguments, heads: int) -> None:
+    """Refuse heads and sequences that tp and cp cannot cut."""
     tp, cp = found.integer("parallelism.tp", 1), found.integer("parallelism.cp", 1)
     if heads % tp:
         words = f"{heads} heads are not divisible by tp {tp}"
-        found.problem("model.heads", f"Megatron refuses this: {words}")
+        refuse_fact(found, "model.heads", words)
     groups = found.integer("model.kv_heads", heads)
     if groups % tp and tp % groups:
         words = f"{groups} query groups and tp {tp} do not divide each other"
-        found.problem("model.kv_heads", f"Megatron refuses this: {words}")
+        refuse_fact(found, "model.kv_heads", words)
     sequence = found.integer("sequence")
-    if (
-        cp > 1
-        and sequence % (2 * cp)
-        and not arguments.get("ds_sequence_parallel_size")
-    ):
+    ulysses = arguments.get("ds_sequence_parallel_size") is not None
+    if cp > 1 and sequence % (2 * cp) and not ulysses:
         words = f"sequence {sequence} is not divisible by 2 x cp {cp}"
-        found.problem("sequence", f"Megatron refuses this: {words}")
+        refuse_fact(found, "sequence", words)
 
 
 def _moe(found: Findings, arguments: Arguments) -> None:
@@ -170,12 +159,12 @@ def _moe(found: Findings, arguments: Arguments) -> None:
             return
         found.facts.pop("parallelism.etp", None)
         if ep > 1:
-            message = "Megatron refuses this: expert parallelism without --num-experts"
-            found.problem("parallelism.ep", message)
+            words = "expert parallelism without --num-experts"
+            refuse_fact(found, "parallelism.ep", words)
         return
     if experts % ep:
         words = f"{experts} experts are no multiple of ep {ep}"
-        found.problem("parallelism.ep", f"Megatron refuses this: {words}")
+        refuse_fact(found, "parallelism.ep", words)
     tp = found.integer("parallelism.tp", 1)
     found.derive("parallelism.etp", tp, f"tp {tp}")
     ffn = found.integer("model.ffn")
@@ -187,7 +176,7 @@ def _moe(found: Findings, arguments: Arguments) -> None:
     if tp > 1 and not found.integer("tensor_parallel.sequence"):
         words = "experts with tensor parallelism and without --sequence-parallel"
         if arguments.get("deepspeed") is None:
-            found.problem("model.experts", f"Megatron refuses this: {words}")
+            refuse_fact(found, "model.experts", words)
 
 
 def _shared(found: Findings, arguments: Arguments) -> None:
@@ -220,7 +209,7 @@ def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
     if not pattern:
         found.derive(key, layers, "experts in every layer")
         return
-    if pattern.isdecimal() and 0 < int(pattern[:6]):
+    if pattern.isdecimal() and int(pattern[:6]) > 0:
         every = int(pattern[:6])
         found.derive(key, -(-layers // every), f"every {every}th of {layers}", place)
         if every > 1:
@@ -230,7 +219,7 @@ def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
     if listed is None or len(listed) != layers:
         got = "is not understood" if listed is None else f"has {len(listed)} layers"
         words = f"--moe-layer-freq {got}, the model {layers}"
-        found.problem("model.layers", f"Megatron refuses this: {words}")
+        refuse_fact(found, "model.layers", words)
         return
     found.derive(key, sum(map(bool, listed)), f"the ones of {pattern}", place)
     if listed != sorted(listed):
@@ -268,7 +257,7 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
         return
     if members % instances:
         words = f"{instances} optimizer instances do not divide dp x cp = {members}"
-        found.problem(key, f"Megatron refuses this: {words}")
+        refuse_fact(found, key, words)
         return
     found.read(key, "hsdp", place)
     rule = f"dp x cp {members} / {instances} instances"
@@ -321,7 +310,7 @@ def _model(found: Findings) -> Model | None:
     return Model(name="", **shape)  # type: ignore[arg-type]
 
 
-def _batch(found: Findings, arguments: Arguments) -> None:
+def _batch(found: Findings) -> None:
     """Without a global batch each replica does one micro-batch."""
     if not found.has(GLOBAL_BATCH) and found.has("micro_batch"):
         found.derive("micro_batches", 1, "no --global-batch-size: micro_batch x dp")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from placer.sources.findings import Fact, Findings, Kind
-from placer.sources.megatron.arguments import Arguments
+
+if TYPE_CHECKING:
+    from placer.sources.megatron.arguments import Arguments
 
 # Tokenizers with one vocabulary only.
 _TYPES = {

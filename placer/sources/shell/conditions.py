@@ -113,20 +113,20 @@ class Tester:
         return found
 
     def _primary(self) -> bool:
-        token = self._take()
+        word = self._take()
         following = self._peek()
-        if following in _NUMBERS or (following in _TEXTS and token != "!"):
-            return self._compared(token, self._take(), self._take())
-        if token == "!":
+        if following in _NUMBERS or (following in _TEXTS and word != "!"):
+            return self._compared(word, self._take(), self._take())
+        if word == "!":
             return not self._one()
-        if token == "(":
+        if word == "(":
             holds = self._any()
             if self._take() != ")":
                 raise ValueError("not closed")
             return holds
-        if len(token) == 2 and token[0] == "-" and self.at < len(self.tokens):
-            return self._unary(token[1], self._take())
-        return bool(known(token))
+        if len(word) == 2 and word[0] == "-" and self.at < len(self.tokens):
+            return self._unary(word[1], self._take())
+        return bool(known(word))
 
     def _unary(self, sign: str, operand: str) -> bool:
         if sign == "n":  # people ask so for what may be set, and mean that it is not

@@ -48,7 +48,7 @@ class Script:
     left_out : list of Remark
         What could not be followed.
     ended : Place or None
-        Where ``exit`` ends it, inside a branch.
+        Where ``exit`` ends it.
     """
 
     source: str
