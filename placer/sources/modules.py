@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from placer.sources import deepspeed as deepspeed
     from placer.sources import hf as hf
     from placer.sources import maxtext as maxtext
+    from placer.sources import megatron as megatron
+    from placer.sources import mlperf as mlperf
     from placer.sources import nanotron as nanotron
     from placer.sources import nemo as nemo
     from placer.sources import nemo_rl as nemo_rl
     from placer.sources import neox as neox
+    from placer.sources import swift as swift
     from placer.sources import torchtitan as torchtitan
     from placer.sources import verl as verl
 else:

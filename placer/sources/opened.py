@@ -75,7 +75,8 @@ def include(source: str, name: str) -> tuple[str, str] | None:
     """Text and shown name of a file that a source names; None when there is none.
 
     It is looked for beside the source: by its path from there, then by its last part
-    alone. Standard input has nothing beside it.
+    alone. Standard input has nothing beside it, and no other folder is looked at for a
+    path from the root.
     """
     if source == "<stdin>" or not name:
         return None

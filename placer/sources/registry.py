@@ -63,6 +63,28 @@ FORMATS: dict[str, Format] = {
     row.name: row
     for row in (
         Format(
+            name="megatron",
+            description="Megatron-LM: script, arguments, log, model_config.yaml",
+            read=lambda text, source, asked: modules.megatron.read(text, source, asked),
+            pattern=r"-{6,} arguments -{6,}|^MODEL_ARGS[ ]*:|^model_parallel[ ]*:"
+            r"|--tensor-model-parallel-size\b|--num-layers\b[\s\S]*?--hidden-size\b",
+            also=("megatron-log", "megatron-deepspeed"),
+        ),
+        Format(
+            name="mlperf",
+            description="MLPerf Training: config_*.sh of a submission",
+            read=lambda text, source, asked: modules.mlperf.read(text, source, asked),
+            pattern=r"^[ \t]*export[ \t]+(?:DGXNNODES|DGXNGPU|MINIBS"
+            r"|TENSOR_MODEL_PARALLEL|MLPERF_SUBMISSION_ORG)=",
+        ),
+        Format(
+            name="swift",
+            description="ms-swift: megatron sft, pt or rlhf with its options",
+            read=lambda text, source, asked: modules.swift.read(text, source, asked),
+            pattern=r"^[^#\n]*\bmegatron[ \t]+(?:sft|pt|rlhf)\b",
+            also=("ms-swift",),
+        ),
+        Format(
             name="hf",
             description="config.json of a Hugging Face model: its shape only",
             read=lambda text, source, asked: modules.hf.read(text, source, asked),

@@ -49,7 +49,7 @@ def _replicas(found: Findings) -> None:
     sizes = [found.integer(key, 1) for key in _BLOCK]
     ranks, product = prod(sizes), block(found)
     if found.has(_DP):
-        found.derive(GPUS, found.integer(_DP) * ranks, "tp x cp x pp x dp")
+        _check_given(found, found.integer(_DP) * ranks)
         return
     names = " x ".join(
         f"{key.partition('.')[2]} {size}"
@@ -72,6 +72,18 @@ def _replicas(found: Findings) -> None:
     else:
         rule = f"{gpus:,} GPUs / ({names})" if names else f"{gpus:,} GPUs"
         found.derive(_DP, gpus // ranks, rule, found.facts[GPUS].place)
+
+
+def _check_given(found: Findings, world: int) -> None:
+    """GPUs that an option gives must be those that the sources say."""
+    given = found.facts.get(GPUS)
+    if given is not None and given.kind == "given" and given.value != world:
+        dp = found.facts[_DP]
+        message = f"the sources say {world:,} GPUs: dp {dp.value}, {dp.origin}"
+        found.problem(GPUS, message, f"leave it out, or --set job.{_DP}=N")
+    elif given is None or given.value != world:
+        found.facts.pop(GPUS, None)
+        found.derive(GPUS, world, "tp x cp x pp x dp")
 
 
 def _expert_words(found: Findings) -> str:

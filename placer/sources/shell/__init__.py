@@ -6,7 +6,7 @@ at. What cannot be followed stays *open*: a variable that nobody sets, the outpu
 command.
 """
 
-from placer.sources.shell.script import Command, Script, parse_script, read_script
+from placer.sources.shell.script import Command, Script, read_script
 from placer.sources.shell.text import Text, open_names
 
-__all__ = ["Command", "Script", "Text", "open_names", "parse_script", "read_script"]
+__all__ = ["Command", "Script", "Text", "open_names", "read_script"]

@@ -99,9 +99,9 @@ class _Reader:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def take(self) -> str:
-        token = self.peek()
+        word = self.peek()
         self.at += 1
-        return token
+        return word
 
     def choice(self) -> int:
         """``a ? b : c``."""
@@ -151,28 +151,28 @@ class _Reader:
         return {"+": value, "-": -value, "!": int(not value), "~": ~value}[sign]
 
     def atom(self) -> int:
-        token = self.take()
-        if token == "(":
+        word = self.take()
+        if word == "(":
             value = self.choice()
             if self.take() != ")":
                 raise ValueError('expected ")"')
             return value
-        if token[:1].isdigit():
-            return _number(token)
-        if not token or not (token[0].isalpha() or token[0] == "_"):
-            raise ValueError(f'unexpected "{token}"')
-        return self.value_of(token)
+        if word[:1].isdigit():
+            return _number(word)
+        if not word or not (word[0].isalpha() or word[0] == "_"):
+            raise ValueError(f'unexpected "{word}"')
+        return self.value_of(word)
 
 
-def _number(token: str) -> int:
-    if len(token) > 24:
+def _number(word: str) -> int:
+    if len(word) > 24:
         raise ValueError("a number of too many digits")
-    base, hash_sign, digits = token.partition("#")
+    base, hash_sign, digits = word.partition("#")
     if hash_sign:
         return int(digits, int(base)) if 2 <= int(base) <= 36 else 0
-    if token[:2].lower() == "0x":
-        return int(token, 16)
-    return int(token, 8) if token[0] == "0" and len(token) > 1 else int(token)
+    if word[:2].lower() == "0x":
+        return int(word, 16)
+    return int(word, 8) if word[0] == "0" and len(word) > 1 else int(word)
 
 
 def _wrapped(value: int) -> int:

@@ -34,7 +34,7 @@ class Outcome:
     ----------
     holds : bool
     names : list of str
-        Of the variables that nobody sets and that it depends on.
+        Of the variables that nobody sets and that it compares with something.
     """
 
     holds: bool
@@ -113,26 +113,26 @@ class Tester:
         return found
 
     def _primary(self) -> bool:
-        token = self._take()
+        word = self._take()
         following = self._peek()
-        if following in _NUMBERS or (following in _TEXTS and token != "!"):
-            return self._compared(token, self._take(), self._take())
-        if token == "!":
+        if following in _NUMBERS or (following in _TEXTS and word != "!"):
+            return self._compared(word, self._take(), self._take())
+        if word == "!":
             return not self._one()
-        if token == "(":
+        if word == "(":
             holds = self._any()
             if self._take() != ")":
                 raise ValueError("not closed")
             return holds
-        if len(token) == 2 and token[0] == "-" and self.at < len(self.tokens):
-            return self._unary(token[1], self._take())
-        return bool(self._known(token))
+        if len(word) == 2 and word[0] == "-" and self.at < len(self.tokens):
+            return self._unary(word[1], self._take())
+        return bool(known(word))
 
     def _unary(self, sign: str, operand: str) -> bool:
-        if sign == "n":
-            return bool(self._known(operand))
+        if sign == "n":  # people ask so for what may be set, and mean that it is not
+            return bool(known(operand))
         if sign == "z":
-            return not self._known(operand)
+            return not known(operand)
         if sign == "v":
             return self.is_set(operand)
         return sign in _FILES

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fnmatch import translate
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from placer.sources.findings import Place
 from placer.sources.shell.arithmetic import evaluate
 from placer.sources.shell.lexer import Lexer
 from placer.sources.shell.text import (
@@ -23,6 +22,9 @@ from placer.sources.shell.text import (
     text_at,
     unknown,
 )
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Place
 
 Value = Text | dict[str, Text]
 
@@ -86,11 +88,10 @@ class Expander:
         words: list[list[Text]] = [[]]
         started = False
         for part in self._parts(raw, quoted=False):
-            if part is _BREAK:
+            if not isinstance(part, _Part):
                 words.append([])
                 started = False
                 continue
-            assert isinstance(part, _Part)
             if part.quoted:
                 words[-1].append(part.text)
                 started = True

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from placer.errors import InputError
-from placer.sources.findings import Place
 from placer.sources.shell.lexer import Lexer
 from placer.sources.shell.text import Text, join, readable, text_at, unknown
 
 if TYPE_CHECKING:
+    from placer.sources.findings import Place
     from placer.sources.shell.expand import Expander
 
 _MOST_WORDS = 200
@@ -53,7 +53,8 @@ def printed(command: Text, place: Place, expander: Expander) -> Text:
 
 def _words(command: Text, expander: Expander) -> list[Text]:
     """The words of one plain command; none of anything else."""
-    lexer, words = Lexer(command), []
+    lexer = Lexer(command)
+    words: list[Text] = []
     try:
         while len(words) < _MOST_WORDS:
             lexer.skip_blanks(lines=True)

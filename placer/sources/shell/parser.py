@@ -6,7 +6,7 @@ Source: POSIX.1-2024, Shell Command Language, section 2.10; GNU Bash Reference M
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from placer.sources.shell.lexer import MOST_DEPTH, Lexer, refuse_at
 from placer.sources.shell.syntax import (
@@ -24,7 +24,9 @@ from placer.sources.shell.syntax import (
     Redirection,
     Simple,
 )
-from placer.sources.shell.text import Text
+
+if TYPE_CHECKING:
+    from placer.sources.shell.text import Text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
 _DECLARES = ("export", "declare", "local", "readonly", "typeset")
@@ -205,7 +207,7 @@ class Parser:
         word = self.lexer.word()
         self._skip_lines()
         self._expect("in")
-        branches = []
+        branches: list[tuple[tuple[Text, ...], tuple[Node, ...]]] = []
         while True:
             self._skip_lines()
             if self._peek() == "esac":
@@ -356,7 +358,7 @@ class Parser:
         lexer = self.lexer
         start = lexer.at
         lexer.at += 1
-        words = []
+        words: list[Text] = []
         while True:
             lexer.skip_blanks(lines=True)
             if lexer.at >= len(lexer.raw):
@@ -374,7 +376,7 @@ class Parser:
         lexer = self.lexer
         sign = lexer.operator()
         bare = sign.lstrip("0123456789")
-        if not bare or bare[0] not in "<>" and bare[:2] != "&>":
+        if bare[:1] not in ("<", ">") and bare[:2] != "&>":
             return False
         lexer.at += len(sign)
         lexer.skip_blanks()

@@ -43,12 +43,12 @@ class Script:
     files : dict of str to Text
         What it writes into files, by their names.
     choices : list of Remark
-        Branches that depend on what nobody sets, taken as if it were empty: the names,
-        the place, and what was decided.
+        Branches that depend on what nobody sets, taken as if it were empty: the names
+        and the place.
     left_out : list of Remark
         What could not be followed.
     ended : Place or None
-        Where ``exit`` ends it, inside a branch.
+        Where ``exit`` ends it.
     """
 
     source: str
@@ -60,7 +60,7 @@ class Script:
     ended: Place | None = None
 
 
-def read_script(text: str, source: str, asked: Asked) -> Script:
+def read_script(text: str, source: str, asked: Asked, other: int = -1) -> Script:
     """The script of a file, followed.
 
     Parameters
@@ -69,6 +69,8 @@ def read_script(text: str, source: str, asked: Asked) -> Script:
     asked : Asked
         Its settings count more than what the script assigns; files that the script
         names are looked for by its ``include``.
+    other : int
+        Number of the one of `Script.choices` to take the other way.
 
     Raises
     ------
@@ -76,13 +78,8 @@ def read_script(text: str, source: str, asked: Asked) -> Script:
         If the script is not closed where it must be, or makes more text than any job
         needs.
     """
-    return parse_script(text_of_file(text, source), source, asked)
-
-
-def parse_script(text: Text, source: str, asked: Asked) -> Script:
-    """The script of a text with places, followed as `read_script` does."""
     from placer.sources.shell.follow import Shell
 
     script = Script(source)
-    Shell(script, asked).run(text)
+    Shell(script, asked, other).run(text_of_file(text, source))
     return script

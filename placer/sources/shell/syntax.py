@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from placer.sources.shell.text import Text
+from placer.sources.shell.text import Text  # noqa: TC001
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Commands with what stands before each: nothing, ``&&``, ``||``, ``|`` or ``!``."""
+    """Commands, and what stands before each: ``&&``, ``||``, ``|``, ``!``, nothing."""
 
     links: tuple[tuple[str, Node], ...]
 
