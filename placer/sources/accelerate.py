@@ -56,7 +56,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         read_fsdp(settings)
     elif kind == "DEEPSPEED":
         _read_mesh(settings)
-        found = _read_deepspeed(settings, asked)
+        _read_deepspeed(settings, asked)
     elif kind == "MEGATRON_LM":
         _read_megatron(settings)
     elif kind in ("MULTI_GPU", "NO", ""):
@@ -65,7 +65,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     else:
         settings.wrong("distributed_type", "FSDP, DEEPSPEED, MULTI_GPU or MEGATRON_LM")
     settings.leave()
-    return found
+    return settings.found
 
 
 def _read_types(settings: Settings) -> None:
@@ -177,12 +177,13 @@ def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
         found.derive("data_parallel.shard_size", processes // machines, rule, place)
 
 
-def _read_deepspeed(settings: Settings, asked: Asked) -> Findings:
+def _read_deepspeed(settings: Settings, asked: Asked) -> None:
     """DeepSpeed's own keys, inline or in a JSON beside the file."""
     found, section = settings.found, "deepspeed_config"
     name = settings.text(f"{section}.deepspeed_config_file")
     if name:
-        return join([found, named_deepspeed(found, name, asked)])
+        settings.found = join([found, named_deepspeed(found, name, asked)])
+        return
     prefix = f"{section}."
     inner = {
         key.removeprefix(prefix): setting
@@ -200,7 +201,6 @@ def _read_deepspeed(settings: Settings, asked: Asked) -> Findings:
         place = settings.place("mixed_precision")
         renamed[f"{precision}.enabled"] = Setting(True, place)
     deepspeed.read_inline(Settings(found, renamed, asked))
-    return found
 
 
 def named_deepspeed(found: Findings, name: str, asked: Asked) -> Findings:

@@ -11,6 +11,7 @@ from placer.sources.accelerate import named_deepspeed, read_fsdp
 from placer.sources.findings import Asked, Findings
 from placer.sources.fsdp import shard
 from placer.sources.join import join
+from placer.sources.named_model import ask_for_model
 from placer.sources.settings import Settings, settings_of
 
 _SIZES = {
@@ -40,18 +41,17 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     _read_mesh(settings)
     _read_batch(settings)
     _read_precision(settings)
+    name = settings.text("deepspeed")
     if any(key.startswith("fsdp") for key in settings.values):
         _read_fsdp(settings)
-    name = settings.text("deepspeed")
-    if name:
-        found = join([found, named_deepspeed(found, name, asked)])
-    elif not found.rules:
-        found.derive(
-            "data_parallel.sharding", "ddp", "neither fsdp_config nor deepspeed"
-        )
+    elif name:
+        settings.found = join([found, named_deepspeed(found, name, asked)])
+    else:
+        why = "neither fsdp_config nor deepspeed"
+        found.derive("data_parallel.sharding", "ddp", why)
     _read_rest(settings)
     settings.leave()
-    return found
+    return settings.found
 
 
 def _read_mesh(settings: Settings) -> None:
@@ -105,9 +105,7 @@ def _read_fsdp(settings: Settings) -> None:
 
 def _read_rest(settings: Settings) -> None:
     found = settings.found
-    name = settings.text("base_model", "model_name_or_path")
-    if name:
-        found.notes.append(f"the model is {name}: join its config.json, -j hf:FILE")
+    ask_for_model(settings, "base_model", "model_name_or_path")
     if (
         settings.flag("gradient_checkpointing")
         or settings.text("gradient_checkpointing") == "offload"

@@ -13,6 +13,7 @@ from placer.sources import mcore
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
 from placer.sources.interpolation import resolved
+from placer.sources.named_model import ask_for_model
 from placer.sources.settings import Setting, Settings, settings_of
 
 _MOST_PARENTS = 20
@@ -40,9 +41,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     else:
         settings.refuse("policy", "neither megatron_cfg nor dtensor_cfg is enabled")
     _read_gpus(settings)
-    name = settings.text("policy.model_name")
-    if name:
-        found.notes.append(f"the model is {name}: join its config.json, -j hf:FILE")
+    ask_for_model(settings, "policy.model_name")
     settings.leave()
     return found
 

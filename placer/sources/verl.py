@@ -13,6 +13,7 @@ from placer.errors import InputError, Problem
 from placer.sources import mcore
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer
+from placer.sources.named_model import ask_for_model
 from placer.sources.settings import Setting, Settings, plain_value
 from placer.sources.shell import read_script
 from placer.sources.shell.text import readable
@@ -43,9 +44,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         _read_megatron(settings)
     else:
         _read_fsdp(settings)
-    name = settings.text("actor_rollout_ref.model.path")
-    if name:
-        found.notes.append(f"the model is {name}: join its config.json, -j hf:FILE")
+    ask_for_model(settings, "actor_rollout_ref.model.path")
     settings.leave()
     return found
 

@@ -147,7 +147,7 @@ def test_torchtitan():
 
 
 def test_logs_are_of_the_job():
-    """Another batch, other micro-batches or sequences are refused, with both numbers."""
+    """Another batch, other micro-batches or sequences: both numbers are told."""
     job = read_job("quickstart")
     axes = job.parallelism
     batch = axes.dp * job.micro_batches * job.micro_batch

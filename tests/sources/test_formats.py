@@ -435,6 +435,31 @@ def test_axolotl(job_of):
     )
 
 
+def test_axolotl_over_deepspeed(job_of, tmp_path):
+    """The JSON it names says the sharding; what it leaves to the trainer is here."""
+    (tmp_path / "zero2.json").write_text(
+        '{"gradient_accumulation_steps": "auto", "train_batch_size": "auto", '
+        '"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}}'
+    )
+    text = (
+        "base_model: some/model\ndeepspeed: deepspeed_configs/zero2.json\n"
+        "sequence_len: 1024\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n"
+        "bf16: true\ngradient_checkpointing: true\n"
+    )
+    job = job_of("axolotl", text, gpus=8, join=texts.SHAPE)
+    check(
+        job,
+        {
+            "data_parallel.sharding": "zero2",
+            "micro_batch": 2,
+            "micro_batches": 4,
+            "memory.recompute": "full",
+        },
+    )
+    problems = problems_of(job_of, "axolotl", text, gpus=8)
+    assert "the shape of some/model is not in the file" in str(problems[0])
+
+
 def test_bridge(job_of):
     """64 sequences over dp 4, two at a time; gradients in fp32 with bf16."""
     job = job_of("nemo", texts.NEMO, gpus=16, given=MODEL)
@@ -591,7 +616,7 @@ def test_verl(job_of):
 # ------------------------------------------------------------- all of them
 
 
-@pytest.mark.parametrize("name", ["torchtitan", "accelerate", "nemo-rl", "neox"])
+@pytest.mark.parametrize("name", ["torchtitan", "nemo-rl", "neox"])
 def test_a_setting_counts_more_than_the_file(job_of, name):
     """A key of the job that is given stands before what any format says."""
     rest = MODEL | given("sequence", "micro_batch") | {"job.micro_batches": 7}
