@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from placer.sources.shell.syntax import HereDocument, Simple
 
 DECLARES = ("export", "declare", "local", "readonly", "typeset")
-_SHELLS = ("bash", "sh", "zsh")
-_RUN_DOCUMENTS = ("sbatch", "srun", *_SHELLS)
+_SHELL = re.compile(r"(?:.*/)?(?:ba|z)?sh")
+_COMMAND = re.compile(r"-[a-z]*c")
+_RUN_DOCUMENTS = ("sbatch", "srun", "bash", "sh", "zsh")
 
 
 class ExitError(Exception):
@@ -40,8 +41,10 @@ class ReturnError(Exception):
 
 def keep_written(shell: Shell, node: Simple, words: list[Text]) -> None:
     """Keep what a command writes into a file from a here document or by echo."""
+    if not (words and node.redirections):
+        return
     targets = [r.target for r in node.redirections if r.operator in (">", ">>", ">|")]
-    if len(targets) != 1 or not words:
+    if len(targets) != 1:
         return
     bodies = [r.document for r in node.redirections if r.document]
     if bodies and words[0].text in ("cat", "tee"):
@@ -55,13 +58,14 @@ def keep_written(shell: Shell, node: Simple, words: list[Text]) -> None:
 
 def inner_scripts(shell: Shell, node: Simple, words: list[Text]) -> Iterator[Text]:
     """The scripts that a command is given: here documents, and ``bash -c`` texts."""
-    names = [word.text.rpartition("/")[2] for word in words]
-    if names[0] in _RUN_DOCUMENTS:
+    if words[0].text.rpartition("/")[2] in _RUN_DOCUMENTS:
         for redirection in node.redirections:
             if redirection.document:
                 yield _body(shell, redirection.document)
-    for number, name in enumerate(names[:-2]):
-        if name in _SHELLS and re.fullmatch(r"-[a-z]*c", words[number + 1].text):
+    for number, word in enumerate(words[:-2]):
+        if not _SHELL.fullmatch(word.text):
+            continue
+        if _COMMAND.fullmatch(words[number + 1].text):
             yield words[number + 2]
             return
 

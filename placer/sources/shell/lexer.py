@@ -9,7 +9,7 @@ import re
 from typing import NoReturn
 
 from placer.errors import InputError, Problem
-from placer.sources.shell.text import Text
+from placer.sources.shell.text import NOTHING, Text
 
 _PLAIN = re.compile(r"[^\s;&|<>()\"'\\$`]+")
 _IN_QUOTES = re.compile(r"[^\"\\$`]+")
@@ -54,6 +54,7 @@ class Lexer:
         self.text = text
         self.raw = text.text
         self.at = 0
+        self._operator = (-1, "")
 
     def skip_blanks(self, *, lines: bool = False) -> None:
         """Go over blanks and comments, and over ends of lines where that is said."""
@@ -66,10 +67,15 @@ class Lexer:
 
     def operator(self) -> str:
         """The operator that comes next; empty when a word does, or nothing."""
-        match = _OPERATOR.match(self.raw, self.at)
-        if match is None or self._substitution(self.at):
+        if self._operator[0] != self.at:
+            self._operator = (self.at, self._operator_at(self.at))
+        return self._operator[1]
+
+    def _operator_at(self, at: int) -> str:
+        match = _OPERATOR.match(self.raw, at)
+        if match is None or self._substitution(at):
             return ""
-        return "" if _PLACEHOLDER.match(self.raw, self.at) else match[0]
+        return "" if _PLACEHOLDER.match(self.raw, at) else match[0]
 
     def _substitution(self, at: int) -> bool:
         """Whether a process substitution, ``<( )`` or ``>( )``, begins here."""
@@ -79,7 +85,7 @@ class Lexer:
         """The word that comes next, as it is written; empty when there is none."""
         start = self.at
         self.at = self.end_of_word(start)
-        return self.text.part(start, self.at) if self.at > start else Text("", ())
+        return self.text.part(start, self.at) if self.at > start else NOTHING
 
     def end_of_word(self, at: int) -> int:
         """Offset behind the word that begins at an offset."""

@@ -6,6 +6,7 @@ Source: POSIX.1-2024, Shell Command Language, section 2.10; GNU Bash Reference M
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from placer.sources.shell.lexer import MOST_DEPTH, Lexer, refuse_at
@@ -45,6 +46,7 @@ class Parser:
         self.lexer = Lexer(text)
         self._waiting: list[tuple[Redirection, str, bool, bool]] = []
         self._depth = 0
+        self._peeked = (-1, "")
 
     def script(self) -> tuple[Node, ...]:
         """All commands of the text.
@@ -78,7 +80,10 @@ class Parser:
         lexer = self.lexer
         if sign := lexer.operator():
             return sign
-        return lexer.raw[lexer.at : lexer.end_of_word(lexer.at)]
+        if self._peeked[0] != lexer.at:
+            word = lexer.raw[lexer.at : lexer.end_of_word(lexer.at)]
+            self._peeked = (lexer.at, word)
+        return self._peeked[1]
 
     def _skip_separators(self) -> None:
         while True:
@@ -141,23 +146,10 @@ class Parser:
             self.lexer.skip_blanks()
 
     def _command(self) -> Node:
-        word = self._peek()
-        compound = {
-            "if": self._if,
-            "case": self._case,
-            "for": self._for,
-            "select": self._for,
-            "while": self._while,
-            "until": self._while,
-            "{": lambda: self._group("}"),
-            "[[": self._condition,
-            "function": self._function,
-        }.get(word)
-        if word == "(":
-            compound = self._parentheses
+        compound = _COMPOUNDS.get(self._peek())
         if compound is None:
             return self._simple()
-        node = compound()
+        node = compound(self)
         self._redirections()
         return node
 
@@ -268,7 +260,7 @@ class Parser:
         self._expect("done")
         return Loop(None, None, condition, body, until)
 
-    def _group(self, close: str) -> Node:
+    def _group(self, close: str = "}") -> Node:
         self.lexer.at += 1
         body = self.commands()
         self._expect(close)
@@ -390,3 +382,17 @@ class Parser:
             mark = _QUOTES.sub("", target.text)
             self._waiting.append((redirection, mark, quoted, bare == "<<-"))
         return True
+
+
+_COMPOUNDS: dict[str, Callable[[Parser], Node]] = {
+    "if": Parser._if,
+    "case": Parser._case,
+    "for": Parser._for,
+    "select": Parser._for,
+    "while": Parser._while,
+    "until": Parser._while,
+    "{": Parser._group,
+    "(": Parser._parentheses,
+    "[[": Parser._condition,
+    "function": Parser._function,
+}

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from placer.sources.findings import Place
 
@@ -16,8 +17,6 @@ _WORD = re.compile(r"[^ \t\n]+")
 # Blanks in the name of an unknown part must not divide words.
 _BLANK, _NO_BREAK = re.compile(r"\s"), "\N{NO-BREAK SPACE}"
 
-Mark = tuple[int, Place]
-
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -26,12 +25,14 @@ class Text:
     Attributes
     ----------
     text : str
-    marks : tuple of (int, Place)
-        From these offsets on, the text stands at these places, on one line each.
+    starts : tuple of int
+        Offsets from which on the text stands at the next place, on one line.
+    places : tuple of Place
     """
 
     text: str
-    marks: tuple[Mark, ...]
+    starts: tuple[int, ...]
+    places: tuple[Place, ...]
 
     @property
     def place(self) -> Place:
@@ -40,18 +41,23 @@ class Text:
 
     def place_at(self, offset: int) -> Place:
         """Where the character at an offset stands."""
-        if not self.marks:
+        if not self.starts:
             return Place("")
-        at = max(0, bisect_right(self.marks, offset, key=lambda mark: mark[0]) - 1)
-        start, (source, line, column) = self.marks[at]
-        return Place(source, line, column + offset - start)
+        at = max(0, bisect_right(self.starts, offset) - 1)
+        source, line, column = self.places[at]
+        return Place(source, line, column + offset - self.starts[at])
 
     def part(self, start: int, end: int) -> Text:
         """The characters from ``start`` to before ``end``."""
-        first = bisect_right(self.marks, start, key=lambda mark: mark[0])
-        last = bisect_right(self.marks, end - 1, key=lambda mark: mark[0])
-        inside = tuple((at - start, place) for at, place in self.marks[first:last])
-        return Text(self.text[start:end], ((0, self.place_at(start)), *inside))
+        first = bisect_right(self.starts, start)
+        last = bisect_right(self.starts, end - 1, first)
+        source, line, column = self.places[first - 1] if first else Place("")
+        column += start - (self.starts[first - 1] if first else 0)
+        place = Place(source, line, column)
+        if first >= last:
+            return Text(self.text[start:end], (0,), (place,))
+        starts = (0, *(at - start for at in self.starts[first:last]))
+        return Text(self.text[start:end], starts, (place, *self.places[first:last]))
 
     @property
     def is_open(self) -> bool:
@@ -67,35 +73,39 @@ class Text:
 def text_of_file(text: str, source: str) -> Text:
     """The text of a file, with its lines and columns."""
     clean = text.replace(_OPEN, "?").replace(_CLOSE, "?")
-    marks, start = [], 0
-    for line, content in enumerate(clean.split("\n"), start=1):
-        marks.append((start, Place(source, line, 1)))
-        start += len(content) + 1
-    return Text(clean, tuple(marks))
+    lengths = (len(line) + 1 for line in clean.split("\n"))
+    starts = (0, *accumulate(lengths))[:-1]
+    places = (Place(source, line, 1) for line in range(1, len(starts) + 1))
+    return Text(clean, starts, tuple(places))
 
 
 def text_at(text: str, place: Place) -> Text:
     """A text that stands at a place as a whole."""
-    return Text(text, ((0, place),))
+    return Text(text, (0,), (place,))
+
+
+NOTHING = Text("", (), ())
 
 
 def unknown(name: str, place: Place) -> Text:
     """A text of which only the name is known."""
     clean = _BLANK.sub(_NO_BREAK, known(readable(name)))
-    return Text(f"{_OPEN}{clean[:200]}{_CLOSE}", ((0, place),))
+    return text_at(f"{_OPEN}{clean[:200]}{_CLOSE}", place)
 
 
 def join(parts: Iterable[Text]) -> Text:
     """The parts one after the other."""
     listed = [part for part in parts if part.text]
-    if len(listed) == 1:
-        return listed[0]
-    marks: list[Mark] = []
+    if len(listed) < 2:
+        return listed[0] if listed else NOTHING
+    starts: list[int] = []
+    places: list[Place] = []
     length = 0
     for part in listed:
-        marks += [(length + at, place) for at, place in part.marks]
+        starts += [length + at for at in part.starts]
+        places += part.places
         length += len(part.text)
-    return Text("".join(part.text for part in listed), tuple(marks))
+    return Text("".join(part.text for part in listed), tuple(starts), tuple(places))
 
 
 def open_names(text: str) -> list[str]:
