@@ -176,7 +176,7 @@ def _read_replicas(
     if not rest:
         rule = f"data {data} x fsdp {fsdp} x expert {ep}"
         found.derive("parallelism.dp", data * fsdp * ep, rule, place)
-    both = data > 1 and (fsdp > 1 or rest == "fsdp")
+    both = (data > 1 or rest == "data") and (fsdp > 1 or rest == "fsdp")
     if sizes["pp"] > 1 and both:
         message = (
             "the pipeline lies between data and fsdp, which no order of a job says"
@@ -192,22 +192,27 @@ def _read_replicas(
     found.derive("parallelism.order", order, "mesh_axes of MaxText")
     if ep > 1:
         found.derive("parallelism.etp", 1, "experts are not cut by tp")
-    found.rules.append(lambda joined: _shard(joined, data, rest, place))
+    found.rules.append(lambda joined: _shard(joined, sizes, rest, place))
     found.rules.append(bucket_of_a_layer)
 
 
-def _shard(found: Findings, data: int, rest: str, place: Place) -> None:
+def _shard(found: Findings, sizes: dict[str, int], rest: str, place: Place) -> None:
+    """Parameters are sharded over fsdp and expert ranks, replicated over data."""
     dp, cp = found.integer("parallelism.dp"), found.integer("parallelism.cp", 1)
-    if rest == "data" or dp <= data:
-        found.derive("data_parallel.sharding", "ddp", "data without fsdp", place)
-    elif data == 1:
-        found.derive("data_parallel.sharding", "zero3", "fsdp", place)
-    elif dp % data:
-        found.problem("parallelism.dp", f"data {data} does not divide {dp}")
+    parts = sizes["data"] if rest == "fsdp" else sizes["fsdp"] * sizes["ep"]
+    if dp % parts:
+        found.problem("parallelism.dp", f"data or fsdp {parts} does not divide {dp}")
+        return
+    replicas = parts if rest == "fsdp" else dp // parts
+    rule = f"data {replicas}, fsdp and expert {dp // replicas}"
+    if replicas == 1:
+        found.derive("data_parallel.sharding", "zero3", rule, place)
+    elif dp == replicas:
+        found.derive("data_parallel.sharding", "ddp", rule, place)
     else:
-        found.derive("data_parallel.sharding", "hsdp", f"data {data}", place)
-        rule = f"dp {dp} / data {data} x cp {cp}"
-        found.derive("data_parallel.shard_size", dp // data * cp, rule, place)
+        found.derive("data_parallel.sharding", "hsdp", rule, place)
+        size = dp // replicas * cp
+        found.derive("data_parallel.shard_size", size, f"{rule}, cp {cp}", place)
 
 
 def _read_batch(settings: Settings, sizes: dict[str, int]) -> None:

@@ -31,16 +31,21 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
+_BRANCHES = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match, ast.AugAssign)
 _MODEL_NAMES = ("model_registry",)
 
 
-def python_values(text: str, source: str, select: str) -> dict[str, Setting]:
+def python_values(
+    text: str, source: str, select: str, notes: list[str]
+) -> dict[str, Setting]:
     """Values of the configuration that one function returns, by dotted key.
 
     Parameters
     ----------
     select : str
         Name of the function; needed where several return one.
+    notes : list of str
+        Takes what is not followed.
 
     Raises
     ------
@@ -59,6 +64,7 @@ def python_values(text: str, source: str, select: str) -> dict[str, Setting]:
         hint = (closest(select, names) if select else "") or hint
         raise InputError([Problem(message, source, key="--select", hint=hint)])
     record = reader.call(chosen, {}, 0)
+    notes += [f"line {line} is not followed" for line in reader.left_out]
     place = Place(source, reader.functions[chosen].lineno, 1)
     values = dict(_flat(record, ""))
     return {"model.name": Setting(chosen, place)} | values
@@ -86,6 +92,7 @@ class _Reader:
             node.name: node for node in module.body if isinstance(node, ast.FunctionDef)
         }
         self.calls = 0
+        self.left_out: list[int] = []
         self.constants: Record = {}
         for node in module.body:
             if isinstance(node, ast.Assign):
@@ -137,6 +144,8 @@ class _Reader:
             )
         elif isinstance(node, ast.Expr):
             self._value(node.value, known, depth)
+        elif isinstance(node, _BRANCHES) and node.lineno not in self.left_out:
+            self.left_out.append(node.lineno)
 
     def _assign(self, target: ast.expr, value: Any, known: Record, depth: int) -> None:
         if isinstance(target, ast.Name):

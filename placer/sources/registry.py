@@ -112,7 +112,7 @@ FORMATS: dict[str, Format] = {
             read=lambda text, source, asked: modules.accelerate.read(
                 text, source, asked
             ),
-            pattern=r"^distributed_type:",
+            pattern=r'^\s*"?distributed_type"?\s*:',
         ),
         Format(
             name="axolotl",

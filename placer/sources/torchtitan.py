@@ -39,7 +39,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     """
     found = Findings(source)
     if _is_python(text):
-        values = python_values(text, source, asked.select)
+        values = python_values(text, source, asked.select, found.notes)
     else:
         values = toml_values(text, source)
     settings = Settings(found, values, asked)

@@ -83,11 +83,13 @@ def _deepseek(
 
 SHAPES: dict[str, dict[str, Shape]] = {
     "llama3": {
+        "debugmodel": _llama3(6, 256, 16, 1.0, 256) | {"kv_heads": 16, "vocab": 2048},
         "8B": _llama3(32, 4096, 32, 1.3, 1024),
         "70B": _llama3(80, 8192, 64, 1.3, 4096),
         "405B": _llama3(126, 16384, 128, 1.2, 4096),
     },
     "qwen3": {
+        "debugmodel": _qwen3(8, 256, 3072, 16, tied=True) | {"vocab": 2048},
         "0.6B": _qwen3(28, 1024, 3072, 16, tied=True),
         "1.7B": _qwen3(28, 2048, 6144, 16, tied=True),
         "4B": _qwen3(36, 2560, 9728, 32, tied=True),
