@@ -47,7 +47,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is neither, or names a DeepSpeed JSON that is wrong.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source), found, asked)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     kind = settings.text("distributed_type").upper()
     settings.copy(GPUS, "num_processes")
     _read_types(settings)

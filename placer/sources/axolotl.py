@@ -37,7 +37,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is not YAML.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source), found, asked)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     _read_mesh(settings)
     _read_batch(settings)
     _read_precision(settings)
@@ -106,10 +106,7 @@ def _read_fsdp(settings: Settings) -> None:
 def _read_rest(settings: Settings) -> None:
     found = settings.found
     ask_for_model(settings, "base_model", "model_name_or_path")
-    if (
-        settings.flag("gradient_checkpointing")
-        or settings.text("gradient_checkpointing") == "offload"
-    ):
+    if settings.text("gradient_checkpointing") not in ("", "false"):
         found.derive("memory.recompute", "full", "gradient_checkpointing")
         settings.not_modelled("gradient_checkpointing", "a further forward pass")
     adapter = settings.text("adapter", "finetuning_type")

@@ -52,7 +52,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is not YAML.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source), found, asked)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     name = settings.text("model_name")
     if name and not settings.get("base_emb_dim"):
         _include_model(settings, name, asked)
@@ -72,7 +72,7 @@ def _include_model(settings: Settings, name: str, asked: Asked) -> None:
         if included is None or included[1] == found.source:
             continue
         try:
-            shape = settings_of(parse_document(*included), found).values
+            shape = settings_of(parse_document(*included, aliases=True), found).values
         except InputError as error:
             found.problems += error.problems
             return

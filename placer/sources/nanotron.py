@@ -27,7 +27,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is not YAML.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source), found, asked)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     llama = settings.flag(f"{_MODEL}is_llama_config", f"{_MODEL}is_qwen2_config")
     activation = settings.text(f"{_MODEL}hidden_act") or "silu"
     gated = llama is True or activation == "silu"

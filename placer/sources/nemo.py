@@ -33,7 +33,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is not YAML.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source), found, asked)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     settings.values = resolved(settings.values)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)

@@ -50,7 +50,9 @@ def _with_parents(
     text: str, source: str, asked: Asked, seen: list[str]
 ) -> dict[str, Setting]:
     """Values of a file over those of the files that ``defaults`` names."""
-    own = settings_of(parse_document(text, source), Findings(source)).values
+    own = settings_of(
+        parse_document(text, source, aliases=True), Findings(source)
+    ).values
     names = own.pop("defaults", None)
     merged: dict[str, Setting] = {}
     for name in [] if names is None else _listed(names.value):

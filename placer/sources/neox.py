@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _GATED = ("swiglu", "geglu", "reglu", "bilinear", "glu")
 _TOKENIZERS = {"GPT2BPETokenizer": 50257, "CharLevelTokenizer": 512}
 _MULTIPLE = 128
+_WHOLE = ("flash", "global")
 _SHAPE = {
     "model.layers": "num_layers",
     "model.hidden": "hidden_size",
@@ -41,7 +42,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         If it is not YAML.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source), found, asked)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
     # Keys may be written either way.
     settings.values = {k.replace("-", "_"): v for k, v in settings.values.items()}
     _read_axes(settings)
@@ -87,6 +88,11 @@ def _read_model(settings: Settings) -> None:
     found.derive("model.tied_embeddings", not untied, "no_weight_tying", place)
     if (settings.integer("moe_num_experts", "num_experts") or 1) > 1:
         settings.refuse("moe_num_experts", "experts of gpt-neox are not read")
+    kinds = settings.texts("attention_config")
+    other = [kind for kind in kinds if not any(word in kind for word in _WHOLE)]
+    if other:
+        message = f"{other[0]}: layers are not all whole attention"
+        settings.refuse("attention_config", message, "they are not modelled")
     _read_vocabulary(settings)
 
 

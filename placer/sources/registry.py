@@ -150,7 +150,8 @@ FORMATS: dict[str, Format] = {
             name="neox",
             description="gpt-neox: YAML or JSON with comments",
             read=lambda text, source, asked: modules.neox.read(text, source, asked),
-            pattern=r"^\s*[\"']?(?:pipe[_-]parallel[_-]size|model[_-]parallel[_-]size)[\"']?\s*:",
+            pattern=r"^\s*[\"']?(?:pipe|model)[_-]parallel[_-]size[\"']?\s*:"
+            r"|^\s*\"(?:train[_-]iters|tokenizer[_-]type|init_method)\"\s*:",
             also=("gpt-neox",),
             before=("deepspeed",),
         ),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from placer.document import Document, Value
+from placer.document.aliases import MERGE
 from placer.document.scalars import as_boolean, as_integer, raw
 from placer.errors import Problem
 from placer.sources.findings import Asked, Findings, Place, Remark, Scalar, shown
@@ -204,7 +205,17 @@ def settings_of(
 ) -> Settings:
     """All values of a document that was read with places."""
     document.fail_if_problems()
-    return Settings(found, dict(flat(document.top)), asked)
+    return Settings(found, _merged(dict(flat(document.top))), asked)
+
+
+def _merged(values: dict[str, Setting]) -> dict[str, Setting]:
+    """The values with those under merge keys where these stand; others count more."""
+    own = {key: setting for key, setting in values.items() if MERGE not in key}
+    for key, setting in values.items():
+        if MERGE in key:
+            steps = [step for step in key.split(".") if step != MERGE]
+            own.setdefault(".".join(steps), setting)
+    return own
 
 
 def flat(value: Value, prefix: str = "") -> Iterator[tuple[str, Setting]]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from math import ceil
+from pathlib import PurePath
 
 from placer.sources.findings import GLOBAL_BATCH, Asked, Findings, Place
 from placer.sources.fsdp import bucket_of_a_layer, shard
+from placer.sources.named_model import ask_for_model
 from placer.sources.python_config import python_values
 from placer.sources.settings import Settings
 from placer.sources.toml_file import toml_values
@@ -63,18 +65,25 @@ def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
 
 def _read_model(settings: Settings) -> None:
     """The shape of a flavor that torchtitan ships."""
-    said, flavor = settings.text("model.name"), settings.text("model.flavor")
-    place = settings.place("model.flavor")
-    # A function is called by its model and flavor.
-    name = next((known for known in SHAPES if said.startswith(known)), said)
+    found, flavor = settings.found, settings.text("model.flavor")
+    said, place = settings.text("model.name"), settings.place("model.flavor")
+    name = _model_name(said, found.source)
     shape = SHAPES.get(name, {}).get(_KERNEL.sub("", flavor))
-    if shape is None and flavor:
-        words = f"the shape of {name} {flavor} is not known: join -j hf:config.json"
-        settings.found.notes.append(words)
+    rule = f"{name} {flavor} of torchtitan ({SOURCE})"
     for key, value in (shape or {}).items():
-        rule = f"{name} {flavor} of torchtitan ({SOURCE})"
-        settings.found.derive(f"model.{key}", value, rule, place)
-    settings.found.derive("model.vocab_multiple", 1, "torchtitan does not pad", place)
+        found.derive(f"model.{key}", value, rule, place)
+    found.derive("model.vocab_multiple", 1, "torchtitan does not pad", place)
+    ask_for_model(settings, "model.flavor")
+
+
+def _model_name(said: str, source: str) -> str:
+    """The model that a file says, or that its folder, its name or a function is of."""
+    path = PurePath(source)
+    for words in (said, path.parent.name, path.stem):
+        for known in SHAPES:
+            if words == known or words.startswith(f"{known}_"):
+                return known
+    return said
 
 
 def _read_axes(settings: Settings) -> None:

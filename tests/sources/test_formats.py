@@ -225,6 +225,17 @@ def test_nemo_rl(job_of, tmp_path):
     assert "none.yaml is not beside it" in problem.message
 
 
+def test_anchors_and_merge_keys(job_of):
+    """YAML of other programs may repeat itself; what stands beside a merge counts."""
+    text = texts.NANOTRON.replace("optimizer:\n", "optimizer: &o\n", 1)
+    text = text.replace(
+        "parallelism:\n  dp: 4\n",
+        "base: &b\n  dp: 8\n  pp: 2\nparallelism:\n  <<: *b\n  dp: 4\n",
+    )
+    job = job_of("nanotron", text.replace("  pp: 2\n  tp: 2", "  tp: 2"))
+    check(job, {"parallelism.dp": 4, "parallelism.pp": 2, "parallelism.tp": 2})
+
+
 def test_maxtext(job_of):
     """A batch is of a GPU, so a replica of four has 8; data ranks replicate."""
     check(
