@@ -1,4 +1,4 @@
-"""Captured scripts, where PLACER_SAMPLES names their folder: jobs worked out by hand."""
+"""Captured scripts in the folder of PLACER_SAMPLES: jobs worked out by hand."""
 
 import pytest
 
@@ -110,7 +110,7 @@ def test_job_worked_out_by_hand(samples, name, gpus, size):
 
 
 def test_the_530b_model_of_sc21(samples):
-    """Three chunks a stage; the vocabulary padded for tp 8; no missing file is hidden."""
+    """Three chunks a stage, a padded vocabulary, and a missing file that is named."""
     path = samples / "jobs" / TABLE_1
     found = facts(path, 2520, MODEL_SIZE="530B")
     assert (found["parallelism.vp"], found["model.vocab"]) == (3, 51200)
@@ -143,7 +143,7 @@ def test_gpt3_without_its_batch(samples, tmp_path):
 def test_swift_takes_its_shape_from_elsewhere(samples):
     """GPUs, pipeline, experts and batch; the shape is asked for."""
     path = str(samples / "jobs" / SWIFT)
-    with pytest.raises(InputError, match="-j hf:config.json"):
+    with pytest.raises(InputError, match=r"-j hf:config\.json"):
         placer.read_job(path, tflops=100.0)
     shape = {"layers": 27, "hidden": 2048, "heads": 16, "ffn": 11264, "vocab": 163840}
     shape |= {"experts": 64, "top_k": 6, "expert_ffn": 1408}

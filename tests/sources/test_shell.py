@@ -36,30 +36,39 @@ def words(text, **settings):
         ('A=(a "b c")\ngo ${A[@]}', ["go", "a", "b", "c"]),
         ('A=(a "b c")\ngo "${A[@]}"', ["go", "a", "b c"]),
         ('A=(a b)\ngo "${A[*]}" ${#A[@]} ${A[1]}', ["go", "a b", "2", "b"]),
-        ("A=(a)\nA+=(b)\nA=(\"${A[@]}\" c)\ngo ${A[@]}", ["go", "a", "b", "c"]),
+        ('A=(a)\nA+=(b)\nA=("${A[@]}" c)\ngo ${A[@]}', ["go", "a", "b", "c"]),
         ("A=(\n a # one\n # --two\n b\n)\ngo ${A[@]}", ["go", "a", "b"]),
         ("declare -A C\nC[tp]=8\ngo ${C[tp]}", ["go", "8"]),
         ('O=" --a 1 \\\n  --b 2 "\ngo $O', ["go", "--a", "1", "--b", "2"]),
         ('O="--a"\nO="$O --b"\nO+=" --c"\ngo $O', ["go", "--a", "--b", "--c"]),
-        ("N=4\ngo $((N*8)) $(( ${N} + 1 )) $((2**3)) $((7/2))", ["go", "32", "5", "8", "3"]),
-        ("go `dirname a/b/c` $(basename a/b) $(echo x y)", ["go", "a/b", "b", "x", "y"]),
-        ("P=a/b.sh\ngo ${P%.sh} ${P##*/} ${P/a/x} ${P^^}", ["go", "a/b", "b.sh", "x/b.sh", "A/B.SH"]),
+        (
+            "N=4\ngo $((N*8)) $(( ${N} + 1 )) $((2**3)) $((7/2))",
+            ["go", "32", "5", "8", "3"],
+        ),
+        (
+            "go `dirname a/b/c` $(basename a/b) $(echo x y)",
+            ["go", "a/b", "b", "x", "y"],
+        ),
+        (
+            "P=a/b.sh\ngo ${P%.sh} ${P##*/} ${P/a/x} ${P^^}",
+            ["go", "a/b", "b.sh", "x/b.sh", "A/B.SH"],
+        ),
         ("go $# $1", ["go", "0", "\ue0001\ue001"]),
         ("f() { go $1 $2; }\nf a b", ["go", "a", "b"]),
         ("for i in only; do go $i; done", ["go", "only"]),
         ("eval 'go a'", ["go", "a"]),
-        ("X=3\nsrun bash -c \"go $X\"", ["go", "3"]),
+        ('X=3\nsrun bash -c "go $X"', ["go", "3"]),
         ("sbatch <<EOF\ngo a\nEOF", ["go", "a"]),
         ("go a | tee log", ["tee", "log"]),
         ("go a > out 2>&1", ["go", "a"]),
         ("#SBATCH --nodes=4\n#SBATCH --gres=gpu:8\ngo $SLURM_NNODES", ["go", "4"]),
-        ("D=$(cd \"$(dirname \"$0\")\" && pwd)\ngo $D/x", ["go", "./x"]),
+        ('D=$(cd "$(dirname "$0")" && pwd)\ngo $D/x', ["go", "./x"]),
         ("go a; : b", ["go", "a"]),
         ("go a &", ["go", "a"]),
         ("while [[ $# -gt 0 ]]; do shift; done\ngo a", ["go", "a"]),
         ("[ -f x ] || exit 1\ngo a", ["go", "a"]),
     ],
-)  # fmt: skip
+)
 def test_words(text, expected):
     """What a command is passed, word by word."""
     assert words(text) == expected
