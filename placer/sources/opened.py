@@ -89,6 +89,10 @@ def include(source: str, name: str) -> tuple[str, str] | None:
 
 def _own(text: str, shown: str) -> Job:
     """A text that shows no other format, as a job file."""
+    if text.startswith("#!"):
+        message = "its format does not show from its content"
+        hint = "say which: FORMAT:FILE; placer jobs formats lists what is read"
+        raise InputError([Problem(message, shown, hint=hint)])
     try:
         return decode_job(parse_document(text, shown))
     except InputError as error:

@@ -67,7 +67,9 @@ FORMATS: dict[str, Format] = {
             description="Megatron-LM: script, arguments, log, model_config.yaml",
             read=lambda text, source, asked: modules.megatron.read(text, source, asked),
             pattern=r"-{6,} arguments -{6,}|^MODEL_ARGS[ ]*:|^model_parallel[ ]*:"
-            r"|--tensor-model-parallel-size\b|--num-layers\b[\s\S]*?--hidden-size\b",
+            r"|--tensor-model-parallel-size\b|--activations-checkpoint-method\b"
+            r"|\bpretrain_[a-z0-9_]+\.py\b"
+            r"|\A(?=[\s\S]*?--num-layers\b)(?=[\s\S]*?--hidden-size\b)",
             also=("megatron-log", "megatron-deepspeed"),
         ),
         Format(

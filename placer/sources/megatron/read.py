@@ -16,7 +16,7 @@ from placer.sources.megatron.rules import add_rules
 from placer.sources.shell import Script, read_script
 
 _SETTABLE = re.compile(r"[A-Za-z_]\w*|[0-9]")
-_MOST_CHOICES, _MOST_TEXT = 20, 1_000_000
+_MOST_CHOICES, _MOST_TEXT = 20, 50_000
 _YAML = re.compile(r"^(?:MODEL_ARGS|language_model|model_parallel)[ ]*:", re.MULTILINE)
 
 

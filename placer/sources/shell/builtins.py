@@ -94,7 +94,9 @@ def _source(shell: Shell, words: list[Text]) -> bool:
         remark = Remark(f"source {name}", written.place, "it is not there")
         shell.script.left_out.append(remark)
         return True
-    shell.nest(text_of_file(*included), ReturnError)
+    text = text_of_file(*included)
+    shell.environment.allow(len(text.text))
+    shell.nest(text, ReturnError)
     return True
 
 

@@ -70,6 +70,7 @@ class Shell:
         InputError
             If a part of it is not closed, or it makes too much text.
         """
+        self.environment.allow(len(text.text))
         try:
             self.nest(text, ReturnError)
         except ExitError as end:

@@ -15,8 +15,8 @@ from placer.sources.shell.text import Text, join, known, open_names, text_at, un
 if TYPE_CHECKING:
     from placer.sources.shell.syntax import Assignment
 
-# Text that a script may make in all: a long one makes some thousand words.
-MOST_TEXT = 64 * 1024 * 1024
+# Text that a script may make in all, and more for each character that it has.
+MOST_TEXT, MORE_TEXT = 2 * 1024 * 1024, 8
 _KEYED = re.compile(r"\[([^\]]*)\]=")
 
 
@@ -29,7 +29,7 @@ class Environment:
         self.given: list[Text] = []
         self.expander = Expander(self)
         self._values: dict[str, Value] = {}
-        self._spent = 0
+        self._left = MOST_TEXT
 
     def value(self, name: str) -> Value | None:
         """The value of a variable; None when neither a setting nor the script says."""
@@ -73,6 +73,10 @@ class Environment:
         """What a command prints, where that is plain."""
         return printed(command, place, self.expander)
 
+    def allow(self, length: int) -> None:
+        """Let a script of so many characters make its share of text."""
+        self._left += MORE_TEXT * length
+
     def spend(self, size: int) -> None:
         """Count text that is made.
 
@@ -81,8 +85,8 @@ class Environment:
         InputError
             If it is too much.
         """
-        self._spent += size
-        if self._spent > MOST_TEXT:
+        self._left -= size
+        if self._left < 0:
             message = "the script makes more text than can be followed"
             raise InputError([Problem(message, self.source)])
 
