@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from placer import files
-from placer.calibrate.measurements import Measurements, Point, usual_name
+from placer.calibrate.measurements import (
+    Measurements,
+    Point,
+    decode_measurements,
+    usual_name,
+)
+from placer.calibrate.work import step_flops
+from placer.document import parse_document
 from placer.errors import InputError, Problem
 from placer.job.logged import step_of
 from placer.logs import nccl_tests
@@ -48,6 +57,17 @@ class Given:
             If there is none.
         """
         return nccl_tests.read(self.text, self.shown, test)
+
+    def points(self) -> Measurements:
+        """A file of points.
+
+        Raises
+        ------
+        InputError
+            If anything in it is wrong.
+        """
+        folder = Path() if self.path == "-" else Path(self.path).parent
+        return decode_measurements(parse_document(self.text, self.shown), folder)
 
     def steps(self) -> Steps:
         """Steps of a log.
@@ -98,9 +118,22 @@ def measured_by_logs(
     for log in logs:
         steps = log.steps()
         runs.append(step_of(steps, job))
-        notes.append(_note(steps))
+        notes.append(_note(steps) + _rates(steps, job, runs[-1]))
     point = Point(name, topology, job, tuple(runs), source=logs[0].shown)
     return Measurements("logs", job, (point,)), notes
+
+
+def _rates(steps: Steps, job: Job, step_s: float) -> str:
+    """The rate that was logged, and what it is with full attention.
+
+    Megatron-LM counts attention causal, MLPerf and this program full.
+    """
+    flops = step_flops(job)
+    if not (steps.tflops and flops):
+        return ""
+    rate = flops / (job.world_size * step_s * 1e12)
+    logged = median(steps.tflops)
+    return f"; {logged:.4g} TFLOP/s a GPU logged, {rate:.4g} with full attention"
 
 
 def _note(steps: Steps) -> str:

@@ -61,9 +61,7 @@ def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> Non
     elif POINTS not in kinds and NCCL_TESTS not in kinds:
         _compute(_logged(given, options), format_name)
     elif len(given) == 1 and not (options["topology"] or options["job"]):
-        from placer.calibrate.measurements import read_measurements
-
-        _compute(read_measurements(given[0].path), format_name)
+        _compute(given[0].points(), format_name)
     else:
         raise click.UsageError(
             "give one file of points, which names machine and job, or logs of one job, "

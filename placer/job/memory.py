@@ -112,6 +112,9 @@ def decode_memory(section: Section) -> Memory:
         if section.has(key) and recompute != "full":
             message = f"is for recompute full only, not {recompute}"
             section.problem(message, key, "set recompute: full")
+    if section.has("optimizer_instances"):
+        hint = "write it there"
+        section.problem("is a key of data_parallel", "optimizer_instances", hint)
     return Memory(
         recompute=recompute,
         recompute_modules=modules or usual.recompute_modules,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from placer.document import closest
 from placer.errors import InputError, Problem
 from placer.logs.steps import clean_lines
 
@@ -95,6 +96,9 @@ def read(text: str, source: str, test: str = "") -> list[Table]:
     InputError
         If there is none, or it is not told of which test one is.
     """
+    if test and test not in TESTS:
+        hint = closest(test, TESTS) or f"known: {', '.join(TESTS)}"
+        raise InputError([Problem("there is no such test", key="--test", hint=hint)])
     tables = [table for table in _tables(text, source) if table.rows]
     if not tables:
         raise InputError([Problem("no table of nccl-tests in it", source)])

@@ -137,3 +137,6 @@ def test_the_command(tmp_path):
     data = json.loads(CliRunner().invoke(main, [*words, "--format", "json"]).stdout)
     assert data["tables"][0]["gpus"] == 8
     assert CliRunner().invoke(main, words[:2]).exit_code == 2
+    result = CliRunner().invoke(main, [*words, "--test", "all_reduc"])
+    assert result.exit_code == 2
+    assert 'did you mean "all_reduce"' in result.output

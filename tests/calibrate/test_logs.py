@@ -60,6 +60,15 @@ def test_a_log_gives_compute_times(folder):
     assert data["compute"]["micro_batch_time_s"] == pytest.approx(0.2, rel=0.02)
 
 
+def test_a_logged_rate_is_told_beside_ours(folder):
+    """Frameworks count attention otherwise: the step is taken, the rate only shown."""
+    text = log().replace("global batch", "TFLOPs: 12.50 | global batch")
+    (folder / "run.out").write_text(text)
+    result = run(folder / "run.out", "-j", folder / "job.yaml", "-t", "node:1 gpu:8")
+    assert "12.5 TFLOP/s a GPU logged, " in result.output
+    assert "with full attention" in result.output
+
+
 def test_the_job_may_be_a_script(folder):
     """Its compute time is what is asked for, so nobody need give one."""
     script = folder / "pretrain.sh"
