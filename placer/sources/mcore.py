@@ -92,7 +92,6 @@ def read_rest(settings: Settings, prefix: str) -> None:
         )
     if settings.integer(prefix + "mtp_num_layers", minimum=0):
         settings.not_modelled(prefix + "mtp_num_layers", "work on the last stage")
-    # `forced` needs to know what other sources say of pipeline and tensor parallelism.
     no_overlap = settings.flag(prefix + "overlap_p2p_comm") is False
     found.rules.append(lambda joined: apply_rules(joined, no_overlap))
 
