@@ -152,9 +152,10 @@ def _placed(options: dict[str, Any]) -> Plan:
         hint = "give --hosts, or run this in sbatch or salloc"
         message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
         raise InputError([Problem(message, hint=hint)])
+    machine = read_machine(options)
     result = place(
-        read_machine(options),
-        read_given_job(options),
+        machine,
+        read_given_job(options, machine, hosts),
         hosts=hosts,
         time_limit=options["time_limit"],
         seed=options["seed"],

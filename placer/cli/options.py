@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.topology.model import Topology
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -130,7 +131,7 @@ def source_options(function: _Function) -> _Function:
         "--gpus",
         type=click.IntRange(1),
         metavar="N",
-        help="Ranks of a job from FORMAT:FILE.",
+        help="Ranks of a job from FORMAT:FILE. Default: its own, or the hosts' GPUs.",
     )
     tflops = click.option(
         "--tflops",
@@ -183,26 +184,50 @@ def order_option(function: _Function) -> _Function:
     )(function)
 
 
-def read_given_job(options: dict[str, Any]) -> Job:
+def read_given_job(
+    options: dict[str, Any], machine: Topology | None = None, hosts: str | None = None
+) -> Job:
     """The job of ``-j`` and the options beside it, by ``--order`` where it is given.
 
-    What its sources say goes to stderr, unless the command is quiet.
+    Where its sources do not say how many GPUs it has, or a number that its sizes do not
+    divide, it has those of the hosts. What its sources say goes to stderr, unless the
+    command is quiet.
+
+    Parameters
+    ----------
+    options : dict
+        Of a command with `job_option`.
+    machine : Topology, optional
+    hosts : str, optional
+        An allocation of the machine.
 
     Raises
     ------
     InputError
         If it cannot be read, or cannot have this order.
     """
+    from placer.errors import InputError
     from placer.job.resize import reordered
-    from placer.sources.job import read_job
+    from placer.topology.allocation import allocate
 
-    job = read_job(
-        options["job"],
-        **{name: options[name] for name in SOURCE_OPTIONS},
-        note=teller(options),
-    )
+    try:
+        job = _read_job(options, options["gpus"])
+    except InputError as error:
+        asked = [problem.key for problem in error.problems]
+        if machine is None or hosts is None or "parallelism.dp" not in asked:
+            raise
+        gpus = allocate(machine, hosts).num_gpus
+        job = _read_job(options, gpus)
+        teller(options)(f"{gpus:,} GPUs, as the hosts have")
     order = options.get("order")
     return job if order is None else reordered(job, order)
+
+
+def _read_job(options: dict[str, Any], gpus: int | None) -> Job:
+    from placer.sources.job import read_job
+
+    others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
+    return read_job(options["job"], gpus=gpus, note=teller(options), **others)
 
 
 def teller(options: dict[str, Any]) -> Callable[[str], None]:

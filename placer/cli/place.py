@@ -108,7 +108,7 @@ def _search(
     machine = read_machine(options)
     if not options["quiet"]:
         _note_assumptions(machine)
-    job = read_given_job(options)
+    job = read_given_job(options, machine, options["hosts"])
     hosts, exclude = (
         None if options[key] is None else parse_hosts(options[key])
         for key in ("hosts", "exclude")

@@ -63,9 +63,10 @@ def predict(**options: Any) -> None:
     from placer.api.predict import predict as predicted
     from placer.cli.machine import read_machine
 
-    job = read_given_job(options)
+    machine = read_machine(options)
+    job = read_given_job(options, machine, options["hosts"])
     launcher = options["launcher"]
-    plan = predicted(read_machine(options), job, launcher, options["hosts"])
+    plan = predicted(machine, job, launcher, options["hosts"])
     if not options["quiet"]:
         _warn(plan, launcher)
     write_made(plan, options, lambda look: _summary(plan, launcher, look))

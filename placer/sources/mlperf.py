@@ -236,6 +236,7 @@ def _model(found: Findings, variables: _Variables) -> None:
         return
     model = read_model(name)
     rule = f"MODEL_SIZE {size.text} is {name}"
+    found.derive("model.name", name, rule, size.place)
     for key in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"):
         found.derive(f"model.{key}", getattr(model, key), rule, size.place)
     found.derive("model.tied_embeddings", model.tied_embeddings, rule, size.place)

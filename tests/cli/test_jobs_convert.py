@@ -133,3 +133,13 @@ def test_a_file_of_another_format_is_named(script: str) -> None:
     """A format that the content contradicts is refused; the right one is named."""
     found = run("jobs", "show", script.replace("megatron:", "hf:"), code=2)
     assert "it looks like megatron:" in found.stderr
+
+
+def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path: Path) -> None:
+    """A script of one node is placed on the hosts that --hosts gives."""
+    path = tmp_path / "pretrain.sh"
+    path.write_text(SCRIPT.replace("--nnodes 2", "--nnodes $NNODES"))
+    given = ("-j", f"megatron:{path}", "--tflops", "400", "--format", "json")
+    found = run("place", *MACHINE, *given, "--hosts", "r1-n1,r2-n1")
+    assert json.loads(found.stdout)["world_size"] == 16
+    assert "16 GPUs, as the hosts have" in found.stderr

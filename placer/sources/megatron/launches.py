@@ -32,6 +32,10 @@ _PRINTS = ("echo", "printf", "cat", "tee")
 _TRAINS = re.compile(r"(?:^|/)(?:pretrain|finetune|train|sft)[\w.-]*\.py$")
 _PER_NODE = ("nproc_per_node", "num_gpus", "ntasks_per_node", "gpus_per_node")
 _NODES = ("nnodes", "num_nodes", "nodes")
+# What launchers take before the program.
+LAUNCHER_FLAGS = frozenset(
+    {*_PER_NODE, *_NODES, "ntasks", "node_rank", "master_addr", "master_port"}
+)
 _SHORT = {"-N": "nodes", "-n": "ntasks", "-np": "ntasks"}
 
 

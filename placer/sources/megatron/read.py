@@ -6,11 +6,11 @@ import re
 
 from placer.errors import InputError, Problem
 from placer.sources.findings import GPUS, Asked, Findings, Place
-from placer.sources.megatron.arguments import Argument, Arguments
+from placer.sources.megatron.arguments import Argument, Arguments, name_of
 from placer.sources.megatron.configs import arguments_of_yaml
 from placer.sources.megatron.deepspeed import read_deepspeed
 from placer.sources.megatron.facts import read_facts
-from placer.sources.megatron.launches import gpus_of, launch_of
+from placer.sources.megatron.launches import LAUNCHER_FLAGS, gpus_of, launch_of
 from placer.sources.megatron.logs import BEGINS, arguments_of_log
 from placer.sources.megatron.rules import add_rules
 from placer.sources.shell import Script, read_script
@@ -56,7 +56,8 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     gpus = gpus_of(launch, script)
     if gpus is not None:
         found.read(GPUS, *gpus)
-    return _described(found, list(launch.arguments), script, asked)
+    own = [a for a in launch.arguments if name_of(a.flag) not in LAUNCHER_FLAGS]
+    return _described(found, own, script, asked)
 
 
 def _ask_for_branches(found: Findings, script: Script, text: str, asked: Asked) -> None:

@@ -35,6 +35,7 @@ _BRACED = re.compile(
     r"(?P<sign>[#!]?)(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])"
     r"(?:\[(?P<index>[^\]]*)\])?(?P<rest>[\s\S]*)",
 )
+_ELEMENTS = re.compile(r"\$(?:@|\{(?:@|[A-Za-z_]\w*\[@\])\})")
 _DEFAULT = re.compile(r"(:?[-=+?])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _ALL = ("@", "*")
@@ -153,7 +154,7 @@ class Expander:
             elif sign == '"':
                 end = lexer.end_of_quote(at)
                 inside = raw.part(at + 1, end - 1)
-                empty = True
+                empty = not _ELEMENTS.fullmatch(inside.text)  # of none, no word
                 for part in self._parts(inside, True):
                     empty = False
                     yield part

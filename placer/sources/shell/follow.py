@@ -238,10 +238,12 @@ class Shell:
             return
         before, self.environment.given = self.environment.given, arguments
         self._nested += 1
+        self.environment.calls += 1
         try:
             self._follow(function.body)
         except ReturnError:
             pass
         finally:
             self._nested -= 1
+            self.environment.calls -= 1
             self.environment.given = before

@@ -27,6 +27,7 @@ class Environment:
         self.source = source
         self.asked = asked
         self.given: list[Text] = []
+        self.calls = 0  # of functions, one in another
         self.expander = Expander(self)
         self._values: dict[str, Value] = {}
         self._left = MOST_TEXT
@@ -40,6 +41,8 @@ class Environment:
             return self._values[name]
         if name.isdecimal() and 0 < int(name) <= len(self.given):
             return self.given[int(name) - 1]
+        if name.isdecimal() and int(name) and self.calls:
+            return text_at("", Place(self.source))
         beside = f"./{PurePath(self.source).name}"
         usual = {
             "#": str(len(self.given)),
