@@ -29,11 +29,11 @@ if TYPE_CHECKING:
         Problem,
         StoppedError,
     )
-    from placer.job.read import read_job
     from placer.job.rules import Pin, Rules
     from placer.placement.plan_file import read_plan, write_plan
     from placer.readers.machine import read_topology
     from placer.report.diff import diff
+    from placer.sources.job import read_job
 
 __version__ = "0.1.0"
 
@@ -84,7 +84,7 @@ _HOME = {
     "explain": "placer.api.explain",
     "place": "placer.api.place",
     "predict": "placer.api.predict",
-    "read_job": "placer.job.read",
+    "read_job": "placer.sources.job",
     "read_plan": "placer.placement.plan_file",
     "read_topology": "placer.readers.machine",
     "replace": "placer.api.replace",

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING
 from placer.arguments import PATH, instance, sequence, takes
 from placer.errors import refuse
 from placer.job.model import Job
-from placer.job.read import read_job
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.tier_names import unknown_tiers
+from placer.sources.job import read_job
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
-    import os
-
     from placer.placement.plan import Plan
     from placer.readers.sources import Source
 
     TopologyLike = Topology | Source | Sequence[Source]
-    JobLike = Job | str | os.PathLike[str]
+    JobLike = Job | Source | Sequence[Source]
 
 _TOPOLOGY = instance(Topology) | PATH | sequence("a list of paths", PATH)
-_JOB = instance(Job) | PATH
+_JOB = instance(Job) | PATH | sequence("a list of paths", PATH)
 
 
 def read_inputs(topology: TopologyLike, job: JobLike) -> tuple[Topology, Job]:

@@ -11,9 +11,11 @@ from placer.calibrate.work import step_flops
 from placer.document import Document, Section, Value, open_document
 from placer.errors import InputError
 from placer.job.axes import Parallelism
+from placer.job.logged import step_of
 from placer.job.model import Job
 from placer.job.read import read_job
 from placer.job.resize import resized
+from placer.logs.formats import read_steps
 from placer.topology.allocation import allocate
 from placer.topology.read import read_topology
 from placer.units import parse_time
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 FORMAT = "placer/measurements"
 MAX_POINTS = 1000
 
-_MEASURED = ("step_time", "step_times", "tflops_per_gpu")
+_MEASURED = ("step_time", "step_times", "tflops_per_gpu", "log")
 
 _NO_JOB = Job("", Parallelism())  # never seen: its problem is raised first
 
@@ -151,6 +153,7 @@ def _point(
     fit = section.boolean("fit", True)
     name, source = section.text("name", ""), section.text("source", "")
     runs = _runs_s(section, sized)
+    runs += _logged(section, inputs, sized)
     spread = section.quantity("spread", parse_time, 0.0)
     if section.document.problems or machine is None or sized is None:
         return None
@@ -162,7 +165,7 @@ def _point(
         section.problem(message, "dp", "a smaller dp, more hosts or another topology")
         return None
     by_rate = section.has("tflops_per_gpu")
-    called = name or _usual_name(sized)
+    called = name or usual_name(sized)
     return Point(called, machine, sized, runs, spread, fit, source, by_rate)
 
 
@@ -176,10 +179,24 @@ def _runs_s(section: Section, job: Job | None) -> tuple[float, ...]:
     rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
     if section.has("tflops_per_gpu"):
         runs.append(_step_of_rate(section, rate, job))
-    for key in given:
+    for key in (key for key in given if key != "log"):
         if not (runs and min(runs) > 0):
             section.problem("must be above 0", key)
     return tuple(runs)
+
+
+def _logged(section: Section, inputs: _Inputs, job: Job | None) -> tuple[float, ...]:
+    """The median step of a run's log."""
+    value = section.get("log")
+    name = value.text() if value else ""
+    if value is None or job is None or not name:
+        return ()
+    try:
+        return (step_of(read_steps(inputs.path(name)), job),)
+    except InputError as error:
+        for problem in error.problems:
+            value.problem(problem.message, problem.hint)
+        return ()
 
 
 def _step_of_rate(section: Section, rate: float, job: Job | None) -> float:
@@ -223,7 +240,8 @@ def _hosts(section: Section, topology: Topology | None) -> Topology | None:
         return None
 
 
-def _usual_name(job: Job) -> str:
+def usual_name(job: Job) -> str:
+    """What a point is called that has no name."""
     return f"{job.world_size:,} GPUs, {job.micro_batches:,} micro-batches"
 
 
@@ -245,13 +263,17 @@ class _Inputs:
         """The job that a value names."""
         return self._input(value, read_job)
 
+    def path(self, name: str) -> str:
+        """A file of the folder, or the name as it is where there is none."""
+        beside = self.folder / name
+        return str(beside) if beside.is_file() else name
+
     def _input(self, value: Value | None, read: Callable[[str], Read]) -> Read | None:
         text = value.text() if value else ""
         if value is None or not text:
             return None
-        beside = self.folder / text
         try:
-            return read(str(beside) if beside.is_file() else text)
+            return read(self.path(text))
         except InputError as error:
             for problem in error.problems:
                 place = f"{problem.source}:{problem.line}: " if problem.source else ""

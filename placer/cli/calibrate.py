@@ -1,30 +1,103 @@
-"""``placer calibrate``: compute times of a job from measured steps."""
+"""``placer calibrate``: compute times from measured steps, links from nccl-tests."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli import complete
-from placer.cli.options import format_option
+from placer.cli.options import (
+    SOURCE_OPTIONS,
+    TOPOLOGY_HELP,
+    format_option,
+    hardware_options,
+    hosts_option,
+    output_option,
+    quiet_option,
+    read_given_job,
+    source_options,
+)
+
+if TYPE_CHECKING:
+    from placer.calibrate.measurements import Measurements
+    from placer.calibrate.sources import Given
+    from placer.job.model import Job
 
 
 @click.command()
-@click.argument("measurements", shell_complete=complete.files)
+@click.argument(
+    "sources",
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    shell_complete=complete.files,
+)
+@click.option(
+    "-t",
+    "--topology",
+    multiple=True,
+    metavar="T",
+    shell_complete=complete.topologies,
+    help=TOPOLOGY_HELP,
+)
+@click.option(
+    "-j",
+    "--job",
+    multiple=True,
+    metavar="J",
+    shell_complete=complete.jobs,
+    help="Of logs: the job.",
+)
+@hosts_option
+@click.option("--test", default="", metavar="NAME", help="Of nccl-tests: all_reduce.")
+@hardware_options
+@source_options
+@output_option("Of nccl-tests: write the machine here, with what was fitted.")
+@quiet_option("No notes.")
 @format_option("text", "json", "yaml")
-def calibrate(measurements: str, format_name: str) -> None:
-    """Micro-batch time and fixed time from the measured steps in MEASUREMENTS.
+def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> None:
+    """Compute times of a job, or efficiencies of a machine, from measurements.
 
-    MEASUREMENTS is a file (- is stdin) that names a machine, a job and two or more
-    points: dp, micro_batches and step_time, or step_times of several runs. The first
-    line printed goes into the job file; intervals need repeated runs or more points.
+    SOURCE is a file (- is stdin) of measured points, which names a machine, a job and
+    two or more points: dp, micro_batches and step_time, or step_times of several runs.
+    The first line printed goes into the job file; intervals need repeated runs or more
+    points.
+
+    Or SOURCE is a log of Megatron-LM, torchtitan or MLPerf (megatron-log:FILE,
+    torchtitan-log:FILE, mlperf-log:FILE), with -t and -j for what ran; several are runs
+    of the same job.
+
+    Or SOURCE is what all_reduce_perf and others of nccl-tests print (nccl-tests:FILE),
+    with -t for the machine: the efficiencies and latencies of its tiers. What -o writes
+    serves as -t and as --hardware.
     """
+    from placer.calibrate.sources import NCCL_TESTS, POINTS, open_source
+
+    given = [open_source(source) for source in sources]
+    kinds = {one.kind for one in given}
+    if kinds == {NCCL_TESTS}:
+        _hardware(given, format_name, options)
+    elif POINTS not in kinds and NCCL_TESTS not in kinds:
+        _compute(_logged(given, options), format_name)
+    elif len(given) == 1 and not (options["topology"] or options["job"]):
+        _compute(given[0].points(), format_name)
+    else:
+        raise click.UsageError(
+            "give one file of points, which names machine and job, or logs of one job, "
+            "or tables of nccl-tests"
+        )
+
+
+def _compute(measurements: Measurements, format_name: str) -> None:
+    """Print the compute times that fit."""
     from placer.calibrate.fit import calibrate as fit
-    from placer.calibrate.measurements import read_measurements
     from placer.calibrate.text import as_data, as_text, as_yaml
     from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
 
-    found = fit(read_measurements(measurements))
+    found = fit(measurements)
     for warning in found.warnings:
         click.echo(f"warning: {warning}", err=True)
     if format_name == "json":
@@ -32,3 +105,56 @@ def calibrate(measurements: str, format_name: str) -> None:
     else:
         text = as_text if format_name == "text" else as_yaml
         write_text("-", text(found) + "\n")
+
+
+def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
+    """Steps of logs as measurements of the job that ran."""
+    from placer.calibrate.sources import measured_by_logs
+    from placer.cli.machine import read_machine
+    from placer.topology.allocation import allocate
+
+    if not (options["topology"] and options["job"]):
+        raise click.UsageError("a log needs the machine (-t) and the job (-j) that ran")
+    topology = read_machine(options)
+    if options["hosts"]:
+        topology = allocate(topology, options["hosts"])
+    found, notes = measured_by_logs(logs, _job(options), topology)
+    if not options["quiet"]:
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+    return found
+
+
+def _job(options: dict[str, Any]) -> Job:
+    """The job of ``-j``; its compute time is what is asked for, so any will do."""
+    from placer.job.model import Job as Complete
+    from placer.sources.opened import open_source
+
+    timed = options["tflops"] or options["micro_batch_time"]
+    plain = any(isinstance(open_source(job), Complete) for job in options["job"])
+    stand_in = {} if timed or plain else {"micro_batch_time": "1s"}
+    named = {name: options[name] for name in SOURCE_OPTIONS} | stand_in
+    return read_given_job(options | named)
+
+
+def _hardware(
+    given: Sequence[Given], format_name: str, options: dict[str, Any]
+) -> None:
+    """Print what the tables say of the machine's links; write it if asked to."""
+    from placer.calibrate.hardware import fit_hardware
+    from placer.calibrate.hardware_text import as_data, as_text
+    from placer.cli.machine import read_machine
+    from placer.cli.output import write_text
+    from placer.placement.plan_encode import json_text
+    from placer.topology.write import to_text
+
+    if not options["topology"]:
+        raise click.UsageError("tables of nccl-tests need the machine (-t) that ran")
+    topology = read_machine(options)
+    tables = [table for one in given for table in one.tables(options["test"])]
+    fit = fit_hardware(topology, tables)
+    if options["output"]:
+        write_text(options["output"], to_text(fit.topology))
+    if options["output"] != "-":
+        text = as_text(fit) + "\n" if format_name != "json" else json_text(as_data(fit))
+        write_text("-", text)

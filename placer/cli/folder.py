@@ -80,7 +80,7 @@ def _read() -> dict[str, Any]:
         "hardware": root.text("hardware", ""),
         "gpus_per_node": root.integer("gpus_per_node", 0, maximum=MAX_GPUS_OF_NODE),
         "hosts": ",".join(_texts(root.get("hosts"))),
-        "job": root.text("job", ""),
+        "job": tuple(_texts(root.get("job"))),
     }
     document.finish()
     return {key: value for key, value in found.items() if value}

@@ -1,22 +1,37 @@
-"""``placer jobs``: the job presets."""
+"""``placer jobs``: presets, and jobs from other programs' files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli import complete
-from placer.cli.options import format_option
+from placer.cli.options import (
+    SOURCE_OPTIONS,
+    format_option,
+    output_option,
+    quiet_option,
+    read_given_job,
+    source_options,
+)
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
     from placer.job.model import Job
 
+_JOBS = click.argument(
+    "job", nargs=-1, required=True, metavar="JOB...", shell_complete=complete.jobs
+)
+
 
 @click.group()
 def jobs() -> None:
-    """List and show jobs."""
+    """List, show and convert jobs.
+
+    JOB is a preset, or a file (- is standard input). Or FORMAT:FILE, what another
+    program is given, as "placer jobs formats" lists; several of these are joined.
+    """
 
 
 @jobs.command("list")
@@ -44,20 +59,72 @@ def list_presets(format_name: str) -> None:
     write_line("\n".join(lines))
 
 
-@jobs.command()
-@click.argument("job", shell_complete=complete.jobs)
+@jobs.command("formats")
 @format_option("text", "json")
-def show(job: str, format_name: str) -> None:
-    """Show JOB, a preset or a file (- is stdin).
+def list_formats(format_name: str) -> None:
+    """List the formats that a job can be read from."""
+    import json
+
+    from placer.sources.registry import FORMATS
+
+    if format_name == "json":
+        rows = [
+            {"name": row.name, "description": row.description}
+            for row in FORMATS.values()
+        ]
+        write_line(json.dumps(rows, indent=2))
+        return
+    width = max(map(len, FORMATS))
+    lines = (f"{row.name:<{width}}  {row.description}" for row in FORMATS.values())
+    write_line("\n".join(lines))
+
+
+@jobs.command()
+@_JOBS
+@source_options
+@click.option("--strict", is_flag=True, help="Refuse what is assumed or not modelled.")
+@click.option("--name", help="Name of the job. Default: that of the first file.")
+@output_option("Write the job here; - is stdout, as without it.")
+@quiet_option("No report.")
+def convert(job: tuple[str, ...], **options: Any) -> None:
+    """Write what JOB says as one job file, with the origin of each value.
+
+    What was read, derived, assumed and ignored goes to stderr, one line a key. What is
+    missing is asked for, each with the option that says it.
+    """
+    from placer.cli.output import write_text
+    from placer.job.model import Job
+    from placer.sources import report
+    from placer.sources.job import Options, open_job
+
+    given = {name: options[name] for name in SOURCE_OPTIONS}
+    opened = open_job(
+        job, Options(**given, strict=options["strict"], name=options["name"])
+    )
+    if isinstance(opened, Job):
+        raise click.UsageError(f"{opened.name} is a job file; jobs show prints it.")
+    opened.job()
+    write_text(options["output"] or "-", opened.text())
+    if not options["quiet"]:
+        for line in (*report.lines(opened.found), *opened.remarks()):
+            click.echo(line, err=True)
+
+
+@jobs.command()
+@_JOBS
+@source_options
+@quiet_option("No notes.")
+@format_option("text", "json")
+def show(job: tuple[str, ...], format_name: str, **options: Any) -> None:
+    """Show JOB.
 
     With --format json, print it as a job file with every default written out.
     """
     from placer.cli.output import write_text
-    from placer.job.read import read_job
     from placer.job.write import to_document
     from placer.placement.plan_encode import json_text
 
-    found = read_job(job)
+    found = read_given_job({"job": job} | options)
     if format_name == "json":
         write_text("-", json_text(to_document(found)))
     else:

@@ -14,13 +14,14 @@ from placer.cli import complete
 from placer.cli.folder import with_folder
 from placer.cli.interrupt import interrupts
 from placer.cli.options import (
+    SOURCE_OPTIONS,
     TOPOLOGY_HELP,
     hardware_options,
     job_option,
     order_option,
     output_option,
     quiet_option,
-    read_ordered_job,
+    read_given_job,
     seed_option,
     time_limit_option,
 )
@@ -28,7 +29,15 @@ from placer.cli.options import (
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-_FOR_A_NEW_PLAN = ("topology", "job", "hardware", "gpus_per_node", "labels", "order")
+_FOR_A_NEW_PLAN = (
+    "topology",
+    "hardware",
+    "gpus_per_node",
+    "labels",
+    "job",
+    *SOURCE_OPTIONS,
+    "order",
+)
 
 
 @click.command(
@@ -152,9 +161,10 @@ def _placed(options: dict[str, Any]) -> Plan:
         hint = "give --hosts, or run this in sbatch or salloc"
         message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
         raise InputError([Problem(message, hint=hint)])
+    machine = read_machine(options)
     result = place(
-        read_machine(options),
-        read_ordered_job(options["job"], options["order"]),
+        machine,
+        read_given_job(options, machine, options["hosts"]),
         hosts=options["hosts"],
         time_limit=options["time_limit"],
         seed=options["seed"],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
+from placer.cli.options import teller
 
 if TYPE_CHECKING:
     from placer.readers.combine import Tree
@@ -25,14 +25,14 @@ def read_machine(
     named = (*(sources or options["topology"]), options["hardware"])
     for old, new in RENAMED["topologies"].items():
         if old in named:
-            _teller(options)(f"the preset {old} is {new} now; the old name will go")
+            teller(options)(f"the preset {old} is {new} now; the old name will go")
     return read_topology(
         sources or options["topology"],
         hardware=options["hardware"],
         gpus_per_node=options["gpus_per_node"],
         labels=options["labels"],
         name=name,
-        note=_teller(options),
+        note=teller(options),
     )
 
 
@@ -41,15 +41,5 @@ def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     from placer.readers import machine
 
     if options["hardware"] is None and options["gpus_per_node"] is None:
-        return machine.read_alone(source, _teller(options))
+        return machine.read_alone(source, teller(options))
     return read_machine(options, [source])
-
-
-def _teller(options: dict[str, Any]) -> Callable[[str], None]:
-    """Prints what a reader has to say, unless the command is quiet."""
-
-    def tell(remark: str) -> None:
-        if not options.get("quiet"):
-            click.echo(f"note: {remark}", err=True)
-
-    return tell

@@ -13,10 +13,12 @@ from placer.cli import complete
 
 if TYPE_CHECKING:
     from placer.job.model import Job
+    from placer.topology.model import Topology
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-JOB_HELP = "Preset or file (- is stdin)."
+JOB_HELP = "Preset, file (- is stdin) or FORMAT:FILE, as for place."
+SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 TOPOLOGY_HELP = "Preset, file, text or FORMAT:FILE, as for place."
 
 
@@ -124,14 +126,88 @@ def hardware_options(function: _Function) -> _Function:
 
 
 def job_option(function: _Function) -> _Function:
-    """``-j/--job``."""
-    return click.option(
+    """``-j/--job``, as a tuple, with the options for what it lacks."""
+    option = click.option(
         "-j",
         "--job",
+        multiple=True,
+        metavar="J",
+        shell_complete=complete.jobs,
+        help="Preset, file (- is stdin), or FORMAT:FILE, such as megatron:pretrain.sh; "
+        "those may be given again.",
+    )
+    return option(source_options(function))
+
+
+def swept_job_option(function: _Function) -> _Function:
+    """The same for commands whose own ``--gpus`` is a list."""
+    option = click.option(
+        "-j",
+        "--job",
+        multiple=True,
         metavar="J",
         shell_complete=complete.jobs,
         help=JOB_HELP,
+    )
+    return option(script_options(function))
+
+
+def source_options(function: _Function) -> _Function:
+    """``--gpus``, ``--tflops``, ``--micro-batch-time``, ``--set`` and ``--select``."""
+    return gpus_option(script_options(function))
+
+
+def gpus_option(function: _Function) -> _Function:
+    """``--gpus``, of a job whose sources do not say how many it has."""
+    return click.option(
+        "--gpus",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Ranks of a job from FORMAT:FILE. Default: its own, or the hosts' GPUs.",
     )(function)
+
+
+def script_options(function: _Function) -> _Function:
+    """``--tflops``, ``--micro-batch-time``, ``--set`` and ``--select``."""
+    tflops = click.option(
+        "--tflops",
+        type=float,
+        metavar="RATE",
+        help="Its sustained rate of a GPU, in TFLOP/s.",
+    )
+    time = click.option(
+        "--micro-batch-time",
+        metavar="TIME",
+        help="Its measured time of a micro-batch on a stage: 120ms.",
+    )
+    settings = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        callback=_settings,
+        metavar="NAME=VALUE",
+        help="Variable of its script; job.KEY=VALUE sets a key of the job.",
+    )
+    select = click.option(
+        "--select",
+        metavar="NAME",
+        help="Which of its functions or launches.",
+    )
+    return tflops(time(settings(select(function))))
+
+
+def _settings(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    """Values by the name that an option means, each as ``NAME=VALUE``."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals):
+            raise click.BadParameter(f"{text!r} is not like TP=8")
+        if found.setdefault(name.strip(), value) != value:
+            raise click.BadParameter(f"{name} has two values, see {text!r}")
+    return found
 
 
 def order_option(function: _Function) -> _Function:
@@ -144,19 +220,60 @@ def order_option(function: _Function) -> _Function:
     )(function)
 
 
-def read_ordered_job(source: str, order: str | None) -> Job:
-    """The job of ``-j``, numbered by ``--order`` where that is given.
+def read_given_job(
+    options: dict[str, Any], machine: Topology | None = None, hosts: str | None = None
+) -> Job:
+    """The job of ``-j`` and the options beside it, by ``--order`` where it is given.
+
+    Where its sources do not say how many GPUs it has, or a number that its sizes do not
+    divide, it has those of the hosts. What its sources say goes to stderr, unless the
+    command is quiet.
+
+    Parameters
+    ----------
+    options : dict
+        Of a command with `job_option`.
+    machine : Topology, optional
+    hosts : str, optional
+        An allocation of the machine.
 
     Raises
     ------
     InputError
         If it cannot be read, or cannot have this order.
     """
-    from placer.job.read import read_job
+    from placer.errors import InputError
     from placer.job.resize import reordered
+    from placer.topology.allocation import allocate
 
-    job = read_job(source)
+    try:
+        job = _read_job(options, options["gpus"])
+    except InputError as error:
+        asked = [problem.key for problem in error.problems]
+        if machine is None or hosts is None or "parallelism.dp" not in asked:
+            raise
+        gpus = allocate(machine, hosts).num_gpus
+        job = _read_job(options, gpus)
+        teller(options)(f"{gpus:,} GPUs, as the hosts have")
+    order = options.get("order")
     return job if order is None else reordered(job, order)
+
+
+def _read_job(options: dict[str, Any], gpus: int | None) -> Job:
+    from placer.sources.job import read_job
+
+    others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
+    return read_job(options["job"], gpus=gpus, note=teller(options), **others)
+
+
+def teller(options: dict[str, Any]) -> Callable[[str], None]:
+    """Prints what a reader has to say, unless the command is quiet."""
+
+    def tell(remark: str) -> None:
+        if not options.get("quiet"):
+            click.echo(f"note: {remark}", err=True)
+
+    return tell
 
 
 def hosts_option(function: _Function) -> _Function:

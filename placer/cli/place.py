@@ -15,7 +15,7 @@ from placer.cli.options import (
     hosts_option,
     job_option,
     order_option,
-    read_ordered_job,
+    read_given_job,
     rules,
     share,
     topology_option,
@@ -148,7 +148,7 @@ def _search(
     machine = read_machine(options)
     if not options["quiet"]:
         _note_assumptions(machine)
-    job = read_ordered_job(options["job"], options["order"])
+    job = read_given_job(options, machine, options["hosts"])
     hosts, exclude = (
         None if options[key] is None else parse_hosts(options[key])
         for key in ("hosts", "exclude")

@@ -14,7 +14,8 @@ from placer.cli.options import (
     TOPOLOGY_HELP,
     hardware_options,
     order_option,
-    read_ordered_job,
+    read_given_job,
+    source_options,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def plan_input_options(function: _Function) -> _Function:
     job = click.option(
         "-j",
         "--job",
+        multiple=True,
         metavar="J",
         shell_complete=complete.jobs,
         help=f"{JOB_HELP} Default: the one that the plan keeps.",
@@ -55,7 +57,9 @@ def plan_input_options(function: _Function) -> _Function:
         is_flag=True,
         help="Take topology and job although the plan was made for others.",
     )
-    return topology(hardware_options(job(order_option(force(function)))))
+    return topology(
+        hardware_options(job(source_options(order_option(force(function)))))
+    )
 
 
 def given_inputs(options: dict[str, Any]) -> Given:
@@ -73,10 +77,9 @@ def given_inputs(options: dict[str, Any]) -> Given:
     """
     from placer.cli.machine import read_machine
 
-    job = options["job"]
     return Given(
         read_machine(options) if options["topology"] else None,
-        None if job is None else read_ordered_job(job, options["order"]),
+        read_given_job(options) if options["job"] else None,
     )
 
 
@@ -102,10 +105,10 @@ def stated_inputs(options: dict[str, Any], why: str) -> Inputs:
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options, why)
-    hosts = options["hosts"]
+    hosts, machine = options["hosts"], read_machine(options)
     return Inputs(
-        read_machine(options),
-        read_ordered_job(options["job"], options["order"]),
+        machine,
+        read_given_job(options, machine, hosts),
         None if hosts is None else tuple(parse_hosts(hosts)),
     )
 

@@ -12,7 +12,7 @@ from placer.cli.options import (
     hosts_option,
     job_option,
     order_option,
-    read_ordered_job,
+    read_given_job,
     topology_option,
 )
 from placer.cli.output import write_line
@@ -72,9 +72,10 @@ def predict(**options: Any) -> None:
     from placer.cli.machine import read_machine
 
     options = with_folder(options)
-    job = read_ordered_job(options["job"], options["order"])
+    machine = read_machine(options)
+    job = read_given_job(options, machine, options["hosts"])
     launcher = options["launcher"]
-    plan = predicted(read_machine(options), job, launcher, options["hosts"])
+    plan = predicted(machine, job, launcher, options["hosts"])
     if not options["quiet"]:
         _warn(plan, launcher)
     write_made(plan, options, lambda look: _summary(plan, launcher, look))

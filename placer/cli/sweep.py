@@ -15,9 +15,10 @@ from placer.cli.options import (
     OneOf,
     format_option,
     hosts_option,
-    job_option,
     quiet_option,
+    read_given_job,
     seed_option,
+    swept_job_option,
     time_limit_option,
     topology_option,
 )
@@ -79,7 +80,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 
 @click.command()
 @topology_option
-@job_option
+@swept_job_option
 @_size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
 @_size_option("--tp", "Tensor-parallel sizes.")
 @_size_option("--pp", "Pipeline sizes.")
@@ -193,7 +194,6 @@ def _axes(options: dict[str, Any]) -> list[Axis]:
 def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
     """The inputs, with what is wrong for every point found before the first."""
     from placer.cli.machine import read_machine
-    from placer.job.read import read_job
     from placer.sweep.inputs import check_axes
     from placer.sweep.point import Task
     from placer.topology.allocation import allocate, parse_hosts
@@ -204,12 +204,17 @@ def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
     allocate(machine, hosts)
     return Task(
         machine,
-        read_job(options["job"]),
+        read_given_job(options | {"gpus": _first(options["gpus"])}),
         hosts,
         options["objective"],
         options["time_limit"],
         options["seed"],
     )
+
+
+def _first(axis: Axis | None) -> int | None:
+    """The first size of an axis that is swept."""
+    return None if axis is None else int(axis.values[0])
 
 
 def _engine(options: dict[str, Any]) -> Engine:

@@ -13,9 +13,10 @@ from placer.cli.options import (
     OneOf,
     format_option,
     hosts_option,
-    job_option,
     quiet_option,
+    read_given_job,
     seed_option,
+    swept_job_option,
     time_limit_option,
     topology_option,
 )
@@ -71,7 +72,7 @@ def _names(
     "--gpus 4096 --global-batch 1024 -o plan.json"
 )
 @topology_option
-@job_option
+@swept_job_option
 @hosts_option
 @_size_option("--gpus", "GPUs to use. Default: as many as help.")
 @click.option(
@@ -153,9 +154,12 @@ def tune(context: click.Context, /, **options: Any) -> None:
 
     options = with_folder(options)
     with interrupts.searching() as stop:
+        machine = read_machine(options)
+        gpus = options["gpus"]
+        given = options | {"gpus": gpus[0] if gpus else None}
         found = run(
-            read_machine(options),
-            options["job"],
+            machine,
+            read_given_job(given, machine, options["hosts"]),
             options["hosts"],
             gpus=options["gpus"],
             global_batch=options["global_batch"],

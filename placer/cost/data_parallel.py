@@ -28,27 +28,28 @@ class Windows:
     ----------
     forward_s, backward_s : float, s
         One chunk of one micro-batch, ``t_f`` and ``t_b``.
-    concurrent : int
+    forwards, backwards : int
         Micro-batches that pass a chunk before the next chunk: ``min(m, p)``, or 1 when
-        each of them gathers its parameters.
+        each of them gathers its parameters, or reduces its gradients.
     buckets : float
         ``n_k``, at least 1.
     """
 
     forward_s: float
     backward_s: float
-    concurrent: int
+    forwards: int
+    backwards: int
     buckets: float
 
     @property
     def forward_window_s(self) -> float:
         """Compute that a gather hides behind."""
-        return self.forward_s * self.concurrent
+        return self.forward_s * self.forwards
 
     @property
     def backward_window_s(self) -> float:
         """Compute that a reduction hides behind."""
-        return self.backward_s * self.concurrent
+        return self.backward_s * self.backwards
 
 
 def exposed_reduce(seconds: FloatArray, windows: Windows, overlap: bool) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -100,11 +99,12 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     """The data-parallel times of one step.
 
     DDP all-reduces gradients once a step; ZeRO-1 reduce-scatters them and gathers
-    parameters; ZeRO-3 gathers for the forward and again for the backward of each
-    micro-batch, and reduces after it, unless parameters are kept for the step; HSDP
-    does so inside a shard group and all-reduces its shard across groups once a step
-    (Zhao et al. 2023, arXiv 2304.11277). Dense and expert groups run one after the
-    other.
+    parameters; ZeRO-2 reduce-scatters those of each micro-batch; ZeRO-3 gathers for the
+    forward and again for the backward of each micro-batch, and reduces after it, unless
+    parameters are kept for the step; HSDP does so inside a shard group and all-reduces
+    its shard across groups once a step (Zhao et al. 2023, arXiv 2304.11277). Several
+    instances of an optimizer are such groups too. Dense and expert groups run one after
+    the other.
     """
     shape = job.parallelism.pp, job.parallelism.vp
     inner, outer, gather = (np.zeros(shape) for _ in range(3))
@@ -112,7 +112,7 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     group_seconds: dict[str, FloatArray] = {}
     traffic: list[Traffic] = []
     mode = job.data_parallel
-    rounds = job.micro_batches if mode.every_micro_batch else 1
+    rounds = job.micro_batches if mode.reduces_each else 1
     for axis, part in _parts(job, sizes, buckets).items():
         found = _reduction(network, job, part)
         inner += found.seconds
@@ -127,11 +127,11 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
             found, bucket = _gather(network, job, part)
             gather += found.seconds
             first_bucket += bucket
-            gathers = 2 * rounds if mode.every_micro_batch else 1
+            gathers = 2 * rounds if mode.gathers_each else 1
             traffic.append(found.traffic.times(gathers / mode.sync_every))
     embedding, sent = _tied_embeddings(network, job, sizes.tied_parameters)
     # Backward gathers once more what it is about to use.
-    again = inner + gather if mode.every_micro_batch else inner
+    again = inner + gather if mode.gathers_each else inner
     return SyncTime(
         again + outer,
         gather,
@@ -173,10 +173,8 @@ def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
         if num_members == 1 or not parameters.any():
             continue
         across = None
-        if mode.sharding == "hsdp" and 0 < mode.shard_size < num_members:
-            # Expert groups may be smaller: their shard group is the largest that fits
-            # both.
-            shard_size = gcd(mode.shard_size, num_members)
+        shard_size = mode.shard_members(num_members)
+        if shard_size < num_members:
             shards = members.reshape(len(members), -1, shard_size)
             across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])
             members = shards.reshape(-1, shard_size)

@@ -95,7 +95,7 @@ def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Sta
         return _context(job, sizes, cost.seconds, 2.0, [Traffic.of(cost, 3.0)])
     if kind == "a2a":
         before = network.all_to_all(members, sizes.cp_queries + sizes.cp_block)
-        after = network.all_to_all(members, sizes.cp_queries)
+        after = network.all_to_all(members, sizes.cp_outputs)
         traffic = [Traffic.of(before, 2.0), Traffic.of(after, 2.0)]
         return _context(job, sizes, before.seconds + after.seconds, 1.0, traffic)
     hops = axes.cp - 1

@@ -85,7 +85,7 @@ class Step:
     def exposed_sync_s(self) -> dict[str, float]:
         """Exposed seconds of the gradient ``reduction``, ``gather`` and ``embedding``.
 
-        Where each micro-batch gathers and reduces, all but the first gather and the
+        Where each micro-batch gathers, or reduces, all but the first gather and the
         last reduction run beside one chunk's compute.
         """
         sync, hidden = self.sync, self.model.windows
@@ -96,11 +96,12 @@ class Step:
         gather = exposed_gather(
             sync.gather, sync.first_bucket, hidden, mode.overlap_gather
         )
-        if mode.every_micro_batch:
-            others = self.model.job.micro_batches - 1
+        others = self.model.job.micro_batches - 1
+        if mode.reduces_each:
             reduce += others * exposed_in_between(
                 sync.again_reduce, hidden.backward_window_s, mode.overlap_reduce
             )
+        if mode.gathers_each:
             gather += others * exposed_in_between(
                 sync.again_gather, hidden.forward_window_s, mode.overlap_gather
             )

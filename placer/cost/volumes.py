@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.job.models import expert_parameters, head_width, layer_parameters
+from placer.job.models import (
+    attention_widths,
+    expert_parameters,
+    layer_parameters,
+    padded_vocabulary,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
@@ -46,8 +51,8 @@ class Volumes:
         takes.
     cp_block : float, bytes
         Keys and values of one context-parallel rank.
-    cp_queries : float, bytes
-        Queries, or attention outputs, of one.
+    cp_queries, cp_outputs : float, bytes
+        Queries, and attention outputs, of one.
     pp_message : float, bytes
         Activation sent from a stage to the next.
     ep_buffer : float, bytes
@@ -68,6 +73,7 @@ class Volumes:
     tp_slab: float = 0.0
     cp_block: float = 0.0
     cp_queries: float = 0.0
+    cp_outputs: float = 0.0
     pp_message: float = 0.0
     ep_buffer: float = 0.0
     dense_chunk: float = 0.0
@@ -109,7 +115,10 @@ def volumes(job: Job) -> Volumes:
     slab = job.sequence / axes.cp * job.micro_batch * model.hidden * width
     # Without sequence parallelism every tp rank holds all tokens.
     slice_ = slab / axes.tp if job.tensor_parallel.sequence else slab
-    vocabulary = model.vocab * model.hidden / axes.tp
+    vocabulary = padded_vocabulary(model, axes.tp) * model.hidden / axes.tp
+    queries, values = attention_widths(model)
+    of_heads = job.sequence / axes.cp * job.micro_batch * width / axes.tp
+    kept = max(model.kv_heads, axes.tp) / model.heads
     one_copy = model.tied_embeddings and axes.pp == 1
     return Volumes(
         layers_per_chunk=layers,
@@ -117,8 +126,9 @@ def volumes(job: Job) -> Volumes:
         embedding_share=job.stages.embedding / layers,
         loss_share=job.stages.loss / layers,
         tp_slab=slab,
-        cp_block=_key_value_block(job, model),
-        cp_queries=slab / axes.tp,
+        cp_block=of_heads * kept * (queries + values),
+        cp_queries=of_heads * queries,
+        cp_outputs=of_heads * values,
         pp_message=slice_,
         ep_buffer=slice_ * model.top_k * job.expert_parallel.imbalance,
         dense_chunk=layers / model.layers * _dense_parameters(model) / axes.tp,
@@ -130,15 +140,6 @@ def volumes(job: Job) -> Volumes:
         output_parameters=0.0 if one_copy else vocabulary,
         tied_parameters=vocabulary if model.tied_embeddings and axes.pp > 1 else 0.0,
     )
-
-
-def _key_value_block(job: Job, model: Model) -> float:
-    """``2 (s/c) b (k/t) (h/a) w``: keys and values of one context-parallel rank."""
-    axes = job.parallelism
-    head = head_width(model)
-    heads = max(model.kv_heads / axes.tp, 1.0)
-    tokens = job.sequence / axes.cp * job.micro_batch
-    return 2.0 * tokens * heads * head * job.bytes.activation
 
 
 def _dense_parameters(model: Model) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
-from placer.job.models import layer_parameters
+from placer.job.models import attention_widths, layer_parameters
 from placer.job.recompute import flops_again
 from placer.job.work import micro_batch_work, sample_work
 
@@ -47,10 +47,11 @@ def work(job: Job, volumes: Volumes) -> Work:
     backward = total * (1 - forward_share) / job.parallelism.vp
     if job.model is None:
         return Work(total, forward, backward, 0.0, 0.0)
-    # Per token, a layer multiplies 6 parameters' worth of FLOPs and attends over
-    # the sequence for 6 h s more (causal), as in the FLOP count of `job.models`, at
-    # attention's own rate.
-    scores = job.model.hidden * job.sequence / job.compute.attention_rate
+    # Per token, a layer multiplies 6 parameters' worth of FLOPs and attends over the
+    # sequence for 3 s times both widths more (causal), as in the FLOP count of
+    # `job.models`, at attention's own rate.
+    width = sum(attention_widths(job.model)) / 2
+    scores = width * job.sequence / job.compute.attention_rate
     share = scores / (layer_parameters(job.model) + scores)
     return Work(
         total,
@@ -80,10 +81,11 @@ def micro_batch_time(job: Job) -> float:
 
 def windows(job: Job, times: Work, first_chunk_parameters: float) -> Windows:
     """The compute that data-parallel traffic hides behind."""
-    axes, mode = job.parallelism, job.data_parallel
+    mode, in_a_row = job.data_parallel, min(job.micro_batches, job.parallelism.pp)
     return Windows(
         times.forward_s,
         times.backward_s,
-        1 if mode.every_micro_batch else min(job.micro_batches, axes.pp),
+        1 if mode.gathers_each else in_a_row,
+        1 if mode.reduces_each else in_a_row,
         max(1.0, first_chunk_parameters / mode.bucket_parameters),
     )

@@ -32,8 +32,10 @@ _OPENS_JSON = re.compile(r"\s*[\[{]")
 _ASK = "ask the tool for JSON: -o json, --format=json, --output json"
 
 
-def parse_document(text: str, source: str) -> Document:
+def parse_document(text: str, source: str, *, aliases: bool = False) -> Document:
     """Document of a YAML or JSON text; ``source`` names it in messages.
+
+    With ``aliases`` those of YAML are put out in full, as other programs' files want.
 
     A name that ends in ``.json`` is strict JSON; other texts that open like a JSON
     object are JSON too, unless only YAML can read them. That the top is a mapping is
@@ -44,7 +46,7 @@ def parse_document(text: str, source: str) -> Document:
     InputError
         If the text cannot be parsed.
     """
-    document = _parse(text, source)
+    document = _parse(text, source, aliases=aliases)
     document.top.section()
     return document
 
@@ -89,7 +91,7 @@ def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
         return Document(source, plain(_answer_tree(text, source)))
 
 
-def _parse(text: str, source: str) -> Document:
+def _parse(text: str, source: str, *, aliases: bool = False) -> Document:
     is_json = source.lower().endswith(".json")
     if is_json or re.match(r'\s*\{\s*["}]', text):
         with suppress(ValueError):
@@ -104,21 +106,22 @@ def _parse(text: str, source: str) -> Document:
         except InputError:
             if is_json:
                 raise
-    return _yaml(text, source, MAX_VALUES)
+    return _yaml(text, source, MAX_VALUES, aliases=aliases)
 
 
-def _yaml(text: str, source: str, most: int) -> Document:
+def _yaml(text: str, source: str, most: int, *, aliases: bool = False) -> Document:
     try:
-        values = read_yaml(text, ValueBuilder(most))
-        return Document(source, values, partial(_yaml_tree, text, source, most))
+        values = read_yaml(text, ValueBuilder(most), aliases=aliases)
+        places = partial(_yaml_tree, text, source, most, aliases=aliases)
+        return Document(source, values, places)
     except ValueError:
         builder = TreeBuilder(source, most)
-        tree = read_yaml(text, builder)
+        tree = read_yaml(text, builder, aliases=aliases)
         return Document(source, plain(tree), lambda: tree, builder.problems)
 
 
-def _yaml_tree(text: str, source: str, most: int) -> Node | None:
-    tree: Node | None = read_yaml(text, TreeBuilder(source, most))
+def _yaml_tree(text: str, source: str, most: int, *, aliases: bool) -> Node | None:
+    tree: Node | None = read_yaml(text, TreeBuilder(source, most), aliases=aliases)
     return tree
 
 

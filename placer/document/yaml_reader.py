@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from placer.document.aliases import with_aliases
 from placer.document.tree import CONTROL, Kind, TreeBuilder
 from placer.document.values import ValueBuilder
 
@@ -41,19 +42,24 @@ for _word in _BOOLEANS:
     _WORDS |= dict.fromkeys((_word, _word.capitalize(), _word.upper()), "boolean")
 
 
-def read_yaml(text: str, builder: Builder) -> Any:
+def read_yaml(text: str, builder: Builder, *, aliases: bool = False) -> Any:
     """What ``builder`` makes of the one YAML document in ``text``.
+
+    With ``aliases`` each stands for what its anchor marks, as often as the builder has
+    room for values.
 
     Raises
     ------
     InputError or what the builder raises
-        If the text is not YAML, holds several documents, anchors, aliases, unknown tags
-        or control characters, or is nested too deep or too large.
+        If the text is not YAML, holds several documents, anchors or aliases (unless
+        they are wanted), unknown tags or control characters, or is nested too deep or
+        too large.
     """
     _refuse_control_characters(text, builder)
     documents = 0
     try:
-        for event in yaml.parse(text, Loader=_Loader):
+        events = yaml.parse(text, Loader=_Loader)
+        for event in with_aliases(events) if aliases else events:
             documents += isinstance(event, yaml.DocumentStartEvent)
             mark: Any = event.start_mark
             if documents > 1:

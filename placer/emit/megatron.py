@@ -29,6 +29,10 @@ _USAGE = """\
 # A plan holds no model, sharding or groups of the job's own: give their flags yourself.
 """
 
+_OF_JOB = (
+    ("kv-channels", "model", "head_dim"),
+    ("num-distributed-optimizer-instances", "data_parallel", "optimizer_instances"),
+)
 _NO_EXPERTS = """\
 # For a model without experts. Megatron-LM refuses this order where experts would have
 # other pipeline groups, and looks even if there are none: so their tensor parallel size
@@ -63,10 +67,25 @@ def render(plan: Plan) -> str:
     if order == REPLICA_MAJOR_ORDER and not _accepts(axes):
         text += _NO_EXPERTS
         flags["expert-tensor-parallel-size"] = axes.tp * axes.cp
+    flags |= _of_job(plan)
     lines = [f"  --{name} {size}\n" for name, size in flags.items()]
     if order == REPLICA_MAJOR_ORDER:
         lines.append("  --use-tp-pp-dp-mapping\n")
     return f"{text}MEGATRON_ARGS=(\n{''.join(lines)})\n"
+
+
+def _of_job(plan: Plan) -> dict[str, int]:
+    """Flags of what the plan's job says and Megatron-LM would take otherwise.
+
+    It takes heads to share the width, and one copy of a distributed optimizer.
+    """
+    job = plan.inputs.get("job", {})
+    flags = {}
+    for flag, section, key in _OF_JOB:
+        value = job.get(section, {}).get(key, 0)
+        if isinstance(value, int) and value > (key == "optimizer_instances"):
+            flags[flag] = value
+    return flags
 
 
 def _usage(consecutive: bool) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from placer.footprint.in_flight import most_held
 from placer.footprint.layer import LayerActivations
-from placer.footprint.parameters import padded_vocabulary
+from placer.footprint.parameters import held_vocabulary
 
 if TYPE_CHECKING:
     from placer.footprint.layout import FloatArray
@@ -97,7 +97,7 @@ def _messages(job: Job, model: Model) -> list[float]:
     tokens = job.sequence / axes.cp * job.micro_batch
     slice_ = tokens / axes.tp if job.tensor_parallel.sequence else tokens
     message = job.micro_batches * axes.vp * width * model.hidden * slice_
-    logits = tokens * padded_vocabulary(model, axes) / axes.tp
+    logits = tokens * held_vocabulary(model, axes) / axes.tp
     found = [2 * message] * axes.pp
     found[0] = message * (2 - 1 / axes.vp)
     found[-1] = message * (2 - 1 / axes.vp) + job.micro_batches * width * logits
@@ -109,7 +109,7 @@ def _loss(job: Job, model: Model) -> float:
     axes = job.parallelism
     tokens = job.sequence / axes.cp * job.micro_batch
     slice_ = tokens / axes.tp if job.tensor_parallel.sequence else tokens
-    logits = tokens * padded_vocabulary(model, axes) / axes.tp
+    logits = tokens * held_vocabulary(model, axes) / axes.tp
     inputs = slice_ + (tokens if job.memory.keep_gathered else slice_)
     size = job.memory.logit_bytes * logits
     size += job.bytes.activation * model.hidden * inputs

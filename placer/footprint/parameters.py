@@ -15,6 +15,7 @@ from placer.job.models import (
     expert_parameters,
     latent_parameters,
     layer_parameters,
+    padded_vocabulary,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def held_at_ends(model: Model, axes: Parallelism) -> tuple[Held, Held]:
     tokens join two vectors by a matrix and look up embeddings, of which the last stage
     then has a copy.
     """
-    vocabulary = padded_vocabulary(model, axes) * model.hidden / axes.tp
+    vocabulary = held_vocabulary(model, axes) * model.hidden / axes.tp
     first = Held(others=vocabulary + model.positions * model.hidden)
     one_copy = model.tied_embeddings and axes.pp == 1
     output = 0.0 if one_copy else vocabulary
@@ -86,7 +87,6 @@ def held_at_ends(model: Model, axes: Parallelism) -> tuple[Held, Held]:
     return first, Held(matrices=joined, others=output + model.hidden)
 
 
-def padded_vocabulary(model: Model, axes: Parallelism) -> int:
-    """The vocabulary, rounded up so that every tp rank holds a multiple of 128."""
-    multiple = _VOCABULARY_MULTIPLE * axes.tp
-    return -(-model.vocab // multiple) * multiple
+def held_vocabulary(model: Model, axes: Parallelism) -> int:
+    """Rows of the embedding, a multiple of 128 a tp rank unless the model says."""
+    return padded_vocabulary(model, axes.tp, _VOCABULARY_MULTIPLE)

@@ -15,8 +15,8 @@ zero3  shared     shared    shared
 
 D counts data and context ranks, ``dp cp``: all of them hold the same parameters
 (Megatron-Bridge, ``training/utils/theoretical_memory_utils.py``). For experts it is
-``edp = tp cp dp / (etp ep)``. ``hsdp`` shares out inside its shard group, as several
-instances of a distributed optimizer do.
+``edp = tp cp dp / (etp ep)``. ``hsdp`` shares out inside its shard group, and so does
+each of several instances of a distributed optimizer.
 """
 
 from __future__ import annotations
@@ -113,20 +113,15 @@ def states(job: Job) -> States:
     optimizer = memory.optimizer_bytes
     if optimizer is None:
         optimizer = _ADAM if weight < 4.0 else _ADAM_OF_FP32
-    members = float(axes.dp * axes.cp), float(axes.edp)
-    if mode.sharding == "hsdp" and mode.shard_size:
-        shard = float(mode.shard_size)
-        members = min(shard, members[0]), min(shard, members[1])
-    instances = memory.optimizer_instances
-    shared = max(members[0] / instances, 1.0), max(members[1] / instances, 1.0)
-    one = 1.0, 1.0
+    dense, expert = (mode.shard_members(n) for n in (axes.dp * axes.cp, axes.edp))
+    shared, one = (float(dense), float(expert)), (1.0, 1.0)
     return States(
         matrix=weight,
         other=max(weight, _GATHERED),
         gradient=gradient,
         optimizer=optimizer,
-        weight_shards=members if gathers else one,
-        gradient_shards=members if gathers or mode.sharding == "zero2" else one,
+        weight_shards=shared if gathers else one,
+        gradient_shards=shared if gathers or mode.sharding == "zero2" else one,
         optimizer_shards=one if mode.sharding == "ddp" else shared,
         gathers=gathers,
         keeps=mode.keep_parameters,

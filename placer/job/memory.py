@@ -50,8 +50,6 @@ class Memory:
         How many layers have it; 0 means all. The others are bf16.
     parameter_bytes, gradient_bytes, optimizer_bytes : float or None
         Of a parameter; None follows from the sharding.
-    optimizer_instances : int
-        Copies of a sharded optimizer.
     keep_gathered : bool
         Inputs that tensor ranks gather are kept so, rather than gathered again.
     keep_outputs : bool
@@ -80,7 +78,6 @@ class Memory:
     parameter_bytes: float | None = None
     gradient_bytes: float | None = None
     optimizer_bytes: float | None = None
-    optimizer_instances: int = 1
     keep_gathered: bool = False
     keep_outputs: bool = False
     logit_bytes: float = 6.0
@@ -115,6 +112,9 @@ def decode_memory(section: Section) -> Memory:
         if section.has(key) and recompute != "full":
             message = f"is for recompute full only, not {recompute}"
             section.problem(message, key, "set recompute: full")
+    if section.has("optimizer_instances"):
+        hint = "write it there"
+        section.problem("is a key of data_parallel", "optimizer_instances", hint)
     return Memory(
         recompute=recompute,
         recompute_modules=modules or usual.recompute_modules,
@@ -127,7 +127,6 @@ def decode_memory(section: Section) -> Memory:
         parameter_bytes=_number(section, "parameter_bytes"),
         gradient_bytes=_number(section, "gradient_bytes"),
         optimizer_bytes=_number(section, "optimizer_bytes"),
-        optimizer_instances=section.integer("optimizer_instances", 1),
         keep_gathered=section.boolean("keep_gathered", usual.keep_gathered),
         keep_outputs=section.boolean("keep_outputs", usual.keep_outputs),
         logit_bytes=section.number("logit_bytes", usual.logit_bytes, maximum=64.0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from placer.job.memory import Memory
@@ -46,6 +47,8 @@ class Model:
         Layers that predict further tokens (multi-token prediction).
     dense_first : bool
         The dense layers of a mixture of experts are its first, rather than spread out.
+    vocab_multiple : int
+        The vocabulary is padded to a multiple of this and of tp; 0 when unknown.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Model:
     positions: int = 0
     mtp_layers: int = 0
     dense_first: bool = True
+    vocab_multiple: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class DataParallel:
     Attributes
     ----------
     sharding : str
-        ``ddp``, ``zero1``, ``zero2`` (sends what zero1 does), ``zero3`` or ``hsdp``.
+        ``ddp``, ``zero1``, ``zero2``, ``zero3`` or ``hsdp``.
     bucket_parameters : int
         Parameters a gradient bucket holds.
     overlap_reduce, overlap_gather : bool
@@ -102,6 +106,9 @@ class DataParallel:
     keep_parameters : bool
         ``zero3`` and ``hsdp``: parameters stay whole for the step. They are gathered
         once, and gradients reduced once, rather than for every micro-batch.
+    optimizer_instances : int
+        ``zero1`` and ``zero2``: copies of the sharded optimizer. Each is shared out in
+        groups of its own, and gradients are reduced across these too.
     """
 
     sharding: str = "zero1"
@@ -111,11 +118,30 @@ class DataParallel:
     sync_every: int = 1
     shard_size: int = 0
     keep_parameters: bool = False
+    optimizer_instances: int = 1
 
     @property
-    def every_micro_batch(self) -> bool:
-        """Whether each micro-batch gathers its parameters and reduces gradients."""
+    def gathers_each(self) -> bool:
+        """Whether each micro-batch gathers its parameters."""
         return self.sharding in ("zero3", "hsdp") and not self.keep_parameters
+
+    @property
+    def reduces_each(self) -> bool:
+        """Whether each micro-batch reduces its gradients.
+
+        Shards of gradients are all that ``zero2`` keeps (DeepSpeed 02aa38c3,
+        ``runtime/zero/stage_1_and_2.py``: ``partition_gradients``).
+        """
+        return self.sharding == "zero2" or self.gathers_each
+
+    def shard_members(self, members: int) -> int:
+        """Of so many ranks with the same parameters, those that share one copy.
+
+        Expert groups may be smaller than dense ones: theirs is the largest that fits.
+        """
+        if self.sharding == "hsdp" and self.shard_size:
+            return gcd(self.shard_size, members)
+        return members // gcd(self.optimizer_instances, members)
 
 
 @dataclass(frozen=True)

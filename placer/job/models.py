@@ -12,7 +12,14 @@ from placer.presets import preset_path
 
 _MAX_WIDTH = 10**7
 _LATENT = ("q_lora_rank", "qk_head_dim", "rope_head_dim", "v_head_dim")
-_MORE = (*_LATENT, "kv_lora_rank", "head_dim", "positions", "mtp_layers")
+_MORE = (
+    *_LATENT,
+    "kv_lora_rank",
+    "head_dim",
+    "positions",
+    "mtp_layers",
+    "vocab_multiple",
+)
 # Keys that older files and plans lack, and what these mean.
 NEWER_KEYS = dict.fromkeys(_MORE, 0) | {"dense_first": True}
 
@@ -85,9 +92,29 @@ def attention_parameters(model: Model) -> int:
     return 2 * model.hidden**2 + key_value
 
 
+def padded_vocabulary(model: Model, tp: int, usual: int = 0) -> int:
+    """Rows of the embedding: the vocabulary up to a multiple of ``vocab_multiple tp``.
+
+    ``usual`` is the multiple of models that name none; with 0 theirs is not padded
+    (Megatron-LM d98e8a64, ``make_vocab_size_divisible_by``, `training/global_vars.py`).
+    """
+    multiple = (model.vocab_multiple or usual) * tp or 1
+    return -(-model.vocab // multiple) * multiple
+
+
 def head_width(model: Model) -> float:
     """Width of a head: given, or an equal share of the model's."""
     return model.head_dim or model.hidden / model.heads
+
+
+def attention_widths(model: Model) -> tuple[float, float]:
+    """Widths of all heads together: of queries and keys, and of values and outputs."""
+    if model.kv_lora_rank:
+        query = model.qk_head_dim + model.rope_head_dim
+        return model.heads * query, model.heads * model.v_head_dim
+    if not model.head_dim:
+        return model.hidden, model.hidden
+    return model.heads * model.head_dim, model.heads * model.head_dim
 
 
 def latent_parameters(model: Model) -> tuple[int, int]:
@@ -166,8 +193,7 @@ def flops_per_sample(model: Model, sequence: int, *, causal: bool) -> float:
     -----
     ``s (6 P + x L h s)`` with P the active parameters and x = 12 for full attention, 6
     when causal (Narayanan et al. 2021, arXiv 2104.04473, appendix; without activation
-    recomputation). Takes all heads together to be as wide as the model, which
-    understates the score and value products of latent attention.
+    recomputation). For h stands the mean width of all heads' queries and values.
     """
     products = 6.0 * active_parameters(model) * sequence
     return products + attention_flops(model, sequence, causal=causal)
@@ -175,8 +201,9 @@ def flops_per_sample(model: Model, sequence: int, *, causal: bool) -> float:
 
 def attention_flops(model: Model, sequence: int, *, causal: bool) -> float:
     """FLOPs of attention proper in one sample: ``x L h s^2``, as `flops_per_sample`."""
-    per_pair = 6 if causal else 12
-    return float(per_pair * model.layers * model.hidden * sequence * sequence)
+    per_pair = 3 if causal else 6
+    widths = sum(attention_widths(model))
+    return float(per_pair * model.layers * widths * sequence * sequence)
 
 
 def _matrices(model: Model) -> int:

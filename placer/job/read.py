@@ -12,13 +12,15 @@ from placer.document import Document, Section, closest, content_digest, open_doc
 from placer.errors import InputError
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.memory import decode_memory
-from placer.job.model import ATTENTION_RATE, Compute, Group, Job, Model
+from placer.job.model import ATTENTION_RATE, Group, Job, Model
 from placer.job.models import NEWER_KEYS, decode_model, read_model
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
+from placer.job.read_compute import decode_compute, logged
 from placer.job.read_groups import decode_groups
 from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
 from placer.job.read_traffic import (
+    NEWER_SYNC_KEYS,
     decode_bytes,
     decode_collectives,
     decode_context_parallel,
@@ -30,7 +32,6 @@ from placer.job.read_traffic import (
 )
 from placer.job.rules import Rules
 from placer.presets import find_file
-from placer.units import parse_time
 
 if TYPE_CHECKING:
     import os
@@ -86,7 +87,7 @@ def decode_job(document: Document) -> Job:
         context_parallel=decode_context_parallel(root.section("context_parallel")),
         expert_parallel=decode_expert_parallel(root.section("expert_parallel")),
         stages=decode_stages(root, model, parallelism),
-        compute=_compute(root, has_model=model is not None),
+        compute=decode_compute(root, has_model=model is not None),
         require=_require(root.section("require"), groups),
         launcher=_launcher(root.section("launcher")),
         groups=groups,
@@ -99,6 +100,8 @@ def decode_job(document: Document) -> Job:
     )
     if not document.problems:
         _check_together(root, job)
+    if not document.problems:
+        job = logged(root.section("compute"), job)
     document.finish()
     return replace(job, sha256=job_digest(job))
 
@@ -121,6 +124,7 @@ def job_digest(job: Job) -> str:
     content["memory"] = job.memory.to_document()
     if not content["memory"]:
         del content["memory"]
+    content["data_parallel"] = _said(content["data_parallel"], NEWER_SYNC_KEYS)
     newer = {"step_error": 0.0, "attention_rate": ATTENTION_RATE}
     content["compute"] = _said(content["compute"], newer)
     if content["model"] is not None:
@@ -148,33 +152,6 @@ def _model(root: Section) -> Model | None:
     except InputError as error:
         value.problem(error.problems[0].message, error.problems[0].hint)
         return None
-
-
-def _compute(root: Section, *, has_model: bool) -> Compute:
-    section = root.section("compute", required=has_model)
-    time = section.quantity("micro_batch_time", parse_time, 0.0)
-    rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
-    by_time, by_rate = section.has("micro_batch_time"), section.has("tflops_per_gpu")
-    hint = "give micro_batch_time (measured) or tflops_per_gpu"
-    if by_time and by_rate:
-        section.problem("contradicts micro_batch_time", "tflops_per_gpu", hint)
-    elif by_rate and not has_model:
-        section.problem("needs a model", "tflops_per_gpu", "add model, or a time")
-    elif has_model and root.has("compute") and not (by_time or by_rate):
-        section.problem("says nothing about the time of the work", hint=hint)
-    for key, given, value in (
-        ("micro_batch_time", by_time, time),
-        ("tflops_per_gpu", by_rate, rate),
-    ):
-        if given and value == 0.0:
-            section.problem("must be above 0", key)
-    fixed_time = section.quantity("fixed_time", parse_time, 0.0)
-    step_error = section.number("step_error", 0.0, maximum=1000.0)
-    attention_rate = section.number("attention_rate", ATTENTION_RATE, maximum=10.0)
-    if attention_rate < 0.01:
-        section.problem("must be 0.01 or more", "attention_rate")
-        attention_rate = ATTENTION_RATE
-    return Compute(time, rate, fixed_time, step_error, attention_rate)
 
 
 def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:

@@ -25,6 +25,8 @@ GATHERS = ("auto", "ring", "pat")
 COMMUNICATIONS = ("p2p", "all_gather", "a2a")
 DISPATCHES = ("flat", "deduplicated")
 
+# Keys that older files and plans lack, and what these mean.
+NEWER_SYNC_KEYS = {"optimizer_instances": 1}
 _SHARDING = {
     "ddp": "ddp",
     "zero1": "zero1",
@@ -83,6 +85,13 @@ def decode_sync(
         if section.has("shard_size"):
             message = f"is for sharding hsdp only, not {sharding}"
             section.problem(message, "shard_size", "remove it, or set sharding: hsdp")
+    instances = section.integer("optimizer_instances", 1, maximum=10**6)
+    if instances > 1 and sharding not in ("zero1", "zero2"):
+        message = f"is for sharding zero1 and zero2 only, not {sharding}"
+        section.problem(message, "optimizer_instances", "remove it")
+    elif (parallelism.dp * parallelism.cp) % instances:
+        message = f"{instances} does not divide dp x cp"
+        section.problem(message, "optimizer_instances")
     keep_parameters = section.boolean("keep_parameters", False)
     if keep_parameters and sharding not in ("zero3", "hsdp"):
         message = f"is for sharding zero3 and hsdp only, not {sharding}"
@@ -95,6 +104,7 @@ def decode_sync(
         sync_every=section.integer("sync_every", 1),
         shard_size=shard_size,
         keep_parameters=keep_parameters,
+        optimizer_instances=instances,
     )
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
-from placer.job.models import attention_flops, flops_per_sample
+from placer.job.models import attention_flops, attention_widths, flops_per_sample
 from placer.job.recompute import flops_again
 
 if TYPE_CHECKING:
@@ -60,10 +60,11 @@ def _smallest_product(model: Model, sequence: int, share: float) -> float:
 
     Attention's output, its scores (all heads together) and the feed-forward's two.
     """
-    widths = [model.hidden, sequence]
+    queries, values = attention_widths(model)
+    products = [model.hidden * values, sequence * queries]
     if model.moe_layers < model.layers:
-        widths.append(model.ffn)
-    return 2.0 * sequence * model.hidden * min(widths) * share
+        products.append(model.hidden * model.ffn)
+    return 2.0 * sequence * min(products) * share
 
 
 def compute_at(job: Job, changed: Job) -> Compute:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,9 +138,7 @@ def _intervals(mode: DataParallel, members: int, kind: str) -> int:
     whole = mode.sharding in ("zero1", "zero2") and kind == "parameters"
     if mode.sharding == "ddp" or whole:
         return 1
-    if mode.sharding == "hsdp" and mode.shard_size:
-        return gcd(mode.shard_size, members)
-    return members
+    return mode.shard_members(members)
 
 
 def _overlap(j: int, m: int, i: int, n: int) -> int:

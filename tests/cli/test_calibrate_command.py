@@ -51,6 +51,13 @@ def test_the_line_is_a_compute_line(tmp_path: Path, name: str) -> None:
         )
 
 
+def test_points_come_from_a_pipe(tmp_path: Path) -> None:
+    """Standard input is read once, whatever it turns out to hold."""
+    result = CliRunner().invoke(main, ["calibrate", "-"], input=POINTS)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == run(tmp_path).stdout
+
+
 def test_yaml_is_yaml(tmp_path: Path) -> None:
     """All of the YAML output is comments and one key."""
     text = run(tmp_path, "--format", "yaml").stdout

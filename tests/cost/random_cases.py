@@ -218,11 +218,12 @@ def _random_model(draw: np.random.Generator, axes: Parallelism) -> Model:
         kv_lora_rank=int(draw.choice([0, 0, 512])),
         qk_head_dim=128,
         v_head_dim=96,
+        vocab_multiple=int(draw.choice([0, 0, 1, 128])),
     )
 
 
 def _random_sync(draw: np.random.Generator, axes: Parallelism) -> DataParallel:
-    sharding = str(draw.choice(["ddp", "zero1", "zero3", "hsdp"]))
+    sharding = str(draw.choice(["ddp", "zero1", "zero2", "zero3", "hsdp"]))
     members = axes.dp * axes.cp
     sizes = [n for n in range(1, members + 1) if members % n == 0]
     return DataParallel(
@@ -233,6 +234,9 @@ def _random_sync(draw: np.random.Generator, axes: Parallelism) -> DataParallel:
         sync_every=int(draw.choice([1, 1, 1, 10])),
         shard_size=int(draw.choice(sizes)) if sharding == "hsdp" else 0,
         keep_parameters=sharding in ("zero3", "hsdp") and bool(draw.random() < 0.4),
+        optimizer_instances=int(draw.choice(sizes))
+        if sharding in ("zero1", "zero2") and draw.random() < 0.4
+        else 1,
     )
 
 

@@ -10,7 +10,7 @@ from placer.cost.data_parallel import (
     exposed_reduce,
 )
 
-AZURE = Windows(4.9e-3, 9.8e-3, concurrent=8, buckets=12.0)
+AZURE = Windows(4.9e-3, 9.8e-3, forwards=8, backwards=8, buckets=12.0)
 CHUNK_BYTES = 3.19e9
 TWO_NICS = 200e9
 
@@ -58,7 +58,7 @@ def test_head_follows_from_events(seed: int) -> None:
     forward = float(draw.uniform(0.1, 2.0))
     gathers = draw.uniform(0.1, 5.0, stages)
     bucket = gathers[0] * (float(draw.uniform(1 / buckets, 1)) if buckets > 1 else 1)
-    hidden = Windows(forward, 2 * forward, stages, float(buckets))
+    hidden = Windows(forward, 2 * forward, stages, stages, float(buckets))
     ends = first_forward_ends(gathers.tolist(), bucket, forward, buckets)
     seen = exposed_gather(gathers[:, None], bucket, hidden, True)
     assert seen == pytest.approx(ends - stages * forward)
@@ -67,14 +67,14 @@ def test_head_follows_from_events(seed: int) -> None:
 def test_without_overlap_all_is_seen() -> None:
     """Without overlap each of the chunks is seen whole, on the slowest stage."""
     seconds = np.tile([[1.0], [3.0], [2.0]], 4)
-    hidden = Windows(10.0, 10.0, 3, 5.0)
+    hidden = Windows(10.0, 10.0, 3, 3, 5.0)
     assert exposed_reduce(seconds, hidden, False) == 12.0
     assert exposed_gather(seconds, 0.2, hidden, False) == 12.0
 
 
 def test_past_the_window_every_chunk_but_one_pays() -> None:
     """A gather 1 s longer than its window costs 1 s in each of v-1 chunks."""
-    hidden = Windows(2.0, 4.0, concurrent=4, buckets=1.0)
+    hidden = Windows(2.0, 4.0, forwards=4, backwards=4, buckets=1.0)
     inside = exposed_gather(np.full((4, 8), 8.0), 8.0, hidden, True)
     outside = exposed_gather(np.full((4, 8), 9.0), 9.0, hidden, True)
     assert outside - inside == pytest.approx(7 * 1.0 + 1.0)
@@ -82,13 +82,13 @@ def test_past_the_window_every_chunk_but_one_pays() -> None:
 
 def test_one_bucket_hides_nothing_of_the_last_chunk() -> None:
     """With a single bucket rank 0 reduces its last chunk after backward has ended."""
-    hidden = Windows(1.0, 2.0, concurrent=1, buckets=1.0)
+    hidden = Windows(1.0, 2.0, forwards=1, backwards=1, buckets=1.0)
     assert exposed_reduce(np.array([[0.7]]), hidden, True) == pytest.approx(0.7)
 
 
 def test_later_stages_have_more_time() -> None:
     """Stage r may reduce r backwards longer than the first before it is seen."""
-    hidden = Windows(1.0, 2.0, concurrent=3, buckets=1.0)
+    hidden = Windows(1.0, 2.0, forwards=3, backwards=3, buckets=1.0)
     for last, seen in ((4.5, 0.5), (5.5, 1.5)):
         seconds = np.array([[0.5], [2.5], [last]])
         assert exposed_reduce(seconds, hidden, True) == pytest.approx(seen)
@@ -108,7 +108,7 @@ def test_chunks_of_unequal_size() -> None:
     rank, 1 s is seen; of chunk 0 the 1 s on rank 0, of which its single bucket hides
     nothing. Reduction: chunk 2 hides in 4 s; chunk 0 likewise.
     """
-    hidden = Windows(1.0, 2.0, concurrent=2, buckets=1.0)
+    hidden = Windows(1.0, 2.0, forwards=2, backwards=2, buckets=1.0)
     seconds = np.array([[1.0, 2.0, 2.0], [0.5, 2.0, 3.0]])
     assert exposed_gather(seconds, 1.0, hidden, True) == pytest.approx(2.0)
     assert exposed_reduce(seconds, hidden, True) == pytest.approx(1.0)

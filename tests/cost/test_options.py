@@ -192,6 +192,7 @@ PASS = ring(4, 2 * HELD, NVLINK, IN)
         (sync_of("ddp"), 2),
         (sync_of("zero1"), 2),
         (sync_of("zero1", sync_every=4), 0.5),
+        (sync_of("zero2"), 5 + 1),
         (sync_of("zero3"), 3 * 5),
         (sync_of("zero3", keep_parameters=True), 2),
     ],
@@ -210,6 +211,36 @@ def test_hybrid_sharding_without_overlap() -> None:
     assert step(found).exposed_s()["dp"] == pytest.approx(15 * PASS + across)
     kept = replace(found, data_parallel=replace(sync, keep_parameters=True))
     assert step(kept).exposed_s()["dp"] == pytest.approx(2 * PASS + across)
+
+
+def test_instances_of_an_optimizer_are_shard_groups() -> None:
+    """Four of them over 16 ranks: racks reduce and gather, then a quarter crosses."""
+    across = 2 * ring(4, 2 * HELD / 4, NIC, OUT)
+    for sharding, passes in (("zero1", 2), ("zero2", 6)):
+        sync = sync_of(sharding, optimizer_instances=4)
+        found = job(Parallelism(dp=16), data_parallel=sync, micro_batches=5)
+        seen = step(found).exposed_s()["dp"]
+        assert seen == pytest.approx(passes * PASS + across)
+
+
+def test_reductions_of_every_micro_batch_hide_behind_one_chunk() -> None:
+    """ZeRO-2: a reduction of 3 ms behind a backward of 2 ms, in each of five.
+
+    4 x 1 ms in between, all 3 after the last backward, for a single bucket hides
+    nothing, and one gather of 3 ms before the first forward.
+    """
+    rate = 0.75 * 2 * HELD / 3e-3
+    tiers = tuple(replace(t, bandwidth=rate, latency=0.0) for t in racks(4).tiers)
+    found = job(
+        Parallelism(dp=4),
+        data_parallel=DataParallel("zero2", bucket_parameters=10**9),
+        micro_batches=5,
+        compute=Compute(micro_batch_time=3e-3),
+    )
+    result = StepModel(replace(racks(4), tiers=tiers), found).step(np.arange(4))
+    assert result.exposed_s()["dp"] == pytest.approx(4 * 1e-3 + 3e-3 + 3e-3)
+    sent = float(result.traffic()["dp"].bytes_by_tier.sum())
+    assert sent == pytest.approx(6 * 3 * 2 * HELD)
 
 
 def test_gathers_of_every_micro_batch_hide_behind_one_chunk() -> None:

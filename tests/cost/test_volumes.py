@@ -66,6 +66,7 @@ def test_a_tiny_model_by_hand() -> None:
         tp_slab=320.0,
         cp_block=160.0,
         cp_queries=160.0,
+        cp_outputs=160.0,
         pp_message=160.0,
         ep_buffer=0.0,
         dense_chunk=2 * 592 / 2,
@@ -154,3 +155,39 @@ def test_width_of_activations() -> None:
 def test_without_a_model() -> None:
     """A job without a model has no volumes."""
     assert volumes(dense_job(model=None)) == Volumes()
+
+
+def test_heads_of_a_width_of_their_own() -> None:
+    """Heads of 6 in a model of width 8: 4 x 6 = 24 for queries, 2 x 6 for keys.
+
+    kv = 2 x (12/3) x 5 x (2/2) x 6 x 2 B; queries 4 x 5 x 24 / 2 x 2 B; a layer has
+    2 x 8 x (4 + 2) x 6 + 3 x 8 x 16 + 16 parameters.
+    """
+    model = replace(dense_job().model, head_dim=6)
+    sizes = volumes(dense_job(model=model))
+    assert (sizes.cp_block, sizes.cp_queries, sizes.cp_outputs) == (480, 480, 480)
+    assert sizes.dense_chunk == 2 * (576 + 384 + 16) / 2
+    assert (sizes.tp_slab, sizes.pp_message) == (320, 160)
+
+
+def test_latent_heads_send_whole_keys_and_values() -> None:
+    """Queries and keys of 3 + 1, values of 5: 4 heads over tp 2, all exchanged."""
+    model = replace(
+        dense_job().model,
+        kv_heads=4,
+        kv_lora_rank=4,
+        qk_head_dim=3,
+        rope_head_dim=1,
+        v_head_dim=5,
+    )
+    sizes = volumes(dense_job(model=model))
+    tokens = 4 * 5 * 2
+    assert sizes.cp_block == tokens * 2 * (4 + 5)
+    assert (sizes.cp_queries, sizes.cp_outputs) == (tokens * 2 * 4, tokens * 2 * 5)
+
+
+def test_a_padded_vocabulary() -> None:
+    """10 words up to a multiple of 6 x tp 2 are 12 rows; without one they stay 10."""
+    model = replace(dense_job().model, vocab_multiple=6)
+    assert volumes(dense_job(model=model)).embedding_parameters == 12 * 8 / 2
+    assert volumes(dense_job()).embedding_parameters == 10 * 8 / 2

@@ -244,3 +244,29 @@ def outcome(text, source):
     except InputError:
         return "refused"
     return "read"
+
+
+def test_aliases_where_they_are_wanted():
+    """Each stands for what its anchor marks, at the anchor's place; others are refused.
+
+    One that holds itself, or was not marked before, stands for nothing.
+    """
+    text = "a: &x {b: [1, &y 2]}\nc: *x\nd: {e: *y}\n"
+    document = parse_document(text, "x.yaml", aliases=True)
+    document.fail_if_problems()
+    same = {"b": ["1", "2"]}
+    assert document.top.content == {"a": same, "c": same, "d": {"e": "2"}}
+    assert document.place(("c", "b", 1)) == (1, 15)
+    with pytest.raises(InputError, match="anchors"):
+        parse_document(text, "x.yaml")
+    for wrong in ("a: *x\n", "a: &x [*x]\n"):
+        with pytest.raises(InputError, match="anchors"):
+            parse_document(wrong, "x.yaml", aliases=True)
+
+
+def test_aliases_of_aliases_are_bounded():
+    """Ten times ten times ... is stopped at the most values of a file."""
+    rows = ["a0: &a0 [1]"]
+    rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    with pytest.raises(InputError, match="more than"):
+        parse_document("\n".join(rows), "x.yaml", aliases=True)

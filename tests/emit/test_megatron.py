@@ -5,6 +5,7 @@ The generator here follows ``RankGenerator`` and the assertions around it (Megat
 """
 
 import subprocess
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -191,3 +192,19 @@ def test_it_names_the_launcher() -> None:
     assert "launch with torchrun of" in emit(plan_of(CONTIGUOUS, dp=8), "megatron")
     text = emit(plan_of(FREE, dp=8), "megatron")
     assert "launch with torchrun-wrapper, env or sbatch of" in text
+
+
+def test_what_megatron_would_take_otherwise() -> None:
+    """Heads of a width of their own, and several instances of the optimizer."""
+    plan = plan_of(CONTIGUOUS, tp=2, dp=len(CONTIGUOUS) // 2)
+    job = {"model": {"head_dim": 128}, "data_parallel": {"optimizer_instances": 2}}
+    words = arguments_of(emit(replace(plan, inputs={"job": job}), "megatron"))
+    assert words[-4:] == [
+        "--kv-channels",
+        "128",
+        "--num-distributed-optimizer-instances",
+        "2",
+    ]
+    job = {"model": {"head_dim": 0}, "data_parallel": {"optimizer_instances": 1}}
+    usual = emit(replace(plan, inputs={"job": job}), "megatron")
+    assert usual == emit(plan, "megatron")

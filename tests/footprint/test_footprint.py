@@ -150,7 +150,7 @@ def test_bytes_of_a_parameter(sharding, keys, kept, shared) -> None:
 def test_copies_of_the_optimizer_share_out_less() -> None:
     """Two instances, or two shard groups, hold twice as much a GPU."""
     one = only(job_of(parallelism={"dp": 8}))
-    two = only(job_of(parallelism={"dp": 8}, memory={"optimizer_instances": 2}))
+    two = only(job_of(parallelism={"dp": 8}, data_parallel={"optimizer_instances": 2}))
     assert two.optimizer == 2 * one.optimizer
     shards = [
         only(

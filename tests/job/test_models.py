@@ -7,6 +7,7 @@ from placer.job import models
 from placer.job.model import Model
 from placer.job.models import (
     active_parameters,
+    attention_flops,
     attention_parameters,
     flops_per_sample,
     layer_parameters,
@@ -89,6 +90,18 @@ def test_moe_layer_by_hand():
     assert active_parameters(model) == active
     flops = 5 * (6 * active + 12 * 4 * 8 * 5)
     assert flops_per_sample(model, 5, causal=False) == flops
+
+
+def test_attention_is_as_wide_as_its_heads():
+    """Scores and values take ``6 s^2`` FLOPs a layer for each unit of both widths.
+
+    Qwen3-30B-A3B has 32 heads of 128 over a width of 2,048; latent heads differ.
+    """
+    wide = small(head_dim=3)
+    assert attention_flops(wide, 5, causal=False) == 6 * 4 * 25 * (2 * wide.heads * 3)
+    latent = small(kv_lora_rank=2, qk_head_dim=3, rope_head_dim=1, v_head_dim=7)
+    both = latent.heads * (4 + 7)
+    assert attention_flops(latent, 5, causal=True) == 3 * 4 * 25 * both
 
 
 def test_tied_embeddings_are_counted_once():

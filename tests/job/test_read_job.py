@@ -255,8 +255,8 @@ def test_only_full_shards_keep_their_parameters():
     text = HEAD + "parallelism: {dp: 8}\nweights: {dp: 1}\ndata_parallel: "
     each = job_of(text + "{sharding: zero3}").data_parallel
     kept = job_of(text + "{sharding: zero3, keep_parameters: true}").data_parallel
-    assert (each.every_micro_batch, kept.every_micro_batch) == (True, False)
-    assert not job_of(text + "{sharding: zero1}").data_parallel.every_micro_batch
+    assert (each.gathers_each, kept.gathers_each) == (True, False)
+    assert not job_of(text + "{sharding: zero1}").data_parallel.gathers_each
 
 
 def option(line, fragment):

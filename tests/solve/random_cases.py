@@ -211,7 +211,7 @@ def random_job(
         if rng.random() < 0.8
     }
     replicas = axes.dp * axes.cp
-    sharding = rng.choice(("zero1", "zero1", "ddp", "zero3", "hsdp"))
+    sharding = rng.choice(("zero1", "zero2", "ddp", "zero3", "hsdp"))
     if sharding == "hsdp" and has_model and axes.ep > 1:
         sharding = "zero1"
     shard = rng.choice([s for s in range(1, replicas + 1) if not replicas % s])
@@ -229,6 +229,9 @@ def random_job(
             overlap_gather=rng.random() < 0.7,
             sync_every=rng.choice((1, 1, 4)),
             shard_size=shard if sharding == "hsdp" else 0,
+            optimizer_instances=replicas // shard
+            if sharding == "zero2" and axes.ep == 1
+            else 1,
             keep_parameters=sharding in ("zero3", "hsdp") and rng.random() < 0.5,
         ),
         overlap=Overlap(*(rng.random() < 0.5 for _ in range(4))),

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -143,9 +142,7 @@ class _PartShape(NamedTuple):
 def _gradient_groups(job: Job) -> IntArray:
     """Groups that reduce gradients together; shard groups where there are some."""
     members = job.parallelism.ranks_of_group["dp_cp"]
-    if job.data_parallel.sharding == "hsdp" and job.data_parallel.shard_size > 0:
-        return members.reshape(-1, gcd(job.data_parallel.shard_size, members.shape[1]))
-    return members
+    return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
 
 
 def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartShape:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -87,10 +86,9 @@ def families(problem: Problem) -> list[list[Axis]]:
     if axes.ep > 1:
         both = {"etp": weights.get("tp", 0.0), **weights}
         found.append(_by_worth(axis_of(job, name, both) for name in EXPERT))
-    mode = job.data_parallel
     members = axes.ranks_of_group["dp_cp"].shape[1]
-    shard = gcd(mode.shard_size, members)
-    is_sharded = mode.sharding == "hsdp" and 1 < shard < members
+    shard = job.data_parallel.shard_members(members)
+    is_sharded = 1 < shard < members
     if problem.goal.name == "time" and is_sharded:
         found.append(_shard_family(problem, shard))
     return found

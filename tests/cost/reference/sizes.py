@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Sizes:
     slab: float = 0.0
     key_values: float = 0.0
     queries: float = 0.0
+    outputs: float = 0.0
     message: float = 0.0
     tokens: float = 0.0
     dense_layer: float = 0.0
@@ -79,9 +81,16 @@ def sizes(job: Job) -> Sizes:
         (job.sequence / axes.cp) * job.micro_batch * model.hidden * job.bytes.activation
     )
     message = slab / axes.tp if job.tensor_parallel.sequence else slab
-    scores = model.hidden * job.sequence / job.compute.attention_rate
+    query, value = _of_head(model)
+    scores = model.heads * (query + value) / 2 * job.sequence
+    scores /= job.compute.attention_rate
     heads = max(1.0, model.kv_heads / axes.tp)
-    vocabulary = model.hidden * model.vocab / axes.tp
+    of_one = slab / model.hidden
+    rows = model.vocab
+    if model.vocab_multiple:
+        rows = ceil(model.vocab / (model.vocab_multiple * axes.tp))
+        rows *= model.vocab_multiple * axes.tp
+    vocabulary = model.hidden * rows / axes.tp
     has_output = not model.tied_embeddings or axes.pp > 1
     return Sizes(
         forward,
@@ -93,8 +102,9 @@ def sizes(job: Job) -> Sizes:
         forward / layers,
         scores / (attention + feed_forward + norms + scores),
         slab,
-        2 * slab * heads * _head(model) / model.hidden,
-        slab / axes.tp,
+        of_one * heads * (query + value),
+        of_one * query * model.heads / axes.tp,
+        of_one * value * model.heads / axes.tp,
         message,
         message * model.top_k * job.expert_parallel.imbalance,
         dense / model.layers / axes.tp,
@@ -107,6 +117,13 @@ def sizes(job: Job) -> Sizes:
 
 def _head(model: Model) -> float:
     return model.head_dim or model.hidden / model.heads
+
+
+def _of_head(model: Model) -> tuple[float, float]:
+    """Widths of one head's queries and keys, and of its values."""
+    if model.kv_lora_rank:
+        return model.qk_head_dim + model.rope_head_dim, model.v_head_dim
+    return _head(model), _head(model)
 
 
 def _attention(model: Model) -> int:
@@ -140,7 +157,7 @@ def _once(job: Job, model: Model) -> float:
     active += (model.layers - model.moe_layers) * matrices * model.hidden * model.ffn
     active += model.moe_layers * model.hidden * model.experts
     active += model.moe_layers * visited * matrices * model.hidden * model.expert_ffn
-    scores: float = 12 * model.layers * model.hidden * job.sequence
+    scores: float = 6 * model.layers * model.heads * sum(_of_head(model)) * job.sequence
     scores /= job.compute.attention_rate
     return job.sequence * (6 * active + scores)
 

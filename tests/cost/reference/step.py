@@ -160,7 +160,7 @@ class _Step:
         kind = self.job.context_parallel.communication
         if kind == "a2a":
             there = all_to_alls(self.machine, rows, size.queries + size.key_values)
-            back = all_to_alls(self.machine, rows, size.queries)
+            back = all_to_alls(self.machine, rows, size.outputs)
             both = [(a + b) * layers for a, b in zip(there, back, strict=True)]
             return self._both(ranks, both, 1 + layers_twice(self.job))
         if kind == "all_gather":

@@ -33,8 +33,9 @@ class _Sync:
         first = size.dense_parameters(True, self._is_last(0, 0))
         first += size.expert_parameters(True, self._is_last(0, 0))
         self.buckets = max(1.0, first / self.mode.bucket_parameters)
-        self.each = self.mode.sharding in ("zero3", "hsdp")
-        self.each = self.each and not self.mode.keep_parameters
+        full = self.mode.sharding in ("zero3", "hsdp")
+        self.gathers = full and not self.mode.keep_parameters
+        self.reduces = self.gathers or self.mode.sharding == "zero2"
         self.reduce, self.outer, self.gather = (self._nothing() for _ in range(3))
         self.bucket = 0.0
 
@@ -47,15 +48,16 @@ class _Sync:
             ranks = groups(self.axes, axis)
             if len(ranks[0]) > 1 and any(max(row) for row in held):
                 self._add(ranks, held)
-        reduce = self._sum(self.reduce, self.gather) if self.each else self.reduce
+        reduce = self._sum(self.reduce, self.gather) if self.gathers else self.reduce
         seen = self._tail(self._sum(reduce, self.outer)) + self._head(self.gather)
-        if self.each:
-            others = self.job.micro_batches - 1
+        others = self.job.micro_batches - 1
+        if self.reduces:
             seen += others * self._between(
-                reduce, self.size.backward, self.mode.overlap_reduce
+                reduce, self._beside_backward(), self.mode.overlap_reduce
             )
+        if self.gathers:
             seen += others * self._between(
-                self.gather, self.size.forward, self.mode.overlap_gather
+                self.gather, self._beside_forward(), self.mode.overlap_gather
             )
         return seen / float(self.mode.sync_every) + self._embeddings()
 
@@ -75,8 +77,9 @@ class _Sync:
             self._pass(self.reduce, ranks, held, width.gradient, all_reduce=True)
             return
         n = len(ranks[0])
-        if mode.sharding == "hsdp" and 0 < mode.shard_size < n:
-            shard = gcd(mode.shard_size, n)
+        shard = gcd(mode.shard_size, n) if mode.sharding == "hsdp" else n
+        shard //= gcd(mode.optimizer_instances, n)
+        if 0 < shard < n:
             across = [row[i::shard] for row in ranks for i in range(shard)]
             ranks = [row[i : i + shard] for row in ranks for i in range(0, n, shard)]
             share = width.gradient / shard
@@ -130,7 +133,9 @@ class _Sync:
         later = [row[1:] for row in seconds]
         left = [seconds[0][0] - (1 - 1 / self.buckets) * backward]
         left += [row[0] - r * backward for r, row in enumerate(seconds) if r]
-        return self._between(later, backward, overlap=True) + max(0.0, *left)
+        return self._between(later, self._beside_backward(), overlap=True) + max(
+            0.0, *left
+        )
 
     def _head(self, seconds: Chunks) -> float:
         """Gather before the first forward, and what outlasts a chunk after that."""
@@ -140,15 +145,25 @@ class _Sync:
         later = [row[1:] for row in seconds]
         left = [seconds[0][0] - (1 - 1 / self.buckets) * forward]
         left += [row[0] - r * forward for r, row in enumerate(seconds) if r]
-        return self._between(later, forward, overlap=True) + max([self.bucket, *left])
+        return self._between(later, self._beside_forward(), overlap=True) + max(
+            [self.bucket, *left]
+        )
 
     def _between(self, seconds: Chunks, work: float, overlap: bool) -> float:
         """What chunks take longer than the compute beside them."""
         if not overlap:
             return max(sum(row) for row in seconds)
-        beside = 1 if self.each else min(self.job.micro_batches, self.axes.pp)
         columns = zip(*seconds, strict=True)
-        return sum((max(0.0, max(column) - work * beside) for column in columns), 0.0)
+        return sum((max(0.0, max(column) - work) for column in columns), 0.0)
+
+    def _beside_backward(self) -> float:
+        return self.size.backward * (1 if self.reduces else self._in_a_row())
+
+    def _beside_forward(self) -> float:
+        return self.size.forward * (1 if self.gathers else self._in_a_row())
+
+    def _in_a_row(self) -> int:
+        return min(self.job.micro_batches, self.axes.pp)
 
     def _embeddings(self) -> float:
         """Gradients of tied embeddings, between first and last stage."""

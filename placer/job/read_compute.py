@@ -1,0 +1,77 @@
+"""Reading the ``compute`` mapping of a job: how long its work takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.errors import InputError
+from placer.files import beside
+from placer.job.logged import step_of
+from placer.job.model import ATTENTION_RATE, Compute
+from placer.logs.formats import read_steps
+from placer.units import parse_time
+
+if TYPE_CHECKING:
+    from placer.document import Section
+    from placer.job.model import Job
+
+
+def decode_compute(root: Section, *, has_model: bool) -> Compute:
+    """Times and rates of the work; one that a log tells is `logged` afterwards."""
+    section = root.section("compute", required=has_model)
+    time = section.quantity("micro_batch_time", parse_time, 0.0)
+    rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
+    by_time, by_rate = section.has("micro_batch_time"), section.has("tflops_per_gpu")
+    by_log = section.has("log")
+    hint = "give micro_batch_time (measured), tflops_per_gpu or log"
+    if by_log and (by_time or by_rate):
+        other = "micro_batch_time" if by_time else "tflops_per_gpu"
+        section.problem(f"contradicts {other}", "log", "remove one of them")
+    elif by_log and not has_model:
+        section.problem("needs a model", "log", "add model, or a time")
+    if by_time and by_rate:
+        section.problem("contradicts micro_batch_time", "tflops_per_gpu", hint)
+    elif by_rate and not has_model:
+        section.problem("needs a model", "tflops_per_gpu", "add model, or a time")
+    elif has_model and root.has("compute") and not (by_time or by_rate or by_log):
+        section.problem("says nothing about the time of the work", hint=hint)
+    for key, given, value in (
+        ("micro_batch_time", by_time, time),
+        ("tflops_per_gpu", by_rate, rate),
+    ):
+        if given and value == 0.0:
+            section.problem("must be above 0", key)
+    fixed_time = section.quantity("fixed_time", parse_time, 0.0)
+    step_error = section.number("step_error", 0.0, maximum=1000.0)
+    attention_rate = section.number("attention_rate", ATTENTION_RATE, maximum=10.0)
+    if attention_rate < 0.01:
+        section.problem("must be 0.01 or more", "attention_rate")
+        attention_rate = ATTENTION_RATE
+    return Compute(time, rate, fixed_time, step_error, attention_rate)
+
+
+def logged(section: Section, job: Job) -> Job:
+    """The job with the micro-batch time of the log that ``compute`` names, if any.
+
+    A step is ``m + (p - 1) / v`` micro-batch times and the fixed time, with m
+    micro-batches, p stages and v chunks. What communication was exposed counts as work;
+    ``placer calibrate`` tells them apart.
+    """
+    value = section.get("log")
+    name = value.text() if value else ""
+    if value is None or not name:
+        return job
+    path = beside(section.document.source, name)
+    try:
+        step = step_of(read_steps(path), job)
+    except InputError as error:
+        for problem in error.problems:
+            value.problem(problem.message, problem.hint)
+        return job
+    axes, fixed = job.parallelism, job.compute.fixed_time
+    if step <= fixed:
+        value.problem(f"a step of {step:g} s is no longer than fixed_time {fixed:g} s")
+        return job
+    time = (step - fixed) / (job.micro_batches + (axes.pp - 1) / axes.vp)
+    return replace(job, compute=replace(job.compute, micro_batch_time=time))

@@ -1,0 +1,1 @@
+"""Measurements out of what training runs and NCCL's tests print."""

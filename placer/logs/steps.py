@@ -1,0 +1,119 @@
+"""Steps that a training run logged, without those that hold something else.
+
+A step is left out where it is the first, was skipped, or follows an evaluation or a
+checkpoint: such a step waits for what is no part of training.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from statistics import median
+
+from placer.errors import InputError, Problem
+
+ENOUGH = 5
+# Colours, and what launchers put before each line: `vm-07: `, `[1,0]<stdout>:`, `0: `.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a log says of its steps.
+
+    Attributes
+    ----------
+    source : str
+    seconds : tuple of float, s
+        Of steps that hold training alone; empty where the log has rates only.
+    tokens_per_gpu : tuple of float, 1/s
+        Rates of the same steps, where the log has no times.
+    batch : int
+        Sequences of a step; 0 when not told.
+    accumulation : int
+        Micro-batches of a replica and step; 0 when not told.
+    sequence : int
+        Tokens of a sequence; 0 when not told.
+    tflops : tuple of float, 1e12 FLOP/s
+        Rates of a GPU as the framework counts them.
+    left_out : int
+        Steps that hold something else.
+    """
+
+    source: str
+    seconds: tuple[float, ...] = ()
+    tokens_per_gpu: tuple[float, ...] = ()
+    batch: int = 0
+    accumulation: int = 0
+    sequence: int = 0
+    tflops: tuple[float, ...] = ()
+    left_out: int = 0
+
+    @property
+    def count(self) -> int:
+        """Steps that count."""
+        return len(self.seconds or self.tokens_per_gpu)
+
+    @property
+    def scatter(self) -> float:
+        """Half the range of the middle half of the steps, relative to their median."""
+        values = sorted(self.seconds or self.tokens_per_gpu)
+        quarter = len(values) // 4
+        low, high = values[quarter], values[-1 - quarter]
+        return (high - low) / 2 / median(values)
+
+
+@dataclass
+class Kept:
+    """Values of steps as a log tells them one after the other.
+
+    Attributes
+    ----------
+    values : list of (int, float)
+        Number of the step and its value, each number once.
+    waits : bool
+        Whether the next step holds what came before it.
+    """
+
+    values: list[tuple[int, float]] = field(default_factory=list)
+    left_out: int = 0
+    waits: bool = True
+    seen: set[int] = field(default_factory=set)
+
+    def add(self, number: int, value: float, *, skipped: bool = False) -> None:
+        """Take a step, unless it came before, is the first, or held something else."""
+        if number in self.seen or not 0 < value < 1e9:
+            return
+        self.seen.add(number)
+        if self.waits or skipped:
+            self.left_out += 1
+        else:
+            self.values.append((number, value))
+        self.waits = False
+
+    def plain(self) -> tuple[float, ...]:
+        """The values in their order."""
+        return tuple(value for _, value in self.values)
+
+
+def clean_lines(text: str) -> Iterable[str]:
+    """Lines of a log without colours."""
+    return (_COLOUR.sub("", line) for line in text.split("\n"))
+
+
+def counted(steps: Steps) -> Steps:
+    """The steps, if there are any.
+
+    Raises
+    ------
+    InputError
+        If no step is left.
+    """
+    if steps.count:
+        return steps
+    message = f"no step to measure by ({steps.left_out} left out: warm-up, evaluation)"
+    raise InputError([Problem(message, steps.source, hint="give a longer log")])
+
+
+Reader = Callable[[str, str], Steps]

@@ -1,0 +1,1 @@
+"""Jobs from what people have: scripts, configurations and logs of other programs."""

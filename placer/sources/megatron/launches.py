@@ -1,0 +1,191 @@
+"""The command of a script that trains, and the GPUs that it says."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.document.tree import visible
+from placer.errors import InputError, Problem
+from placer.sources.findings import Asked, Place
+from placer.sources.megatron.arguments import Argument, arguments_of, name_of
+
+if TYPE_CHECKING:
+    from placer.sources.shell import Command, Script, Text
+
+_MARKERS = frozenset(
+    {
+        "tensor_model_parallel_size",
+        "pipeline_model_parallel_size",
+        "num_layers",
+        "hidden_size",
+        "num_attention_heads",
+        "seq_length",
+        "micro_batch_size",
+        "global_batch_size",
+    }
+)
+_PRINTS = ("echo", "printf", "cat", "tee")
+_TRAINS = re.compile(r"(?:^|/)(?:pretrain|finetune|train|sft)[\w.-]*\.py$")
+_PER_NODE = ("nproc_per_node", "num_gpus", "ntasks_per_node", "gpus_per_node")
+_NODES = ("nnodes", "num_nodes", "nodes")
+# What launchers take before the program.
+LAUNCHER_FLAGS = frozenset(
+    {*_PER_NODE, *_NODES, "ntasks", "node_rank", "master_addr", "master_port"}
+)
+_SHORT = {"-N": "nodes", "-n": "ntasks", "-np": "ntasks"}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What starts a training program.
+
+    Attributes
+    ----------
+    arguments : tuple of Argument
+        In order, those of the launcher first.
+    launcher : tuple of Text
+        The words before the first argument.
+    environment : mapping of str to Text
+        Variables set for the command alone.
+    """
+
+    arguments: tuple[Argument, ...]
+    launcher: tuple[Text, ...]
+    environment: dict[str, Text]
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        first = self.launcher or self.arguments
+        return first[0].place if first else Place("")
+
+    @property
+    def trains(self) -> bool:
+        """Whether its program is called like one that trains."""
+        words = [*self.launcher, *(v for a in self.arguments for v in a.values)]
+        return any(_TRAINS.search(word.text) for word in words)
+
+    @property
+    def markers(self) -> int:
+        """How many of the arguments are those of a Megatron job."""
+        return len({name_of(a.flag) for a in self.arguments} & _MARKERS)
+
+
+def launch_of(script: Script, asked: Asked) -> Launch | None:
+    """The one command of a script that trains; None when there is none.
+
+    Where no command does, the arguments that variables hold, or that stand in the file
+    by themselves.
+
+    Raises
+    ------
+    InputError
+        If there are several and none is selected.
+    """
+    launches = [_launch(command) for command in script.commands if _may(command)]
+    found = [launch for launch in launches if launch.markers > 1]
+    if not found:
+        return _bare(script)
+    trains = [launch for launch in found if launch.trains] or found
+    return select(trains, asked, script.source)
+
+
+def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
+    """The launch that is selected by its number, or the only one.
+
+    Raises
+    ------
+    InputError
+        If there are several different ones and none is selected, or none of that
+        number.
+    """
+    count = len(launches)
+    if asked.select:
+        number = int(asked.select) if asked.select.isdecimal() else 0
+        if 0 < number <= count:
+            return launches[number - 1]
+        message = f'there is no program "{visible(asked.select)}" of the {count}'
+        raise InputError([Problem(message, source, key="select")])
+    if len({_told(launch) for launch in launches}) > 1:
+        places = ", ".join(
+            f"{number} at line {launch.place.line}"
+            for number, launch in enumerate(launches[:9], start=1)
+        )
+        message = f"it starts {count} programs: {places}"
+        place = launches[1].place
+        raise InputError([Problem(message, *place, hint="say which: --select NUMBER")])
+    return launches[0]
+
+
+def _may(command: Command) -> bool:
+    return bool(command.words) and command.words[0].text not in _PRINTS
+
+
+def _launch(command: Command) -> Launch:
+    arguments, before = arguments_of(command.words)
+    return Launch(tuple(arguments), tuple(before), command.environment)
+
+
+def _told(launch: Launch) -> tuple[tuple[str, ...], ...]:
+    return tuple((a.flag, *(v.text for v in a.values)) for a in launch.arguments)
+
+
+def _bare(script: Script) -> Launch | None:
+    """Arguments in a file of nothing else, or in the variables of a script."""
+    words = [
+        word
+        for command in script.commands
+        if command.words[0].text.startswith("--")
+        for word in command.words
+    ]
+    texts = [text for text in script.variables.values() if "--" in text.text]
+    for text in texts:
+        if not any(other is not text and text.text in other.text for other in texts):
+            words += text.words()
+    arguments, before = arguments_of(words)
+    launch = Launch(tuple(arguments), tuple(before), {})
+    return launch if launch.markers else None
+
+
+def gpus_of(launch: Launch, script: Script) -> tuple[int, Place] | None:
+    """GPUs that the launcher's options say, and where; None when they do not."""
+    given = {name_of(a.flag): a for a in launch.arguments}
+    options = {name: given[name].values[0] for name in given if given[name].values}
+    words = launch.launcher
+    for word, following in itertools.pairwise(words):
+        if word.text in _SHORT:
+            options.setdefault(_SHORT[word.text], following)
+    torchrun = any(name in options for name in ("nproc_per_node", "num_gpus"))
+    nodes = _first(options, _NODES)
+    if not torchrun:
+        tasks = options.get("ntasks") or script.variables.get("SLURM_NTASKS")
+        if tasks is not None and _count(tasks):
+            return _count(tasks), tasks.place
+        for name in (
+            "SLURM_NTASKS_PER_NODE",
+            "SLURM_GPUS_PER_NODE",
+            "SLURM_GPUS_ON_NODE",
+        ):
+            if name in script.variables:
+                options.setdefault("ntasks_per_node", script.variables[name])
+        if nodes is None:
+            nodes = script.variables.get("SLURM_NNODES")
+    each = _first(options, _PER_NODE)
+    if each is None or not _count(each):
+        return None
+    if nodes is None:
+        return (_count(each), each.place) if torchrun else None
+    return (_count(each) * _count(nodes), nodes.place) if _count(nodes) else None
+
+
+def _first(options: dict[str, Text], names: Sequence[str]) -> Text | None:
+    return next((options[name] for name in names if name in options), None)
+
+
+def _count(text: Text) -> int:
+    """A number of nodes or GPUs; 0 where it is none, or a range."""
+    return int(text.text) if re.fullmatch(r"[0-9]{1,7}", text.text) else 0

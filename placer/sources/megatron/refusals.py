@@ -1,0 +1,26 @@
+"""What Megatron refuses, told in one way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.errors import Problem
+from placer.sources.findings import Findings, Place
+
+if TYPE_CHECKING:
+    from placer.sources.megatron.arguments import Arguments
+
+_WORDS = "Megatron refuses this: "
+
+
+def refuse(
+    found: Findings, arguments: Arguments, name: str, message: str, hint: str = ""
+) -> None:
+    """Record that Megatron refuses an argument, and why."""
+    place = arguments.place(name) or Place(found.source)
+    found.problems.append(Problem(_WORDS + message, *place, hint=hint))
+
+
+def refuse_fact(found: Findings, key: str, message: str, hint: str = "") -> None:
+    """Record that Megatron refuses the fact of a key, at its place."""
+    found.problem(key, _WORDS + message, hint)

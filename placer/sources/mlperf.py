@@ -1,0 +1,268 @@
+"""MLPerf Training's ``config_*.sh``: variables of a submission, and their defaults.
+
+Source: mlcommons/training_results_v5.0 0fdc28f0, NVIDIA's llama31_405b
+(``conf/custom.yaml``, ``pretrain.py``); of v5.1 441d65f4 those and AMD's llama31_8b.
+"""
+
+from __future__ import annotations
+
+import re
+
+from placer.document.tree import visible
+from placer.errors import Problem
+from placer.job.models import read_model
+from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
+from placer.sources.megatron.refusals import refuse_fact
+from placer.sources.shell import Text, read_script
+from placer.sources.shell.text import readable, text_at
+
+_CUSTOM = "conf/custom.yaml"
+_DEFAULT = re.compile(r"\$\{oc\.env:([A-Z][A-Z0-9_]*),([^${}]*)\}")
+# What v5.0's conf/custom.yaml has, for submissions without it.
+_USUAL = {
+    "DGXNNODES": "1",
+    "DGXNGPU": "8",
+    "INTERLEAVED_PIPELINE": "12",
+    "CONTEXT_PARALLEL": "4",
+    "SEQ_PARALLEL": "True",
+    "USE_DIST_OPTIMIZER": "True",
+    "OVERLAP_GRAD_REDUCE": "True",
+    "OVERLAP_PARAM_GATHER": "True",
+    "OVERLAP_P2P_COMM": "True",
+    "MODEL_SIZE": "405b",
+}
+# Job key, and the names of its variable: NVIDIA's, then AMD's.
+_SIZES = {
+    "parallelism.tp": ("TENSOR_MODEL_PARALLEL", "TP"),
+    "parallelism.pp": ("PIPELINE_MODEL_PARALLEL", "PP"),
+    "parallelism.cp": ("CONTEXT_PARALLEL", "CP"),
+    "parallelism.ep": ("EXPERT_PARALLEL", "EXPERT_MODEL_PARALLEL", "EP"),
+    "parallelism.etp": ("EXPERT_TENSOR_PARALLEL", "ETP"),
+    "micro_batch": ("MICRO_BATCH_SIZE", "MBS"),
+}
+_FLAGS = {
+    "tensor_parallel.sequence": "SEQ_PARALLEL",
+    "overlap.tp": "TP_COMM_OVERLAP",
+    "data_parallel.overlap_reduce": "OVERLAP_GRAD_REDUCE",
+    "data_parallel.overlap_gather": "OVERLAP_PARAM_GATHER",
+}
+_NODES, _EACH = ("DGXNNODES", "NNODES"), ("DGXNGPU", "GPUS_PER_NODE")
+_MODELS = {"405b": "llama3.1-405b"}
+_LEAST_BUCKET = 1_000_000
+_SEQUENCE = 8192
+
+
+class _Variables:
+    """Variables at the end of the scripts, with the defaults of ``custom.yaml``."""
+
+    def __init__(self, found: Findings, given: dict[str, Text]) -> None:
+        self.found = found
+        self.given = given
+        self.defaults: dict[str, Text] = {}
+
+    def get(self, *names: str) -> Text | None:
+        """The first of these that is set, else the first default."""
+        for values in (self.given, self.defaults):
+            for name in names:
+                if name in values and values[name].text not in ("", "null", "None"):
+                    return values[name]
+                if name in values:
+                    return None
+        return None
+
+    def integer(self, key: str, *names: str) -> int | None:
+        """An integer, read as a fact; None, with a question, where it is open."""
+        text = self.get(*names)
+        if text is None:
+            return None
+        if text.is_open:
+            message = (
+                f"{names[0]} is {visible(readable(text.text))}, which nothing sets"
+            )
+            self.found.ask(key, message, f"--set {names[0]}=N", text.place)
+            return None
+        if not re.fullmatch(r"[0-9]{1,9}", text.text) or int(text.text) < 1:
+            message = f'{names[0]}: expected a number, got "{visible(text.text)}"'
+            self.found.problems.append(Problem(message, *text.place, key))
+            return None
+        value = int(text.text)
+        if text.place.source == "assumed":
+            self.found.assume(
+                key, value, f"{names[0]} of v5.0, as {_CUSTOM} is missing"
+            )
+        else:
+            self.found.read(key, value, text.place)
+        return value
+
+    def flag(self, name: str) -> tuple[bool, Place]:
+        """Whether a variable is true, and where that stands."""
+        text = self.get(name)
+        if text is None:
+            return False, Place(self.found.source)
+        return text.text.lower() in ("true", "1"), text.place
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a submission's configuration and what it sources.
+
+    Raises
+    ------
+    InputError
+        If the script cannot be followed.
+    """
+    script = read_script(text, source, asked)
+    found = Findings(source)
+    for remark in script.left_out:
+        found.notes.append(f"{remark.key} at {remark.place}: {remark.reason}")
+    variables = _Variables(found, script.variables)
+    _defaults(variables, asked)
+    _axes(found, variables)
+    _batch(found, variables)
+    _overlaps(found, variables)
+    _model(found, variables)
+    segment = variables.get("SEGMENT")
+    if segment is not None and segment.text.isdecimal():
+        found.notes.append(
+            f"SEGMENT {segment.text[:9]}: so many nodes lie in one domain; a job says "
+            "it as require"
+        )
+    found.rules.append(_derive)
+    return found
+
+
+def _defaults(variables: _Variables, asked: Asked) -> None:
+    """Defaults of the variables, and the sequence, from the file beside the script."""
+    found = variables.found
+    included = asked.include(found.source, _CUSTOM)
+    nvidia = any(name in variables.given for name in ("DGXNNODES", "MINIBS"))
+    if included is None:
+        place = Place("assumed")
+        usual = _USUAL.items() if nvidia else ()
+        variables.defaults = {name: text_at(value, place) for name, value in usual}
+        found.assume("sequence", _SEQUENCE, "of MLPerf's Llama 3.1")
+        return
+    text, shown = included
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        for match in _DEFAULT.finditer(line):
+            place = Place(shown, number, match.start(2) + 1)
+            variables.defaults.setdefault(match[1], text_at(match[2], place))
+        length = re.match(r"\s*encoder_seq_length:\s*([0-9]{1,9})\s*(?:#|$)", line)
+        if length:
+            place = Place(shown, number, length.start(1) + 1)
+            found.read("sequence", int(length[1]), place)
+
+
+def _axes(found: Findings, variables: _Variables) -> None:
+    for key, names in _SIZES.items():
+        is_axis = key.startswith("parallelism.") and key != "parallelism.etp"
+        if variables.integer(key, *names) is None and is_axis:
+            found.derive(key, 1, "not set")
+    if variables.integer("parallelism.vp", "INTERLEAVED_PIPELINE") is None:
+        found.derive("parallelism.vp", 1, "INTERLEAVED_PIPELINE is not set")
+    mapped, place = variables.flag("TP_PP_DP_MAPPING")
+    if mapped:
+        found.read("parallelism.order", "tp-cp-ep-pp-dp", place)
+    else:
+        found.derive("parallelism.order", "tp-cp-ep-dp-pp", "no TP_PP_DP_MAPPING")
+    for key, name in (("embedding", "ASYM_PP_EMBED"), ("loss", "ASYM_PP_LOSS")):
+        counts, place = variables.flag(name)
+        if counts:
+            found.read(f"stages.{key}", 1, place)
+    nodes, each = variables.get(*_NODES), variables.get(*_EACH)
+    if nodes and each and nodes.text.isdecimal() and each.text.isdecimal():
+        world = int(nodes.text[:7]) * int(each.text[:7])
+        if world:
+            found.read(GPUS, world, nodes.place)
+
+
+def _batch(found: Findings, variables: _Variables) -> None:
+    """``MINIBS`` counts the sequences of a replica, ``GBS`` those of all."""
+    if variables.get("GBS", "GLOBAL_BATCH_SIZE") is not None:
+        variables.integer(GLOBAL_BATCH, "GBS", "GLOBAL_BATCH_SIZE")
+        return
+    replica = variables.integer("replica_batch", "MINIBS")
+    fact = found.facts.pop("replica_batch", None)
+    one = found.integer("micro_batch")
+    if replica is None or fact is None or not one:
+        return
+    if replica % one:
+        message = f"MINIBS {replica} is no multiple of MICRO_BATCH_SIZE {one}"
+        found.problems.append(Problem(message, *fact.place, "micro_batches"))
+        return
+    rule = f"MINIBS {replica} / micro_batch {one}"
+    found.derive("micro_batches", replica // one, rule, fact.place)
+
+
+def _overlaps(found: Findings, variables: _Variables) -> None:
+    for key, name in _FLAGS.items():
+        is_on, place = variables.flag(name)
+        if variables.get(name) is None:
+            found.derive(key, False, f"{name} is not set")
+        elif place.source == "assumed":
+            found.assume(key, is_on, f"{name} of v5.0, as {_CUSTOM} is missing")
+        else:
+            found.read(key, is_on, place)
+    sharded, place = variables.flag("USE_DIST_OPTIMIZER")
+    sharding = "zero1" if sharded else "ddp"
+    if place.source == "assumed":
+        found.assume("data_parallel.sharding", sharding, "as in v5.0")
+    elif variables.get("USE_DIST_OPTIMIZER") is not None:
+        found.read("data_parallel.sharding", sharding, place)
+    else:
+        found.assume("data_parallel.sharding", "zero1", "the distributed optimizer")
+    found.derive("bytes.activation", 2, "bf16 between the products")
+    found.derive("bytes.gradient", 2, "gradients are reduced in bf16")
+    gather, place = variables.flag("FP8_PARAM_GATHER")
+    if gather:
+        found.read("bytes.parameter_gather", 1, place)
+    else:
+        found.derive("bytes.parameter_gather", 2, "no FP8_PARAM_GATHER")
+    bucket = variables.get("BUCKET_SIZE")
+    if bucket and bucket.text.isdecimal() and int(bucket.text[:13]) >= _LEAST_BUCKET:
+        key = "data_parallel.bucket_parameters"
+        found.read(key, int(bucket.text[:13]), bucket.place)
+    p2p, _ = variables.flag("OVERLAP_P2P_COMM")
+    virtual = found.integer("parallelism.vp", 1) > 1
+    rule = "OVERLAP_P2P_COMM" if virtual else "no virtual stages"
+    found.derive("overlap.pp", p2p and virtual, rule)
+
+
+def _model(found: Findings, variables: _Variables) -> None:
+    """The shape that the benchmark fixes."""
+    size = variables.get("MODEL_SIZE", "SIZE")
+    name = _MODELS.get(size.text.lower()) if size else None
+    if size is None or name is None:
+        return
+    model = read_model(name)
+    rule = f"MODEL_SIZE {size.text} is {name}"
+    found.derive("model.name", name, rule, size.place)
+    for key in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"):
+        found.derive(f"model.{key}", getattr(model, key), rule, size.place)
+    found.derive("model.tied_embeddings", model.tied_embeddings, rule, size.place)
+    layers = variables.get("OVERWRITTEN_NUM_LAYERS")
+    if layers is not None and layers.text.isdecimal() and int(layers.text[:5]):
+        found.read("model.layers", int(layers.text[:5]), layers.place)
+
+
+def _derive(found: Findings) -> None:
+    """What follows from sizes, and what Megatron-Core refuses."""
+    pp, vp = found.integer("parallelism.pp", 1), found.integer("parallelism.vp", 1)
+    members = found.integer("parallelism.dp") * found.integer("parallelism.cp", 1)
+    if members:
+        size = max(40_000_000, 1_000_000 * members)
+        rule = f"the larger of 40 M and 1 M x dp x cp {members}"
+        found.derive("data_parallel.bucket_parameters", size, rule)
+    if found.integer("parallelism.tp", 1) == 1:
+        found.facts.pop("tensor_parallel.sequence", None)
+        found.derive("tensor_parallel.sequence", False, "dropped at tp 1")
+    layers = found.integer("model.layers")
+    ends = found.integer("stages.embedding") + found.integer("stages.loss")
+    if layers and (layers + ends) % (pp * vp):
+        what = "layers, embedding and loss" if ends else "layers"
+        words = f"{layers + ends} {what} are not divisible by pp x vp = {pp} x {vp}"
+        refuse_fact(found, "model.layers", words)
+    one, dp = found.integer("micro_batch"), found.integer("parallelism.dp")
+    batch = found.integer("micro_batches") * one * dp
+    if batch:
+        found.derive(GLOBAL_BATCH, batch, f"micro-batches x micro_batch x dp {dp}")

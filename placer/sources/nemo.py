@@ -1,0 +1,145 @@
+"""Megatron-Bridge, and NeMo before it: overrides of a recipe that is Python.
+
+Sources: NVIDIA-NeMo/Megatron-Bridge 067f987d, ``src/megatron/bridge/training/``:
+``mixed_precision.py`` (types of reductions) and ``comm_overlap.py`` (buckets);
+NVIDIA/NeMo, ``examples/nlp/language_modeling/conf/megatron_gpt_config.yaml``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.document import parse_document
+from placer.sources import mcore
+from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings
+from placer.sources.interpolation import resolved
+from placer.sources.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Place
+
+_MODEL, _DDP = "model.", "ddp."
+_SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
+_BUCKET = 128 * 1024**2
+_RECIPE = "the recipe says it, and a recipe is Python"
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a YAML of Megatron-Bridge or NeMo.
+
+    Raises
+    ------
+    InputError
+        If it is not YAML.
+    """
+    found = Findings(source)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+    settings.values = resolved(settings.values)
+    mcore.read_sizes(settings, _MODEL)
+    mcore.read_shape(settings, _MODEL)
+    _read_older(settings)
+    mcore.read_ddp(settings, _DDP, "optimizer.")
+    _read_batch(settings)
+    _read_precision(settings)
+    _read_overlap(settings)
+    mcore.read_rest(settings, _MODEL)
+    _read_gpus(settings)
+    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
+    found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))
+    settings.leave()
+    return found
+
+
+def _read_older(settings: Settings) -> None:
+    """Keys that NeMo 1 has and Megatron-Bridge has not."""
+    found = settings.found
+    activation = settings.text("model.activation")
+    if activation:
+        rule, place = f"activation {activation}", settings.place("model.activation")
+        found.derive("model.gated", activation.endswith("glu"), rule, place)
+    settings.copy("model.vocab_multiple", "model.make_vocab_size_divisible_by")
+    optimizer = settings.text("model.optim.name")
+    if optimizer:
+        sharded = optimizer in _SHARDED
+        rule, place = f"optim {optimizer}", settings.place("model.optim.name")
+        kind = "zero1" if sharded else "ddp"
+        found.derive("data_parallel.sharding", kind, rule, place)
+        wire = settings.text("model.optim.grad_sync_dtype")
+        if wire:
+            width = 2 if wire in ("bf16", "fp16", "16") else 4
+            found.derive("bytes.gradient", width, f"grad_sync_dtype {wire}", place)
+    for fact, key in (("reduce", "grad"), ("gather", "param")):
+        name = f"model.optim.overlap_{key}_sync"
+        settings.copy_flag(f"data_parallel.overlap_{fact}", name)
+
+
+def _read_batch(settings: Settings) -> None:
+    settings.copy(GLOBAL_BATCH, "train.global_batch_size", "model.global_batch_size")
+    settings.copy("micro_batch", "train.micro_batch_size", "model.micro_batch_size")
+    keys = "dataset.seq_length", "dataset.sequence_length", "model.seq_length"
+    sequence = settings.copy("sequence", *keys, "model.encoder_seq_length")
+    other = settings.integer("model.seq_length")
+    if sequence and other and other != sequence:
+        message = f"{other} here, {sequence} in {settings.place(*keys)}"
+        settings.refuse("model.seq_length", message, "Megatron-Bridge wants one length")
+
+
+def _read_precision(settings: Settings) -> None:
+    """Gradients in fp32 with bf16, in 16 bit with fp16."""
+    found = settings.found
+    recipe = settings.text("mixed_precision", "trainer.precision", "model.precision")
+    place = settings.place("mixed_precision", "trainer.precision")
+    if recipe:
+        width = 2 if recipe.startswith(("fp16", "16")) else 4
+        found.derive("bytes.gradient", width, f"mixed_precision {recipe}", place)
+    else:
+        found.assume("bytes.gradient", 4, "bf16_mixed reduces in fp32")
+    if settings.flag("mixed_precision.fp8_param_gather", "ddp.fp8_param_gather"):
+        found.derive("bytes.parameter_gather", 1, "fp8_param_gather")
+    if "fp8" in recipe:
+        settings.not_modelled("mixed_precision", "products in fp8")
+
+
+def _read_overlap(settings: Settings) -> None:
+    """What ``comm_overlap`` turns on where there is data parallelism."""
+    found = settings.found
+    keys = [key for key in settings.values if key.startswith("comm_overlap")]
+    if not keys:
+        return
+    settings.copy_flag("overlap.tp", "comm_overlap.tp_comm_overlap")
+    place = settings.place(keys[0])
+    settings.copy("data_parallel.bucket_parameters", "comm_overlap.bucket_size")
+    for end in ("overlap_grad_reduce", "overlap_param_gather"):
+        fact = {"overlap_grad_reduce": "overlap_reduce"}.get(end, "overlap_gather")
+        settings.copy_flag(f"data_parallel.{fact}", f"comm_overlap.{end}")
+    found.rules.append(lambda joined: _overlaps(joined, place))
+
+
+def _overlaps(found: Findings, place: Place) -> None:
+    if found.integer("parallelism.dp") > 1:
+        rule = "comm_overlap with dp above 1"
+        found.derive("data_parallel.bucket_parameters", _BUCKET, rule, place)
+        for key in ("overlap_reduce", "overlap_gather"):
+            found.derive(f"data_parallel.{key}", True, rule, place)
+
+
+def _read_gpus(settings: Settings) -> None:
+    """NeMo 1 says devices and nodes."""
+    each, nodes = (
+        settings.integer("trainer.devices"),
+        settings.integer("trainer.num_nodes"),
+    )
+    if each and nodes:
+        rule = f"{nodes} nodes x {each} devices"
+        settings.found.derive(
+            GPUS, each * nodes, rule, settings.place("trainer.devices")
+        )
+
+
+def _ask_for_sizes(found: Findings, place: Place) -> None:
+    """Ask for sizes that no source says: they are the recipe's, and not 1."""
+    for axis in ("tp", "pp", "cp"):
+        key = f"parallelism.{axis}"
+        if not found.has(key):
+            hint = f"--set job.{key}=N"
+            found.ask(key, f"no file says it: {_RECIPE}", hint, place)

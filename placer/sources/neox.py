@@ -1,0 +1,120 @@
+"""gpt-neox: YAML or JSON with comments, Megatron's model over DeepSpeed.
+
+Sources: EleutherAI/gpt-neox ea7aefd8, ``megatron/neox_arguments/neox_args.py`` and
+``deepspeed_args.py`` (defaults), ``megatron/tokenizer/tokenizer.py`` (padding).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placer.document import parse_document
+from placer.sources.deepspeed import read_deepspeed
+from placer.sources.findings import GPUS, Asked, Findings
+from placer.sources.settings import Settings, settings_of
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Place
+
+_GATED = ("swiglu", "geglu", "reglu", "bilinear", "glu")
+_TOKENIZERS = {"GPT2BPETokenizer": 50257, "CharLevelTokenizer": 512}
+_MULTIPLE = 128
+_WHOLE = ("flash", "global")
+_SHAPE = {
+    "model.layers": "num_layers",
+    "model.hidden": "hidden_size",
+    "model.heads": "num_attention_heads",
+    "sequence": "seq_length",
+}
+_AXES = {
+    "pp": "pipe_parallel_size",
+    "tp": "model_parallel_size",
+    "cp": "context_parallel_size",
+}
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a gpt-neox configuration.
+
+    Raises
+    ------
+    InputError
+        If it is not YAML.
+    """
+    found = Findings(source)
+    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+    # Keys may be written either way.
+    settings.values = {k.replace("-", "_"): v for k, v in settings.values.items()}
+    _read_axes(settings)
+    read_deepspeed(settings)
+    _read_model(settings)
+    settings.copy(GPUS, "global_num_gpus")
+    if settings.flag("checkpoint_activations"):
+        found.derive("memory.recompute", "full", "checkpoint_activations")
+        settings.not_modelled("checkpoint_activations", "a further forward pass")
+    settings.leave()
+    return found
+
+
+def _read_axes(settings: Settings) -> None:
+    found = settings.found
+    for axis, key in _AXES.items():
+        size = settings.integer(key, minimum=0)
+        if size:
+            found.read(f"parallelism.{axis}", size, settings.place(key))
+        else:
+            found.derive(f"parallelism.{axis}", 1, "default of gpt-neox")
+    if found.integer("parallelism.tp") > 1:
+        key = "sequence_parallel"
+        if settings.copy_flag("tensor_parallel.sequence", key) is None:
+            found.derive("tensor_parallel.sequence", False, "default of gpt-neox")
+
+
+def _read_model(settings: Settings) -> None:
+    found = settings.found
+    for fact, key in _SHAPE.items():
+        settings.copy(fact, key)
+    hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
+    if settings.copy("model.kv_heads", "num_kv_heads") is None and heads:
+        found.derive("model.kv_heads", heads, "as many as heads")
+    activation = settings.text("activation", "mlp_type")
+    gated = activation.lower() in (*_GATED, "llama")
+    found.derive("model.gated", gated, f"activation {activation or 'gelu'}")
+    wide = settings.copy("model.ffn", "intermediate_size")
+    if wide is None and hidden and not gated:
+        found.derive("model.ffn", 4 * hidden, "default of gpt-neox: 4h")
+    untied = settings.flag("no_weight_tying")
+    place = settings.place("no_weight_tying")
+    found.derive("model.tied_embeddings", not untied, "no_weight_tying", place)
+    if (settings.integer("moe_num_experts", "num_experts") or 1) > 1:
+        settings.refuse("moe_num_experts", "experts of gpt-neox are not read")
+    kinds = settings.texts("attention_config")
+    other = [kind for kind in kinds if not any(word in kind for word in _WHOLE)]
+    if other:
+        message = f"{other[0]}: layers are not all whole attention"
+        settings.refuse("attention_config", message, "they are not modelled")
+    _read_vocabulary(settings)
+
+
+def _read_vocabulary(settings: Settings) -> None:
+    """The tokenizer's words; how they are padded is the framework's."""
+    found = settings.found
+    key = "make_vocab_size_divisible_by"
+    if settings.copy("model.vocab_multiple", key) is None:
+        found.derive("model.vocab_multiple", _MULTIPLE, f"default of gpt-neox: {key}")
+    if settings.copy("model.vocab", "padded_vocab_size"):
+        return
+    tokenizer = settings.text("tokenizer_type") or "GPT2BPETokenizer"
+    place = settings.place("tokenizer_type")
+    words = _TOKENIZERS.get(tokenizer)
+    if words:
+        found.assume("model.vocab", words, f"words of {tokenizer}", place)
+    else:
+        found.rules.append(lambda joined: _ask(joined, tokenizer, place))
+
+
+def _ask(found: Findings, tokenizer: str, place: Place) -> None:
+    if not found.has("model.vocab"):
+        message = f"the words of the {tokenizer} are in a file of their own"
+        hint = "--set job.model.vocab=N, or join -j hf:config.json"
+        found.ask("model.vocab", message, hint, place)

@@ -1,0 +1,180 @@
+"""Every format that a job can be read from.
+
+A format is a row of `FORMATS`, a line of `placer.sources.modules` and a module with one
+function
+
+    def read(text: str, source: str, asked: Asked) -> Findings
+
+which turns the text of a file into `placer.sources.findings.Findings` and knows nothing
+of other sources or of the command. ``source`` is the file's name for messages; files
+that it includes are read by ``asked.include(source, name)``. What is wrong is raised as
+one `InputError` with all problems and their places. A value that stands in the file is
+``findings.read``, one that the framework gives by itself ``findings.derive``; what
+depends on sizes that another source or an option may give is left to a function in
+``findings.rules``. Nothing is guessed: what only the user knows is ``findings.ask``.
+
+`placer.sources.settle` derives data-parallel size and micro-batches from ``gpus`` and
+``global_batch``, and asks for what every job needs. YAML and JSON are read with places
+by `placer.document`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.sources import modules
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Asked, Findings
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    Attributes
+    ----------
+    name : str
+        What stands before the colon in ``name:FILE``.
+    description : str
+    read : callable
+        Gives the findings of a text, a source's name and what options say.
+    pattern : str
+        Regular expression (multi-line) that is found in files of this format and in no
+        others; empty when the content does not show the format.
+    also : tuple of str
+        Other names that people call it by.
+    before : tuple of str
+        Formats whose pattern is found in files of this one too.
+    """
+
+    name: str
+    description: str
+    read: Callable[[str, str, Asked], Findings]
+    pattern: str
+    also: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+FORMATS: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format(
+            name="megatron",
+            description="Megatron-LM: script, arguments, log, model_config.yaml",
+            read=lambda text, source, asked: modules.megatron.read(text, source, asked),
+            pattern=r"-{6,} arguments -{6,}|^MODEL_ARGS[ ]*:|^model_parallel[ ]*:"
+            r"|--tensor-model-parallel-size\b|--activations-checkpoint-method\b"
+            r"|\bpretrain_[a-z0-9_]+\.py\b"
+            r"|\A(?=[\s\S]*?--num-layers\b)(?=[\s\S]*?--hidden-size\b)",
+            also=("megatron-log", "megatron-deepspeed"),
+        ),
+        Format(
+            name="mlperf",
+            description="MLPerf Training: config_*.sh of a submission",
+            read=lambda text, source, asked: modules.mlperf.read(text, source, asked),
+            pattern=r"^[ \t]*export[ \t]+(?:DGXNNODES|DGXNGPU|MINIBS"
+            r"|TENSOR_MODEL_PARALLEL|MLPERF_SUBMISSION_ORG)=",
+        ),
+        Format(
+            name="swift",
+            description="ms-swift: megatron sft, pt or rlhf with its options",
+            read=lambda text, source, asked: modules.swift.read(text, source, asked),
+            pattern=r"^[^#\n]*\bmegatron[ \t]+(?:sft|pt|rlhf)\b",
+            also=("ms-swift",),
+        ),
+        Format(
+            name="hf",
+            description="config.json of a Hugging Face model: its shape only",
+            read=lambda text, source, asked: modules.hf.read(text, source, asked),
+            pattern=r'\A\s*\{[\s\S]*"model_type"\s*:',
+        ),
+        Format(
+            name="torchtitan",
+            description="torchtitan's TOML, or a function of its config_registry.py",
+            read=lambda text, source, asked: modules.torchtitan.read(
+                text, source, asked
+            ),
+            pattern=r"^\[parallelism\]|^\s*parallelism=ParallelismConfig\(",
+        ),
+        Format(
+            name="deepspeed",
+            description="DeepSpeed's JSON: sharding and batches",
+            read=lambda text, source, asked: modules.deepspeed.read(
+                text, source, asked
+            ),
+            pattern=r'\A\s*\{[\s\S]*"(zero_optimization|train_micro_batch_size_per_gpu)"\s*:',
+        ),
+        Format(
+            name="accelerate",
+            description="what accelerate config writes, FSDP and DeepSpeed",
+            read=lambda text, source, asked: modules.accelerate.read(
+                text, source, asked
+            ),
+            pattern=r'^\s*"?distributed_type"?\s*:',
+        ),
+        Format(
+            name="axolotl",
+            description="training files of axolotl and LLaMA-Factory",
+            read=lambda text, source, asked: modules.axolotl.read(text, source, asked),
+            pattern=r"^(base_model|finetuning_type|per_device_train_batch_size):",
+            also=("llamafactory",),
+        ),
+        Format(
+            name="nemo",
+            description="YAML of Megatron-Bridge and NeMo: overrides of a recipe",
+            read=lambda text, source, asked: modules.nemo.read(text, source, asked),
+            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):",
+            also=("megatron-bridge", "bridge"),
+        ),
+        Format(
+            name="nemo-rl",
+            description="NeMo-RL: the training job of a reinforcement learning run",
+            read=lambda text, source, asked: modules.nemo_rl.read(text, source, asked),
+            pattern=r"^policy:\n(?:[ #].*\n|\n)*  (megatron_cfg|dtensor_cfg):",
+        ),
+        Format(
+            name="maxtext",
+            description="MaxText's YAML, with its model beside it",
+            read=lambda text, source, asked: modules.maxtext.read(text, source, asked),
+            pattern=r"^(per_device_batch_size|base_emb_dim|ici_\w+_parallelism):",
+        ),
+        Format(
+            name="nanotron",
+            description="nanotron's YAML",
+            read=lambda text, source, asked: modules.nanotron.read(text, source, asked),
+            pattern=r"^parallelism:\n(?:[ #].*\n|\n)*  (?:dp|pp_engine|tp_mode):",
+        ),
+        Format(
+            name="neox",
+            description="gpt-neox: YAML or JSON with comments",
+            read=lambda text, source, asked: modules.neox.read(text, source, asked),
+            pattern=r"^\s*[\"']?(?:pipe|model)[_-]parallel[_-]size[\"']?\s*:"
+            r"|^\s*\"(?:train[_-]iters|tokenizer[_-]type|init_method)\"\s*:",
+            also=("gpt-neox",),
+            before=("deepspeed",),
+        ),
+        Format(
+            name="verl",
+            description="veRL: the actor's training, from the script that starts it",
+            read=lambda text, source, asked: modules.verl.read(text, source, asked),
+            pattern=r"^\s*(?!#)\S*actor_rollout_ref\.actor\.",
+        ),
+    )
+}
+
+NAMES = {name: row for row in FORMATS.values() for name in (row.name, *row.also)}
+
+
+def recognise(text: str) -> list[str]:
+    """Names of the formats that the content shows."""
+    found = [
+        row
+        for row in FORMATS.values()
+        if row.pattern and re.search(row.pattern, text, re.MULTILINE)
+    ]
+    hidden = {name for row in found for name in row.before}
+    return [row.name for row in found if row.name not in hidden]

@@ -1,0 +1,145 @@
+"""What follows for a job once all its sources are joined."""
+
+from __future__ import annotations
+
+from math import lcm, prod
+
+from placer.sources.findings import GLOBAL_BATCH, GPUS, Findings, Place
+
+_BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")
+_DP = "parallelism.dp"
+
+# What every job needs, in words, with the option that says it.
+_NEEDED = {
+    "model.layers": "the number of layers",
+    "model.hidden": "the width of the model",
+    "model.heads": "the number of attention heads",
+    "model.ffn": "the width of the feed-forward",
+    "model.vocab": "the size of the vocabulary",
+    "sequence": "the tokens of a sequence",
+    "micro_batch": "the sequences of a micro-batch",
+    "micro_batches": "the micro-batches of a replica and step",
+}
+_SHAPE_HINT = "join -j hf:config.json, or "
+
+
+def settle(found: Findings) -> None:
+    """Derive sizes, apply the rules of the frameworks, and ask for what is missing.
+
+    Problems and questions are added to ``found``.
+    """
+    _replicas(found)
+    _micro_batches(found)
+    if found.problems:
+        return
+    for rule in found.rules:
+        rule(found)
+    _ask(found)
+
+
+def block(found: Findings) -> int:
+    """The world size is a multiple of this: ranks of a replica, experts whole."""
+    tp, cp, pp = (found.integer(key, 1) for key in _BLOCK)
+    etp = found.integer("parallelism.etp", tp)
+    return lcm(tp * cp * pp, etp * found.integer("parallelism.ep", 1) * pp)
+
+
+def _replicas(found: Findings) -> None:
+    """The data-parallel size, from the GPUs and the sizes of the other axes."""
+    sizes = [found.integer(key, 1) for key in _BLOCK]
+    ranks, product = prod(sizes), block(found)
+    if found.has(_DP):
+        _check_given(found, found.integer(_DP) * ranks)
+        return
+    names = " x ".join(
+        f"{key.partition('.')[2]} {size}"
+        for key, size in zip(_BLOCK, sizes, strict=True)
+        if size > 1
+    )
+    gpus = found.integer(GPUS)
+    hint = f"--gpus N, a multiple of {product:,}" if product > 1 else "--gpus N"
+    if not gpus:
+        found.ask(_DP, "how many GPUs the job has is not said", hint)
+    elif gpus % product:
+        fact = found.facts[GPUS]
+        words = f"{names} = {ranks:,}" if product == ranks else _expert_words(found)
+        message = f"{words} does not divide the {gpus:,} GPUs of {fact.origin}"
+        near = max(product, round(gpus / product) * product)
+        if fact.kind == "given":
+            found.problem(GPUS, message, f"the nearest that fits is {near:,}")
+        else:
+            found.ask(_DP, message, hint, fact.place)
+    else:
+        rule = f"{gpus:,} GPUs / ({names})" if names else f"{gpus:,} GPUs"
+        found.derive(_DP, gpus // ranks, rule, found.facts[GPUS].place)
+
+
+def _check_given(found: Findings, world: int) -> None:
+    """GPUs that an option gives must be those that the sources say."""
+    given = found.facts.get(GPUS)
+    if given is not None and given.kind == "given" and given.value != world:
+        dp = found.facts[_DP]
+        message = f"the sources say {world:,} GPUs: dp {dp.value}, {dp.origin}"
+        found.problem(GPUS, message, f"leave it out, or --set job.{_DP}=N")
+    elif given is None or given.value != world:
+        found.facts.pop(GPUS, None)
+        found.derive(GPUS, world, "tp x cp x pp x dp")
+
+
+def _expert_words(found: Findings) -> str:
+    tp, _, pp = (found.integer(key, 1) for key in _BLOCK)
+    etp = found.integer("parallelism.etp", tp)
+    ep = found.integer("parallelism.ep", 1)
+    return f"etp {etp} x ep {ep} x pp {pp} = {etp * ep * pp:,}"
+
+
+def _micro_batches(found: Findings) -> None:
+    """The micro-batches of a replica, from the sequences of a step."""
+    batch, one = found.integer(GLOBAL_BATCH), found.integer("micro_batch")
+    dp = found.integer(_DP)
+    if found.has("micro_batches") or not (batch and one and dp):
+        return
+    if batch % (one * dp):
+        message = (
+            f"{batch:,} sequences are no multiple of micro_batch x dp = {one} x {dp} = "
+            f"{one * dp:,}"
+        )
+        found.problem(GLOBAL_BATCH, message, _nearest(found, batch, one))
+        return
+    rule = f"global batch {batch:,} / (micro_batch {one} x dp {dp})"
+    place = found.facts[GLOBAL_BATCH].place
+    found.derive("micro_batches", batch // (one * dp), rule, place)
+
+
+def _nearest(found: Findings, batch: int, one: int) -> str:
+    """The world size nearest to the one given whose replicas divide the batch."""
+    replica = prod(found.integer(key, 1) for key in _BLOCK)
+    step, gpus = block(found), found.integer(_DP) * replica
+    most = batch // one * replica
+    fits = (
+        world
+        for distance in range(0, max(gpus, most) + step, step)
+        for world in (gpus - distance, gpus + distance)
+        if 0 < world <= most and batch % (one * (world // replica)) == 0
+    )
+    near = next(fits, 0)
+    return f"the nearest that fits is --gpus {near}" if near else ""
+
+
+def _ask(found: Findings) -> None:
+    """Ask for what every job needs and nothing says."""
+    asked = {problem.key for problem in found.asked}
+    for key, words in _NEEDED.items():
+        if found.has(key) or key in asked:
+            continue
+        if key == "micro_batches" and _DP in asked and found.has(GLOBAL_BATCH):
+            continue  # follows from the GPUs
+        shape = _SHAPE_HINT if key.startswith("model.") else ""
+        hint = f"{shape}--set job.{key}=N"
+        found.ask(key, f"{words} is not said", hint)
+    if not (
+        found.has("compute.micro_batch_time") or found.has("compute.tflops_per_gpu")
+    ):
+        message = "how long the work takes is in no source"
+        hint = "--micro-batch-time TIME (measured), or --tflops RATE of a GPU"
+        found.ask("compute", message, hint, Place(found.source))

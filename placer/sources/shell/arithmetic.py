@@ -1,0 +1,180 @@
+"""Integers that ``$(( ))`` computes.
+
+Source: GNU Bash Reference Manual, Shell Arithmetic: C's operators, 64 bits.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+|[0-9]+)"
+    r"|\$?(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<sign>\*\*|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>!~&^|?:()]))"
+)
+# Binary operators from the loosest to the tightest.
+_LEVELS = (
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<=", ">=", "<", ">"),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+_MOST_DEPTH = 60
+_MOST_SIGNS = 10_000
+
+
+def _quotient(a: int, b: int) -> int:
+    """``a / b`` towards zero."""
+    if b == 0:
+        raise ValueError("division by 0")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "||": lambda a, b: int(bool(a or b)),
+    "&&": lambda a, b: int(bool(a and b)),
+    "|": operator.or_,
+    "^": operator.xor,
+    "&": operator.and_,
+    "==": lambda a, b: int(a == b),
+    "!=": lambda a, b: int(a != b),
+    "<=": lambda a, b: int(a <= b),
+    ">=": lambda a, b: int(a >= b),
+    "<": lambda a, b: int(a < b),
+    ">": lambda a, b: int(a > b),
+    "<<": lambda a, b: a << (b & 63),
+    ">>": lambda a, b: a >> (b & 63),
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "%": lambda a, b: a - b * _quotient(a, b),
+}
+
+
+def evaluate(expression: str, value_of: Callable[[str], int]) -> int:
+    """The value of an expression without assignments.
+
+    Parameters
+    ----------
+    expression : str
+    value_of : callable
+        Integer of a variable.
+
+    Raises
+    ------
+    ValueError
+        If it is no such expression, or divides by 0; whatever ``value_of`` raises.
+    """
+    reader = _Reader(expression, value_of)
+    value = reader.choice() if reader.tokens else 0
+    if reader.at < len(reader.tokens):
+        raise ValueError(f'unexpected "{reader.peek()}"')
+    return value
+
+
+class _Reader:
+    def __init__(self, expression: str, value_of: Callable[[str], int]) -> None:
+        self.tokens: list[str] = []
+        self.at = 0
+        self.depth = 0
+        self.value_of = value_of
+        offset, end = 0, len(expression.rstrip())
+        while offset < end:
+            match = _TOKEN.match(expression, offset)
+            if match is None or len(self.tokens) >= _MOST_SIGNS:
+                raise ValueError(f'"{expression[offset : offset + 20].strip()}"')
+            self.tokens.append(match[match.lastgroup or 0])
+            offset = match.end()
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        word = self.peek()
+        self.at += 1
+        return word
+
+    def choice(self) -> int:
+        """``a ? b : c``."""
+        self.depth += 1
+        if self.depth > _MOST_DEPTH:
+            raise ValueError("nested too deeply")
+        value = self.binary(0)
+        if self.peek() == "?":
+            self.take()
+            yes = self.choice()
+            if self.take() != ":":
+                raise ValueError('expected ":"')
+            no = self.choice()
+            value = yes if value else no
+        self.depth -= 1
+        return value
+
+    def binary(self, level: int) -> int:
+        if level == len(_LEVELS):
+            return self.power()
+        value = self.binary(level + 1)
+        while self.peek() in _LEVELS[level]:
+            sign = self.take()
+            value = _wrapped(_OPERATORS[sign](value, self.binary(level + 1)))
+        return value
+
+    def power(self) -> int:
+        value = self.unary()
+        if self.peek() != "**":
+            return value
+        self.take()
+        exponent = self.power()
+        if exponent < 0:
+            raise ValueError("an exponent below 0")
+        return _wrapped(pow(value, exponent, 2**64))
+
+    def unary(self) -> int:
+        sign = self.peek()
+        if sign not in ("+", "-", "!", "~"):
+            return self.atom()
+        self.take()
+        self.depth += 1
+        if self.depth > _MOST_DEPTH:
+            raise ValueError("nested too deeply")
+        value = self.unary()
+        self.depth -= 1
+        return {"+": value, "-": -value, "!": int(not value), "~": ~value}[sign]
+
+    def atom(self) -> int:
+        word = self.take()
+        if word == "(":
+            value = self.choice()
+            if self.take() != ")":
+                raise ValueError('expected ")"')
+            return value
+        if word[:1].isdigit():
+            return _number(word)
+        if not word or not (word[0].isalpha() or word[0] == "_"):
+            raise ValueError(f'unexpected "{word}"')
+        return self.value_of(word)
+
+
+def _number(word: str) -> int:
+    if len(word) > 24:
+        raise ValueError("a number of too many digits")
+    base, hash_sign, digits = word.partition("#")
+    if hash_sign:
+        return int(digits, int(base)) if 2 <= int(base) <= 36 else 0
+    if word[:2].lower() == "0x":
+        return int(word, 16)
+    return int(word, 8) if word[0] == "0" and len(word) > 1 else int(word)
+
+
+def _wrapped(value: int) -> int:
+    """The value in 64 bits."""
+    return (value + 2**63) % 2**64 - 2**63

@@ -1,0 +1,407 @@
+"""Words as bash would pass them on: expansions made, quotation marks removed.
+
+Source: GNU Bash Reference Manual, Shell Expansions. Braces and file names are not
+expanded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import translate
+from typing import TYPE_CHECKING, Protocol
+
+from placer.sources.shell.arithmetic import evaluate
+from placer.sources.shell.lexer import Lexer
+from placer.sources.shell.text import (
+    Text,
+    join,
+    known,
+    open_names,
+    readable,
+    text_at,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Place
+
+Value = Text | dict[str, Text]
+
+_PLAIN = re.compile(r"[^\"'\\$`]+")
+_PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]|[@*#?$!-]")
+_BRACED = re.compile(
+    r"(?P<sign>[#!]?)(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])"
+    r"(?:\[(?P<index>[^\]]*)\])?(?P<rest>[\s\S]*)",
+)
+_ELEMENTS = re.compile(r"\$(?:@|\{(?:@|[A-Za-z_]\w*\[@\])\})")
+_DEFAULT = re.compile(r"(:?[-=+?])")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
+_ALL = ("@", "*")
+_MOST_DEPTH = 40
+_MOST_PATTERN = 200
+
+
+class Variables(Protocol):
+    """What expansions ask for."""
+
+    def value(self, name: str) -> Value | None:
+        """The value of a variable or parameter; None when nobody sets it."""
+
+    def assign(self, name: str, value: Text) -> None:
+        """Set a variable."""
+
+    def arguments(self) -> list[Text]:
+        """The positional parameters."""
+
+    def output(self, command: Text, place: Place) -> Text:
+        """What a command prints."""
+
+    def spend(self, size: int) -> None:
+        """Count text that is made, and stop where it is too much."""
+
+
+class _Part:
+    """A piece of a word: a text, and whether blanks in it divide the word."""
+
+    __slots__ = ("quoted", "text")
+
+    def __init__(self, text: Text, quoted: bool) -> None:
+        self.text = text
+        self.quoted = quoted
+
+
+_BREAK = object()  # between the elements of an array
+
+
+class Expander:
+    """Expands words with the variables of a script."""
+
+    def __init__(self, variables: Variables) -> None:
+        self.variables = variables
+        self._depth = 0
+
+    def words(self, raw: Text) -> list[Text]:
+        """The words that one written word becomes: none, one or many."""
+        if not any(sign in raw.text for sign in "\"'\\$`<"):
+            return [raw]
+        words: list[list[Text]] = [[]]
+        started = False
+        for part in self._parts(raw, quoted=False):
+            if not isinstance(part, _Part):
+                words.append([])
+                started = False
+                continue
+            if part.quoted:
+                words[-1].append(part.text)
+                started = True
+                continue
+            text = part.text.text
+            if text[:1].isspace() and (words[-1] or started):
+                words.append([])
+                started = False
+            for number, word in enumerate(part.text.words()):
+                if number:
+                    words.append([])
+                words[-1].append(word)
+                started = True
+            if text[-1:].isspace() and (words[-1] or started):
+                words.append([])
+                started = False
+        if not (words[-1] or started):
+            words.pop()
+        found = [join(parts) if parts else text_at("", raw.place) for parts in words]
+        self.variables.spend(sum(len(word.text) + 1 for word in found))
+        return found
+
+    def text(self, raw: Text, *, quoted: bool = False) -> Text:
+        """One text, as an assignment or a here document has it."""
+        if not any(sign in raw.text for sign in "\"'\\$`<"):
+            return raw
+        pieces: list[Text] = []
+        for part in self._parts(raw, quoted):
+            if isinstance(part, _Part):
+                pieces.append(part.text)
+            else:
+                pieces.append(text_at(" ", raw.place))
+        found = join(pieces)
+        self.variables.spend(len(found.text) + 1)
+        return found
+
+    def _parts(self, raw: Text, quoted: bool) -> Iterator[_Part | object]:
+        """The pieces of a written word, or of what stands in quotation marks."""
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            self.variables.spend(1 << 40)
+        text, at, lexer = raw.text, 0, Lexer(raw)
+        plain = _PLAIN_QUOTED if quoted else _PLAIN
+        while at < len(text):
+            sign = text[at]
+            if match := plain.match(text, at):
+                yield _Part(self._placeholder(raw.part(at, match.end()), quoted), True)
+                at = match.end()
+            elif sign == "\\":
+                yield from self._escape(raw, at, quoted)
+                at += 2
+            elif sign == "'":
+                end = lexer.end_of_quote(at)
+                yield _Part(raw.part(at + 1, end - 1), True)
+                at = end
+            elif sign == '"' and quoted:  # of a here document
+                yield _Part(raw.part(at, at + 1), True)
+                at += 1
+            elif sign == '"':
+                end = lexer.end_of_quote(at)
+                inside = raw.part(at + 1, end - 1)
+                empty = not _ELEMENTS.fullmatch(inside.text)  # of none, no word
+                for part in self._parts(inside, True):
+                    empty = False
+                    yield part
+                if empty:
+                    yield _Part(text_at("", raw.place_at(at)), True)
+                at = end
+            else:
+                end = lexer.end_of_quote(at)
+                yield from self._expansion(raw, at, end, quoted)
+                at = end
+        self._depth -= 1
+
+    def _placeholder(self, text: Text, quoted: bool) -> Text:
+        """What is left to be filled in, ``<path>``, is not known."""
+        if quoted or "<" not in text.text:
+            return text
+        match = re.search(r"<[^<>]*>", text.text)
+        if match is None:
+            return text
+        return join(
+            [
+                text.part(0, match.start()),
+                unknown(match[0], text.place_at(match.start())),
+                text.part(match.end(), len(text.text)),
+            ]
+        )
+
+    def _escape(self, raw: Text, at: int, quoted: bool) -> Iterator[_Part]:
+        following = raw.text[at + 1 : at + 2]
+        if following == "\n":
+            return
+        if quoted and following not in ("$", "`", '"', "\\"):
+            yield _Part(raw.part(at, at + 2), True)
+        elif following:
+            yield _Part(raw.part(at + 1, at + 2), True)
+
+    def _expansion(
+        self, raw: Text, at: int, end: int, quoted: bool
+    ) -> Iterator[_Part | object]:
+        """What ``$...`` or a command in backquotes stands for."""
+        text, place = raw.text, raw.place_at(at)
+        if text[at] == "`":
+            command = text_at(
+                re.sub(r"\\([`$\\])", r"\1", text[at + 1 : end - 1]), place
+            )
+            yield _Part(self.variables.output(command, place), quoted)
+        elif text.startswith("$((", at) and text[end - 2 : end] == "))":
+            inside = raw.part(at + 3, end - 2)
+            yield _Part(self.number(inside, place), quoted)
+        elif text.startswith("$(", at):
+            inside = raw.part(at + 2, end - 1)
+            yield _Part(self.variables.output(inside, place), quoted)
+        elif text.startswith("${", at):
+            yield from self._braced(raw.part(at + 2, end - 1), place, quoted)
+        elif text.startswith("$'", at):
+            yield _Part(text_at(_unescaped(text[at + 2 : end - 1]), place), True)
+        elif end - at > 1:
+            yield from self._parameter(text[at + 1 : end], None, place, quoted)
+        else:
+            yield _Part(raw.part(at, end), True)
+
+    def _parameter(
+        self, name: str, index: str | None, place: Place, quoted: bool
+    ) -> Iterator[_Part | object]:
+        """The value of a parameter: one part, or one for each element."""
+        if name in _ALL:
+            elements: list[Text] = self.variables.arguments()
+        else:
+            value = self.variables.value(name)
+            if not isinstance(value, dict) or index not in _ALL:
+                yield _Part(self._element(name, value, index, place), quoted)
+                return
+            elements = list(value.values())
+        apart = index == "@" or name == "@" or not quoted
+        for number, element in enumerate(elements):
+            if number:
+                yield _BREAK if apart else _Part(text_at(" ", place), quoted)
+            yield _Part(element, quoted)
+
+    def _element(
+        self, name: str, value: Value | None, index: str | None, place: Place
+    ) -> Text:
+        """One value; unknown when nobody sets it."""
+        if value is None:
+            return unknown(name, place)
+        if not isinstance(value, dict):
+            return value if index in (None, "0", *_ALL) else text_at("", place)
+        wanted = self._index(index or "0", place)
+        return value.get(wanted, text_at("", place))
+
+    def _index(self, index: str, place: Place) -> str:
+        found = known(self.text(text_at(index, place)).text)
+        if re.fullmatch(r"[A-Za-z_]\w*", found):
+            value = self.variables.value(found)
+            if isinstance(value, Text) and value.text.isdigit():
+                return value.text
+        return found
+
+    def _braced(
+        self, inside: Text, place: Place, quoted: bool
+    ) -> Iterator[_Part | object]:
+        """What ``${...}`` stands for."""
+        match = _BRACED.fullmatch(inside.text)
+        if match is None:
+            yield _Part(unknown(inside.text, place), quoted)
+            return
+        sign, name, index = match["sign"], match["name"], match["index"]
+        rest = inside.part(*match.span("rest"))
+        if sign == "#":
+            yield _Part(self._length(name, index, place), quoted)
+        elif sign == "!":
+            target = self.variables.value(name)
+            if isinstance(target, Text) and _NAME.fullmatch(target.text):
+                yield from self._parameter(target.text, index, place, quoted)
+            else:
+                yield _Part(unknown(f"!{name}", place), quoted)
+        elif not rest.text:
+            yield from self._parameter(name, index, place, quoted)
+        elif default := _DEFAULT.match(rest.text):
+            word = rest.part(default.end(), len(rest.text))
+            yield from self._default(default[1], name, index, word, place, quoted)
+        elif index in _ALL and rest.text.startswith(":"):
+            yield _Part(unknown(inside.text, place), quoted)
+        else:
+            value = self._element(name, self.variables.value(name), index, place)
+            yield _Part(self._changed(value, rest, name, place), quoted)
+
+    def _default(
+        self,
+        sign: str,
+        name: str,
+        index: str | None,
+        word: Text,
+        place: Place,
+        quoted: bool,
+    ) -> Iterator[_Part | object]:
+        """``${X:-word}`` and its like."""
+        value = self.variables.value(name)
+        if name in _ALL:
+            is_set = bool(self.variables.arguments())
+        elif isinstance(value, dict):
+            is_set = bool(value)
+        else:
+            is_set = value is not None and bool(value.text or ":" not in sign)
+        if sign[-1] == "+":
+            if is_set:
+                yield from self._parts(word, quoted)
+        elif is_set:
+            yield from self._parameter(name, index, place, quoted)
+        elif sign[-1] == "?":
+            yield _Part(unknown(name, place), quoted)
+        else:
+            if sign[-1] == "=":
+                self.variables.assign(name, self.text(word, quoted=quoted))
+            yield from self._parts(word, quoted)
+
+    def _length(self, name: str, index: str | None, place: Place) -> Text:
+        value = self.variables.value(name)
+        if name in _ALL:
+            return text_at(str(len(self.variables.arguments())), place)
+        if index in _ALL:
+            count = len(value) if isinstance(value, dict) else int(value is not None)
+            return text_at(str(count), place)
+        text = self._element(name, value, index, place)
+        return text if text.is_open else text_at(str(len(text.text)), place)
+
+    def _changed(self, value: Text, rest: Text, name: str, place: Place) -> Text:
+        """``${X%pattern}`` and its like, and ``${X^^}``."""
+        if value.is_open:
+            return unknown(name, place)
+        text, operation = value.text, rest.text
+        if operation in ("^^", ",,"):
+            return text_at(text.upper() if operation == "^^" else text.lower(), place)
+        removal = re.match(r"##?|%%?", operation)
+        if removal:
+            pattern = self.text(rest.part(removal.end(), len(operation)))
+            return self._removed(value, removal[0], pattern.text) or unknown(
+                name, place
+            )
+        if operation.startswith("/"):
+            return self._replaced(value, rest, place) or unknown(name, place)
+        part = re.fullmatch(r":\s*(-?\d{1,9})(?::\s*(\d{1,9}))?", operation)
+        if part:
+            start = int(part[1])
+            end = start + int(part[2]) if part[2] else len(text)
+            return text_at(text[start:end], place)
+        return unknown(name, place)
+
+    def _removed(self, value: Text, sign: str, pattern: str) -> Text | None:
+        """The value without the shortest or longest match at one end."""
+        if len(pattern) > _MOST_PATTERN or len(value.text) > 10_000:
+            return None
+        text, whole = value.text, re.compile(translate(pattern))
+        if pattern.count("*") > 4:
+            return None
+        ends = range(len(text) + 1)
+        if sign[0] == "#":
+            tried = ends if sign == "#" else reversed(ends)
+            fits = next((n for n in tried if whole.match(text[:n])), None)
+            return value if fits is None else value.part(fits, len(text))
+        tried = reversed(ends) if sign == "%" else iter(ends)
+        fits = next((n for n in tried if whole.match(text[n:])), None)
+        return value if fits is None else value.part(0, fits)
+
+    def _replaced(self, value: Text, rest: Text, place: Place) -> Text | None:
+        """``${X/from/to}``, of plain texts."""
+        every = rest.text.startswith("//")
+        body = rest.text[2 if every else 1 :]
+        wanted, _, instead = body.partition("/")
+        if re.search(r"[*?\[\\]", wanted) or not wanted:
+            return None
+        old = self.text(text_at(wanted, place)).text
+        new = self.text(text_at(instead, place)).text
+        if not old or len(new) * (value.text.count(old) + 1) > 1_000_000:
+            return None
+        return text_at(value.text.replace(old, new, -1 if every else 1), place)
+
+    def number(self, expression: Text, place: Place) -> Text:
+        """What ``$(( ))`` computes; unknown when a variable of it is."""
+        written = self.text(expression, quoted=True)
+        missing = open_names(written.text)
+        depth = 0
+
+        def value_of(name: str) -> int:
+            nonlocal depth
+            value = self.variables.value(name)
+            if isinstance(value, dict):
+                value = value.get("0")
+            if value is None or value.is_open:
+                missing.append(name)
+                return 1
+            depth += 1
+            if depth > 200:
+                raise ValueError("variables that stand for each other")
+            found = evaluate(value.text, value_of)
+            depth -= 1
+            return found
+
+        if missing:
+            return unknown(missing[0], place)
+        try:
+            value = evaluate(written.text, value_of)
+        except (ValueError, RecursionError):
+            return unknown(f"(({readable(written.text)}))", place)
+        return unknown(missing[0], place) if missing else text_at(str(value), place)
+
+
+def _unescaped(text: str) -> str:
+    r"""``$'...'`` with its escapes made."""
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), text, flags=re.DOTALL)

@@ -1,0 +1,85 @@
+"""A script followed from its first line to its last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from placer.sources.findings import Asked, Place, Remark
+from placer.sources.shell.text import Text, text_of_file
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that the script would run.
+
+    Attributes
+    ----------
+    words : tuple of Text
+        Its words, expanded.
+    environment : mapping of str to Text
+        Variables set for it alone.
+    """
+
+    words: tuple[Text, ...]
+    environment: dict[str, Text]
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        return self.words[0].place if self.words else Place("")
+
+
+@dataclass
+class Script:
+    """What a script would do.
+
+    Attributes
+    ----------
+    source : str
+    commands : list of Command
+        In the order in which they would run.
+    variables : dict of str to Text
+        At its end; of an array, its elements with blanks between.
+    files : dict of str to Text
+        What it writes into files, by their names.
+    choices : list of Remark
+        Branches that depend on what nobody sets, taken as if it were empty: the names
+        and the place.
+    left_out : list of Remark
+        What could not be followed.
+    ended : Place or None
+        Where ``exit`` ends it.
+    """
+
+    source: str
+    commands: list[Command] = field(default_factory=list)
+    variables: dict[str, Text] = field(default_factory=dict)
+    files: dict[str, Text] = field(default_factory=dict)
+    choices: list[Remark] = field(default_factory=list)
+    left_out: list[Remark] = field(default_factory=list)
+    ended: Place | None = None
+
+
+def read_script(text: str, source: str, asked: Asked, other: int = -1) -> Script:
+    """The script of a file, followed.
+
+    Parameters
+    ----------
+    text, source : str
+    asked : Asked
+        Its settings count more than what the script assigns; files that the script
+        names are looked for by its ``include``.
+    other : int
+        Number of the one of `Script.choices` to take the other way.
+
+    Raises
+    ------
+    InputError
+        If the script is not closed where it must be, or makes more text than any job
+        needs.
+    """
+    from placer.sources.shell.follow import Shell
+
+    script = Script(source)
+    Shell(script, asked, other).run(text_of_file(text, source))
+    return script

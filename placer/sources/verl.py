@@ -1,0 +1,170 @@
+"""veRL: the actor's training, from the script that starts it.
+
+Sources: volcengine/verl b178a3cd, ``verl/trainer/config/`` (defaults),
+``verl/utils/megatron_utils.py`` (how gradients are reduced), ``workers/actor``. What
+``rollout`` and ``ref`` say is not the training's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from placer.errors import InputError, Problem
+from placer.sources import mcore
+from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
+from placer.sources.fsdp import bucket_of_a_layer
+from placer.sources.named_model import ask_for_model
+from placer.sources.settings import Setting, Settings, plain_value
+from placer.sources.shell import read_script
+from placer.sources.shell.text import readable
+
+_ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
+_MEGATRON = f"{_ACTOR}megatron."
+_OVERRIDE = f"{_MEGATRON}override_transformer_config."
+_DDP = f"{_MEGATRON}override_ddp_config."
+_WORD = re.compile(r"[+~]{0,2}([A-Za-z_][\w.@/-]*)=(.*)", re.DOTALL)
+_OPTION = re.compile(r"--config-name[= ]?(.*)")
+
+
+def read(text: str, source: str, asked: Asked) -> Findings:
+    """Findings of a script that starts a trainer of veRL.
+
+    Raises
+    ------
+    InputError
+        If the script cannot be followed, or starts none or several.
+    """
+    found = Findings(source)
+    settings = Settings(found, _launch(text, source, asked), asked)
+    _read_gpus(settings)
+    _read_batch(settings)
+    strategy = settings.text(f"{_ACTOR}strategy")
+    named = "megatron" in settings.text("--config-name")
+    if strategy == "megatron" or named or _any(settings, _MEGATRON):
+        _read_megatron(settings)
+    else:
+        _read_fsdp(settings)
+    ask_for_model(settings, "actor_rollout_ref.model.path")
+    settings.leave()
+    return found
+
+
+def _launch(text: str, source: str, asked: Asked) -> dict[str, Setting]:
+    """Arguments of the one command that trains."""
+    script = read_script(text, source, asked)
+    launches = [
+        command.words
+        for command in script.commands
+        if any(word.text.lstrip("+").startswith(_ACTOR) for word in command.words)
+    ]
+    if len(launches) != 1:
+        count = len(launches)
+        message = f"{count} commands have arguments actor_rollout_ref.actor.*"
+        hint = "one of them is wanted: leave the others out"
+        raise InputError([Problem(message, source, hint=hint)])
+    values: dict[str, Setting] = {}
+    for word in launches[0]:
+        said = readable(word.text)
+        pair, option = _WORD.fullmatch(said), _OPTION.fullmatch(said)
+        if pair:
+            value = plain_value(pair[2].strip("'\""))
+            values[pair[1]] = Setting(value, word.place)
+        elif option:
+            values["--config-name"] = Setting(option[1], word.place)
+    return values
+
+
+def _any(settings: Settings, prefix: str) -> bool:
+    return any(key.startswith(prefix) for key in settings.values)
+
+
+def _read_gpus(settings: Settings) -> None:
+    nodes = settings.integer("trainer.nnodes")
+    each = settings.integer("trainer.n_gpus_per_node")
+    place = settings.place("trainer.nnodes", "trainer.n_gpus_per_node")
+    if nodes is not None or each is not None:
+        # One node of eight is the default of the trainer's configuration.
+        rule = f"{nodes or 1} nodes x {each or 8} GPUs"
+        settings.found.derive(GPUS, (nodes or 1) * (each or 8), rule, place)
+
+
+def _read_batch(settings: Settings) -> None:
+    """A step is a mini-batch of prompts, each with its responses."""
+    found = settings.found
+    key = f"{_ACTOR}ppo_mini_batch_size"
+    prompts = settings.integer(key)
+    times = settings.integer("actor_rollout_ref.rollout.n") or 1
+    if prompts:
+        rule = f"ppo_mini_batch_size {prompts} x rollout.n {times}"
+        found.derive(GLOBAL_BATCH, prompts * times, rule, settings.place(key))
+    lengths = [
+        settings.integer(f"{_DATA}max_{end}_length") for end in ("prompt", "response")
+    ]
+    if lengths[0] and lengths[1]:
+        rule = f"max_prompt_length {lengths[0]} + max_response_length {lengths[1]}"
+        place = settings.place(f"{_DATA}max_response_length")
+        found.derive("sequence", lengths[0] + lengths[1], rule, place)
+        found.notes.append("sequence is the longest: most are shorter")
+    one = f"{_ACTOR}ppo_micro_batch_size_per_gpu"
+    if settings.flag(f"{_ACTOR}use_dynamic_bsz"):
+        settings.known.add(one)
+        place = settings.place(f"{_ACTOR}use_dynamic_bsz")
+        found.facts.pop(GLOBAL_BATCH, None)
+        found.rules.append(lambda joined: _ask_for_batch(joined, place))
+    else:
+        settings.copy("micro_batch", one)
+
+
+def _ask_for_batch(found: Findings, place: Place) -> None:
+    """Micro-batches of as many tokens, not of as many sequences."""
+    for key in ("micro_batch", "micro_batches"):
+        if not found.has(key):
+            message = "use_dynamic_bsz fills micro-batches by tokens"
+            found.ask(key, message, f"--set job.{key}=N", place)
+
+
+def _read_megatron(settings: Settings) -> None:
+    found = settings.found
+    mcore.read_sizes(settings, _MEGATRON)
+    for axis in ("tp", "pp", "cp", "ep"):
+        found.derive(f"parallelism.{axis}", 1, "default of veRL")
+    mcore.read_ddp(settings, _DDP, _MEGATRON)
+    found.derive("data_parallel.sharding", "zero1", "default of veRL")
+    for key in ("overlap_reduce", "overlap_gather"):
+        found.derive(f"data_parallel.{key}", False, "default of veRL")
+    found.derive("bytes.gradient", 4, "veRL reduces in fp32")
+    found.derive("tensor_parallel.sequence", True, "default of veRL")
+    mcore.read_shape(settings, _OVERRIDE)
+    mcore.read_rest(settings, _OVERRIDE)
+    for part in ("param", "grad", "optimizer"):
+        key = f"{_MEGATRON}{part}_offload"
+        if settings.flag(key):
+            settings.not_modelled(key, "state moves to host memory and back")
+
+
+def _read_fsdp(settings: Settings) -> None:
+    """PyTorch's FSDP over all GPUs, or over groups of ``fsdp_size``."""
+    found, key = settings.found, f"{_ACTOR}fsdp_config.fsdp_size"
+    ulysses = f"{_ACTOR}ulysses_sequence_parallel_size"
+    if settings.copy("parallelism.cp", ulysses) is None:
+        found.derive("parallelism.cp", 1, "default of veRL")
+    if found.integer("parallelism.cp") > 1:
+        found.derive("context_parallel.communication", "a2a", "Ulysses")
+    found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of veRL")
+    size = settings.integer(key, minimum=-1)
+    if size is not None and size > 0:
+        place = settings.place(key)
+        found.derive("data_parallel.sharding", "hsdp", f"fsdp_size {size}", place)
+        found.read("data_parallel.shard_size", size, place)
+    else:
+        found.derive("data_parallel.sharding", "zero3", "FSDP over all GPUs")
+    found.derive("bytes.gradient", 4, "veRL reduces in fp32")
+    found.rules.append(bucket_of_a_layer)
+    for part in ("param", "optimizer"):
+        key = f"{_ACTOR}fsdp_config.{part}_offload"
+        if settings.flag(key):
+            settings.not_modelled(key, "state moves to host memory and back")
+    key = "actor_rollout_ref.model.enable_gradient_checkpointing"
+    if settings.flag(key):
+        found.derive("memory.recompute", "full", "enable_gradient_checkpointing")
+        settings.not_modelled(key, "a further forward pass")

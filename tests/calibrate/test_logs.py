@@ -1,0 +1,129 @@
+"""Compute times from logs: by the command, in points, and in a job's own file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from placer.calibrate.measurements import read_measurements
+from placer.cli.main import main
+from placer.errors import InputError
+from placer.job.read import read_job
+
+JOB = """format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, pp: 2, dp: 2}
+model: {layers: 8, hidden: 512, ffn: 1024, heads: 16, kv_heads: 4, vocab: 1000}
+sequence: 1024
+micro_batch: 1
+micro_batches: 4
+"""
+ARGUMENTS = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 512 "
+)
+ARGUMENTS += "--num-attention-heads 16 --seq-length 1024 --micro-batch-size 1 "
+ARGUMENTS += "--global-batch-size 8 --tensor-model-parallel-size 2 --bf16 "
+ARGUMENTS += "--pipeline-model-parallel-size 2 --tokenizer-type GPT2BPETokenizer\n"
+
+
+def log(batch=8):
+    lines = [
+        f" iteration {n}/ 9 | elapsed time per iteration (ms): {ms} | "
+        f"global batch size: {batch} |\n"
+        for n, ms in enumerate((9000, 1000, 1010, 990, 1005, 1000), start=1)
+    ]
+    return "".join(lines)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "run.out").write_text(log())
+    (tmp_path / "job.yaml").write_text(JOB + "compute: {micro_batch_time: 1s}\n")
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["calibrate", *map(str, words)])
+
+
+def test_a_log_gives_compute_times(folder):
+    """5 micro-batch times and the bubble's are 1 s, less what is exposed."""
+    machine = ("-t", "node:1 gpu:8")
+    result = run(folder / "run.out", "-j", folder / "job.yaml", *machine)
+    assert result.exit_code == 0, result.output
+    assert "median of 5 steps" in result.output
+    words = (folder / "run.out", "-j", folder / "job.yaml", *machine, "-q")
+    data = json.loads(run(*words, "--format", "json").stdout)
+    assert data["compute"]["micro_batch_time_s"] == pytest.approx(0.2, rel=0.02)
+
+
+def test_a_logged_rate_is_told_beside_ours(folder):
+    """Frameworks count attention otherwise: the step is taken, the rate only shown."""
+    text = log().replace("global batch", "TFLOPs: 12.50 | global batch")
+    (folder / "run.out").write_text(text)
+    result = run(folder / "run.out", "-j", folder / "job.yaml", "-t", "node:1 gpu:8")
+    assert "12.5 TFLOP/s a GPU logged, " in result.output
+    assert "with full attention" in result.output
+
+
+def test_the_job_may_be_a_script(folder):
+    """Its compute time is what is asked for, so nobody need give one."""
+    script = folder / "pretrain.sh"
+    script.write_text(ARGUMENTS)
+    result = run(folder / "run.out", "-j", script, "-t", "node:1 gpu:8")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("compute: {micro_batch_time:")
+
+
+def test_a_log_of_another_batch_is_refused(folder):
+    """With both numbers."""
+    (folder / "run.out").write_text(log(batch=16))
+    result = run(folder / "run.out", "-j", folder / "job.yaml", "-t", "node:1 gpu:8")
+    assert result.exit_code == 2
+    assert "the log has 16 sequences of a step, the job 8" in result.output
+
+
+def test_logs_need_what_ran(folder):
+    """The machine and the job, by their options."""
+    result = run(folder / "run.out")
+    assert result.exit_code == 2
+    assert "-t" in result.output
+    assert "-j" in result.output
+
+
+def test_a_point_may_be_a_log(folder):
+    """``log`` of a point is the median step of that run, from the file's folder."""
+    (folder / "m.yaml").write_text(
+        "format: placer/measurements\nversion: 1\ntopology: 'node:1 gpu:8'\n"
+        "job: job.yaml\npoints:\n  - {log: run.out}\n"
+    )
+    (point,) = read_measurements(str(folder / "m.yaml")).points
+    assert point.step_s == pytest.approx(1.0)
+
+
+def test_a_job_may_name_its_log(folder):
+    """A step of 1 s with 0.1 s fixed is 4 micro-batches and a stage more of 180 ms."""
+    path = folder / "logged.yaml"
+    path.write_text(JOB + "compute: {log: run.out, fixed_time: 100ms}\n")
+    assert read_job(path).compute.micro_batch_time == pytest.approx(0.9 / 5)
+
+
+@pytest.mark.parametrize(
+    ("compute", "words"),
+    [
+        ("{log: none.out}", "cannot be read"),
+        ("{log: run.out, tflops_per_gpu: 400}", "contradicts tflops_per_gpu"),
+        ("{log: run.out, fixed_time: 2s}", "no longer than fixed_time"),
+    ],
+)
+def test_a_log_that_tells_nothing(folder, compute, words):
+    """Each is a problem of the key."""
+    path = folder / "logged.yaml"
+    path.write_text(JOB + f"compute: {compute}\n")
+    with pytest.raises(InputError, match=words) as caught:
+        read_job(path)
+    assert caught.value.problems[0].key == "compute.log"
+    assert caught.value.problems[0].line == JOB.count("\n") + 1

@@ -1,0 +1,145 @@
+"""``placer jobs convert`` and ``-j FORMAT:FILE``: from a script to a launch."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from placer.cli.main import main
+
+SCRIPT = """GPUS=8
+torchrun --nproc_per_node $GPUS --nnodes 2 pretrain_gpt.py \\
+  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 \\
+  --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --vocab-size 51200 \\
+  --micro-batch-size 1 --global-batch-size 64 --seq-length 2048 --bf16 --lr 1e-4 \\
+  --num-virtual-stages-per-pipeline-rank 2 --recompute-granularity full
+"""
+MACHINE = ("-t", "rack:2 node:2 gpu:8")
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "pretrain.sh"
+    path.write_text(SCRIPT)
+    return f"megatron:{path}"
+
+
+def run(*args: str, code: int = 0) -> Result:
+    found = CliRunner().invoke(main, args)
+    assert found.exit_code == code, found.stderr
+    return found
+
+
+def test_convert_place_emit_gives_back_the_sizes(script: str, tmp_path: Path) -> None:
+    """The flags of the script are those that the plan's launch has."""
+    job, plan = str(tmp_path / "job.yaml"), str(tmp_path / "plan.json")
+    run("jobs", "convert", script, "--tflops", "400", "-o", job, "-q")
+    run("place", *MACHINE, "-j", job, "-o", plan, "-q")
+    emitted = run("emit", plan, "megatron").stdout
+    for flag in re.findall(r"--[a-z-]*parallel-size \d+", SCRIPT):
+        assert f"  {flag}\n" in emitted
+    assert "--num-virtual-stages-per-pipeline-rank 2" in emitted
+    assert "Data parallel size: 2" in emitted
+
+
+def test_a_script_serves_wherever_a_job_does(script: str) -> None:
+    """place, score, predict and sweep take -j FORMAT:FILE with what it lacks."""
+    given = (*MACHINE, "-j", script, "--tflops", "400")
+    direct = json.loads(run("place", *given, "--format", "json", "-q").stdout)
+    assert direct["job"]["name"] == "pretrain"
+    run("score", *given, "--baseline", "given-order", "-q")
+    run("predict", *given, "--launcher", "torchrun-c10d", "-q")
+    run("sweep", *given, "--dp", "1,2", "-q", "--time-limit", "5")
+
+
+def test_the_report_has_a_line_for_each_key(script: str) -> None:
+    """What was read, derived, left out and ignored goes to stderr."""
+    found = run("jobs", "convert", script, "--tflops", "400")
+    assert "\nparallelism:\n  tp: 4 " in found.stdout
+    assert "# pretrain.sh:3" in found.stdout
+    told = found.stderr
+    assert "parallelism.tp: 4: pretrain.sh:3\n" in told
+    assert "parallelism.dp: 2: derived: 16 GPUs / (tp 4 x pp 2)\n" in told
+    assert "not modelled: recompute full" in told
+    assert "ignored: --lr: pretrain.sh:5\n" in told
+    assert "derived" in told.splitlines()[-1]
+    assert run("jobs", "convert", script, "--tflops", "400", "-q").stderr == ""
+
+
+def test_strict_refuses_what_is_not_modelled(script: str) -> None:
+    """--strict makes an error of it, with the place."""
+    found = run("jobs", "convert", script, "--tflops", "400", "--strict", code=2)
+    assert "pretrain.sh:6:" in found.stderr
+    assert "not modelled: recompute full" in found.stderr
+
+
+def test_options_fill_gaps_and_settings_change_variables(script: str) -> None:
+    """--gpus, --set of a variable, and --set of a key of the job."""
+    given = ("jobs", "show", script, "--tflops", "400", "--format", "json", "-q")
+
+    def dp(*options: str) -> int:
+        return int(json.loads(run(*given, *options).stdout)["parallelism"]["dp"])
+
+    assert dp() == 2
+    assert dp("--gpus", "64") == 8
+    assert dp("--set", "GPUS=4") == 1
+    shown = json.loads(run(*given, "--set", "job.sequence=4096").stdout)
+    assert shown["sequence"] == 4096
+
+
+def test_gaps_name_their_options(script: str) -> None:
+    """Without a rate the job is refused, and the option that gives it is named."""
+    found = run("place", *MACHINE, "-j", script, code=2)
+    assert "--micro-batch-time TIME" in found.stderr
+    assert "--tflops RATE" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--set", "NODES=2"), "no source has a variable NODES"),
+        (("--select", "3"), 'no program "3" of the 1'),
+        (("--gpus", "12"), "= 8 does not divide the 12 GPUs"),
+    ],
+)
+def test_options_that_do_not_fit(
+    script: str, options: tuple[str, ...], words: str
+) -> None:
+    """Each is refused by name."""
+    found = run("jobs", "show", script, "--tflops", "400", *options, code=2)
+    assert words in found.stderr
+
+
+def test_options_for_sources_are_refused_with_a_complete_job() -> None:
+    """A preset has its GPUs and its times."""
+    found = run("jobs", "show", "quickstart", "--gpus", "8", code=2)
+    assert "gpus: the job quickstart is complete" in found.stderr
+    assert "jobs show prints it" in run("jobs", "convert", "quickstart", code=2).stderr
+
+
+def test_formats_are_listed() -> None:
+    """Both forms list every format, and an unknown one is met with its neighbour."""
+    rows = json.loads(run("jobs", "formats", "--format", "json").stdout)
+    names = [line.split()[0] for line in run("jobs", "formats").stdout.splitlines()]
+    assert [row["name"] for row in rows] == names
+    assert {"megatron", "mlperf", "swift", "hf"} <= set(names)
+    found = run("jobs", "show", "megatrn:x.sh", code=2)
+    assert 'did you mean "megatron"?' in found.stderr
+
+
+def test_a_file_of_another_format_is_named(script: str) -> None:
+    """A format that the content contradicts is refused; the right one is named."""
+    found = run("jobs", "show", script.replace("megatron:", "hf:"), code=2)
+    assert "it looks like megatron:" in found.stderr
+
+
+def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path: Path) -> None:
+    """A script of one node is placed on the hosts that --hosts gives."""
+    path = tmp_path / "pretrain.sh"
+    path.write_text(SCRIPT.replace("--nnodes 2", "--nnodes $NNODES"))
+    given = ("-j", f"megatron:{path}", "--tflops", "400", "--format", "json")
+    found = run("place", *MACHINE, *given, "--hosts", "r1-n1,r2-n1")
+    assert json.loads(found.stdout)["world_size"] == 16
+    assert "16 GPUs, as the hosts have" in found.stderr

@@ -1,0 +1,226 @@
+"""Steps of logs: which count, what they must agree with, and no crash on any text."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import suppress
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from placer.errors import InputError
+from placer.job.logged import step_of
+from placer.job.read import read_job
+from placer.logs import megatron, mlperf, torchtitan
+from placer.logs.formats import LOGS, log_format, read_steps
+from placer.logs.nccl_tests import read as read_tables
+from tests.readers.test_fuzz import mutated
+
+
+def iteration(number, ms, batch=64, skipped=0, prefix=" "):
+    return (
+        f"{prefix}iteration {number:8d}/ 100 | consumed samples: 1 | elapsed time per "
+        f"iteration (ms): {ms} | throughput per GPU (TFLOP/s/GPU): 490.0 | "
+        f"global batch size: {batch:5d} | number of skipped iterations: {skipped:3d} |"
+    )
+
+
+MEGATRON = "\n".join(
+    [
+        iteration(1, 9000.0),
+        iteration(2, 1000.0),
+        iteration(3, 1010.0, prefix="vm-7: \x1b[32m"),
+        iteration(3, 1010.0),
+        " validation loss at iteration 3 | lm loss value: 1.0 |",
+        iteration(4, 5000.0),
+        iteration(5, 7000.0, skipped=1),
+        iteration(6, 1020.0),
+        "saving checkpoint at iteration 6 to x",
+        iteration(7, 2000.0),
+        iteration(8, 990.0),
+        iteration(9, 1000.0),
+    ]
+)
+
+
+def event(key, value, **metadata):
+    body = {"key": key, "value": value, "metadata": metadata}
+    return f"0: :::MLLOG {json.dumps(body)}"
+
+
+MLPERF = "\n".join(
+    [
+        event("global_batch_size", 64),
+        event("gradient_accumulation_steps", 8.0),
+        event("max_sequence_length", 2048),
+        event("tracked_stats", {"train_step_time": 9.0}, step=64),
+        event("tracked_stats", {"train_step_time": 2.0}, step=128),
+        event("tracked_stats", {"train_step_time": 2.0}, step=128),
+        event("tracked_stats", {"train_step_time": 2.2}, step=192),
+        event("tracked_stats", {"train_step_time": 4.0}),
+        event("eval_start", None),
+        event("tracked_stats", {"validation_step_time": 1.0}, step=64),
+        event("tracked_stats", {"train_step_time": 8.0}, step=256),
+        event("tracked_stats", {"train_step_time": 2.1}, step=320),
+        ":::MLLOG {cut",
+    ]
+)
+AMD = "\n".join(
+    [event("global_batch_size", 32)]
+    + [
+        event("tracked_stats", {"throughput": x}, step=i + 1)
+        for i, x in enumerate((9, 16, 16))
+    ]
+)
+TORCHTITAN = "\n".join(
+    f"[rank0]:2026-01-01 - root - INFO - \x1b[31mstep: {n:2d}  \x1b[32mloss: 8.1  "
+    f"memory: 40.1GiB(50%)  tps: {tps:,}  tflops: 41.2  mfu: 4.1%\x1b[39m"
+    for n, tps in ((1, 100), (10, 2_048), (20, 2_000), (30, 2_100))
+)
+NCCL = """# nccl-tests version 2.13.9
+# Collective test starting: all_gather_perf
+# Using devices
+# Rank  0 Group  0 Pid  1 on  node1 device  0 [0000:07:00] H100
+# Rank  1 Group  0 Pid  2 on  node1 device  1 [0000:0b:00] H100
+# Rank  2 Group  0 Pid  3 on  node2 device  0 [0000:07:00] H100
+# Rank  3 Group  0 Pid  4 on  node2 device  1 [0000:0b:00] H100
+#
+#                       out-of-place            in-place
+#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong
+#   (B) (elements)            (us) (GB/s) (GB/s)       (us) (GB/s) (GB/s)
+   0       0 float    none    -1   9.0   0.00   0.00     0   9.0  0.00  0.00   0
+node1:12:12 [0] NCCL INFO Launch mode
+   1024   64  float    none    -1  20.0   0.05   0.04    0  21.0  0.05   0.04  0
+ 268435456 16777216 float none -1 6711 40.00 30.00   0   6700 40.07  30.05   0
+ 536870912 33554432 float        13422 40.00 30.00   0   6700 40.07  30.05   0
+# Avg bus bandwidth    : 12.3
+"""
+
+
+def test_steps_that_count():
+    """Not the first, not skipped, not after an evaluation or a checkpoint; once."""
+    steps = megatron.read(MEGATRON, "run.out")
+    assert steps.seconds == (1.0, 1.01, 1.02, 0.99, 1.0)
+    assert (steps.batch, steps.left_out) == (64, 4)
+    assert median(steps.tflops) == 490.0
+
+
+def test_steps_of_the_last_batch():
+    """While the batch grows, steps are of other sizes than the job's."""
+    text = "\n".join(
+        iteration(n, 1000.0 * n, batch=32 if n < 4 else 64) for n in range(1, 7)
+    )
+    steps = megatron.read(text, "run.out")
+    assert (steps.batch, steps.seconds) == (64, (4.0, 5.0, 6.0))
+
+
+def test_labels_of_other_versions():
+    """Megatron-DeepSpeed says TFLOPs; Primus prints now and mean: now counts."""
+    text = "\n".join(
+        f" iteration {n}/ 9 | elapsed time per iteration (ms): 13372.8/13364.7 | "
+        "global batch size: 8 | TFLOPs: 150.60 |"
+        for n in (1, 2)
+    )
+    steps = megatron.read(text, "run.out")
+    assert (steps.seconds, steps.tflops) == ((13.3728,), (150.6,))
+
+
+def test_mlperf():
+    """Times of steps and never of the run; lines without a step sum up a block."""
+    steps = mlperf.read(MLPERF, "result_0.txt")
+    assert steps.seconds == (2.0, 2.2, 2.1)
+    assert (steps.batch, steps.accumulation, steps.sequence) == (64, 8, 2048)
+    assert mlperf.read(AMD, "result_0.txt").seconds == (2.0, 2.0)
+
+
+def test_torchtitan():
+    """Tokens a second of a GPU, over the GPUs of a replica."""
+    steps = torchtitan.read(TORCHTITAN, "log.txt")
+    assert steps.tokens_per_gpu == (2048.0, 2000.0, 2100.0)
+    job = read_job("quickstart")
+    axes = job.parallelism
+    tokens = job.sequence * job.micro_batch * job.micro_batches
+    expected = tokens / (axes.tp * axes.cp * axes.pp) / 2048
+    assert step_of(steps, job) == pytest.approx(expected)
+
+
+def test_logs_are_of_the_job():
+    """Another batch, other micro-batches or sequences: both numbers are told."""
+    job = read_job("quickstart")
+    axes = job.parallelism
+    batch = axes.dp * job.micro_batches * job.micro_batch
+    steps = replace(megatron.read(MEGATRON, "run.out"), batch=batch)
+    assert step_of(steps, job) == 1.0
+    for change in ({"batch": batch + 1}, {"accumulation": 99}, {"sequence": 7}):
+        with pytest.raises(InputError, match="the log has"):
+            step_of(replace(steps, **change), job)
+
+
+def test_logs_are_known_by_their_lines(tmp_path):
+    """By content or by name; a text without a step is refused."""
+    texts = {
+        "megatron-log": MEGATRON,
+        "mlperf-log": MLPERF,
+        "torchtitan-log": TORCHTITAN,
+    }
+    for name, text in texts.items():
+        assert log_format(text) == name
+        path = tmp_path / name
+        path.write_text(text)
+        assert read_steps(str(path)) == read_steps(f"{name}:{path}")
+    path.write_text("nothing\n")
+    for source in (str(path), f"megatron-log:{path}"):
+        with pytest.raises(InputError, match="no step"):
+            read_steps(source)
+
+
+def test_tables():
+    """Rows by the header from the right; sizes of 0 and other lines are left out."""
+    (table,) = read_tables(NCCL, "x.log")
+    assert (table.test, table.ranks, table.nodes) == ("all_gather", 4, 2)
+    assert [row.size_bytes for row in table.rows] == [1024, 2**28, 2**29]
+    assert table.rows[1].bus_bandwidth == 30e9
+    assert table.rows[1].seconds == pytest.approx(6711e-6)
+
+
+def test_an_all_reduce_shows_itself():
+    """Its bus bandwidth alone is above the other: 2 (n - 1) / n of it, so n is 16."""
+    lines = [
+        line for line in NCCL.split("\n") if "Rank" not in line and "_perf" not in line
+    ]
+    text = "\n".join(lines).replace("40.00 30.00", "40.00 75.00")
+    (table,) = read_tables(text, "x.log")
+    assert (table.test, table.ranks) == ("all_reduce", 16)
+    with pytest.raises(InputError, match="which test"):
+        read_tables("\n".join(lines), "x.log")
+    (table,) = read_tables("\n".join(lines), "x.log", "alltoall")
+    assert (table.test, table.ranks) == ("alltoall", 4)
+
+
+@pytest.mark.parametrize("count", [30, pytest.param(2000, marks=pytest.mark.slow)])
+def test_mutations(count):
+    """Whatever a text holds, steps, tables or an `InputError` come of it."""
+    readers = [(LOGS["megatron-log"][1], MEGATRON), (LOGS["mlperf-log"][1], MLPERF)]
+    readers += [(LOGS["torchtitan-log"][1], TORCHTITAN), (read_tables, NCCL)]
+    for reader, text in readers:
+        for seed in range(count):
+            changed = mutated(text, random.Random(seed))
+            with suppress(InputError):
+                found = reader(changed, "x")
+                tables = found if isinstance(found, list) else []
+                assert all(table.ranks >= 0 for table in tables)
+
+
+def test_samples(samples):
+    """Captured logs: medians as their own page tells them."""
+    folder = samples / "jobs"
+    steps = read_steps(str(folder / "logs/megatron-deepspeed-iterations.log"))
+    assert (steps.count, steps.batch) == (4, 2048)
+    assert median(steps.seconds) == pytest.approx(75.2, abs=0.05)
+    steps = read_steps(str(folder / "mlperf/result-llama31_405b-tyche_ngpu512.txt"))
+    assert (steps.batch, steps.accumulation, steps.sequence) == (896, 112, 8192)
+    assert median(steps.seconds) == pytest.approx(19.35, abs=0.02)
+    steps = read_steps(str(folder / "mlperf/result-llama31_8b-mi355x.txt"))
+    assert median(steps.seconds) == pytest.approx(1.10, abs=0.002)

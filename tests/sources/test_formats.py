@@ -1,0 +1,369 @@
+"""What each format says, worked out by hand from its framework's rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sources import texts
+from tests.sources.reading import MODEL, check, given, problems_of
+
+# ------------------------------------------------------ DeepSpeed, accelerate
+
+
+def test_deepspeed(job_of):
+    """Two of three batch keys give the third: 96 / (3 x 8 replicas) = 4."""
+    rest = MODEL | given("sequence")
+    job = job_of("deepspeed", texts.DEEPSPEED, gpus=8, given=rest)
+    check(
+        job,
+        {
+            "micro_batch": 4,
+            "micro_batches": 3,
+            "data_parallel.sharding": "zero2",
+            "data_parallel.overlap_reduce": True,
+            "data_parallel.overlap_gather": False,
+            "data_parallel.bucket_parameters": 50_000_000,
+            "bytes.gradient": 2,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "sharding", "reduce", "gather"),
+    [
+        ("{}", "ddp", False, False),
+        ('{"stage": 1}', "zero1", False, False),
+        ('{"stage": 3}', "zero3", True, True),
+        ('{"stage": 3, "overlap_comm": false}', "zero3", False, False),
+        ('{"stage": 3, "mics_shard_size": 4}', "hsdp", True, True),
+    ],
+)
+def test_stages_of_deepspeed(job_of, section, sharding, reduce, gather):
+    """Stage 0 is the default; traffic overlaps by default at stage 3 only."""
+    text = f'{{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {section}}}'
+    job = job_of("deepspeed", text, gpus=8, given=MODEL | given("sequence"))
+    mode = job.data_parallel
+    assert (mode.sharding, mode.overlap_reduce, mode.overlap_gather) == (
+        sharding,
+        reduce,
+        gather,
+    )
+    assert mode.shard_size == (4 if sharding == "hsdp" else 0)
+    assert job.bytes.gradient == 4
+
+
+def test_what_deepspeed_leaves_to_the_trainer_is_asked_for(job_of):
+    """``auto`` is nobody's value; a batch that DeepSpeed refuses is refused."""
+    text = texts.DEEPSPEED.replace("96", '"auto"').replace(": 3,", ': "auto",')
+    text = text.replace("{", '{"train_micro_batch_size_per_gpu": "auto",', 1)
+    rest = MODEL | given("sequence")
+    problems = problems_of(job_of, "deepspeed", text, gpus=8, given=rest)
+    assert [p.key for p in problems] == ["micro_batch", "micro_batches"]
+    assert all("--set job." in p.hint for p in problems)
+    text = texts.DEEPSPEED.replace("{", '{"train_micro_batch_size_per_gpu": 5,', 1)
+    (problem,) = problems_of(job_of, "deepspeed", text, gpus=8, given=rest)
+    assert "96 is not 5 x 3 x 8" in problem.message
+
+
+def test_accelerate(job_of):
+    """2 replicas x 4 shards x cp 2 are 16 processes; shards span context ranks."""
+    rest = MODEL | given("sequence", "micro_batch", "micro_batches")
+    check(
+        job_of("accelerate", texts.ACCELERATE, given=rest),
+        {
+            "parallelism.dp": 8,
+            "parallelism.cp": 2,
+            "data_parallel.sharding": "hsdp",
+            "data_parallel.shard_size": 8,
+            "data_parallel.keep_parameters": True,
+            "context_parallel.communication": "all_gather",
+            "bytes.gradient": 2,
+        },
+    )
+    odd = texts.ACCELERATE.replace("num_processes: 16", "num_processes: 24")
+    problems = problems_of(job_of, "accelerate", odd, given=rest)
+    assert "use 16 processes, not 24" in str(problems[0])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sharding", "size"),
+    [
+        ("FULL_SHARD", "zero3", 0),
+        ("SHARD_GRAD_OP", "zero2", 0),
+        ("NO_SHARD", "ddp", 0),
+        ("HYBRID_SHARD", "hsdp", 8),
+        ("1", "zero3", 0),
+    ],
+)
+def test_strategies_of_the_first_fsdp(job_of, strategy, sharding, size):
+    """A hybrid shard is a node."""
+    text = (
+        "distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\n"
+        f"fsdp_config:\n  fsdp_sharding_strategy: {strategy}\n"
+    )
+    rest = MODEL | given("sequence", "micro_batch", "micro_batches")
+    mode = job_of("accelerate", text, given=rest).data_parallel
+    assert (mode.sharding, mode.shard_size) == (sharding, size)
+
+
+def test_a_deepspeed_file_beside_accelerates(job_of, tmp_path):
+    """``deepspeed_config_file`` is read where it lies beside the file."""
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}}')
+    text = (
+        "distributed_type: DEEPSPEED\nnum_processes: 8\n"
+        "deepspeed_config:\n  deepspeed_config_file: conf/ds.json\n"
+    )
+    rest = MODEL | given("sequence", "micro_batch")
+    job = job_of("accelerate", text, given=rest)
+    assert job.data_parallel.sharding == "zero2"
+
+
+# ------------------------------------------------------------- the others
+
+
+def test_axolotl(job_of):
+    """Expert ranks multiply: dense parameters are sharded over 4 x 2, and cp 2."""
+    job = job_of("axolotl", texts.AXOLOTL, join=texts.HF)
+    check(
+        job,
+        {
+            "parallelism.dp": 8,
+            "parallelism.ep": 2,
+            "parallelism.etp": 1,
+            "parallelism.cp": 2,
+            "data_parallel.sharding": "zero3",
+            "sequence": 2048,
+            "micro_batch": 2,
+            "micro_batches": 8,
+            "bytes.gradient": 2,
+        },
+    )
+
+
+def test_axolotl_over_deepspeed(job_of, tmp_path):
+    """The JSON it names says the sharding; what it leaves to the trainer is here."""
+    (tmp_path / "zero2.json").write_text(
+        '{"gradient_accumulation_steps": "auto", "train_batch_size": "auto", '
+        '"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}}'
+    )
+    text = (
+        "base_model: some/model\ndeepspeed: deepspeed_configs/zero2.json\n"
+        "sequence_len: 1024\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n"
+        "bf16: true\ngradient_checkpointing: true\n"
+    )
+    job = job_of("axolotl", text, gpus=8, join=texts.SHAPE)
+    check(
+        job,
+        {
+            "data_parallel.sharding": "zero2",
+            "micro_batch": 2,
+            "micro_batches": 4,
+            "memory.recompute": "full",
+        },
+    )
+    problems = problems_of(job_of, "axolotl", text, gpus=8)
+    assert "the shape of some/model is not in the file" in str(problems[0])
+
+
+def test_bridge(job_of):
+    """64 sequences over dp 4, two at a time; gradients in fp32 with bf16."""
+    job = job_of("nemo", texts.NEMO, gpus=16, given=MODEL)
+    check(
+        job,
+        {
+            "parallelism.dp": 4,
+            "parallelism.vp": 2,
+            "micro_batches": 8,
+            "bytes.gradient": 4,
+            "data_parallel.sharding": "zero1",
+            "data_parallel.bucket_parameters": 128 * 1024**2,
+            "overlap.tp": True,
+            "overlap.pp": True,
+        },
+    )
+
+
+def test_sizes_of_a_recipe_are_asked_for(job_of):
+    """What an override of a recipe does not say is not 1."""
+    text = texts.NEMO.replace("  tensor_model_parallel_size: 2\n", "")
+    problems = problems_of(job_of, "nemo", text, gpus=16, given=MODEL)
+    assert [p.key for p in problems] == ["parallelism.tp"]
+    assert problems[0].hint == "--set job.parallelism.tp=N"
+
+
+def test_nemo_rl(job_of, tmp_path):
+    """A child's values stand over those of the file that it is based on."""
+    rest = MODEL
+    expected = {
+        "parallelism.tp": 2,
+        "parallelism.dp": 8,
+        "sequence": 2048,
+        "micro_batches": 8,
+        "bytes.gradient": 2,
+        "data_parallel.sharding": "zero1",
+        "tensor_parallel.sequence": True,
+    }
+    check(job_of("nemo-rl", texts.NEMO_RL, given=rest), expected)
+    (tmp_path / "parent.yaml").write_text(texts.NEMO_RL)
+    child = (
+        "defaults: parent.yaml\npolicy:\n  megatron_cfg:\n"
+        "    tensor_model_parallel_size: 1\n    pipeline_model_parallel_size: 4\n"
+    )
+    check(
+        job_of("nemo-rl", child, given=rest),
+        expected
+        | {
+            "parallelism.tp": 1,
+            "parallelism.pp": 4,
+            "parallelism.dp": 4,
+            "micro_batches": 16,
+            "tensor_parallel.sequence": False,
+            "overlap.pp": False,
+        },
+    )
+    (problem,) = problems_of(job_of, "nemo-rl", "defaults: none.yaml\n", given=rest)
+    assert "none.yaml is not beside it" in problem.message
+
+
+def test_anchors_and_merge_keys(job_of):
+    """YAML of other programs may repeat itself; what stands beside a merge counts."""
+    text = texts.NANOTRON.replace("optimizer:\n", "optimizer: &o\n", 1)
+    text = text.replace(
+        "parallelism:\n  dp: 4\n",
+        "base: &b\n  dp: 8\n  pp: 2\nparallelism:\n  <<: *b\n  dp: 4\n",
+    )
+    job = job_of("nanotron", text.replace("  pp: 2\n  tp: 2", "  tp: 2"))
+    check(job, {"parallelism.dp": 4, "parallelism.pp": 2, "parallelism.tp": 2})
+
+
+def test_maxtext(job_of):
+    """A batch is of a GPU, so a replica of four has 8; data ranks replicate."""
+    check(
+        job_of("maxtext", texts.MAXTEXT, gpus=32),
+        {
+            "parallelism.tp": 4,
+            "parallelism.dp": 8,
+            "micro_batch": 8,
+            "micro_batches": 1,
+            "data_parallel.sharding": "hsdp",
+            "data_parallel.shard_size": 4,
+            "model.gated": True,
+            "model.tied_embeddings": False,
+        },
+    )
+    # Shards of four are said, so that the data ranks are what is left.
+    text = texts.MAXTEXT.replace("dcn_data_parallelism: 2", "ici_fsdp_parallelism: 4")
+    job = job_of("maxtext", text, gpus=64)
+    check(job, {"parallelism.dp": 16, "data_parallel.sharding": "hsdp"})
+    assert job.data_parallel.shard_size == 4
+    between = texts.MAXTEXT + "ici_pipeline_parallelism: 2\n"
+    problems = problems_of(job_of, "maxtext", between, gpus=32)
+    assert "no order of a job" in problems[0].message
+
+
+def test_nanotron(job_of):
+    """All sizes are said; two halves of an all-reduce only where the mode says so."""
+    check(
+        job_of("nanotron", texts.NANOTRON),
+        {
+            "parallelism.dp": 4,
+            "parallelism.pp": 2,
+            "micro_batch": 2,
+            "micro_batches": 16,
+            "model.vocab_multiple": 64,
+            "bytes.gradient": 4,
+            "data_parallel.sharding": "zero1",
+            "tensor_parallel.sequence": False,
+        },
+    )
+    text = texts.NANOTRON.replace("  tp: 2\n", "  tp: 2\n  expert_parallel_size: 2\n")
+    problems = problems_of(job_of, "nanotron", text)
+    assert "outermost" in problems[0].message
+
+
+def test_neox(job_of):
+    """Keys with hyphens, Python's words; ffn 4h; a vocabulary padded to 128 x tp."""
+    check(
+        job_of("neox", texts.NEOX, gpus=16),
+        {
+            "parallelism.dp": 4,
+            "parallelism.pp": 2,
+            "parallelism.tp": 2,
+            "model.ffn": 2048,
+            "model.kv_heads": 16,
+            "model.gated": False,
+            "model.tied_embeddings": False,
+            "model.vocab": 50257,
+            "model.vocab_multiple": 128,
+            "micro_batch": 4,
+            "micro_batches": 8,
+            "bytes.gradient": 2,
+            "data_parallel.sharding": "zero1",
+            "data_parallel.overlap_reduce": True,
+            "tensor_parallel.sequence": False,
+        },
+    )
+    text = texts.NEOX.replace("GPT2BPETokenizer", "HFTokenizer")
+    (problem,) = problems_of(job_of, "neox", text, gpus=16)
+    assert problem.key == "model.vocab"
+    assert "--set job.model.vocab=N" in problem.hint
+
+
+def test_verl(job_of):
+    """A step is 64 prompts with 4 responses; the rollout's sizes are not read."""
+    expected = {
+        "parallelism.tp": 2,
+        "parallelism.dp": 8,
+        "sequence": 4096,
+        "micro_batch": 2,
+        "micro_batches": 16,
+        "bytes.gradient": 4,
+        "data_parallel.sharding": "zero1",
+        "data_parallel.overlap_reduce": False,
+        "tensor_parallel.sequence": True,
+        "expert_parallel.dispatch": "deduplicated",
+    }
+    check(job_of("verl", texts.VERL, given=MODEL), expected)
+    one = job_of("verl", texts.VERL, given=MODEL | {"TP": 4})
+    check(one, {"parallelism.tp": 4, "parallelism.dp": 4, "micro_batches": 32})
+    dynamic = texts.VERL.replace(
+        "trainer.nnodes=2",
+        "actor_rollout_ref.actor.use_dynamic_bsz=True trainer.nnodes=2",
+    )
+    problems = problems_of(job_of, "verl", dynamic, given=MODEL)
+    assert [p.key for p in problems] == ["micro_batch", "micro_batches"]
+
+
+# ------------------------------------------------------------- all of them
+
+
+@pytest.mark.parametrize("name", ["torchtitan", "nemo-rl", "neox"])
+def test_a_setting_counts_more_than_the_file(job_of, name):
+    """A key of the job that is given stands before what any format says."""
+    rest = MODEL | given("sequence", "micro_batch") | {"job.micro_batches": 7}
+    job = job_of(name, texts.TEXTS[name], gpus=32, given=rest)
+    assert job.micro_batches == 7
+
+
+def test_a_key_of_a_configuration_can_be_set(job_of):
+    """``--set`` with a key of the file is as if the file said it."""
+    key = "parallelism.tensor_parallel_degree"
+    job = job_of("torchtitan", texts.TORCHTITAN, gpus=64, given={key: 4})
+    assert (job.parallelism.tp, job.parallelism.dp) == (4, 4)
+
+
+def test_contradictions_of_formats_name_both_places(job_of):
+    """The same key, read in two files with two values."""
+    (problem, *_) = problems_of(
+        job_of, "nanotron", texts.NANOTRON.replace("512", "256"), join=texts.SHAPE
+    )
+    assert "512 here, 256 in source:10" in problem.message
+    assert problem.source.endswith("config.json")
+
+
+def test_a_wrong_value_is_told_with_its_place(job_of):
+    """All of them at once, each with line, column and key."""
+    text = texts.NANOTRON.replace("dp: 4", "dp: four").replace("pp: 2", "pp: 0")
+    problems = problems_of(job_of, "nanotron", text)
+    found = {(p.line, p.column, p.key) for p in problems}
+    assert {(2, 7, "parallelism.dp"), (3, 7, "parallelism.pp")} <= found

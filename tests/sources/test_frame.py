@@ -1,0 +1,146 @@
+"""Joining sources, deriving what follows, asking for the rest, writing the job file."""
+
+import json
+
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.sources.findings import GLOBAL_BATCH, Findings, Place
+from placer.sources.job import Opened, Options, open_job
+from placer.sources.join import join
+from placer.sources.settle import settle
+
+SHAPE = {
+    "model_type": "llama",
+    "num_hidden_layers": 8,
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+}
+REST = {"job.sequence": "2048", "job.micro_batch": "1", "job.micro_batches": "4"}
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(SHAPE, indent=1))
+    return path
+
+
+def findings(**facts):
+    """Findings of a file, a line a fact."""
+    found = Findings("x.sh")
+    for line, (key, value) in enumerate(facts.items(), start=1):
+        found.read(key.replace("__", "."), value, Place("x.sh", line, 1))
+    return found
+
+
+def test_all_gaps_are_asked_for_at_once(config):
+    """Every missing thing is a problem of its own, with the option that says it."""
+    with pytest.raises(InputError) as caught:
+        placer.read_job(f"hf:{config}")
+    hints = " ".join(problem.hint for problem in caught.value.problems)
+    for option in ("--gpus", "--tflops", "--micro-batch-time", "job.sequence"):
+        assert option in hints
+    assert len(caught.value.problems) == 5
+
+
+def test_the_job_file_is_the_job(config, tmp_path):
+    """What convert writes reads back as the same job, each value with its origin."""
+    opened = open_job(str(config), Options(gpus=4, tflops=400, settings=REST))
+    assert isinstance(opened, Opened)
+    text = opened.text()
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    assert placer.read_job(path).sha256 == opened.job().sha256
+    row = next(line for line in text.splitlines() if "hidden:" in line)
+    assert row.split("#")[1].strip() == "config.json:4"
+    assert "# derived: 4 GPUs" in text
+
+
+def test_an_option_counts_more_than_a_file():
+    """--set and --gpus win over what a file says; a file over what is derived."""
+    first, second, given = findings(sequence=1), findings(sequence=2), findings()
+    given.facts["sequence"] = first.facts["sequence"].__class__(
+        3, "given", "--set", Place("--set")
+    )
+    assert join([first, given, second]).integer("sequence") == 3
+    derived = Findings("y.sh")
+    derived.derive("sequence", 5, "a rule")
+    assert join([derived, first]).integer("sequence") == 1
+
+
+def test_a_contradiction_names_both_places():
+    """Two sources that say different things are refused, with both places."""
+    other = Findings("y.yaml")
+    other.read("sequence", 2, Place("y.yaml", 7, 3))
+    with pytest.raises(InputError) as caught:
+        join([findings(sequence=1), other])
+    (problem,) = caught.value.problems
+    assert (problem.source, problem.line) == ("y.yaml", 7)
+    assert "x.sh:1" in problem.message
+
+
+def test_data_parallel_size_and_micro_batches_follow():
+    """dp is GPUs over tp x cp x pp, micro-batches the batch over micro_batch x dp."""
+    found = findings(
+        parallelism__tp=8, parallelism__pp=2, micro_batch=2, gpus=1024, global_batch=256
+    )
+    settle(found)
+    assert found.integer("parallelism.dp") == 64
+    assert found.integer("micro_batches") == 2
+    assert found.facts["parallelism.dp"].origin == "1,024 GPUs / (tp 8 x pp 2)"
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"parallelism__tp": 8, "parallelism__pp": 16, "gpus": 8}, "8 x pp 16 = 128"),
+        (
+            {"parallelism__pp": 4, "parallelism__ep": 8, "gpus": 16},
+            "etp 1 x ep 8 x pp 4 = 32",
+        ),
+    ],
+)
+def test_gpus_that_do_not_fit_are_asked_for(facts, words):
+    """A product that does not divide the file's GPUs is named, and --gpus asked for."""
+    found = findings(**facts)
+    settle(found)
+    (problem,) = (p for p in found.asked if p.key == "parallelism.dp")
+    assert words in problem.message
+    assert "--gpus N, a multiple of" in problem.hint
+
+
+def test_a_batch_that_does_not_divide_names_the_nearest_size():
+    """The global batch must be a multiple of micro_batch x dp."""
+    found = findings(gpus=7, micro_batch=1, global_batch=16)
+    settle(found)
+    (problem,) = found.problems
+    assert problem.key == GLOBAL_BATCH
+    assert problem.hint == "the nearest that fits is --gpus 8"
+
+
+def test_an_invalid_job_is_told_where_it_is_read(config):
+    """What the job format refuses is told at the place in the source."""
+    config.write_text(config.read_text().replace("16", "15"))
+    with pytest.raises(InputError) as caught:
+        placer.read_job(
+            str(config), gpus=4, tflops=400, settings=REST | {"job.model.kv_heads": "4"}
+        )
+    assert [p.source for p in caught.value.problems] == ["--set job.model.kv_heads"]
+
+
+def test_settings_that_nothing_uses_are_refused(config):
+    """A misspelt variable is a problem, not silence."""
+    with pytest.raises(InputError, match="no source has a variable NODES"):
+        placer.read_job(str(config), settings={"NODES": "4"})
+
+
+def test_options_of_a_complete_job_are_refused():
+    """A preset needs no GPUs, and cannot be joined."""
+    with pytest.raises(InputError, match="gpus: the job quickstart is complete"):
+        placer.read_job("quickstart", gpus=4)
+    with pytest.raises(InputError, match="cannot be joined"):
+        placer.read_job(["quickstart", "quickstart"])

@@ -1,0 +1,428 @@
+"""What Megatron's arguments mean: one rule of its own at a time."""
+
+import json
+
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.sources.findings import Asked
+from placer.sources.job import Options, open_job
+from placer.sources.megatron import read
+from placer.sources.megatron.rules import list_of
+
+SHAPE = "--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --vocab-size 51200"
+BATCH = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048"
+PLAIN = f"--max-position-embeddings 4096 --bf16 {SHAPE} {BATCH}"
+
+
+def opened(tmp_path, arguments="", gpus=8, name="train.sh", text=None, **settings):
+    """Sources of a script that trains with some arguments."""
+    path = tmp_path / name
+    path.write_text(text or f"torchrun pretrain_gpt.py {PLAIN} {arguments}\n")
+    return open_job(f"megatron:{path}", Options(gpus, 400.0, None, settings))
+
+
+def facts(tmp_path, arguments="", gpus=8, **others):
+    """Values by key, of a job that is valid."""
+    found = opened(tmp_path, arguments, gpus, **others)
+    found.job()
+    return {key: fact.value for key, fact in found.found.facts.items()}
+
+
+def refused(tmp_path, arguments="", gpus=8, **others):
+    """What is wrong, in one text."""
+    with pytest.raises(InputError) as caught:
+        facts(tmp_path, arguments, gpus, **others)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", {"parallelism.dp": 8, "parallelism.order": "tp-cp-ep-dp-pp"}),
+        ("--tensor-model-parallel-size=2", {"parallelism.tp": 2, "parallelism.dp": 4}),
+        ("--use-tp-pp-dp-mapping", {"parallelism.order": "tp-cp-ep-pp-dp"}),
+        ("", {"micro_batches": 8, "sequence": 2048}),
+        ("", {"model.ffn": 4096, "model.gated": False, "model.kv_heads": 16}),
+        ("--swiglu", {"model.ffn": 2688, "model.gated": True}),
+        (
+            "--quick-geglu --ffn-hidden-size 3072",
+            {"model.ffn": 3072, "model.gated": True},
+        ),
+        ("--num-query-groups 4", {"model.kv_heads": 16}),
+        ("--group-query-attention --num-query-groups 4", {"model.kv_heads": 4}),
+        ("--group-query-attention", {"model.kv_heads": 1}),
+        ("--kv-channels 64", {"model.head_dim": None}),
+        ("--kv-channels 128", {"model.head_dim": 128}),
+        ("", {"model.tied_embeddings": True}),
+        ("--untie-embeddings-and-output-weights", {"model.tied_embeddings": False}),
+        ("--vocab-size 50257", {"model.vocab": 50304}),
+        ("--vocab-size 50257 --tensor-model-parallel-size 8", {"model.vocab": 51200}),
+        ("--vocab-size 50257 --make-vocab-size-divisible-by 1", {"model.vocab": 50257}),
+        ("", {"data_parallel.sharding": "ddp", "bytes.gradient": 4}),
+        ("--grad-reduce-in-bf16", {"bytes.gradient": 2}),
+        ("--main-grads-dtype bf16", {"bytes.gradient": 2}),
+        ("--use-distributed-optimizer", {"data_parallel.sharding": "zero1"}),
+        (
+            "--use-distributed-optimizer --fp8-param-gather",
+            {"bytes.parameter_gather": 1},
+        ),
+        ("--fp8-format hybrid", {"bytes.parameter_gather": 2}),
+        ("--use-megatron-fsdp", {"data_parallel.sharding": "zero3"}),
+        (
+            "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",
+            {"data_parallel.sharding": "zero2"},
+        ),
+        (
+            "--data-parallel-sharding-strategy optim_grads_params",
+            {"data_parallel.sharding": "ddp"},
+        ),
+        (
+            "--use-torch-fsdp2 --untie-embeddings-and-output-weights",
+            {"data_parallel.sharding": "zero3", "data_parallel.overlap_reduce": True},
+        ),
+        ("", {"data_parallel.overlap_reduce": False, "overlap.pp": False}),
+        ("--overlap-grad-reduce", {"data_parallel.bucket_parameters": 40_000_000}),
+        (
+            "--overlap-grad-reduce --ddp-bucket-size 134217728",
+            {"data_parallel.bucket_parameters": 134217728},
+        ),
+        ("--sequence-parallel", {"tensor_parallel.sequence": False}),
+        (
+            "--sequence-parallel --tensor-model-parallel-size 2 --tp-comm-overlap",
+            {"tensor_parallel.sequence": True, "overlap.tp": True},
+        ),
+        (
+            "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2",
+            {"parallelism.vp": 2, "overlap.pp": True},
+        ),
+        (
+            "--pipeline-model-parallel-size 4 "
+            "--num-layers-per-virtual-pipeline-stage 1 "
+            "--no-overlap-p2p-communication",
+            {"parallelism.vp": 2, "overlap.pp": False},
+        ),
+        (
+            "--num-layers 6 --pipeline-model-parallel-size 2 "
+            "--num-layers-per-virtual-pipeline-stage 2 "
+            "--account-for-embedding-in-pipeline-split "
+            "--account-for-loss-in-pipeline-split",
+            {"parallelism.vp": 2, "stages.embedding": 1, "stages.loss": 1},
+        ),
+        (
+            "--pipeline-model-parallel-size 2 "
+            "--pipeline-model-parallel-layout 'E|(t|)*6,tt|L' --num-layers 8",
+            None,
+        ),
+        (
+            "--context-parallel-size 2 --cp-comm-type a2a",
+            {"context_parallel.communication": "a2a", "overlap.cp": False},
+        ),
+        (
+            "--num-experts 8 --expert-model-parallel-size 4 "
+            "--moe-token-dispatcher-type flex --moe-ffn-hidden-size 512 "
+            "--moe-shared-expert-intermediate-size 1024 --moe-layer-freq ([0]*2+[1]*6)",
+            {
+                "model.top_k": 2,
+                "model.expert_ffn": 512,
+                "model.shared_experts": 2,
+                "model.moe_layers": 6,
+                "parallelism.etp": 1,
+                "expert_parallel.dispatch": "deduplicated",
+            },
+        ),
+        (
+            "--num-experts 8 --moe-layer-freq 3",
+            {
+                "model.moe_layers": 3,
+                "model.dense_first": False,
+                "model.expert_ffn": 4096,
+            },
+        ),
+        ("--expert-tensor-parallel-size 4", {"parallelism.etp": None}),
+        (
+            "--multi-latent-attention --kv-lora-rank 512 --q-lora-rank 1536",
+            {
+                "model.kv_lora_rank": 512,
+                "model.q_lora_rank": 1536,
+                "model.qk_head_dim": 128,
+                "model.rope_head_dim": 64,
+            },
+        ),
+        ("--recompute-granularity full", {"memory.recompute": "full"}),
+        ("--rampup-batch-size 16 16 1000", {"micro_batches": 8}),
+    ],
+)
+def test_rules(tmp_path, arguments, expected):
+    """Each flag, and each default, means what Megatron takes it for."""
+    arguments = arguments.replace("([0]*2+[1]*6)", '"([0]*2+[1]*6)"')
+    if expected is None:
+        assert "a layout of 9 stages on pp 2" in refused(tmp_path, arguments)
+        return
+    found = facts(tmp_path, arguments)
+    assert {key: found.get(key) for key in expected} == expected
+
+
+def test_without_a_global_batch_each_replica_does_one_micro_batch(tmp_path):
+    """Megatron's global batch then is micro_batch x dp."""
+    text = f"torchrun pretrain_gpt.py {SHAPE} --micro-batch-size 2 --seq-length 8\n"
+    assert facts(tmp_path, text=text)["micro_batches"] == 1
+
+
+def test_the_last_batch_of_a_schedule_counts(tmp_path):
+    """--step-batch-size-schedule without --global-batch-size."""
+    text = f"torchrun pretrain_gpt.py {SHAPE} --micro-batch-size 1 --seq-length 8 "
+    text += '--step-batch-size-schedule "0:16 2.4B:32"\n'
+    assert facts(tmp_path, text=text)["micro_batches"] == 4
+
+
+def test_several_optimizers_shard_over_a_part_of_the_replicas(tmp_path):
+    """--num-distributed-optimizer-instances."""
+    arguments = "--use-distributed-optimizer --num-distributed-optimizer-instances 2"
+    found = facts(tmp_path, f"{arguments} --context-parallel-size 2", gpus=32)
+    assert found["data_parallel.sharding"] == "hsdp"
+    assert found["data_parallel.shard_size"] == 16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            "--num-layers 9 --pipeline-model-parallel-size 2",
+            "9 layers are not divisible by pp 2",
+        ),
+        ("--overlap-param-gather", "without the distributed optimizer"),
+        (
+            "--overlap-param-gather --use-distributed-optimizer",
+            "--overlap-param-gather without --overlap-grad-reduce",
+        ),
+        ("--fp16", "--fp16 and --bf16 together"),
+        ("--expert-model-parallel-size 2", "expert parallelism without --num-experts"),
+        (
+            "--num-experts 3 --expert-model-parallel-size 2",
+            "3 experts are no multiple of ep 2",
+        ),
+        (
+            '--step-batch-size-schedule "0:16 1B:64"',
+            "--step-batch-size-schedule and --global",
+        ),
+        ("--seq-length 8192", "max_position_embeddings 4096 is less"),
+        ("--tp-comm-overlap", "--tp-comm-overlap without sequence parallelism"),
+        ("--context-parallel-size 8 --seq-length 2056", "not divisible by 2 x cp 8"),
+        ("--num-virtual-stages-per-pipeline-rank 2", "virtual stages with pp 1"),
+        (
+            "--pipeline-model-parallel-size 2 --global-batch-size 12 "
+            "--num-virtual-stages-per-pipeline-rank 2",
+            "3 micro-batches with virtual stages and pp 2",
+        ),
+        (
+            "--multi-latent-attention --group-query-attention",
+            "--group-query-attention with",
+        ),
+        ("--hidden-size 1000", "1000 is not divisible by 16 heads"),
+        (
+            "--tensor-model-parallel-size 8 --num-attention-heads 4 --hidden-size 64",
+            "4 heads",
+        ),
+        ("--fp8-param-gather", "without the distributed optimizer or FSDP"),
+        (
+            "--use-torch-fsdp2 --use-distributed-optimizer",
+            "with the distributed optimizer",
+        ),
+        ("--model-parallel-size 2", "--model-parallel-size is no longer valid"),
+        ("--hybrid-layer-pattern M-M*", "2 Mamba, 1 MLP, 1 attention"),
+        (
+            "--num-experts 4 --tensor-model-parallel-size 2",
+            "experts with tensor parallelism and without --sequence-parallel",
+        ),
+        ("--num-experts 4 --moe-layer-freq [1]*7", "has 7 layers, the model 8"),
+        ("--num-layers eight", 'expected an integer, got "eight"'),
+        ("--tensor-model-parallel-size 16", "does not divide the 8 GPUs"),
+        ("--global-batch-size 63", "no multiple of micro_batch x dp = 1 x 8"),
+    ],
+)
+def test_refusals(tmp_path, arguments, words):
+    """What Megatron refuses is refused, with the place and its reason."""
+    found = refused(tmp_path, arguments)
+    assert words in found
+    assert "train.sh:1:" in found or "--gpus" in found
+
+
+def test_a_batch_that_does_not_divide_names_gpus_that_fit(tmp_path):
+    """The nearest number of GPUs whose replicas divide the batch."""
+    assert "--gpus 7" in refused(tmp_path, "--global-batch-size 63")
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus"),
+    [
+        ("torchrun --nproc_per_node 8 --nnodes 4", 32),
+        ("torchrun --nproc-per-node=8", 8),
+        ("python -m torch.distributed.run --nproc_per_node 4 --nnodes=2", 8),
+        ("deepspeed --num_nodes 2 --num_gpus 8", 16),
+        ("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\nsrun python", 16),
+        ("#SBATCH -N 2\n#SBATCH --gres=gpu:h100:4\nsrun python", 8),
+        ("srun -N 4 --ntasks-per-node=8 python", 32),
+        ("srun -n 16 python", 16),
+        ("mpirun -np 16 python", 16),
+        (
+            "#SBATCH -N 2\nsrun torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES",
+            16,
+        ),
+        ("torchrun --nproc_per_node gpu --nnodes 2", None),
+        ("torchrun --nproc_per_node 8 --nnodes $NNODES", None),
+        ("python", None),
+    ],
+)
+def test_gpus_of_a_launcher(text, gpus):
+    """World size by the options of each launcher; none where they do not say it."""
+    found = read(f"{text} pretrain_gpt.py {PLAIN}\n", "x.sh", Asked())
+    assert found.integer("gpus") == (gpus or 0)
+
+
+def test_open_sizes_are_asked_for_by_name(tmp_path):
+    """Every variable that a size needs and nobody sets, at once."""
+    text = f"torchrun pretrain_gpt.py {PLAIN} --tensor-model-parallel-size $TP "
+    text += "--pipeline-model-parallel-size ${PP} --data-path $DATA\n"
+    told = refused(tmp_path, text=text)
+    assert "--set TP=VALUE" in told
+    assert "--set PP=VALUE" in told
+    assert "DATA" not in told
+    assert facts(tmp_path, text=text, TP="2", PP="2")["parallelism.dp"] == 2
+
+
+def test_a_branch_that_changes_the_job_is_asked_for(tmp_path):
+    """Others, such as one that logs, are not."""
+    text = f"""A="{PLAIN}"
+if [ "$SIZE" = big ]; then A="$A --num-layers 16"; fi
+if [ "$LOG" = yes ]; then A="$A --wandb-project x"; fi
+torchrun pretrain_gpt.py $A
+"""
+    told = refused(tmp_path, text=text)
+    assert "it depends on SIZE" in told
+    assert "LOG" not in told
+    assert facts(tmp_path, text=text, SIZE="big")["model.layers"] == 16
+
+
+def test_several_launches_are_selected_by_number(tmp_path):
+    """A script that trains twice asks which; --select says it."""
+    text = f"torchrun pretrain_gpt.py {PLAIN}\n" * 1
+    text += f"torchrun pretrain_gpt.py {PLAIN} --num-layers 4\n"
+    path = tmp_path / "two.sh"
+    path.write_text(text)
+    with pytest.raises(InputError, match="1 at line 1, 2 at line 2"):
+        open_job(str(path), Options(8, 400.0))
+    job = placer.read_job(str(path), gpus=8, tflops=400.0, select="2")
+    assert job.model.layers == 4
+
+
+def test_arguments_may_stand_in_a_file_or_a_variable(tmp_path):
+    """A file of nothing but arguments, and a script that only sets them."""
+    lines = PLAIN.replace(" --", "\n--")
+    expected = facts(tmp_path)
+    assert facts(tmp_path, text=f"# model\n{lines}\n") == expected
+    assert facts(tmp_path, text=f'export PARAMS="{PLAIN}"\n') == expected
+
+
+def test_yaml_of_both_kinds(tmp_path):
+    """MODEL_ARGS of flags, and the nested sections of --yaml-cfg."""
+    flags = "MODEL_ARGS:\n  --num-layers: 8\n  --hidden-size: 64\n  --bf16: true\n"
+    flags += "  --num-attention-heads: 4\n  --vocab-size: 128\n  --swiglu: false\n"
+    flags += "  --micro-batch-size: 1\n  --seq-length: 8\n"
+    found = facts(tmp_path, text=flags, name="model_config.yaml")
+    assert (found["model.layers"], found["model.gated"]) == (8, False)
+    nested = "language_model:\n  num_layers: 8\n  hidden_size: 64\n"
+    nested += "  num_attention_heads: 4\n  activation_func: swiglu\n"
+    nested += "  ffn_hidden_size: null\nmodel_parallel:\n"
+    nested += "  tensor_model_parallel_size: 2\n  bf16: true\n"
+    nested += "micro_batch_size: 1\nseq_length: 8\nvocab_size: 256\n"
+    found = facts(tmp_path, text=nested, name="cfg.yaml")
+    assert (found["parallelism.tp"], found["model.ffn"]) == (2, 128)
+
+
+def test_a_log_holds_the_values_after_defaults(tmp_path):
+    """The argument block, behind the prefixes of a launcher."""
+    values = {
+        "world_size": 16,
+        "tensor_model_parallel_size": 2,
+        "num_layers": 8,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "num_query_groups": 1,
+        "group_query_attention": False,
+        "micro_batch_size": 1,
+        "global_batch_size": 32,
+        "seq_length": 8,
+        "virtual_pipeline_model_parallel_size": None,
+        "bf16": True,
+        "cp_comm_type": "['p2p']",
+        "a_name_that_is_longer_than_the_forty_eight_columns_": 1,
+    }
+    lines = [f"  {k} {'.' * max(0, 48 - len(k))} {v}" for k, v in values.items()]
+    lines.insert(3, "  loading")
+    block = ["-" * 24 + " arguments " + "-" * 24, *lines]
+    block += ["-" * 20 + " end of arguments " + "-" * 21]
+    text = "".join(f"[1,0]<stdout>:{line}\n" for line in block)
+    text = text.replace("  num_layers", "  num_layers", 1)
+    text += " > padded vocab (size: 50257) with 175 dummy tokens (new size: 50432)\n"
+    found = facts(tmp_path, text=text, gpus=None, name="run.log")
+    assert found["parallelism.dp"] == 8
+    assert found["model.kv_heads"] == 4
+    assert found["model.vocab"] == 50432
+
+
+def test_deepspeed_config_that_the_script_writes(tmp_path):
+    """Megatron-DeepSpeed: the JSON of a here document, by the variables."""
+    text = f"""STAGE=3
+cat <<EOT > ds.json
+{{"train_batch_size": 64, "gradient_accumulation_steps": 4,
+  "zero_optimization": {{"stage": $STAGE, "reduce_bucket_size": 5e7}}}}
+EOT
+deepspeed pretrain_gpt.py {PLAIN} --deepspeed --deepspeed_config ds.json \\
+  --num-experts 1 --ds-sequence-parallel-size 1
+"""
+    found = facts(tmp_path, text=text, gpus=16)
+    assert found["data_parallel.sharding"] == "zero3"
+    assert found["data_parallel.overlap_reduce"] is True
+    assert found["data_parallel.bucket_parameters"] == 50_000_000
+    assert found["parallelism.dp"] == 16
+    assert "the sources say 16 GPUs" in refused(tmp_path, text=text, gpus=8)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("([0]*3+[1]*2)", [0, 0, 0, 1, 1]),
+        ("[0,1]*2", [0, 1, 0, 1]),
+        ("[1]", [1]),
+        ("[1]*100000", None),
+        ("__import__('os')", None),
+        ("[1]*(2+1)", None),
+    ],
+)
+def test_lists_are_parsed_and_never_evaluated(pattern, expected):
+    """Megatron evaluates them; only brackets, digits, * and + are read here."""
+    assert list_of(pattern) == expected
+
+
+def test_the_shape_may_come_from_config_json(tmp_path):
+    """-j megatron:... -j hf:config.json: the flags, and the shape that they lack."""
+    config = {
+        "model_type": "llama",
+        "num_hidden_layers": 8,
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "train.sh").write_text(f"torchrun pretrain_gpt.py --bf16 {BATCH}\n")
+    sources = [f"megatron:{tmp_path}/train.sh", f"hf:{tmp_path}/config.json"]
+    job = placer.read_job(sources, gpus=8, tflops=400.0)
+    assert (job.model.layers, job.model.kv_heads, job.model.ffn) == (8, 8, 4096)
+    text = f"torchrun pretrain_gpt.py --bf16 {BATCH} --num-layers 9 --hidden-size 8"
+    (tmp_path / "train.sh").write_text(text)
+    with pytest.raises(InputError, match=r"model.layers: 8 here, 9 in train\.sh:1"):
+        placer.read_job(sources, gpus=8, tflops=400.0)

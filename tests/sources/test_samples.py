@@ -1,0 +1,193 @@
+"""Captured scripts in the folder of PLACER_SAMPLES: jobs worked out by hand."""
+
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.sources.job import Options, open_job
+
+GPT3 = "megatron/train_gpt3_175b_distributed.sh"
+LLAMA = "megatron/train_llama3_8b_h100_fp8.sh"
+MIXTRAL = "megatron/train_mixtral_8x7b_distributed.sh"
+TABLE_1 = "megatron/sc21/run_table_1.sh"
+VP2 = "megatron/model_config-vp2-account-embedding-loss.yaml"
+EXPERTS = "megatron/model_config-8experts-etp1-ep4.yaml"
+DEEPSPEED = "deepspeed/run-175b.sh"
+LOG = "logs/megatron-deepspeed-arguments.log"
+TYCHE = "mlperf/tyche_ngpu512/config_GB200_128x4x112xtp4pp8cp2_cg_dplast.sh"
+SWIFT = "ms-swift/deepseek_v3.sh"
+
+# tp, cp, pp, ep, dp; micro_batch, micro_batches, sequence; sharding.
+BY_HAND = {
+    (LLAMA, None, ""): (1, 1, 1, 1, 8, 1, 16, 8192, "zero1"),
+    (MIXTRAL, 64, ""): (1, 1, 4, 8, 16, 1, 16, 4096, "zero1"),
+    (TABLE_1, 32, ""): (1, 1, 1, 1, 32, 16, 1, 2048, "ddp"),
+    (TABLE_1, 2520, "530B"): (8, 1, 35, 1, 9, 1, 280, 2048, "ddp"),
+    (TABLE_1, 1024, "76B"): (8, 1, 4, 1, 32, 2, 28, 2048, "ddp"),
+    (VP2, 8, ""): (1, 1, 4, 1, 2, 4, 4, 1024, "ddp"),
+    (EXPERTS, 8, ""): (2, 1, 1, 4, 4, 4, 2, 1024, "ddp"),
+    (DEEPSPEED, None, ""): (1, 1, 1, 1, 8, 4, 1, 1024, "zero3"),
+    (LOG, None, ""): (1, 1, 1, 1, 16, 2, 64, 2048, "zero1"),
+    (TYCHE, None, ""): (4, 2, 8, 1, 8, 1, 112, 8192, "zero1"),
+}
+MORE = {
+    LLAMA: {
+        "model": (32, 4096, 14336, 32, 8, 128256),
+        "bytes.gradient": 2,
+        "bytes.parameter_gather": 1,
+        "model.gated": True,
+        "model.tied_embeddings": False,
+        "data_parallel.bucket_parameters": 40_000_000,
+    },
+    MIXTRAL: {
+        "model": (32, 4096, 14336, 32, 8, 32000),
+        "model.experts": 8,
+        "model.top_k": 2,
+        "model.expert_ffn": 14336,
+        "model.moe_layers": 32,
+        "bytes.gradient": 4,
+        "data_parallel.overlap_reduce": True,
+        "tensor_parallel.sequence": False,
+    },
+    VP2: {
+        "parallelism.vp": 2,
+        "stages.embedding": 1,
+        "stages.loss": 1,
+        "overlap.pp": True,
+        "model": (6, 512, 2048, 8, 8, 50304),
+    },
+    EXPERTS: {
+        "parallelism.etp": 1,
+        "model.expert_ffn": 2048,
+        "model.gated": False,
+        "tensor_parallel.sequence": True,
+        "model": (12, 512, 2048, 8, 8, 50432),
+    },
+    DEEPSPEED: {
+        "data_parallel.overlap_reduce": True,
+        "data_parallel.bucket_parameters": 90_000_000,
+        "bytes.gradient": 2,
+        "model": (96, 12288, 49152, 96, 96, 50304),
+    },
+    LOG: {"model": (32, 4096, 16384, 32, 32, 50304), "bytes.gradient": 2},
+    TYCHE: {
+        "parallelism.vp": 8,
+        "parallelism.order": "tp-cp-ep-pp-dp",
+        "stages.embedding": 1,
+        "stages.loss": 1,
+        "bytes.parameter_gather": 1,
+        "bytes.gradient": 2,
+        "overlap.tp": True,
+        "model": (126, 16384, 53248, 128, 8, 128256),
+    },
+}
+
+
+def facts(path, gpus=None, **settings):
+    options = Options(gpus, 400.0, None, settings)
+    opened = open_job(str(path), options)
+    opened.job()
+    return {key: fact.value for key, fact in opened.found.facts.items()}
+
+
+@pytest.mark.parametrize(("name", "gpus", "size"), BY_HAND)
+def test_job_worked_out_by_hand(samples, name, gpus, size):
+    """Sizes, batch and sharding of every sample."""
+    settings = {"MODEL_SIZE": size} if size else {}
+    found = facts(samples / "jobs" / name, gpus, **settings)
+    axes = tuple(
+        found[f"parallelism.{axis}"] for axis in ("tp", "cp", "pp", "ep", "dp")
+    )
+    batch = found["micro_batch"], found["micro_batches"], found["sequence"]
+    expected = BY_HAND[name, gpus, size]
+    assert (*axes, *batch, found["data_parallel.sharding"]) == expected
+    for key, value in MORE.get(name, {}).items():
+        shape = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocab")
+        got = (
+            tuple(found[f"model.{k}"] for k in shape) if key == "model" else found[key]
+        )
+        assert got == value, key
+
+
+def test_the_530b_model_of_sc21(samples):
+    """Three chunks a stage, a padded vocabulary, and a missing file that is named."""
+    path = samples / "jobs" / TABLE_1
+    found = facts(path, 2520, MODEL_SIZE="530B")
+    assert (found["parallelism.vp"], found["model.vocab"]) == (3, 51200)
+    with pytest.warns(UserWarning, match=r"SBATCH\.sh .* it is not there"):
+        placer.read_job(path, gpus=32, tflops=100.0)
+
+
+def test_gpt3_is_refused_as_megatron_does(samples):
+    """It has a batch and a schedule, and GPUs that its sizes do not divide."""
+    with pytest.raises(InputError) as caught:
+        facts(samples / "jobs" / GPT3)
+    told = str(caught.value)
+    assert "--step-batch-size-schedule and --global-batch-size together" in told
+    assert "--gpus N, a multiple of 128" in told
+    with pytest.raises(InputError, match="--gpus N, a multiple of 32"):
+        facts(samples / "jobs" / MIXTRAL)
+
+
+def test_gpt3_without_its_batch(samples, tmp_path):
+    """The same job with the line that Megatron wants gone."""
+    text = (samples / "jobs" / GPT3).read_text()
+    path = tmp_path / "gpt3.sh"
+    path.write_text(text.replace("--global-batch-size 1536", ""))
+    found = facts(path, 1024)
+    assert (found["parallelism.dp"], found["micro_batches"]) == (8, 192)
+    assert (found["model.ffn"], found["model.kv_heads"]) == (49152, 96)
+    assert (found["model.vocab"], found["bytes.gradient"]) == (51200, 2)
+
+
+def test_swift_takes_its_shape_from_elsewhere(samples):
+    """GPUs, pipeline, experts and batch; the shape is asked for."""
+    path = str(samples / "jobs" / SWIFT)
+    with pytest.raises(InputError, match=r"-j hf:config\.json"):
+        placer.read_job(path, tflops=100.0)
+    shape = {"layers": 27, "hidden": 2048, "heads": 16, "ffn": 11264, "vocab": 163840}
+    shape |= {"experts": 64, "top_k": 6, "expert_ffn": 1408}
+    settings = {f"job.model.{key}": str(value) for key, value in shape.items()}
+    found = facts(path, **settings)
+    assert [found[f"parallelism.{axis}"] for axis in ("pp", "ep", "etp", "dp")] == [
+        2,
+        4,
+        1,
+        4,
+    ]
+    assert found["micro_batches"] == 4
+    assert found["data_parallel.sharding"] == "zero1"
+    assert found["tensor_parallel.sequence"] is False
+
+
+def test_azures_flags_give_the_shipped_job(tmp_path):
+    """Llama 3.1 405B of MLPerf v6.0: its flags for Megatron, and its config.json."""
+    (tmp_path / "train.sh").write_text(
+        "torchrun --nproc_per_node 4 --nnodes 2048 pretrain_gpt.py \\\n"
+        "  --tensor-model-parallel-size 4 --context-parallel-size 2 \\\n"
+        "  --pipeline-model-parallel-size 8 --use-tp-pp-dp-mapping \\\n"
+        "  --num-virtual-stages-per-pipeline-rank 8 --sequence-parallel \\\n"
+        "  --account-for-embedding-in-pipeline-split \\\n"
+        "  --account-for-loss-in-pipeline-split \\\n"
+        "  --micro-batch-size 1 --global-batch-size 1024 --seq-length 8192 \\\n"
+        "  --bf16 --grad-reduce-in-bf16 --use-distributed-optimizer \\\n"
+        "  --overlap-grad-reduce --overlap-param-gather \\\n"
+        "  --ddp-bucket-size 134217728 --make-vocab-size-divisible-by 32\n"
+    )
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "num_hidden_layers": 126, "hidden_size": 16384,\n'
+        '"intermediate_size": 53248, "num_attention_heads": 128,\n'
+        '"num_key_value_heads": 8, "vocab_size": 128256,\n'
+        '"tie_word_embeddings": false}'
+    )
+    shipped = placer.read_job("llama3.1-405b-mlperf-v6")
+    read = placer.read_job(
+        [f"megatron:{tmp_path}/train.sh", f"hf:{tmp_path}/config.json"],
+        micro_batch_time=shipped.compute.micro_batch_time,
+    )
+    for part in ("parallelism", "sequence", "micro_batch", "micro_batches", "bytes"):
+        assert getattr(read, part) == getattr(shipped, part), part
+    for part in ("data_parallel", "overlap", "stages"):
+        assert getattr(read, part) == getattr(shipped, part), part
+    shape = vars(shipped.model) | {"name": read.model.name}
+    assert vars(read.model) == shape

@@ -1,0 +1,194 @@
+"""Scripts are followed as bash would, and nothing of them is run."""
+
+import pytest
+
+from placer.errors import InputError
+from placer.sources.findings import Asked
+from placer.sources.shell import open_names, read_script
+
+
+def followed(text, files=(), **settings):
+    """The script, with files beside it and settings."""
+    beside = dict(files)
+
+    def include(_source, name):
+        key = name.rpartition("/")[2]
+        return (beside[key], key) if key in beside else None
+
+    return read_script(text, "run.sh", Asked(settings=settings, include=include))
+
+
+def words(text, **settings):
+    """Words of the last command."""
+    return [word.text for word in followed(text, **settings).commands[-1].words]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("go a  b\tc", ["go", "a", "b", "c"]),
+        ("go \\\n  a \\\n  b", ["go", "a", "b"]),
+        ("go 'a b' \"c d\" e\\ f ''", ["go", "a b", "c d", "e f", ""]),
+        ("X=1\ngo $X ${X} \"$X\" '$X'", ["go", "1", "1", "1", "$X"]),
+        ("go ${X:-2} ${X-3} ${X:=4} $X", ["go", "2", "3", "4", "4"]),
+        ("X=\ngo ${X:-2}.${X-3}. ${X:+y} ${Y+z}", ["go", "2.."]),
+        ("X=1\ngo ${X:+yes} ${#X}", ["go", "yes", "1"]),
+        ('A=(a "b c")\ngo ${A[@]}', ["go", "a", "b", "c"]),
+        ('A=(a "b c")\ngo "${A[@]}"', ["go", "a", "b c"]),
+        ('A=()\ngo "${A[@]}" "$@" "${A[*]}"', ["go", ""]),
+        ('A=(a b)\ngo "${A[*]}" ${#A[@]} ${A[1]}', ["go", "a b", "2", "b"]),
+        ('A=(a)\nA+=(b)\nA=("${A[@]}" c)\ngo ${A[@]}', ["go", "a", "b", "c"]),
+        ("A=(\n a # one\n # --two\n b\n)\ngo ${A[@]}", ["go", "a", "b"]),
+        ("declare -A C\nC[tp]=8\ngo ${C[tp]}", ["go", "8"]),
+        ('O=" --a 1 \\\n  --b 2 "\ngo $O', ["go", "--a", "1", "--b", "2"]),
+        ('O="--a"\nO="$O --b"\nO+=" --c"\ngo $O', ["go", "--a", "--b", "--c"]),
+        (
+            "N=4\ngo $((N*8)) $(( ${N} + 1 )) $((2**3)) $((7/2))",
+            ["go", "32", "5", "8", "3"],
+        ),
+        (
+            "go `dirname a/b/c` $(basename a/b) $(echo x y)",
+            ["go", "a/b", "b", "x", "y"],
+        ),
+        (
+            "P=a/b.sh\ngo ${P%.sh} ${P##*/} ${P/a/x} ${P^^}",
+            ["go", "a/b", "b.sh", "x/b.sh", "A/B.SH"],
+        ),
+        ("go $# $1", ["go", "0", "\ue0001\ue001"]),
+        ("f() { go $1 $2 $3; }\nf a b", ["go", "a", "b"]),
+        ("for i in only; do go $i; done", ["go", "only"]),
+        ("eval 'go a'", ["go", "a"]),
+        ('X=3\nsrun bash -c "go $X"', ["go", "3"]),
+        ("sbatch <<EOF\ngo a\nEOF", ["go", "a"]),
+        ("go a | tee log", ["tee", "log"]),
+        ("go a > out 2>&1", ["go", "a"]),
+        ("#SBATCH --nodes=4\n#SBATCH --gres=gpu:8\ngo $SLURM_NNODES", ["go", "4"]),
+        ('D=$(cd "$(dirname "$0")" && pwd)\ngo $D/x', ["go", "./x"]),
+        ("go a; : b", ["go", "a"]),
+        ("go a &", ["go", "a"]),
+        ("while [[ $# -gt 0 ]]; do shift; done\ngo a", ["go", "a"]),
+        ("[ -f x ] || exit 1\ngo a", ["go", "a"]),
+    ],
+)
+def test_words(text, expected):
+    """What a command is passed, word by word."""
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ('[ $X = "8" ]', True),
+        ('[ "$X" == 7 ]', False),
+        ("[[ $X == 8* ]]", True),
+        ("[[ $X != 8 ]]", False),
+        ("[ $X -gt 7 ]", True),
+        ("(( X > 7 ))", True),
+        ('[ -z "$NOT_SET" ]', True),
+        ('[[ -n "$NOT_SET" || $X -eq 8 ]]', True),
+        ('[[ ! -n "$X" ]]', False),
+        ("[ ! -f pretrain.py ]", False),
+        ("test $X -le 8 -a 1 -eq 1", True),
+        ("[[ -v X && ( $X == 8 ) ]]", True),
+        ("true && false", False),
+        ("! true", False),
+    ],
+)
+def test_conditions(condition, holds):
+    """Branches are taken as bash takes them, with what is not set as empty."""
+    text = f"X=8\nif {condition}; then go yes; else go no; fi"
+    assert words(text) == ["go", "yes" if holds else "no"]
+
+
+def test_case_takes_the_first_branch_that_fits():
+    """Patterns and the default of case."""
+    text = 'case "$S" in\n a|b) go ab ;;\n 7*) go seven ;;\n *) go other\nesac'
+    assert [words(f"S={s}\n{text}")[1] for s in ("b", "7B", "x")] == [
+        "ab",
+        "seven",
+        "other",
+    ]
+
+
+def test_settings_count_more_than_the_script():
+    """--set wins over what the script assigns, wherever it does."""
+    text = "N=1\nN=2\nA=(x)\ngo $N ${M:-5} ${A[@]}"
+    assert words(text, N="7", M="8", A="y") == ["go", "7", "8", "y"]
+
+
+def test_what_nobody_sets_keeps_its_name():
+    """An open value says which variable to set, through assignments too."""
+    script = followed("T=$1\nD=<path to data>\nH=$(hostname)\ngo $T $D $H ${DP}0")
+    found = [open_names(word.text) for word in script.commands[-1].words]
+    assert found == [[], ["T"], ["D"], ["H"], ["DP"]]
+
+
+def test_a_branch_on_what_nobody_sets_can_be_taken_the_other_way():
+    """It is noted, and its other outcome can be followed."""
+    text = 'if [ "$MODE" = moe ]; then go moe; else go dense; fi'
+    script = followed(text)
+    assert [choice.key for choice in script.choices] == ["MODE"]
+    other = read_script(text, "run.sh", Asked(), 0)
+    assert [w.text for w in other.commands[0].words] == ["go", "moe"]
+
+
+def test_included_files_share_variables_and_missing_ones_are_noted():
+    """source looks beside the script."""
+    text = 'TP=2\n. `pwd`/CONFIG.sh\nsource "$DIR/gone.sh"\ngo $PARAMS'
+    script = followed(text, {"CONFIG.sh": 'PARAMS="--tp ${TP}"'})
+    assert [w.text for w in script.commands[-1].words] == ["go", "--tp", "2"]
+    assert [remark.key for remark in script.left_out] == ["source /gone.sh"]
+
+
+def test_places_are_where_the_value_stands():
+    """A word's place is that of the text it was made of."""
+    text = 'N=4\nO="\n  --nodes ${N}\n"\ngo $O'
+    (command,) = followed(text).commands
+    assert [(w.place.line, w.place.column) for w in command.words[1:]] == [
+        (3, 3),
+        (1, 3),
+    ]
+
+
+def test_files_that_the_script_writes_are_kept():
+    """Here documents, expanded unless their end mark is quoted."""
+    text = "N=4\ncat <<EOT > $F.json\n{n: $N}\nEOT\ncat > b <<'E'\n$N\nE\n"
+    script = followed(text, F="a")
+    assert {name: file.text for name, file in script.files.items()} == {
+        "a.json": "{n: 4}\n",
+        "b": "$N\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("go\nX='abc", 2, "' is not closed"),
+        ('go "abc', 1, '" is not closed'),
+        ("if true; then\n go", 2, 'expected "elif or else or fi"'),
+        ("A=(a", 1, "( is not closed"),
+        ("done", 1, 'unexpected "done"'),
+        ("A=x\n" + 'A="$A$A"\n' * 60, 0, "more text than can be followed"),
+        ("$(" * 1000, 1, "nested more than"),
+        ("if true; then " * 1000, 1, "nested too deeply"),
+    ],
+)
+def test_scripts_that_cannot_be_followed(text, line, words):
+    """What is not closed is told with its place; nothing grows without end."""
+    with pytest.raises(InputError) as caught:
+        followed(text)
+    (problem,) = caught.value.problems
+    assert words in problem.message
+    assert problem.line == line
+
+
+def test_a_function_or_file_that_calls_itself_ends():
+    """Recursion is followed a little way."""
+    assert followed("f() { f; }\nf\ngo a").commands
+    assert followed(". x.sh\ngo a", {"x.sh": ". x.sh"}).commands
+
+
+def test_many_appends_are_not_copied():
+    """An array that grows line by line is one array."""
+    script = followed("A=()\n" + "A+=(--x 1) # more\n" * 2_000 + "go ${A[@]}")
+    assert len(script.commands[-1].words) == 4_001

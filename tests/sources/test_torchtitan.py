@@ -1,0 +1,146 @@
+"""torchtitan's TOML and functions, worked out by hand from its rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.sources.job import Options, open_job
+from tests.sources import texts
+from tests.sources.reading import MODEL, check, problems_of
+
+
+def test_torchtitan(job_of):
+    """64 GPUs: dp 8 = 64 / (2 x 2 x 2), two replicas of 4 x cp 2 shards.
+
+    With pipeline stages a micro-batch is one sequence, parameters stay, and each rank
+    has two chunks of (32 + 1 + 1) / 4 layers; ffn is 14,336.
+    """
+    job = job_of("torchtitan", texts.TORCHTITAN, gpus=64)
+    check(
+        job,
+        {
+            "parallelism.dp": 8,
+            "parallelism.vp": 2,
+            "parallelism.order": "tp-cp-ep-dp-pp",
+            "model.ffn": 14336,
+            "model.vocab": 128256,
+            "sequence": 4096,
+            "micro_batch": 1,
+            "micro_batches": 8,
+            "stages.embedding": 1,
+            "stages.loss": 1,
+            "data_parallel.sharding": "hsdp",
+            "data_parallel.shard_size": 8,
+            "data_parallel.keep_parameters": True,
+            "context_parallel.communication": "all_gather",
+            "bytes.gradient": 4,
+            "bytes.parameter_gather": 2,
+            "tensor_parallel.sequence": True,
+            "overlap.tp": False,
+            "memory.recompute": "full",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sharding", "size"),
+    [
+        (
+            "data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 4",
+            "ddp",
+            0,
+        ),
+        ("data_parallel_shard_degree = 4", "zero3", 0),
+        ("data_parallel_replicate_degree = 2", "hsdp", 2),
+    ],
+)
+def test_replicas_and_shards(job_of, text, sharding, size):
+    """Replicas alone, shards alone, both; without a key the rest shards."""
+    text = f"[training]\nseq_len = 8\n[parallelism]\n{text}\n"
+    job = job_of("torchtitan", text, gpus=4, given=MODEL)
+    assert job.data_parallel.sharding == sharding
+    assert job.data_parallel.shard_size == size
+    assert not job.data_parallel.keep_parameters
+
+
+def test_chunks_of_so_many_layers(job_of):
+    """(30 + 1 + 1) / 4 layers are 8 stages, two on each of four ranks."""
+    text = texts.TORCHTITAN.replace(
+        "pipeline_parallel_degree = 2", "pipeline_parallel_degree = 4"
+    )
+    text += "[parallelism.x]\n"
+    text = text.replace(
+        '"Interleaved1F1B"', '"Interleaved1F1B"\npipeline_parallel_layers_per_stage = 4'
+    )
+    job = job_of("torchtitan", text, gpus=64, given={"job.model.layers": 30})
+    assert job.parallelism.vp == 2
+    problems = problems_of(
+        job_of, "torchtitan", text, gpus=64, given={"job.model.layers": 31}
+    )
+    assert "9 stages" in str(problems[0])
+
+
+def test_functions_of_a_registry(job_of):
+    """Functions that call others and then assign are followed, and never run."""
+    one = job_of(
+        "torchtitan", texts.TORCHTITAN_PYTHON, gpus=8, select="deepseek_v3_16b"
+    )
+    check(
+        one,
+        {
+            "parallelism.ep": 4,
+            "parallelism.etp": 1,
+            "parallelism.dp": 8,
+            "model.hidden": 2048,
+            "model.moe_layers": 26,
+            "micro_batch": 2,
+            "micro_batches": 1,
+            "memory.recompute": "full",
+        },
+    )
+    name = "deepseek_v3_16b_tp"
+    other = job_of("torchtitan", texts.TORCHTITAN_PYTHON, gpus=16, select=name)
+    check(
+        other,
+        {
+            "parallelism.tp": 4,
+            "parallelism.cp": 2,
+            "parallelism.ep": 1,
+            "parallelism.dp": 2,
+            "micro_batches": 16,
+        },
+    )
+
+
+def test_several_functions_are_asked_for(job_of):
+    """Which of them is meant is not guessed."""
+    (problem,) = problems_of(job_of, "torchtitan", texts.TORCHTITAN_PYTHON, gpus=8)
+    assert "--select" in problem.hint
+    assert "deepseek_v3_16b_tp" in problem.hint
+    (problem,) = problems_of(
+        job_of, "torchtitan", texts.TORCHTITAN_PYTHON, gpus=8, select="deepseek_v3_16"
+    )
+    assert "did you mean" in problem.hint
+
+
+def test_python_is_never_run(job_of, tmp_path):
+    """Code of a registry has no effect."""
+    touched = tmp_path / "touched"
+    code = f"open({str(touched)!r}, 'w').write('x')\n" + texts.TORCHTITAN_PYTHON
+    job_of("torchtitan", code, gpus=8, select="deepseek_v3_16b")
+    assert not touched.exists()
+
+
+def test_what_is_not_followed_is_told(tmp_path):
+    """A branch in a function may change what it returns, so its line is named."""
+    path = tmp_path / "registry.py"
+    path.write_text(
+        "def llama3_8b() -> Trainer.Config:\n"
+        "    config = Trainer.Config(model_spec=model_registry('8B'),\n"
+        "        training=TrainingConfig(local_batch_size=1, seq_len=1024))\n"
+        "    if wide:\n"
+        "        config.parallelism.tensor_parallel_degree = 2\n"
+        "    return config\n"
+    )
+    opened = open_job(f"torchtitan:{path}", Options(gpus=2, tflops=400))
+    assert "line 4 is not followed" in opened.found.notes
