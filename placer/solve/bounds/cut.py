@@ -23,7 +23,8 @@ that its domains hold:
    on all stages make up for segments of pipelines that do not add up to whole ones. Any
    prices give a bound (Lagrange); ends are tried at 0, 1/4, 1/2, 3/4, 1 times the
    chain's weight, then prices that mirror each other from both ends are improved by
-   ascent.
+   ascent;
+5. `parts` makes what domains hold of rings and cliques add up to whole ones.
 
 Cuts are multiples of the greatest common divisor of the weights, so bounds are rounded
 up to one, after allowing for rounding errors.
@@ -72,7 +73,8 @@ PRICE_GRIDS = (40, 5)
 ROUNDING = 1e-9
 ARGUMENT = (
     "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a "
-    "knapsack over the domains' capacities, prices on pipeline stages"
+    "knapsack over the domains' capacities, prices on pipeline stages, parts that add "
+    "up to whole rings"
 )
 
 
