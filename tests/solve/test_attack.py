@@ -12,3 +12,8 @@ def test_certificates(first: int) -> None:
     counts, false = attack(first, first + 10)
     assert false == []
     assert counts
+
+
+def test_pins_on_islands() -> None:
+    """Every placement was tried, but a pin was brought home with its islands turned."""
+    assert attack(1_627, 1_628)[1] == []

@@ -4,17 +4,6 @@ Everything here holds for *every* placement that obeys the given sets: a `Coloca
 says which ranks share a domain of each tier (because a requirement says so, or because
 the case at hand supposes it). Rates are the best of the tiers an operation must use,
 latencies the lowest.
-
-A launch that counts ranks node by node gives a node one run of consecutive ranks, of
-any length up to its GPUs ``g``. So, however uneven the loads are,
-
-    members of a group on a node  <=  its most members among any g consecutive ranks
-    members of a group in a domain  <=  the sum of that over the nodes of the domain
-    domains that a group touches  >=  fewest whose sums reach its size
-
-since a run shorter than ``g`` lies in one of ``g`` ranks and holds no more members. By
-hand: ranks 0, 4, 8, 12 on nodes of 4, 4, 5 and 5 GPUs. Four consecutive ranks hold one
-of them, five hold two, so a node holds 1, 1, 2, 2: they touch two nodes at least.
 """
 
 from __future__ import annotations
@@ -37,6 +26,7 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad, weighted_counts
+from placer.solve.bounds.runs import most_in_runs
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
@@ -285,8 +275,7 @@ class IdealNetwork:
             far = weighted_counts(rank, np.where(place >= room - 1, size, 0.0), count)
             seconds = np.maximum(seconds, far / rates[1])
         messages = np.bincount(rank, minlength=count)
-        least: FloatArray = seconds + messages * float(self.fabric.latency.min())
-        return least
+        return np.asarray(seconds + messages * float(self.fabric.latency.min()))
 
     def message_across(self, size_bytes: float) -> float:
         """Least seconds of a message that leaves its scale-up domain."""
@@ -376,7 +365,7 @@ class IdealNetwork:
                 inside = np.minimum(inside, children)
             if self.in_runs and t in self._run_tiers:
                 gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
-                inside = np.minimum(inside, _most_in_runs(members, gpus))
+                inside = np.minimum(inside, most_in_runs(members, gpus))
             if self.replica is not None:
                 of_one = _most_alike(self.replica[members])
                 inside = np.minimum(inside, self.most_replicas[t] * of_one)
@@ -417,25 +406,6 @@ def _most_alike(values: IntArray) -> int:
     row = np.arange(len(values))[:, None]
     key = row * (int(values.max()) + 1) + values
     return int(np.unique(key, return_counts=True)[1].max())
-
-
-def _most_in_runs(members: IntArray, lengths: IntArray) -> IntArray:
-    """Most members of one row among so many consecutive ranks; shape of ``lengths``.
-
-    ``k`` members fit a run of ``g`` ranks where the first and the last of ``k``
-    neighbours in a row are less than ``g`` apart: found by bisection over ``k``.
-    """
-    in_order = np.sort(members, axis=1)
-    sizes, place = np.unique(lengths.astype(np.int64), return_inverse=True)
-    most = []
-    for size in sizes.tolist():
-        low, high = min(size, 1), min(size, in_order.shape[1])
-        while low < high:
-            count = (low + high + 1) // 2
-            apart = in_order[:, count - 1 :] - in_order[:, : 1 - count]
-            low, high = (count, high) if (apart < size).any() else (low, count - 1)
-        most.append(low)
-    return np.array(most, dtype=np.int64)[place]
 
 
 def _least(values: FloatArray) -> float:

@@ -8,10 +8,10 @@ each vertex there. A domain holds a *part* of some lines; the sizes of its parts
 * A line of ``n`` members pays for its parts alone: a ring the weight of an edge for
   every part, nothing if it stays whole; a clique ``w/2 (n^2 - sum k^2)`` for parts of
   ``k`` members.
-* Across lines a domain pays no less than ``sum over x of floor(m_x)``, ``m_x`` being
-  the number of its parts with ``x`` members or more. For two neighbouring lines with
-  parts of ``k`` and ``l`` members keep at most ``min(k, l)`` edges, which is what sets
-  that nest would keep, and each of those has the boundary of its size at least.
+* Across lines a domain has a boundary of ``sum over x of floor(m_x)`` or more, ``m_x``
+  being the number of its parts with ``x`` members or more, and half of it counts.
+  For two neighbouring lines with parts of ``k`` and ``l`` members keep at most
+  ``min(k, l)`` edges, as if parts of ``x`` members or more were sets, one in another.
 * Each line's parts add up to ``n``, and as many parts of each size are needed as the
   patterns of all domains have.
 

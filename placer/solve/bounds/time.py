@@ -90,7 +90,9 @@ def nic_trade(
     """
     scale_up = model.fabric.scale_up_tier
     axes = model.job.parallelism
-    if model.job.model is None or axes.pp == 1 or scale_up < 0:
+    if model.job.model is None or axes.pp == 1:
+        return None
+    if scale_up in (-1, model.fabric.num_tiers - 1):  # nothing to leave, or nowhere
         return None
     if _together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None

@@ -201,7 +201,10 @@ class _RuledSearch:
         if problem.choices:
             known += limited_fills(problem, self.limits.at_most)
         mend = mender(self.problem, attempt, problem, offered)
-        terms = Terms(mend, prove, attempt.exact, tuple(known))
+        # Pinned ranks come home by exchanges of islands that a launch tells apart.
+        turns = bool(self.limits.job.rules.pin) and problem.machine.node_tier > 0
+        exact = attempt.exact and not turns
+        terms = Terms(mend, prove, exact, tuple(known))
 
         def keep(found: Solution | None) -> None:
             if found is not None:

@@ -107,3 +107,13 @@ def test_levels_rise() -> None:
         assert tight.exposed_s < loose.exposed_s
         assert (tight.members >= loose.members).all()
         assert (tight.pace <= loose.pace).all()
+
+
+def test_nothing_to_trade_on_one_node() -> None:
+    """Pipelines cannot leave a scale-up domain that is the whole machine."""
+    job = model_on([3], 1.0).job
+    only = Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0)
+    model = StepModel(machine_of([8], [], [only]), job)
+    colocation = colocation_of(model.topology, job, 1)
+    capacity = node_capacity(model.topology, 1)
+    assert nic_trade(model, colocation, capacity) is None

@@ -12,7 +12,7 @@ from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.ideal import _most_in_runs
+from placer.solve.bounds.runs import most_in_runs
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology
 from tests.solve.machines import MODEL
@@ -30,7 +30,7 @@ def test_most_in_a_run(seed: int) -> None:
     world = rng.randint(2, 24)
     ranks = rng.sample(range(world), world // 2 * 2)
     rows = np.array(ranks).reshape(2, -1)
-    found = _most_in_runs(rows, np.arange(world + 1)).tolist()
+    found = most_in_runs(rows, np.arange(world + 1)).tolist()
     assert found == [
         max(
             sum(first <= rank < first + length for rank in row)

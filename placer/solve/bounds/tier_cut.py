@@ -1,0 +1,181 @@
+"""The least cut of one tier: floors of rank sets, sizes, prices, parts that add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.isoperimetric import Product, copies_floor, replica_floor
+from placer.solve.bounds.lagrange import cheapest_sizes, climb, size_classes
+from placer.solve.bounds.parts import Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.solve.bounds.graphs import Graph
+    from placer.solve.problem.axes import Axis
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
+PRICE_GRIDS = (40, 5)
+ROUNDING = 1e-9
+
+
+class TierCut:
+    """Bounds on the weight of edges between different domains of one tier.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of ranks, or of sets of them.
+    room_of_domain : ndarray, shape (D,)
+        Vertices that every domain of the tier has room for.
+    params : Params
+    """
+
+    def __init__(self, graph: Graph, room_of_domain: IntArray, params: Params) -> None:
+        self.params = params
+        self.world = graph.vertices
+        self.stages = graph.stages
+        self.classes = size_classes(room_of_domain, self.world)
+        self.size = self.classes[-1].high
+        self.quantum = graph.quantum
+        self.splits = graph.splits
+        self.chain_weight = sum(p.chain.weight for p in self.splits[0])
+        self.value = 0.0
+        self.split = self.splits[0]
+        self.prices = np.zeros(self.stages)
+
+    def charge_ends(self) -> None:
+        """Raise ``value`` by the bounds with a price on the ends of the chain."""
+        priced = (
+            self.has_chain and self._work(len(END_CHARGES)) <= self.params.charge_work
+        )
+        charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
+        prices = np.zeros((len(charges), self.stages))
+        prices[:, 0] = prices[:, -1] = charges * self.chain_weight
+        for split in self.splits:
+            self._keep_best(split, prices)
+
+    def ascend(self) -> None:
+        """Raise ``value`` by improving the prices of all stages."""
+        half = (self.stages + 1) // 2
+        if not self.has_chain or half < 2 or self._work(half) > self.params.ascent_work:
+            return
+        # Adding a constant to all prices changes nothing, so the middle stays at 0.
+        start = (self.prices - self.prices[half - 1])[: half - 1]
+        best = climb(
+            lambda rows: self._values(self.split, self._mirrored(rows), refine=False),
+            start,
+            self.chain_weight / 2,
+            self.params.ascent_rounds,
+        )
+        candidates = [best]
+        for grid in PRICE_GRIDS:
+            unit = self.chain_weight / grid
+            candidates.append(np.round(best / unit) * unit)
+        self._keep_best(self.split, self._mirrored(np.array(candidates)))
+
+    def add_up(self) -> None:
+        """Raise ``value`` by making the parts of rings and cliques add up."""
+        shares = [self._share(product) * self.prices for product in self.split]
+        of_stages = sum(float(share.sum()) for share in shares)
+        constant = of_stages * (self.world // self.stages) / 2
+        for own, product in enumerate(self.split):
+            besides = np.zeros(self.size + 1)
+            for other, share in zip(self.split, shares, strict=True):
+                if other is not product:
+                    besides += self._floor(other, share[None])[0]
+            for line, across in self._lines(product, shares[own][None]):
+                lines = self.world // line.size
+                parts = Parts(line, lines, across / 2, besides / 2, self.classes)
+                if 2 * parts.work(1) <= self.params.parts_work:
+                    unit = next((a.size for a in product.stage if not a.is_clique), 1)
+                    known = self.value + constant
+                    least = parts.least(unit, self.params.parts_work, known)
+                    self.value = max(self.value, self._rounded_up(least - constant))
+
+    def _lines(
+        self, product: Product, prices: FloatArray
+    ) -> Iterator[tuple[Axis, FloatArray]]:
+        """Rings of copies and cliques, with the least boundary of sets across them.
+
+        Where all axes across are dearer, domains rather cut a line into single members,
+        which the plain floors see as well.
+        """
+        stage, copies = product.stage, product.copies
+        if _is_line(copies, (*stage, product.chain)):
+            across = replica_floor(product, prices, self.size, self.params)
+            yield copies, across[0]
+        for axis in stage:
+            others = tuple(other for other in stage if other is not axis)
+            if axis.is_clique and _is_line(axis, (*others, product.chain, copies)):
+                across = self._floor(replace(product, stage=others), prices)
+                yield axis, across[0]
+
+    @property
+    def has_chain(self) -> bool:
+        """Whether the job has a pipeline whose edges have a weight."""
+        return self.stages > 1 and self.chain_weight > 0
+
+    def _mirrored(self, rows: FloatArray) -> FloatArray:
+        """Prices of all stages from those of the first half but its last."""
+        first = np.hstack([rows, np.zeros((len(rows), 1))])
+        return np.hstack([first, first[:, ::-1][:, self.stages % 2 :]])
+
+    def _keep_best(self, split: tuple[Product, ...], prices: FloatArray) -> None:
+        values = self._values(split, prices, refine=True)
+        best = int(np.argmax(values))
+        value = self._rounded_up(float(values[best]))
+        if value > self.value:
+            self.value, self.split, self.prices = value, split, prices[best]
+
+    def _values(
+        self, split: tuple[Product, ...], prices: FloatArray, *, refine: bool
+    ) -> FloatArray:
+        """Bound on the cut for each row of prices; shape (B,)."""
+        floor = np.zeros((len(prices), self.size + 1))
+        for product in split:
+            floor += self._floor(product, self._share(product) * prices)
+        constant = prices.sum(axis=1) * (self.world // self.stages)
+        reach = self.params.size_steps if refine else 0
+        totals = [cheapest_sizes(row, self.classes, self.world, reach) for row in floor]
+        values: FloatArray = (np.array(totals) - constant) / 2
+        return values
+
+    def _share(self, product: Product) -> float:
+        """The product's share of the chain, and so of the prices on stages."""
+        return product.chain.weight / self.chain_weight if self.has_chain else 0.0
+
+    def _floor(self, product: Product, prices: FloatArray) -> FloatArray:
+        """Least boundary of any set plus its prices, by size; shape (B, S + 1)."""
+        replica = replica_floor(product, prices, self.size, self.params)
+        return copies_floor(replica, product.copies, self.size, self.params)
+
+    def _work(self, batch: int) -> int:
+        """Array elements one evaluation of ``batch`` price vectors touches, about."""
+        work = 0
+        for product in self.split:
+            stage = min(self.size, product.stage[0].size * product.stage[1].size)
+            replica = min(self.size, stage * self.stages)
+            work += 8 * stage * replica * self.stages + 6 * replica * self.size
+        return batch * work
+
+    def _rounded_up(self, value: float) -> float:
+        """The least multiple of the quantum not below ``value``, errors allowed for."""
+        quanta = Fraction(value * (1.0 - ROUNDING)) / self.quantum
+        return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
+
+
+def _is_line(axis: Axis, across: tuple[Axis, ...]) -> bool:
+    """Whether an axis has edges, not all lighter than those of the axes across it."""
+    weights = [other.weight for other in across if other.size > 1 and other.weight > 0]
+    return axis.size > 1 and axis.weight > min(weights, default=0.0)
