@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -79,6 +80,22 @@ def test_replicas_are_kept_or_turned_round(seed: int) -> None:
 
     after = tour.rows.tolist()
     assert sorted(map(either_way, after)) == sorted(map(either_way, before))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_six_replicas_are_in_the_best_order(seed: int) -> None:
+    """No order of six replicas, any of them turned round, is shorter."""
+    tour = random_tour(random.Random(seed), 6, 3)
+    first, *others = tour.rows.tolist()
+    best = min(
+        plain_length(
+            [first, *(row[::way] for row, way in zip(order, ways, strict=True))]
+        )
+        for order in permutations(others)
+        for ways in product((1, -1), repeat=5)
+    )
+    tour.improve(seed, Budget(60.0))
+    assert tour.length == best
 
 
 def test_replicas_in_two_blocks_are_walked_block_by_block() -> None:

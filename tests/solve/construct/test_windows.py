@@ -162,6 +162,21 @@ def test_stop_ends_the_work() -> None:
     assert len(asked) <= 12  # and twice at the end of each walk
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_workers_change_nothing(seed: int) -> None:
+    """Walks side by side, and one after the other, make the same replicas."""
+    problem = uneven_machine(random.Random(seed))
+    params = Params(joints_at_once=0, window_joints=1, windows_a_walk=1)
+    alone, together = (
+        whole.stitch(problem, params, 0, Budget(LIMIT, workers=workers))
+        for workers in (1, 3)
+    )
+    assert alone is not None
+    assert together is not None
+    assert alone.replicas == together.replicas
+    check_room(problem, alone.replicas)
+
+
 def made(problem: Stitching, **changes: Any) -> int:
     """Replicas that programs of narrow windows make, by themselves."""
     params = replace(Params(joints_at_once=0, window_joints=1), **changes)
@@ -191,6 +206,19 @@ def test_halves_are_handed_on(seed: int) -> None:
     """Where halves are scarce, windows leave none behind that a later one needs."""
     problem = scarce_halves(random.Random(seed))
     assert made(problem, taken_back=()) == problem.replicas
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_more_halves_than_are_needed(seed: int) -> None:
+    """Where a unit of halves costs more than any joint, windows make the fewest."""
+    problem = scarce_halves(random.Random(seed))
+    problem = replace(problem, replicas=problem.replicas - 1)
+    missing = problem.replicas * problem.length - int(problem.capacity.sum())
+    assert missing > 0
+    found = whole.stitch(problem, Params(joints_at_once=0), 0, Budget(LIMIT))
+    assert found is not None
+    pieces = [piece for replica in found.replicas for piece in replica]
+    assert sum(piece.leaf != piece.twin for piece in pieces) == missing
 
 
 @pytest.mark.parametrize("seed", range(4))
