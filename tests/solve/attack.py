@@ -15,6 +15,7 @@ import random
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
+from math import perm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,8 +95,8 @@ def drawn(seed: int) -> Case:
 def _is_listed(topology: Topology, world: int) -> bool:
     gpus = topology.num_gpus
     if _gpus_differ(topology):
-        return int(np.prod(range(gpus - world + 1, gpus + 1))) <= MOST_LISTED
-    return topology.num_nodes**world <= MOST_LISTED
+        return perm(gpus, world) <= MOST_LISTED
+    return bool(topology.num_nodes**world <= MOST_LISTED)
 
 
 def _gpus_differ(topology: Topology) -> bool:
