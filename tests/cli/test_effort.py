@@ -35,13 +35,13 @@ def test_a_time_limit_that_is_given_is_used(
         raise InputError([])
 
     monkeypatch.setattr(placer.api.place, "place", place)
-    CliRunner().invoke(main, [*INPUTS, *options])
+    CliRunner().invoke(main, [*INPUTS, *options])  # type: ignore[arg-type]
     assert asked["effort"] == effort
 
 
 @pytest.mark.parametrize("text", ["hard", "-1", "1.5", "²"])
 def test_an_effort_there_is_not(text: str) -> None:
     """It is a usage error that names those there are."""
-    result = CliRunner().invoke(main, [*INPUTS, f"--effort={text}"])
+    result = CliRunner().invoke(main, [*INPUTS, f"--effort={text}"])  # type: ignore[arg-type]
     assert result.exit_code == 2
     assert "quick, normal, full or a number" in " ".join(result.stderr.split())
