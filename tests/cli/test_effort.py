@@ -1,0 +1,47 @@
+"""``--effort``, and what it is by default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import placer.api.place
+from placer.cli.main import main
+from placer.errors import InputError
+
+INPUTS = ["place", "-t", "node:2 gpu:8", "-j", "quickstart"]
+
+
+@pytest.mark.parametrize(
+    ("options", "effort"),
+    [
+        ([], "normal"),
+        (["--time-limit", "60"], "full"),
+        (["--time-limit", "60", "--effort", "normal"], "normal"),
+        (["--effort", "quick"], "quick"),
+        (["--effort", "12"], 12),
+    ],
+)
+def test_a_time_limit_that_is_given_is_used(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], effort: str | int
+) -> None:
+    """The effort is full with a time limit, else normal; and what is asked for."""
+    asked: dict[str, Any] = {}
+
+    def place(*_args: object, **given: Any) -> None:
+        asked.update(given)
+        raise InputError([])
+
+    monkeypatch.setattr(placer.api.place, "place", place)
+    CliRunner().invoke(main, [*INPUTS, *options])  # type: ignore[arg-type]
+    assert asked["effort"] == effort
+
+
+@pytest.mark.parametrize("text", ["hard", "-1", "1.5", "²"])
+def test_an_effort_there_is_not(text: str) -> None:
+    """It is a usage error that names those there are."""
+    result = CliRunner().invoke(main, [*INPUTS, f"--effort={text}"])  # type: ignore[arg-type]
+    assert result.exit_code == 2
+    assert "quick, normal, full or a number" in " ".join(result.stderr.split())
