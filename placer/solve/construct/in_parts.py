@@ -66,9 +66,10 @@ def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
     for wholes in dict.fromkeys(most * quarter // 4 for quarter in (4, 3, 2, 1, 0)):
         whole, left = whole_units(room, size, wholes)
         few = count - wholes
-        parted = even_parts(left, size, few, grain)
-        if parted is not None:
-            yield "even parts", _named([*whole, *parted], order)
+        for told, within in (("", 0 * outer), (" of one domain", outer)):
+            parted = even_parts(left, within, size, few, grain)
+            if parted is not None:
+                yield f"even parts{told}", _named([*whole, *parted], order)
         if wholes == most:
             parted = one_large_part(left, outer, size, few, _far(floor))
             yield "one large part", _named([*whole, *parted], order)
