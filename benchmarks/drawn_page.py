@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from benchmarks.attempt import STARTS, TIMES_PLACER
 from benchmarks.drawn import OBJECTIVES, WORSE, Outcome
 from benchmarks.tables import percent
 from benchmarks.worth import NOTHING, saved, worth_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GAPS = (0.0, 0.001, 0.01, 0.03)
 WIDEST = 12
@@ -105,12 +101,10 @@ def _is_wide(one: Outcome) -> bool:
 
 def _gap_cells(outcomes: Sequence[Outcome]) -> str:
     gaps = [one.gap for one in outcomes]
-    counts = [_share(gaps, lambda gap, most=most: gap <= most + 1e-9) for most in GAPS]
+    counts = [
+        f"{sum(gap <= most + 1e-9 for gap in gaps) / len(gaps):.0%}" for most in GAPS
+    ]
     return " | ".join([*counts, percent(median(gaps)), percent(max(gaps))])
-
-
-def _share(gaps: Sequence[float], is_in: Callable[[float], bool]) -> str:
-    return f"{sum(map(is_in, gaps)) / len(gaps):.0%}"
 
 
 def _losers(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -123,8 +117,8 @@ def _losers(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "| other | placements | better than placer | best of them |"
     yield "|---|--:|--:|--:|"
     for name, above in sorted(by_name.items()):
-        better = sum(share < -WORSE for share in above)
-        yield f"| {name} | {len(above):,} | {better} | {min(above):+.3%} |"
+        count = sum(share < -WORSE for share in above)
+        yield f"| {name} | {len(above):,} | {count} | {min(above):+.3%} |"
     annealed = {one.key for one in outcomes if f"annealing {STARTS[0]}" in one.others}
     yield (
         f"\nAnnealing (code of its own, {TIMES_PLACER} times placer's processor time, "
