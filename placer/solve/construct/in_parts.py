@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
+# Rings, of cp or tp, are cut at two edges wherever their parts begin: `stitched` does.
+ALL_TO_ALL = ("etp", "ep")
+
 
 def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Units that are not whole in parts as even, or as uneven, as can be."""
@@ -43,6 +46,8 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
     machine, job = problem.machine, problem.job
     for floor in floors(problem):
         for units in units_of(job, floor):
+            if units.axis not in ALL_TO_ALL:
+                continue
             ways = [
                 _arranged(floor, units, placed, f"{units.axis} groups in {told}")
                 for told, placed in _ways(floor, units)
