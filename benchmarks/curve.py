@@ -1,7 +1,7 @@
 """What placer finds under a time limit: ``python -m benchmarks.curve``.
 
-One search for each limit, in a process of its own, because a search plans by its limit:
-the value as a function of time, against the best lower bound of all of them.
+One search for each limit, because a search plans by its limit: the value as a function
+of time, against the best lower bound of all of them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.attempt import DONE, PLACER, Spec, Task
-from benchmarks.run import attempts
+from benchmarks.attempt import PLACER, Spec, Task, attempt
+from benchmarks.cases import case
 from benchmarks.tables import percent
 from placer.draw.line_plot import Panel, Series, line_plot
 
@@ -41,17 +41,10 @@ class Point:
 
 
 def measured(instance: str, limit: float) -> Point:
-    """A search on an instance.
-
-    Raises
-    ------
-    RuntimeError
-        If it gave no placement.
-    """
-    task = Task(instance, "hop-cost", limit, [Spec(PLACER)])
-    [made] = attempts(task, lambda _: None)
-    if made.status != DONE:
-        raise RuntimeError(f"{instance}, {limit:g} s: {made.status}")
+    """A search on an instance."""
+    topology, job = case(instance, "hop-cost")
+    spec = Spec(PLACER)
+    made = attempt(topology, job, spec, Task(instance, "hop-cost", limit, [spec]))
     return Point(instance, limit, round(made.wall_s, 2), made.value, made.lower_bound)
 
 

@@ -39,7 +39,7 @@ python -m benchmarks.command --json $commands --instances A,Araw,B,C,D,E,F,G,H
 python -m benchmarks.command --json $commands --instances B --objective time
 python -m benchmarks.command --json $commands --large
 python -m benchmarks.command --json $commands --large --objective hop-cost
-python -m benchmarks.drawn --json benchmarks/drawn.json
+python -m benchmarks.drawn --peers orders,METIS --json benchmarks/drawn.json
 python -m benchmarks.curve --json benchmarks/curve.json
 python -m benchmarks.placement --json $results --random 50 --seeds 1 \\
   --commands $commands --drawn benchmarks/drawn.json --curve benchmarks/curve.json \\

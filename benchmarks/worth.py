@@ -11,6 +11,8 @@ from benchmarks.cluster_jobs import KINDS
 from placer.draw import palette, svg
 
 if TYPE_CHECKING:
+    from xml.etree import ElementTree as Xml
+
     from benchmarks.drawn import Outcome
 
 # Upper ends of the share of GPUs that the machine's leaves lack, and what to call them.
@@ -116,7 +118,7 @@ def picture(outcomes: Sequence[Outcome]) -> str:
     return svg.to_text(root)
 
 
-def _draw(root: svg.Xml.Element, cell: Cell, x: float, y: float) -> None:
+def _draw(root: Xml.Element, cell: Cell, x: float, y: float) -> None:
     box = {"x": x + 2, "y": y + 2, "width": _WIDE - 4.0, "height": _HIGH - 4.0}
     middle = x + _WIDE / 2
     if not cell.saved:

@@ -10,6 +10,8 @@ import pytest
 from benchmarks import annealing, curve, drawn, worth
 from benchmarks.attempt import PLACER, STARTS, Attempt, Known, Spec, Task, attempt
 from benchmarks.cases import case
+from benchmarks.cluster_jobs import KINDS
+from benchmarks.cluster_jobs import drawn as draw_of
 from benchmarks.drawn import Outcome
 from benchmarks.drawn_page import drawn_page
 from benchmarks.peers import orders
@@ -137,7 +139,7 @@ def test_runs_go_on_where_they_were(
 
 def test_launches_in_order_have_nodes_as_units() -> None:
     """A mapper may keep the ranks of a node together where the launch asks for that."""
-    draws = [drawn.drawn(seed) for seed in range(40)]
+    draws = [draw_of(seed) for seed in range(40)]
     for draw in draws:
         has_node = any(unit.isdigit() for unit in drawn.units(draw))
         if has_node:
@@ -151,7 +153,7 @@ def test_worth() -> None:
     assert ONE.better == {"METIS": pytest.approx(0.125)}
     even = replace(ONE, seed=4, value=10.0)
     none = replace(ONE, seed=5, others={})
-    row = worth.cells([ONE, even, none])[list(worth.KINDS).index("experts")]
+    row = worth.cells([ONE, even, none])[list(KINDS).index("experts")]
     assert [len(cell.saved) for cell in row] == [0, 0, 2, 0]
     text = "\n".join(drawn_page([ONE, even, none]))
     assert "10.0 %, most 20.0 % (2)" in text

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
+# Rings, of cp or tp, are cut at two edges wherever their parts begin: `stitched` does.
+ALL_TO_ALL = ("etp", "ep")
+
 
 def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Units that are not whole in parts as even, or as uneven, as can be."""
@@ -43,6 +46,8 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
     machine, job = problem.machine, problem.job
     for floor in floors(problem):
         for units in units_of(job, floor):
+            if units.axis not in ALL_TO_ALL:
+                continue
             ways = [
                 _arranged(floor, units, placed, f"{units.axis} groups in {told}")
                 for told, placed in _ways(floor, units)
@@ -66,9 +71,10 @@ def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
     for wholes in dict.fromkeys(most * quarter // 4 for quarter in (4, 3, 2, 1, 0)):
         whole, left = whole_units(room, size, wholes)
         few = count - wholes
-        parted = even_parts(left, size, few, grain)
-        if parted is not None:
-            yield "even parts", _named([*whole, *parted], order)
+        for told, within in (("", 0 * outer), (" of one domain", outer)):
+            parted = even_parts(left, within, size, few, grain)
+            if parted is not None:
+                yield f"even parts{told}", _named([*whole, *parted], order)
         if wholes == most:
             parted = one_large_part(left, outer, size, few, _far(floor))
             yield "one large part", _named([*whole, *parted], order)

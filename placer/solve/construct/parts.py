@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 
 SWAPS = 400  # tried among the domains of large parts
+FEWER = 3  # units given up for a larger least part, in an outer domain
 
 
 class Part(NamedTuple):
@@ -59,26 +61,49 @@ def whole_units(room: IntArray, size: int, count: int) -> tuple[list[Unit], IntA
     return [[Part(domain, size)] for domain in domains.tolist()], left
 
 
-def even_parts(room: IntArray, size: int, count: int, grain: int) -> list[Unit] | None:
-    """Units with the largest least part that can be had, along the domains.
+def even_parts(
+    room: IntArray, outer: IntArray, size: int, count: int, grain: int
+) -> list[Unit] | None:
+    """Units with the largest least part that can be had, each in one outer domain.
 
     Parameters
     ----------
     room : ndarray, shape (D,), ranks
         Of the domains in order; multiples of ``grain``.
+    outer : ndarray, shape (D,)
+        Outer domain of each; alike for all where units may lie anywhere.
     size, count : int
         Ranks of a unit, and units.
     grain : int
         Ranks that stay together.
     """
-    rooms = room.tolist()
-    most = min(size // 2, max(rooms))
+    inside = [np.flatnonzero(outer == one) for one in np.unique(outer)]
+    most = min(size // 2, int(room.max()))
     for least in range(most // grain * grain, 0, -grain):
+        units: list[Unit] = []
+        for domains in inside:
+            rooms = tuple(room[domains].tolist())
+            most_here = min(count - len(units), sum(rooms) // size)
+            units += [
+                [Part(int(domains[place]), part) for place, part in unit]
+                for unit in _as_many(rooms, size, most_here, least, grain)
+            ]
+        if len(units) == count:
+            return units
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _as_many(
+    room: tuple[int, ...], size: int, most: int, least: int, grain: int
+) -> Sequence[Unit]:
+    """As many units as some domains hold by any rule; a few less than most, or none."""
+    for count in range(most, max(0, most - FEWER), -1):
         for sharing in Sharing:
-            found = _laid(rooms, size, count, _Rule(least, grain, sharing))
+            found = _laid(room, size, count, _Rule(least, grain, sharing))
             if found is not None:
                 return found
-    return None
+    return ()
 
 
 class Sharing(Enum):
@@ -123,7 +148,7 @@ class _Rule(NamedTuple):
         return most
 
 
-def _laid(room: list[int], size: int, count: int, rule: _Rule) -> list[Unit] | None:
+def _laid(room: Sequence[int], size: int, count: int, rule: _Rule) -> list[Unit] | None:
     """Units along the domains by a rule, None if they do not fit."""
     begun: list[_Open] = []
     for domain, space in enumerate(room):

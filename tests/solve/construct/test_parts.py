@@ -36,7 +36,7 @@ def least(units: list[Unit]) -> int:
 
 def test_even_parts_of_odd_rooms() -> None:
     """Groups of 64 lie on 36 and 28, not in parts of 8; multiples of a grain."""
-    found = even_parts(LEFTOVERS, 64, 3, 4)
+    found = even_parts(LEFTOVERS, ONE, 64, 3, 4)
     assert found is not None
     check(LEFTOVERS, 64, 3, found)
     assert least(found) >= 20
@@ -45,12 +45,12 @@ def test_even_parts_of_odd_rooms() -> None:
 
 def test_one_group_too_many() -> None:
     """16 groups of 64 on 15 racks of 72: parts of 16 all, or of 8 the one left over."""
-    found = even_parts(RACKS, 64, 16, 4)
+    found = even_parts(RACKS, 0 * RACKS, 64, 16, 4)
     assert found is not None
     check(RACKS, 64, 16, found)
     assert least(found) == 16
     whole, left = whole_units(RACKS, 64, 15)
-    last = even_parts(left, 64, 1, 4)
+    last = even_parts(left, 0 * left, 64, 1, 4)
     assert last is not None
     check(RACKS, 64, 16, [*whole, *last])
     assert least(last) == 8
@@ -91,12 +91,17 @@ def test_random_rooms(seed: int) -> None:
     count = int(room.sum() * rng.uniform(0.6, 1.0)) // size
     if count == 0:
         pytest.skip("no group fits")
-    even = even_parts(room, size, count, grain)
+    even = even_parts(room, 0 * room, size, count, grain)
+    inside = even_parts(room, outer, size, count, grain)
     large = one_large_part(room, outer, size, count, 1.4)
     check(room, size, count, large)
     if even is not None:
         check(room, size, count, even)
         assert all(part.size % grain == 0 for unit in even for part in unit)
+    if inside is not None:
+        check(room, size, count, inside)
+        assert all(len({int(outer[p.domain]) for p in unit}) == 1 for unit in inside)
+        assert even is not None
     if room.max() < size:
         alone = [max(part.size for part in unit) for unit in large]
         assert sum(alone) >= sum(sorted(room.tolist())[-count:]) * 0.7
