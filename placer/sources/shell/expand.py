@@ -90,7 +90,8 @@ class Expander:
         started = False
         for part in self._parts(raw, quoted=False):
             if not isinstance(part, _Part):
-                words.append([])
+                if words[-1] or started:
+                    words.append([])
                 started = False
                 continue
             if part.quoted:
