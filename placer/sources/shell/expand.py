@@ -72,6 +72,45 @@ class _Part:
         self.quoted = quoted
 
 
+class _Words:
+    """Words while their pieces come in; a quoted piece makes one even if it is empty."""
+
+    def __init__(self) -> None:
+        self._done: list[list[Text]] = []
+        self._pieces: list[Text] = []
+        self._started = False
+
+    def add(self, piece: Text) -> None:
+        """Go on with the word."""
+        self._pieces.append(piece)
+        self._started = True
+
+    def end(self) -> None:
+        """End the word, if one has begun."""
+        if self._started:
+            self._done.append(self._pieces)
+        self._pieces, self._started = [], False
+
+    def divide(self, text: Text) -> None:
+        """Go on with a text whose blanks end words."""
+        if text.text[:1].isspace():
+            self.end()
+        for number, word in enumerate(text.words()):
+            if number:
+                self.end()
+            self.add(word)
+        if text.text[-1:].isspace():
+            self.end()
+
+    def found(self, raw: Text) -> list[Text]:
+        """All words."""
+        self.end()
+        return [
+            join(pieces) if any(p.text for p in pieces) else text_at("", raw.place)
+            for pieces in self._done
+        ]
+
+
 _BREAK = object()  # between the elements of an array
 
 
@@ -86,33 +125,15 @@ class Expander:
         """The words that one written word becomes: none, one or many."""
         if not any(sign in raw.text for sign in "\"'\\$`<"):
             return [raw]
-        words: list[list[Text]] = [[]]
-        started = False
+        words = _Words()
         for part in self._parts(raw, quoted=False):
             if not isinstance(part, _Part):
-                if words[-1] or started:
-                    words.append([])
-                started = False
-                continue
-            if part.quoted:
-                words[-1].append(part.text)
-                started = True
-                continue
-            text = part.text.text
-            if text[:1].isspace() and (words[-1] or started):
-                words.append([])
-                started = False
-            for number, word in enumerate(part.text.words()):
-                if number:
-                    words.append([])
-                words[-1].append(word)
-                started = True
-            if text[-1:].isspace() and (words[-1] or started):
-                words.append([])
-                started = False
-        if not (words[-1] or started):
-            words.pop()
-        found = [join(parts) if parts else text_at("", raw.place) for parts in words]
+                words.end()
+            elif part.quoted:
+                words.add(part.text)
+            else:
+                words.divide(part.text)
+        found = words.found(raw)
         self.variables.spend(sum(len(word.text) + 1 for word in found))
         return found
 
@@ -130,8 +151,13 @@ class Expander:
         self.variables.spend(len(found.text) + 1)
         return found
 
-    def _parts(self, raw: Text, quoted: bool) -> Iterator[_Part | object]:
-        """The pieces of a written word, or of what stands in quotation marks."""
+    def _parts(
+        self, raw: Text, quoted: bool, *, divides: bool = False
+    ) -> Iterator[_Part | object]:
+        """The pieces of a written word, or of what stands in quotation marks.
+
+        ``divides``: plain blanks divide words, as in the default of an expansion.
+        """
         self._depth += 1
         if self._depth > _MOST_DEPTH:
             self.variables.spend(1 << 40)
@@ -140,7 +166,8 @@ class Expander:
         while at < len(text):
             sign = text[at]
             if match := plain.match(text, at):
-                yield _Part(self._placeholder(raw.part(at, match.end()), quoted), True)
+                piece = self._placeholder(raw.part(at, match.end()), quoted)
+                yield _Part(piece, not divides)
                 at = match.end()
             elif sign == "\\":
                 yield from self._escape(raw, at, quoted)
@@ -302,7 +329,7 @@ class Expander:
             is_set = value is not None and bool(value.text or ":" not in sign)
         if sign[-1] == "+":
             if is_set:
-                yield from self._parts(word, quoted)
+                yield from self._parts(word, quoted, divides=not quoted)
         elif is_set:
             yield from self._parameter(name, index, place, quoted)
         elif sign[-1] == "?":
@@ -310,7 +337,7 @@ class Expander:
         else:
             if sign[-1] == "=":
                 self.variables.assign(name, self.text(word, quoted=quoted))
-            yield from self._parts(word, quoted)
+            yield from self._parts(word, quoted, divides=not quoted)
 
     def _length(self, name: str, index: str | None, place: Place) -> Text:
         value = self.variables.value(name)
