@@ -165,9 +165,8 @@ def test_mlperf_without_its_defaults_assumes_them(tmp_path):
     defaults = (
         "a: ${oc.decode:${oc.env:CONTEXT_PARALLEL,2}}\nencoder_seq_length: 4096\n"
     )
-    (tmp_path / "conf" / "custom.yaml").write_text(
-        defaults + "b: ${oc.env:DGXNGPU,8}\n"
-    )
+    defaults += "b: ${oc.env:DGXNGPU,8}\nc: ${oc.env:MODEL_SIZE,405b}\n"
+    (tmp_path / "conf" / "custom.yaml").write_text(defaults)
     facts = open_job(f"mlperf:{path}", Options(tflops=400.0)).found.facts
     assert facts["parallelism.cp"].origin == "custom.yaml:1"
     assert facts["sequence"].value == 4096
