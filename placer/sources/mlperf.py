@@ -48,6 +48,7 @@ _FLAGS = {
 }
 _NODES, _EACH = ("DGXNNODES", "NNODES"), ("DGXNGPU", "GPUS_PER_NODE")
 _MODELS = {"405b": "llama3.1-405b"}
+_ASSUMED = Place(f"{_CUSTOM} of v5.0")  # where defaults stand that no file gives
 _LEAST_BUCKET = 1_000_000
 _SEQUENCE = 8192
 
@@ -86,7 +87,7 @@ class _Variables:
             self.found.problems.append(Problem(message, *text.place, key))
             return None
         value = int(text.text)
-        if text.place.source == "assumed":
+        if text.place == _ASSUMED:
             self.found.assume(
                 key, value, f"{names[0]} of v5.0, as {_CUSTOM} is missing"
             )
@@ -136,9 +137,8 @@ def _defaults(variables: _Variables, asked: Asked) -> None:
     included = asked.include(found.source, _CUSTOM)
     nvidia = any(name in variables.given for name in ("DGXNNODES", "MINIBS"))
     if included is None:
-        place = Place("assumed")
         usual = _USUAL.items() if nvidia else ()
-        variables.defaults = {name: text_at(value, place) for name, value in usual}
+        variables.defaults = {name: text_at(value, _ASSUMED) for name, value in usual}
         found.assume("sequence", _SEQUENCE, "of MLPerf's Llama 3.1")
         return
     text, shown = included
@@ -199,13 +199,13 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
         is_on, place = variables.flag(name)
         if variables.get(name) is None:
             found.derive(key, False, f"{name} is not set")
-        elif place.source == "assumed":
+        elif place == _ASSUMED:
             found.assume(key, is_on, f"{name} of v5.0, as {_CUSTOM} is missing")
         else:
             found.read(key, is_on, place)
     sharded, place = variables.flag("USE_DIST_OPTIMIZER")
     sharding = "zero1" if sharded else "ddp"
-    if place.source == "assumed":
+    if place == _ASSUMED:
         found.assume("data_parallel.sharding", sharding, "as in v5.0")
     elif variables.get("USE_DIST_OPTIMIZER") is not None:
         found.read("data_parallel.sharding", sharding, place)

@@ -144,3 +144,44 @@ def test_options_of_a_complete_job_are_refused():
         placer.read_job("quickstart", gpus=4)
     with pytest.raises(InputError, match="cannot be joined"):
         placer.read_job(["quickstart", "quickstart"])
+
+
+def test_mlperf_without_its_defaults_assumes_them(tmp_path):
+    """conf/custom.yaml beside a submission has them; without it v5.0's are assumed."""
+    text = "export DGXNNODES=16\nexport MINIBS=8\nexport TENSOR_MODEL_PARALLEL=4\n"
+    text += "export PIPELINE_MODEL_PARALLEL=2\nexport MICRO_BATCH_SIZE=1\n"
+    text += "export INTERLEAVED_PIPELINE=null\nexport OVERWRITTEN_NUM_LAYERS=4\n"
+    path = tmp_path / "config_X.sh"
+    path.write_text(text)
+    opened = open_job(f"mlperf:{path}", Options(tflops=400.0))
+    facts = opened.found.facts
+    assert opened.job().world_size == 128
+    assert (facts["parallelism.cp"].value, facts["parallelism.cp"].kind) == (
+        4,
+        "assumed",
+    )
+    assert facts["parallelism.vp"].value == 1
+    (tmp_path / "conf").mkdir()
+    defaults = (
+        "a: ${oc.decode:${oc.env:CONTEXT_PARALLEL,2}}\nencoder_seq_length: 4096\n"
+    )
+    defaults += "b: ${oc.env:DGXNGPU,8}\nc: ${oc.env:MODEL_SIZE,405b}\n"
+    (tmp_path / "conf" / "custom.yaml").write_text(defaults)
+    facts = open_job(f"mlperf:{path}", Options(tflops=400.0)).found.facts
+    assert facts["parallelism.cp"].origin == "custom.yaml:1"
+    assert facts["sequence"].value == 4096
+
+
+def test_amds_names_of_mlperf(tmp_path):
+    """TP, PP, MBS, GBS, NNODES and GPUS_PER_NODE."""
+    path = tmp_path / "config_MI.sh"
+    path.write_text(
+        "export NNODES=2\nexport GPUS_PER_NODE=8\nexport GBS=32\nexport MBS=2\n"
+        "export TP=2\nexport PP=1\nexport CP=1\nexport MLPERF_SUBMISSION_ORG=X\n"
+    )
+    shape = {"layers": 4, "hidden": 64, "heads": 8, "ffn": 256, "vocab": 512}
+    settings = {f"job.model.{key}": str(value) for key, value in shape.items()}
+    job = placer.read_job(
+        str(path), tflops=400.0, settings=settings, note=lambda _line: None
+    )
+    assert (job.parallelism.tp, job.parallelism.dp, job.micro_batches) == (2, 8, 2)

@@ -214,7 +214,7 @@ def test_several_optimizers_shard_over_a_part_of_the_replicas(tmp_path):
         (
             "--pipeline-model-parallel-size 2 --global-batch-size 12 "
             "--num-virtual-stages-per-pipeline-rank 2",
-            "3 micro-batches with virtual stages and pp 2",
+            "3 micro-batches with virtual stages, pp 2",
         ),
         (
             "--multi-latent-attention --group-query-attention",
@@ -329,9 +329,10 @@ def test_yaml_of_both_kinds(tmp_path):
     """MODEL_ARGS of flags, and the nested sections of --yaml-cfg."""
     flags = "MODEL_ARGS:\n  --num-layers: 8\n  --hidden-size: 64\n  --bf16: true\n"
     flags += "  --num-attention-heads: 4\n  --vocab-size: 128\n  --swiglu: false\n"
-    flags += "  --micro-batch-size: 1\n  --seq-length: 8\n"
+    flags += "  --micro-batch-size: 1\n  --seq-length: 4 # twice\n  --seq-length: 8\n"
     found = facts(tmp_path, text=flags, name="model_config.yaml")
-    assert (found["model.layers"], found["model.gated"]) == (8, False)
+    assert (found["model.layers"], found["sequence"]) == (8, 8)
+    assert found["model.gated"] is False
     nested = "language_model:\n  num_layers: 8\n  hidden_size: 64\n"
     nested += "  num_attention_heads: 4\n  activation_func: swiglu\n"
     nested += "  ffn_hidden_size: null\nmodel_parallel:\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from placer.document import Value, parse_answer
@@ -9,6 +10,8 @@ from placer.sources.findings import Place
 from placer.sources.megatron.arguments import Argument
 from placer.sources.shell.text import text_at
 
+MODEL_ARGS = r"^MODEL_ARGS[ ]*:"
+_FLAG = re.compile(r"\s+['\"]?(--[A-Za-z][\w-]*)['\"]?[ ]*:[ ]*((?:[^#]|(?<! )#)*)")
 # Names in YAML that differ from those of the flags.
 _NAMES = {"num_moe_experts": "num_experts"}
 
@@ -21,11 +24,23 @@ def arguments_of_yaml(text: str, source: str) -> list[Argument]:
     InputError
         If it is not YAML.
     """
+    if re.search(MODEL_ARGS, text, re.MULTILINE):
+        return list(_flags(text, source))
     document = parse_answer(text, source, yaml=True)
-    top = document.top.at("MODEL_ARGS") or document.top
-    found = list(_arguments(top))
+    found = list(_arguments(document.top))
     document.fail_if_problems()
     return found
+
+
+def _flags(text: str, source: str) -> Iterator[Argument]:
+    """``--flag: value``, a line each; tests have some twice, and the last counts."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = _FLAG.match(line)
+        if match:
+            place = Place(source, number, match.start(1) + 1)
+            value = Place(source, number, match.start(2) + 1)
+            written = match[2].strip()
+            yield Argument(match[1], (text_at(written.strip("'\""), value),), place)
 
 
 def _arguments(value: Value) -> Iterator[Argument]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 from placer.sources.megatron.refusals import refuse_fact
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
+_GROUP = "microbatch_group_size_per_virtual_pipeline_stage"
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _PLAIN_LIST = re.compile(r"[0-9,\[\]()+*\s]{1,2000}")
 _PART = re.compile(r"\(?\[([0-9,\s]*)\]\)?(?:\*([0-9]{1,5}))?")
@@ -56,9 +57,14 @@ def _stages(found: Findings, arguments: Arguments) -> None:
     if pp < 2 + (not overlap):
         refuse_fact(found, "parallelism.vp", f"virtual stages with pp {pp}")
     count = found.integer("micro_batches")
-    if count and (count < pp or 0 < count % pp < pp):
-        words = f"{count} micro-batches with virtual stages and pp {pp}"
-        hint = f"their number must be a multiple of {pp}"
+    group = arguments.integer(_GROUP, "memory.micro_batch_group") or pp
+    if group != pp:
+        found.derive(
+            "memory.micro_batch_group", group, "a group", arguments.place(_GROUP)
+        )
+    if count and (count < group or group < pp or 0 < count % group < pp):
+        words = f"{count} micro-batches with virtual stages, pp {pp}, groups of {group}"
+        hint = f"their number must be a multiple of {group}"
         refuse_fact(found, "micro_batches", words, hint)
 
 

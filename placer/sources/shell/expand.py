@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from fnmatch import translate
 from typing import TYPE_CHECKING, Protocol
 
 from placer.sources.shell.arithmetic import evaluate
+from placer.sources.shell.changes import changed
 from placer.sources.shell.lexer import Lexer
+from placer.sources.shell.pieces import Part, Words
 from placer.sources.shell.text import (
     Text,
     join,
@@ -40,7 +41,6 @@ _DEFAULT = re.compile(r"(:?[-=+?])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _ALL = ("@", "*")
 _MOST_DEPTH = 40
-_MOST_PATTERN = 200
 
 
 class Variables(Protocol):
@@ -62,16 +62,6 @@ class Variables(Protocol):
         """Count text that is made, and stop where it is too much."""
 
 
-class _Part:
-    """A piece of a word: a text, and whether blanks in it divide the word."""
-
-    __slots__ = ("quoted", "text")
-
-    def __init__(self, text: Text, quoted: bool) -> None:
-        self.text = text
-        self.quoted = quoted
-
-
 _BREAK = object()  # between the elements of an array
 
 
@@ -86,32 +76,15 @@ class Expander:
         """The words that one written word becomes: none, one or many."""
         if not any(sign in raw.text for sign in "\"'\\$`<"):
             return [raw]
-        words: list[list[Text]] = [[]]
-        started = False
+        words = Words()
         for part in self._parts(raw, quoted=False):
-            if not isinstance(part, _Part):
-                words.append([])
-                started = False
-                continue
-            if part.quoted:
-                words[-1].append(part.text)
-                started = True
-                continue
-            text = part.text.text
-            if text[:1].isspace() and (words[-1] or started):
-                words.append([])
-                started = False
-            for number, word in enumerate(part.text.words()):
-                if number:
-                    words.append([])
-                words[-1].append(word)
-                started = True
-            if text[-1:].isspace() and (words[-1] or started):
-                words.append([])
-                started = False
-        if not (words[-1] or started):
-            words.pop()
-        found = [join(parts) if parts else text_at("", raw.place) for parts in words]
+            if not isinstance(part, Part):
+                words.end()
+            elif part.quoted:
+                words.add(part.text)
+            else:
+                words.divide(part.text)
+        found = words.found(raw)
         self.variables.spend(sum(len(word.text) + 1 for word in found))
         return found
 
@@ -121,7 +94,7 @@ class Expander:
             return raw
         pieces: list[Text] = []
         for part in self._parts(raw, quoted):
-            if isinstance(part, _Part):
+            if isinstance(part, Part):
                 pieces.append(part.text)
             else:
                 pieces.append(text_at(" ", raw.place))
@@ -129,8 +102,13 @@ class Expander:
         self.variables.spend(len(found.text) + 1)
         return found
 
-    def _parts(self, raw: Text, quoted: bool) -> Iterator[_Part | object]:
-        """The pieces of a written word, or of what stands in quotation marks."""
+    def _parts(
+        self, raw: Text, quoted: bool, *, divides: bool = False
+    ) -> Iterator[Part | object]:
+        """The pieces of a written word, or of what stands in quotation marks.
+
+        ``divides``: plain blanks divide words, as in the default of an expansion.
+        """
         self._depth += 1
         if self._depth > _MOST_DEPTH:
             self.variables.spend(1 << 40)
@@ -139,17 +117,18 @@ class Expander:
         while at < len(text):
             sign = text[at]
             if match := plain.match(text, at):
-                yield _Part(self._placeholder(raw.part(at, match.end()), quoted), True)
+                piece = self._placeholder(raw.part(at, match.end()), quoted)
+                yield Part(piece, not divides)
                 at = match.end()
             elif sign == "\\":
                 yield from self._escape(raw, at, quoted)
                 at += 2
             elif sign == "'":
                 end = lexer.end_of_quote(at)
-                yield _Part(raw.part(at + 1, end - 1), True)
+                yield Part(raw.part(at + 1, end - 1), True)
                 at = end
             elif sign == '"' and quoted:  # of a here document
-                yield _Part(raw.part(at, at + 1), True)
+                yield Part(raw.part(at, at + 1), True)
                 at += 1
             elif sign == '"':
                 end = lexer.end_of_quote(at)
@@ -159,7 +138,7 @@ class Expander:
                     empty = False
                     yield part
                 if empty:
-                    yield _Part(text_at("", raw.place_at(at)), True)
+                    yield Part(text_at("", raw.place_at(at)), True)
                 at = end
             else:
                 end = lexer.end_of_quote(at)
@@ -182,57 +161,57 @@ class Expander:
             ]
         )
 
-    def _escape(self, raw: Text, at: int, quoted: bool) -> Iterator[_Part]:
+    def _escape(self, raw: Text, at: int, quoted: bool) -> Iterator[Part]:
         following = raw.text[at + 1 : at + 2]
         if following == "\n":
             return
         if quoted and following not in ("$", "`", '"', "\\"):
-            yield _Part(raw.part(at, at + 2), True)
+            yield Part(raw.part(at, at + 2), True)
         elif following:
-            yield _Part(raw.part(at + 1, at + 2), True)
+            yield Part(raw.part(at + 1, at + 2), True)
 
     def _expansion(
         self, raw: Text, at: int, end: int, quoted: bool
-    ) -> Iterator[_Part | object]:
+    ) -> Iterator[Part | object]:
         """What ``$...`` or a command in backquotes stands for."""
         text, place = raw.text, raw.place_at(at)
         if text[at] == "`":
             command = text_at(
                 re.sub(r"\\([`$\\])", r"\1", text[at + 1 : end - 1]), place
             )
-            yield _Part(self.variables.output(command, place), quoted)
+            yield Part(self.variables.output(command, place), quoted)
         elif text.startswith("$((", at) and text[end - 2 : end] == "))":
             inside = raw.part(at + 3, end - 2)
-            yield _Part(self.number(inside, place), quoted)
+            yield Part(self.number(inside, place), quoted)
         elif text.startswith("$(", at):
             inside = raw.part(at + 2, end - 1)
-            yield _Part(self.variables.output(inside, place), quoted)
+            yield Part(self.variables.output(inside, place), quoted)
         elif text.startswith("${", at):
             yield from self._braced(raw.part(at + 2, end - 1), place, quoted)
         elif text.startswith("$'", at):
-            yield _Part(text_at(_unescaped(text[at + 2 : end - 1]), place), True)
+            yield Part(text_at(_unescaped(text[at + 2 : end - 1]), place), True)
         elif end - at > 1:
             yield from self._parameter(text[at + 1 : end], None, place, quoted)
         else:
-            yield _Part(raw.part(at, end), True)
+            yield Part(raw.part(at, end), True)
 
     def _parameter(
         self, name: str, index: str | None, place: Place, quoted: bool
-    ) -> Iterator[_Part | object]:
+    ) -> Iterator[Part | object]:
         """The value of a parameter: one part, or one for each element."""
         if name in _ALL:
             elements: list[Text] = self.variables.arguments()
         else:
             value = self.variables.value(name)
             if not isinstance(value, dict) or index not in _ALL:
-                yield _Part(self._element(name, value, index, place), quoted)
+                yield Part(self._element(name, value, index, place), quoted)
                 return
             elements = list(value.values())
         apart = index == "@" or name == "@" or not quoted
         for number, element in enumerate(elements):
             if number:
-                yield _BREAK if apart else _Part(text_at(" ", place), quoted)
-            yield _Part(element, quoted)
+                yield _BREAK if apart else Part(text_at(" ", place), quoted)
+            yield Part(element, quoted)
 
     def _element(
         self, name: str, value: Value | None, index: str | None, place: Place
@@ -255,32 +234,32 @@ class Expander:
 
     def _braced(
         self, inside: Text, place: Place, quoted: bool
-    ) -> Iterator[_Part | object]:
+    ) -> Iterator[Part | object]:
         """What ``${...}`` stands for."""
         match = _BRACED.fullmatch(inside.text)
         if match is None:
-            yield _Part(unknown(inside.text, place), quoted)
+            yield Part(unknown(inside.text, place), quoted)
             return
         sign, name, index = match["sign"], match["name"], match["index"]
         rest = inside.part(*match.span("rest"))
         if sign == "#":
-            yield _Part(self._length(name, index, place), quoted)
+            yield Part(self._length(name, index, place), quoted)
         elif sign == "!":
             target = self.variables.value(name)
             if isinstance(target, Text) and _NAME.fullmatch(target.text):
                 yield from self._parameter(target.text, index, place, quoted)
             else:
-                yield _Part(unknown(f"!{name}", place), quoted)
+                yield Part(unknown(f"!{name}", place), quoted)
         elif not rest.text:
             yield from self._parameter(name, index, place, quoted)
         elif default := _DEFAULT.match(rest.text):
             word = rest.part(default.end(), len(rest.text))
             yield from self._default(default[1], name, index, word, place, quoted)
         elif index in _ALL and rest.text.startswith(":"):
-            yield _Part(unknown(inside.text, place), quoted)
+            yield Part(unknown(inside.text, place), quoted)
         else:
             value = self._element(name, self.variables.value(name), index, place)
-            yield _Part(self._changed(value, rest, name, place), quoted)
+            yield Part(changed(value, rest, name, place, self.text), quoted)
 
     def _default(
         self,
@@ -290,7 +269,7 @@ class Expander:
         word: Text,
         place: Place,
         quoted: bool,
-    ) -> Iterator[_Part | object]:
+    ) -> Iterator[Part | object]:
         """``${X:-word}`` and its like."""
         value = self.variables.value(name)
         if name in _ALL:
@@ -301,15 +280,15 @@ class Expander:
             is_set = value is not None and bool(value.text or ":" not in sign)
         if sign[-1] == "+":
             if is_set:
-                yield from self._parts(word, quoted)
+                yield from self._parts(word, quoted, divides=not quoted)
         elif is_set:
             yield from self._parameter(name, index, place, quoted)
         elif sign[-1] == "?":
-            yield _Part(unknown(name, place), quoted)
+            yield Part(unknown(name, place), quoted)
         else:
             if sign[-1] == "=":
                 self.variables.assign(name, self.text(word, quoted=quoted))
-            yield from self._parts(word, quoted)
+            yield from self._parts(word, quoted, divides=not quoted)
 
     def _length(self, name: str, index: str | None, place: Place) -> Text:
         value = self.variables.value(name)
@@ -320,57 +299,6 @@ class Expander:
             return text_at(str(count), place)
         text = self._element(name, value, index, place)
         return text if text.is_open else text_at(str(len(text.text)), place)
-
-    def _changed(self, value: Text, rest: Text, name: str, place: Place) -> Text:
-        """``${X%pattern}`` and its like, and ``${X^^}``."""
-        if value.is_open:
-            return unknown(name, place)
-        text, operation = value.text, rest.text
-        if operation in ("^^", ",,"):
-            return text_at(text.upper() if operation == "^^" else text.lower(), place)
-        removal = re.match(r"##?|%%?", operation)
-        if removal:
-            pattern = self.text(rest.part(removal.end(), len(operation)))
-            return self._removed(value, removal[0], pattern.text) or unknown(
-                name, place
-            )
-        if operation.startswith("/"):
-            return self._replaced(value, rest, place) or unknown(name, place)
-        part = re.fullmatch(r":\s*(-?\d{1,9})(?::\s*(\d{1,9}))?", operation)
-        if part:
-            start = int(part[1])
-            end = start + int(part[2]) if part[2] else len(text)
-            return text_at(text[start:end], place)
-        return unknown(name, place)
-
-    def _removed(self, value: Text, sign: str, pattern: str) -> Text | None:
-        """The value without the shortest or longest match at one end."""
-        if len(pattern) > _MOST_PATTERN or len(value.text) > 10_000:
-            return None
-        text, whole = value.text, re.compile(translate(pattern))
-        if pattern.count("*") > 4:
-            return None
-        ends = range(len(text) + 1)
-        if sign[0] == "#":
-            tried = ends if sign == "#" else reversed(ends)
-            fits = next((n for n in tried if whole.match(text[:n])), None)
-            return value if fits is None else value.part(fits, len(text))
-        tried = reversed(ends) if sign == "%" else iter(ends)
-        fits = next((n for n in tried if whole.match(text[n:])), None)
-        return value if fits is None else value.part(0, fits)
-
-    def _replaced(self, value: Text, rest: Text, place: Place) -> Text | None:
-        """``${X/from/to}``, of plain texts."""
-        every = rest.text.startswith("//")
-        body = rest.text[2 if every else 1 :]
-        wanted, _, instead = body.partition("/")
-        if re.search(r"[*?\[\\]", wanted) or not wanted:
-            return None
-        old = self.text(text_at(wanted, place)).text
-        new = self.text(text_at(instead, place)).text
-        if not old or len(new) * (value.text.count(old) + 1) > 1_000_000:
-            return None
-        return text_at(value.text.replace(old, new, -1 if every else 1), place)
 
     def number(self, expression: Text, place: Place) -> Text:
         """What ``$(( ))`` computes; unknown when a variable of it is."""

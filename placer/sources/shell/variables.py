@@ -39,9 +39,10 @@ class Environment:
             return text_at(given, Place(f"--set {name}"))
         if name in self._values:
             return self._values[name]
-        if name.isdecimal() and 0 < int(name) <= len(self.given):
-            return self.given[int(name) - 1]
-        if name.isdecimal() and int(name) and self.calls:
+        number = int(name) if re.fullmatch(r"[1-9][0-9]{0,5}", name) else 0
+        if 0 < number <= len(self.given):
+            return self.given[number - 1]
+        if number and self.calls:
             return text_at("", Place(self.source))
         beside = f"./{PurePath(self.source).name}"
         usual = {

@@ -1,0 +1,71 @@
+"""What ``${X%pattern}``, ``${X/from/to}`` and their like make of a value.
+
+Source: GNU Bash Reference Manual, Shell Parameter Expansion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fnmatch import translate
+from typing import TYPE_CHECKING
+
+from placer.sources.shell.text import Text, text_at, unknown
+
+if TYPE_CHECKING:
+    from placer.sources.findings import Place
+
+Expand = Callable[[Text], Text]
+_MOST_PATTERN = 200
+
+
+def changed(value: Text, rest: Text, name: str, place: Place, expand: Expand) -> Text:
+    """``${X%pattern}`` and its like, and ``${X^^}``."""
+    if value.is_open:
+        return unknown(name, place)
+    text, operation = value.text, rest.text
+    if operation in ("^^", ",,"):
+        return text_at(text.upper() if operation == "^^" else text.lower(), place)
+    removal = re.match(r"##?|%%?", operation)
+    if removal:
+        pattern = expand(rest.part(removal.end(), len(operation)))
+        return _removed(value, removal[0], pattern.text) or unknown(name, place)
+    if operation.startswith("/"):
+        return _replaced(value, rest, place, expand) or unknown(name, place)
+    part = re.fullmatch(r":\s*(-?\d{1,9})(?::\s*(\d{1,9}))?", operation)
+    if part:
+        start = int(part[1])
+        end = start + int(part[2]) if part[2] else len(text)
+        return text_at(text[start:end], place)
+    return unknown(name, place)
+
+
+def _removed(value: Text, sign: str, pattern: str) -> Text | None:
+    """The value without the shortest or longest match at one end."""
+    if len(pattern) > _MOST_PATTERN or len(value.text) > 10_000:
+        return None
+    text, whole = value.text, re.compile(translate(pattern))
+    if pattern.count("*") > 4:
+        return None
+    ends = range(len(text) + 1)
+    if sign[0] == "#":
+        tried = ends if sign == "#" else reversed(ends)
+        fits = next((n for n in tried if whole.match(text[:n])), None)
+        return value if fits is None else value.part(fits, len(text))
+    tried = reversed(ends) if sign == "%" else iter(ends)
+    fits = next((n for n in tried if whole.match(text[n:])), None)
+    return value if fits is None else value.part(0, fits)
+
+
+def _replaced(value: Text, rest: Text, place: Place, expand: Expand) -> Text | None:
+    """``${X/from/to}``, of plain texts."""
+    every = rest.text.startswith("//")
+    body = rest.text[2 if every else 1 :]
+    wanted, _, instead = body.partition("/")
+    if re.search(r"[*?\[\\]", wanted) or not wanted:
+        return None
+    old = expand(text_at(wanted, place)).text
+    new = expand(text_at(instead, place)).text
+    if not old or len(new) * (value.text.count(old) + 1) > 1_000_000:
+        return None
+    return text_at(value.text.replace(old, new, -1 if every else 1), place)

@@ -1,0 +1,79 @@
+"""Words are those that bash itself would pass on, for scripts made at random."""
+
+import random
+import subprocess
+
+import pytest
+
+from placer.sources.findings import Asked
+from placer.sources.shell import read_script
+from tests.marks import slow
+
+START = "N=4\nA=a/b.c\nB=x\nC='q  r'\nLIST=(1 'two w' 3)\n"
+WORDS = (
+    "x", "--f", "\\$x", "a\\ b", "a#b", "''", '""', "'$A q'", "$'t\\tu'",
+    "$A", '"$C"', "${C}", "a${C}b", '"p ${C} q"z', "${C:-d e}", '"${UNSET:-d e}"',
+    "${A%.*}", "${A##*/}", "${#C}", "${B:+alt}", "${A:1:2}", "${A/a/Z}", "${B^^}",
+    "${LIST[@]}", '"${LIST[@]}"', '"${LIST[*]}"', "${LIST[1]}", "${#LIST[@]}",
+    "$(echo m n)", '"$(echo m n)"', "`echo k`", '"\\$A \\n \\\\"',
+    "$((N*3+1))", "$((10/3*-2))", "$((N>3?1:2))", "$((N**2%7))", "$((1<<4|3))",
+)  # fmt: skip
+TESTS = (
+    '[ "$B" = x ]', "[[ $A == a* ]]", '[ -n "$UNSET" ]', '[ -z "$C" ]', "(( N == 4 ))",
+    "[[ $A != 7 && -n $A ]]", "[[ ! $B == x || 1 -eq 2 ]]", "[ $N -gt 3 ]", "! true",
+    "[ $N -lt 3 -o $N -eq 4 ]", "[[ ( $N -ge 4 ) && ! -z $B ]]",
+)  # fmt: skip
+
+
+def block(chance: random.Random, depth: int) -> str:
+    return "\n".join(statement(chance, depth) for _ in range(chance.randrange(1, 3)))
+
+
+def statement(chance: random.Random, depth: int = 0) -> str:
+    def words(most: int) -> str:
+        return " ".join(chance.choice(WORDS) for _ in range(chance.randrange(most)))
+
+    def inner() -> str:
+        return block(chance, depth + 1) if depth < 3 else "go deep"
+
+    name, test = chance.choice("ABC"), chance.choice(TESTS)
+    forms = (
+        lambda: f"go {words(4)}",
+        lambda: f"{name}={chance.choice(WORDS)}",
+        lambda: f"{name}+={chance.choice(WORDS)}",
+        lambda: f"LIST=({words(4)})",
+        lambda: f"LIST+=({words(3)} # more\n)",
+        lambda: f"N=$(( N + {chance.randrange(4)} ))",
+        lambda: f"{test} && go and || go or",
+        lambda: f"go \\\n {words(3)} \\\n {words(2)} # tail",
+        lambda: f"if {test}; then\n{inner()}\nelse {inner()}\nfi",
+        lambda: f"case ${name} in\n x|7) {inner()} ;;\n a*)\n{inner()};;\n*) go\nesac",
+        lambda: f'f() {{ go $1 "$@" $#; {inner()}\n}}\nf {words(3)}',
+    )
+    return chance.choice(forms)()
+
+
+@pytest.mark.parametrize("count", [40, *slow([2000])])
+def test_words_are_those_of_bash(count: int) -> None:
+    """Every command of a script is passed what bash passes it."""
+    chance = random.Random(11)
+    show = "set -f\ngo() { printf '<%s>' $# \"$@\"; printf '\\036'; }\n"
+    compared = 0
+    for _ in range(count):
+        script = START + "\n".join(statement(chance) for _ in range(6))
+        bash = subprocess.run(
+            ["bash", "-c", show + script], capture_output=True, text=True
+        )
+        if bash.stderr:  # it means nothing to bash
+            continue
+        found = [
+            "".join(f"<{text}>" for text in (str(len(words) - 1), *words[1:]))
+            for words in (
+                [word.text for word in command.words]
+                for command in read_script(script, "x.sh", Asked()).commands
+            )
+            if words[0] == "go"
+        ]
+        assert found == bash.stdout.split("\036")[:-1], script
+        compared += 1
+    assert compared > count / 2
