@@ -73,12 +73,11 @@ def environment() -> dict[str, str]:
     own = rank()
     if own is None:
         raise RuntimeError("placer: the plan has no rank on this actor's GPU")
-    (first,) = (k for k, ranks in enumerate(_PLAN["ranks"]) if 0 in ranks)
     return {
         "RANK": str(own),
         "WORLD_SIZE": str(_PLAN["world_size"]),
         "LOCAL_RANK": "0",  # Ray shows an actor its own GPU alone
-        "MASTER_ADDR": os.environ.get("PLACER_MASTER_ADDR") or _hosts()[first],
+        "MASTER_ADDR": os.environ.get("PLACER_MASTER_ADDR") or _hosts()[0],
         "MASTER_PORT": os.environ.get("MASTER_PORT") or "29500",
     }
 

@@ -157,8 +157,13 @@ def test_every_format_is_read_back() -> None:
     [
         *(CONTIGUOUS, FREE, INTERLEAVED, [("one", 0)]),
         *([("a", 2), ("a", 0), ("b", 0)], [("a.x", 0), ("a.y", 0)]),
+        # Islands of even and of odd GPUs, one after the other.
+        [(host, gpu) for host in "ab" for gpu in (0, 2, 1, 3)],
     ],
-    ids=["contiguous", "free", "interleaved", "one", "unequal", "domains"],
+    ids=[
+        *("contiguous", "free", "interleaved", "one", "unequal", "domains"),
+        "islands",
+    ],
 )
 def test_worked_maps(format: str, seats: list[Seat]) -> None:
     """A format gives back the worked maps it can express and refuses the others."""
