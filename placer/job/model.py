@@ -109,6 +109,8 @@ class DataParallel:
     optimizer_instances : int
         ``zero1`` and ``zero2``: copies of the sharded optimizer. Each is shared out in
         groups of its own, and gradients are reduced across these too.
+    reduce_once : bool
+        ``zero2``: gradients are added up over the micro-batches and reduced once.
     """
 
     sharding: str = "zero1"
@@ -119,6 +121,7 @@ class DataParallel:
     shard_size: int = 0
     keep_parameters: bool = False
     optimizer_instances: int = 1
+    reduce_once: bool = False
 
     @property
     def gathers_each(self) -> bool:
@@ -132,7 +135,9 @@ class DataParallel:
         Shards of gradients are all that ``zero2`` keeps (DeepSpeed 02aa38c3,
         ``runtime/zero/stage_1_and_2.py``: ``partition_gradients``).
         """
-        return self.sharding == "zero2" or self.gathers_each
+        if self.sharding == "zero2":
+            return not self.reduce_once
+        return self.gathers_each
 
     def shard_members(self, members: int) -> int:
         """Of so many ranks with the same parameters, those that share one copy.

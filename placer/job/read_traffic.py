@@ -26,7 +26,7 @@ COMMUNICATIONS = ("p2p", "all_gather", "a2a")
 DISPATCHES = ("flat", "deduplicated")
 
 # Keys that older files and plans lack, and what these mean.
-NEWER_SYNC_KEYS = {"optimizer_instances": 1}
+NEWER_SYNC_KEYS = {"optimizer_instances": 1, "reduce_once": False}
 _SHARDING = {
     "ddp": "ddp",
     "zero1": "zero1",
@@ -92,6 +92,10 @@ def decode_sync(
     elif (parallelism.dp * parallelism.cp) % instances:
         message = f"{instances} does not divide dp x cp"
         section.problem(message, "optimizer_instances")
+    reduce_once = section.boolean("reduce_once", False)
+    if reduce_once and sharding != "zero2":
+        message = f"is for sharding zero2 only, not {sharding}"
+        section.problem(message, "reduce_once", "remove it")
     keep_parameters = section.boolean("keep_parameters", False)
     if keep_parameters and sharding not in ("zero3", "hsdp"):
         message = f"is for sharding zero3 and hsdp only, not {sharding}"
@@ -105,6 +109,7 @@ def decode_sync(
         shard_size=shard_size,
         keep_parameters=keep_parameters,
         optimizer_instances=instances,
+        reduce_once=reduce_once,
     )
 
 

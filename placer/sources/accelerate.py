@@ -168,6 +168,9 @@ def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
     """A strategy of version 1; a hybrid one shards inside a node."""
     found = settings.found
     found.read("data_parallel.sharding", sharding, place)
+    if sharding == "zero2":
+        rule = "accelerate accumulates without synchronising"
+        found.derive("data_parallel.reduce_once", True, rule, place)
     if sharding != "hsdp":
         return
     processes = settings.integer("num_processes")

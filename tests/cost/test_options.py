@@ -193,6 +193,7 @@ PASS = ring(4, 2 * HELD, NVLINK, IN)
         (sync_of("zero1"), 2),
         (sync_of("zero1", sync_every=4), 0.5),
         (sync_of("zero2"), 5 + 1),
+        (sync_of("zero2", reduce_once=True), 2),
         (sync_of("zero3"), 3 * 5),
         (sync_of("zero3", keep_parameters=True), 2),
     ],

@@ -35,7 +35,9 @@ class _Sync:
         self.buckets = max(1.0, first / self.mode.bucket_parameters)
         full = self.mode.sharding in ("zero3", "hsdp")
         self.gathers = full and not self.mode.keep_parameters
-        self.reduces = self.gathers or self.mode.sharding == "zero2"
+        self.reduces = self.gathers or (
+            self.mode.sharding == "zero2" and not self.mode.reduce_once
+        )
         self.reduce, self.outer, self.gather = (self._nothing() for _ in range(3))
         self.bucket = 0.0
 
