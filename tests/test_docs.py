@@ -3,7 +3,7 @@
 In the pages of `DOCUMENTS`, in order and in one folder for each document:
 
 * a fence after ``<!-- file: NAME -->`` is written to that file;
-* a ``python`` fence is executed;
+* any other ``python`` fence is executed;
 * in a ``console`` fence every command after a ``$`` must run and end with status 0, or
   with what ``$ echo $?`` says below it. Where the fence shows output, this must be what
   is printed; ``...`` stands for any text, on a line of its own for any lines;
@@ -94,7 +94,7 @@ def test_document_runs(
             continue
         if fence.file:
             (folder / fence.file).write_text(fence.body)
-        if fence.language == "python":
+        if fence.language == "python" and not fence.file:
             exec(compile(fence.body, fence.place, "exec"), namespace)
         elif fence.language == "console":
             run_console(fence, folder, environ)

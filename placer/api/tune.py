@@ -19,6 +19,7 @@ from placer.arguments import (
     NUMBER,
     TEXT,
     TEXTS,
+    Kind,
     takes,
 )
 from placer.degrees.evaluate import Evaluation
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 _SIZES = INTEGERS | NOTHING
+_ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
 
 
 @takes(
@@ -61,6 +63,7 @@ _SIZES = INTEGERS | NOTHING
     top=INTEGER,
     time_limit=NUMBER,
     seed=INTEGER,
+    engine=_ENGINE,
     stop=CALL,
     progress=CALL,
 )

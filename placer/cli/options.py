@@ -221,7 +221,10 @@ def order_option(function: _Function) -> _Function:
 
 
 def read_given_job(
-    options: dict[str, Any], machine: Topology | None = None, hosts: str | None = None
+    options: dict[str, Any],
+    machine: Topology | None = None,
+    hosts: str | None = None,
+    ranks: int | None = None,
 ) -> Job:
     """The job of ``-j`` and the options beside it, by ``--order`` where it is given.
 
@@ -236,6 +239,8 @@ def read_given_job(
     machine : Topology, optional
     hosts : str, optional
         An allocation of the machine.
+    ranks : int, optional
+        How many a job has whose sources leave it open, for commands that change it.
 
     Raises
     ------
@@ -247,12 +252,13 @@ def read_given_job(
     from placer.topology.allocation import allocate
 
     try:
-        job = _read_job(options, options["gpus"])
+        job = _read_job(options, options["gpus"] if ranks is None else None)
     except InputError as error:
         asked = [problem.key for problem in error.problems]
-        if machine is None or hosts is None or "parallelism.dp" not in asked:
+        known = ranks is not None or (machine is not None and hosts is not None)
+        if not known or "parallelism.dp" not in asked:
             raise
-        gpus = allocate(machine, hosts).num_gpus
+        gpus = ranks or allocate(machine, hosts).num_gpus
         job = _read_job(options, gpus)
         teller(options)(f"{gpus:,} GPUs, as the hosts have")
     order = options.get("order")

@@ -204,7 +204,7 @@ def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
     allocate(machine, hosts)
     return Task(
         machine,
-        read_given_job(options | {"gpus": _first(options["gpus"])}),
+        read_given_job(options, ranks=_first(options["gpus"]) or machine.num_gpus),
         hosts,
         options["objective"],
         options["time_limit"],

@@ -156,10 +156,9 @@ def tune(context: click.Context, /, **options: Any) -> None:
     with interrupts.searching() as stop:
         machine = read_machine(options)
         gpus = options["gpus"]
-        given = options | {"gpus": gpus[0] if gpus else None}
         found = run(
             machine,
-            read_given_job(given, machine, options["hosts"]),
+            read_given_job(options, ranks=gpus[0] if gpus else machine.num_gpus),
             options["hosts"],
             gpus=options["gpus"],
             global_batch=options["global_batch"],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class Tuning:
                 "optimal under the model: every other legal choice that fits has a "
                 "lower bound no better"
             )
-        gap = (best - least) / best
-        return f"no legal choice that fits can be better by more than {gap:.2%}"
+        worst = gap_text((best - least) / best)
+        return f"no legal choice that fits can be better by more than {worst}"
 
     def to_dict(self) -> dict[str, Any]:
         """As ``placer tune --format json`` prints it."""

@@ -86,9 +86,9 @@ def _cells(row: Row, axes: Sequence[str], best: Row) -> list[str]:
         row["recompute"],
         sharding,
         format_seconds(step),
-        f"+{behind:.2%}" if behind else "",
+        f"+{behind:z.2%}" if behind else "",
         format_bytes(row["memory_bytes"]),
-        f"{row['exposed_scale_out_s'] / step:.1%}",
+        f"{row['exposed_scale_out_s'] / step:z.1%}",
     ]
 
 
@@ -101,7 +101,7 @@ def _ties(rows: Sequence[Row]) -> str:
     smallest = min(near, key=lambda row: row["memory_bytes"])
     fewest = min(near, key=lambda row: row["scale_up_domains"])
     return (
-        f"Rows 1 to {len(near)} are within the noise of the model ({DIFFERENCE:.0%}). "
+        f"Rows 1 to {len(near)} are within the noise of the model ({DIFFERENCE:z.0%}). "
         f"Row {rows.index(smallest) + 1} needs the least memory "
         f"({format_bytes(smallest['memory_bytes'])}), row {rows.index(fewest) + 1} the "
         f"fewest scale-up domains ({fewest['scale_up_domains']:,})."

@@ -37,11 +37,11 @@ COMMANDS = {
     "score": ("score", "--explain"),
     "score json": ("score", "--format", "json"),
     "score baseline": ("score", "--baseline", "sorted-hosts"),
-    "explain": ("explain", "--rank", "3", "--host", "a1"),
+    "explain": ("explain", "--rank", "3", "--host", "a3"),
     "diff": ("diff", "baseline:sorted-hosts"),
     "diff json": ("diff", "launcher:slurm", "--format", "json"),
-    "replace": ("replace", "--failed", "a1", "--added", "b4", "-q"),
-    "replace json": ("replace", "--failed", "a1", "-q", "--format", "json"),
+    "replace": ("replace", "--failed", "a3", "--added", "b4", "-q"),
+    "replace json": ("replace", "--failed", "a3", "-q", "--format", "json"),
 }
 # These look at nothing but the plan.
 PLAN_ONLY = {
@@ -108,9 +108,9 @@ def test_a_plan_of_the_whole_machine(folder: Path) -> None:
         alone, given = run_on(path, command), run_on(path, command, *inputs_in(folder))
         assert lasting(given.stdout) == lasting(alone.stdout)
         assert given.exit_code == alone.exit_code
-    repaired = run("replace", str(path), "--failed", "a1", "--format", "json", "-q")
+    repaired = run("replace", str(path), "--failed", "a3", "--format", "json", "-q")
     kept = json.loads(repaired.stdout)["inputs"]
-    assert (kept["hosts"], kept["exclude"]) == ("", "a1")
+    assert (kept["hosts"], kept["exclude"]) == ("", "a3")
 
 
 @pytest.mark.parametrize("name", PLAN_ONLY)

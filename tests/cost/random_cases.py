@@ -150,8 +150,13 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
             float(draw.choice([1.0, 1.3])), str(draw.choice(["flat", "deduplicated"]))
         ),
         stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
-        memory=_random_memory(draw),
+        memory=_random_memory(_aside(draw)),
     )
+
+
+def _aside(draw: np.random.Generator) -> np.random.Generator:
+    """Draws of their own: what comes after them is as without."""
+    return np.random.default_rng(draw.bit_generator.state["state"]["state"] % 2**32)
 
 
 def _random_memory(draw: np.random.Generator) -> Memory:

@@ -84,7 +84,8 @@ def test_env_lists_ranks_by_gpu() -> None:
             FREE,
             "torchrun gives every node consecutive ranks, but n3 holds 0, 5; "
             "formats that can: torchrun-wrapper, env, sbatch, hydra, jax, "
-            "kubernetes-job, kubernetes-jobset, kubernetes-pinned, json, csv",
+            "kubernetes-job, kubernetes-jobset, kubernetes-pinned, kubeflow-trainer, "
+            "ray, json, csv",
         ),
         (
             "torchrun",
@@ -92,7 +93,7 @@ def test_env_lists_ranks_by_gpu() -> None:
             "torchrun gives every node consecutive ranks, but n3 holds 0, 5; "
             "formats that can: torchrun-wrapper, env, sbatch, slurm-hostfile, "
             "openmpi-seq, openmpi-rankfile, hydra, jax, kubernetes-job, "
-            "kubernetes-jobset, kubernetes-pinned, json, csv",
+            "kubernetes-jobset, kubernetes-pinned, kubeflow-trainer, ray, json, csv",
         ),
         (
             "slurm-hostfile",
@@ -100,7 +101,7 @@ def test_env_lists_ranks_by_gpu() -> None:
             "slurm-hostfile says nothing of GPUs, so local rank k takes GPU k, but the "
             "ranks of b run on GPUs 1, 0; formats that can: torchrun, "
             "torchrun-wrapper, env, sbatch, sbatch-torchrun, hydra, deepspeed-node, "
-            "jax, kubernetes-pinned, json, csv",
+            "jax, kubernetes-pinned, ray, json, csv",
         ),
     ],
 )

@@ -26,6 +26,7 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad, weighted_counts
+from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_in_runs
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
@@ -37,30 +38,6 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 NO_LOAD = LinkLoad([], [])
-
-
-@dataclass(frozen=True, eq=False)
-class Limit:
-    """What holds some groups back that are otherwise at their best.
-
-    Attributes
-    ----------
-    groups : ndarray, shape (g, n)
-    nics : int
-        Most members in the domain that has the fewest; with fewer than ``n`` the groups
-        leave their scale-up domain.
-    shared_pace : float, s/B
-        Least seconds that a byte of a ring, or of PAT, takes on an uplink.
-    """
-
-    groups: IntArray
-    nics: int
-    shared_pace: float = 0.0
-
-    @property
-    def leaves(self) -> bool:
-        """Whether the groups are known to leave their scale-up domain."""
-        return self.nics < int(self.groups.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
-from placer.solve.bounds.ideal import Limit
+from placer.solve.bounds.limit import Limit
 
 if TYPE_CHECKING:
     from placer.cost.gradients import SyncTime

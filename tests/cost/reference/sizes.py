@@ -176,7 +176,8 @@ def _repeated(job: Job, model: Model) -> float:
     }
     up = model.heads * model.kv_lora_rank * (model.qk_head_dim + model.v_head_dim)
     up += model.heads * model.q_lora_rank * (model.qk_head_dim + model.rope_head_dim)
-    core = 4 * model.layers * width * job.sequence / job.compute.attention_rate
+    core = 2 * model.layers * model.heads * sum(_of_head(model)) * job.sequence
+    core /= job.compute.attention_rate
     if memory.recompute == "none":
         return 0.0
     if memory.recompute == "op":

@@ -112,7 +112,8 @@ def test_first_a_broken_rack_then_a_whole_one() -> None:
 def test_first_a_broken_block() -> None:
     """Two tiers up: a rack of the block that lacks one, the whole block stays."""
     topology = racks([[[1] * 4, [1] * 4, [1] * 4], [[1] * 4, [1] * 4]])
-    assert placed(topology, 4) == ["n12", "n13", "n14", "n15"]
+    racks_of_block = ["n12", "n13", "n14", "n15"], ["n16", "n17", "n18", "n19"]
+    assert placed(topology, 4) in racks_of_block
 
 
 def test_first_a_broken_node() -> None:
