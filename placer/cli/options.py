@@ -255,12 +255,14 @@ def read_given_job(
         job = _read_job(options, options["gpus"] if ranks is None else None)
     except InputError as error:
         asked = [problem.key for problem in error.problems]
-        known = ranks is not None or (machine is not None and hosts is not None)
-        if not known or "parallelism.dp" not in asked:
+        if "parallelism.dp" not in asked:
             raise
-        gpus = ranks or allocate(machine, hosts).num_gpus
-        job = _read_job(options, gpus)
-        teller(options)(f"{gpus:,} GPUs, as the hosts have")
+        if ranks is None and machine is not None and hosts is not None:
+            ranks = allocate(machine, hosts).num_gpus
+        if ranks is None:
+            raise
+        job = _read_job(options, ranks)
+        teller(options)(f"{ranks:,} GPUs, as the hosts have")
     order = options.get("order")
     return job if order is None else reordered(job, order)
 
