@@ -12,7 +12,7 @@ from placer.sources.registry import FORMATS, recognise
 from tests.readers.test_fuzz import mutated
 from tests.sources.texts import SHAPE, TEXTS, TORCHTITAN_PYTHON
 
-FEW, MANY = 20, 2000
+FEW, MANY = 20, 400
 SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches": "2"}
 SAMPLES = {
     "accelerate": "accelerate/*.yaml",
