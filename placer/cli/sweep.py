@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
 from placer.cli.interrupt import end, interrupts
 from placer.cli.options import (
@@ -26,7 +27,6 @@ from placer.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from placer.engines.engine import Engine
     from placer.sweep.grid import Axis, Point
     from placer.sweep.point import Row, Task
     from placer.topology.model import Topology
@@ -112,14 +112,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 )
 @seed_option
 @time_limit_option("the search of one point")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 1024),
-    help="Processes. Default: one a core that is granted.",
-)
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="Run on the Dask cluster there instead."
-)
+@engine_options
 @click.option(
     "--plot",
     metavar="FILE",
@@ -152,7 +145,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     points = grid(axes)
     options = with_folder(options)
     task = _task(options, axes)
-    engine = _engine(options)
+    engine = engine_of(options)
     with interrupts.searching() as stop:
         with _progress(options["quiet"]) as progress:
             rows = run(task, points, engine, progress, stop)
@@ -215,18 +208,6 @@ def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
 def _first(axis: Axis | None) -> int | None:
     """The first size of an axis that is swept."""
     return None if axis is None else int(axis.values[0])
-
-
-def _engine(options: dict[str, Any]) -> Engine:
-    from placer.cores import granted_cores
-    from placer.engines.cluster import Cluster
-    from placer.engines.pool import Pool
-
-    if options["scheduler"] is None:
-        return Pool(options["workers"] or granted_cores())
-    if options["workers"] is not None:
-        raise click.UsageError("--workers is for this machine, not for a --scheduler.")
-    return Cluster(options["scheduler"])
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
+from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
 from placer.cli.interrupt import end, interrupts
 from placer.cli.options import (
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from placer.degrees.search import State
     from placer.degrees.tuning import Tuning
-    from placer.engines.engine import Engine
 
 _FRAMEWORKS = ("megatron", "torchtitan", "deepspeed", "jax")
 _SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
@@ -131,14 +131,7 @@ def _names(
 )
 @seed_option
 @time_limit_option("all")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 1024),
-    help="Processes. Default: one a core that is granted.",
-)
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="Run on the Dask cluster there instead."
-)
+@engine_options
 @format_option("text", "json", "csv")
 @quiet_option("No progress.")
 @click.pass_context
@@ -168,7 +161,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
             top=options["top"],
             time_limit=options["time_limit"],
             seed=options["seed"],
-            engine=_engine(options),
+            engine=engine_of(options),
             stop=stop,
             progress=_told(options["quiet"]),
         )
@@ -176,18 +169,6 @@ def tune(context: click.Context, /, **options: Any) -> None:
     if interrupts.exit_code:
         click.echo("interrupted: the best row is not proved", err=True)
         end(context, interrupts.exit_code)
-
-
-def _engine(options: dict[str, Any]) -> Engine:
-    from placer.cores import granted_cores
-    from placer.engines.cluster import Cluster
-    from placer.engines.pool import Pool
-
-    if options["scheduler"] is None:
-        return Pool(options["workers"] or granted_cores())
-    if options["workers"] is not None:
-        raise click.UsageError("--workers is for this machine, not for a --scheduler.")
-    return Cluster(options["scheduler"])
 
 
 def _told(quiet: bool) -> Callable[[State], None]:

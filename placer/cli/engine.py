@@ -1,0 +1,39 @@
+"""Options of commands that work out many points: on which cores or cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from placer.engines.engine import Engine
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def engine_options(function: _Function) -> _Function:
+    """``--workers`` and ``--scheduler``."""
+    workers = click.option(
+        "--workers",
+        type=click.IntRange(1, 1024),
+        help="Processes. Default: one a core that is granted.",
+    )
+    scheduler = click.option(
+        "--scheduler", metavar="ADDRESS", help="Run on the Dask cluster there instead."
+    )
+    return workers(scheduler(function))
+
+
+def engine_of(options: dict[str, Any]) -> Engine:
+    """The engine that the options of `engine_options` ask for."""
+    from placer.cores import granted_cores
+    from placer.engines.cluster import Cluster
+    from placer.engines.pool import Pool
+
+    if options["scheduler"] is None:
+        return Pool(options["workers"] or granted_cores())
+    if options["workers"] is not None:
+        raise click.UsageError("--workers is for this machine, not for a --scheduler.")
+    return Cluster(options["scheduler"])
