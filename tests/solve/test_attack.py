@@ -17,3 +17,8 @@ def test_certificates(first: int) -> None:
 def test_pins_on_islands() -> None:
     """Every placement was tried, but a pin was brought home with its islands turned."""
     assert attack(1_627, 1_628)[1] == []
+
+
+def test_units_larger_than_all_rooms_together() -> None:
+    """Whole tp groups leave GPUs of each node free: their sum is no room for more."""
+    assert attack(270, 271)[1] == []

@@ -64,7 +64,7 @@ def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
     order = _along_tree(floor)
     room = floor.takes(floor.capacity, grain, grain)[floor.tier][order]
     most = int((room // size).sum())
-    if most >= count:
+    if most >= count or room.sum() < size * count:
         return
     outer = _stretches(floor)[order]
     # The fewer are whole, the more even the parts of the others can be.

@@ -184,6 +184,7 @@ def one_large_part(
     Parameters
     ----------
     room : ndarray, shape (D,), ranks
+        In all, enough for all units.
     outer : ndarray, shape (D,)
         Outer domain of each.
     size, count : int
