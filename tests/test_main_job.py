@@ -46,7 +46,7 @@ def test_every_job_preset_places(case: tuple[str, str]) -> None:
     """Each job preset places on each topology it names, checked, with a true bound."""
     job, topology = case
     machine, work = placer.read_topology(topology), placer.read_job(job)
-    result = placer.place(machine, work, time_limit=5)
+    result = placer.place(machine, work, effort="quick")
     placer.check(result.plan, machine, work)
     assert 0 < result.bound["lower_bound"] <= result.bound["value"]
 

@@ -82,7 +82,7 @@ def check(path: Path, text: str, chance: random.Random) -> None:
 FORMATS = {Path(NAMES[-2]).name: "mlperf", Path(NAMES[-1]).name: "swift"}
 
 
-@pytest.mark.parametrize("count", [100, *slow([5000])])
+@pytest.mark.parametrize("count", [100, *slow([2000])])
 def test_a_damaged_script(tmp_path, count):
     """A script with most that people write, damaged in many ways."""
     chance = random.Random(4)
@@ -90,7 +90,7 @@ def test_a_damaged_script(tmp_path, count):
         check(tmp_path / "train.sh", mutated(SCRIPT, chance), chance)
 
 
-@pytest.mark.parametrize("count", [8, *slow([500])])
+@pytest.mark.parametrize("count", [8, *slow([200])])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_damaged_sample(samples, tmp_path, name, count):
     """The captured scripts, logs and configurations, damaged in many ways."""

@@ -12,7 +12,7 @@ from placer.sources.registry import FORMATS, recognise
 from tests.readers.test_fuzz import mutated
 from tests.sources.texts import SHAPE, TEXTS, TORCHTITAN_PYTHON
 
-FEW, MANY = 20, 400
+FEW, MANY = 20, 150
 SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches": "2"}
 SAMPLES = {
     "accelerate": "accelerate/*.yaml",
@@ -68,7 +68,7 @@ def test_mutations(tmp_path, name, text):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_mutations_of_samples(tmp_path, samples, name):
-    """Two thousand edits of each captured file."""
+    """Many edits of each captured file."""
     for path in sorted((samples / "jobs").glob(SAMPLES[name])):
         if not path.is_file():
             continue

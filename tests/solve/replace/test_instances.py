@@ -44,9 +44,9 @@ def test_eight_failed_trays(fragmented: Case, seed: int) -> None:
 def test_a_hundred_failed_trays() -> None:
     """98,304 ranks: few more move than were lost, near the bound of the cost."""
     topology, job = trays("G")
-    plan = placer.place(topology, job).plan
+    plan = placer.place(topology, job, effort="quick", time_limit=600).plan
     failed = failures(plan, "G", 100, 0)
-    found = placer.replace(plan, topology, job, failed=failed)
+    found = placer.replace(plan, topology, job, failed=failed, time_limit=600)
     about = found.plan.previous
     assert about["lost"] == 400
     assert about["moved"] < 1000
