@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import placer
 from placer.page.bars import (
     group_rows,
     kinds_of_tiers,
@@ -126,7 +125,7 @@ def _texts(
     yield "CERT", escape(_certificate(plan))
     yield "INPUTS", _inputs(plan)
     yield "SWITCH", escape(_switch(sides, matching))
-    yield "VERSION", escape(placer.__version__)
+    yield "VERSION", escape(str(plan.solver.get("version", "")))
 
 
 def _shape(plan: Plan) -> str:

@@ -1,14 +1,13 @@
 // What part of the machine both maps show.
 
-const MOST_ZOOM = 4000;
+const MOST_ZOOM = Math.max(6, worldWidth / 8); // then eight GPUs lie side by side
 const view = { zoom: 1, x: worldWidth / 2, y: worldHeight / 2 };
 
 // Pixels of a unit of the map on a canvas so wide and high.
 const scaleOf = (width, height) => view.zoom * Math.min(width / worldWidth, height / worldHeight) * 0.985;
 
 function moveView(zoom, x, y) {
-  const most = Math.min(MOST_ZOOM, Math.max(1, worldWidth / 10));
-  view.zoom = Math.min(most, Math.max(1, zoom));
+  view.zoom = Math.min(MOST_ZOOM, Math.max(1, zoom));
   const halfX = worldWidth / view.zoom / 2, halfY = worldHeight / view.zoom / 2;
   view.x = Math.min(worldWidth - halfX, Math.max(halfX, x));
   view.y = Math.min(worldHeight - halfY, Math.max(halfY, y));
@@ -16,8 +15,8 @@ function moveView(zoom, x, y) {
 
 // Zoom so that a place stays where it is.
 function zoomAt(factor, x, y) {
-  const before = view.zoom, wanted = before * factor;
-  const ratio = before / Math.min(Math.max(wanted, 1), Math.max(1, worldWidth / 10));
+  const wanted = Math.min(MOST_ZOOM, Math.max(1, view.zoom * factor));
+  const ratio = view.zoom / wanted;
   moveView(wanted, x + (view.x - x) * ratio, y + (view.y - y) * ratio);
 }
 
