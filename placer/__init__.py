@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from placer.api.place import place
     from placer.api.predict import predict
     from placer.api.replace import Replacement, replace
+    from placer.api.report import report_html
     from placer.api.result import Result
     from placer.api.score import score
     from placer.api.tune import tune
@@ -61,6 +62,7 @@ __all__ = [
     "read_plan",
     "read_topology",
     "replace",
+    "report_html",
     "score",
     "tune",
     "write_plan",
@@ -88,6 +90,7 @@ _HOME = {
     "read_plan": "placer.placement.plan_file",
     "read_topology": "placer.readers.machine",
     "replace": "placer.api.replace",
+    "report_html": "placer.api.report",
     "score": "placer.api.score",
     "tune": "placer.api.tune",
     "write_plan": "placer.placement.plan_file",

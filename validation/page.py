@@ -19,7 +19,7 @@ Public measurements beside the model's predictions, errors included. This page i
 generated: `python -m validation` writes it from `validation/`, and the fits into the
 job presets; a test compares both with what the code says now. How the measurements
 were taken from the logs, to be redone:
-[validation/README.md](../validation/README.md).
+`validation/README.md` in the source.
 
 Rules: `placer calibrate` fits micro-batch time and fixed time to all points of a
 series; nothing else is fitted. A point is judged by what the other points of its

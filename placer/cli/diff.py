@@ -67,9 +67,9 @@ def _report(
 
         return json_text(found.to_dict())
     if form == "html":
-        from placer.page.diff_page import diff_page
+        from placer.api.report import report_html
 
-        return diff_page(found, *plans, names)
+        return report_html(plans[1], plans[0], names=names)
     from placer.cli.look import look_of_stdout
     from placer.report.diff_text import diff_text
 

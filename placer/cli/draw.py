@@ -56,7 +56,7 @@ _INPUTS = (
     show_default=True,
     help="Colours of text and background; auto follows the reader's (PNG: light).",
 )
-@format_by_suffix_option(*_FORMATS)
+@format_by_suffix_option(*_FORMATS, "html")
 @plan_input_options
 @output_option("Write the picture here; - is stdout, as without it.")
 def draw(file: str, picture: str, **options: Any) -> None:
@@ -65,18 +65,40 @@ def draw(file: str, picture: str, **options: Any) -> None:
     The map shows every GPU, rack or block, whichever is readable, and outlines groups
     that leave their domain. `pipeline` draws when the stages of the slowest replica
     work; it alone looks at the plan's topology and job. `scaling` draws the rows that
-    `placer sweep --format json` printed.
+    `placer sweep --format json` printed. HTML is the report page of the plan, with map,
+    times and pipeline.
     """
     if picture != "pipeline" and any(options[key] for key in _INPUTS):
         raise click.UsageError("Only the pipeline needs a topology and a job.")
     if picture != "map" and (options["colour"] or options["zoom"]):
         raise click.UsageError("--colour and --zoom are for the map.")
+    output = options["output"] or "-"
+    if options["format_name"] == "html" or output.lower().endswith(".html"):
+        _write_page(file, picture, output)
+        return
     write_picture(
         lambda theme: _drawn(file, picture, theme, options),
-        options["output"] or "-",
+        output,
         options["theme"],
         options["format_name"],
     )
+
+
+def _write_page(file: str, picture: str, output: str) -> None:
+    """Write the report page of a plan.
+
+    Raises
+    ------
+    click.UsageError
+        If one picture is asked for: the page has them all.
+    """
+    from placer.api.report import report_html
+    from placer.cli.output import write_text
+    from placer.placement.plan_file import read_plan
+
+    if picture != "map":
+        raise click.UsageError("The HTML page shows all pictures; leave PICTURE out.")
+    write_text(output, report_html(read_plan(file), None))
 
 
 def write_picture(

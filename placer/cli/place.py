@@ -100,6 +100,12 @@ def _effort(
     help="Threads that search at a time. Default: one a core that is granted. The "
     "result does not depend on it.",
 )
+@click.option(
+    "--report",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Also write a web page here: the plan beside the hosts in the given order.",
+)
 @search_options
 @click.pass_context
 def place(context: click.Context, /, **options: Any) -> None:
@@ -186,3 +192,12 @@ def _write(result: Result, options: dict[str, Any]) -> None:
         return "\n".join(lines)
 
     write_made(result.plan, options, summary)
+    if options["report"] is not None:
+        _write_report(result, options["report"])
+
+
+def _write_report(result: Result, path: str) -> None:
+    from placer.api.report import report_html
+    from placer.cli.output import write_text
+
+    write_text(path, report_html(result.plan))

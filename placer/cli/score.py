@@ -90,7 +90,7 @@ def _noise(
     show_default=True,
     help="Steps that --jitter draws.",
 )
-@format_option("text", "json")
+@format_option("text", "json", "html")
 @quiet_option("No notes.")
 def score(**options: Any) -> None:
     """Score the placement of PLAN, or that of a host file or baseline instead.
@@ -109,6 +109,9 @@ def score(**options: Any) -> None:
 
     placement, inputs = _placement(options)
     machine, job = inputs.machine, inputs.job
+    if options["format_name"] == "html":
+        write_text("-", _page(placement, inputs, options))
+        return
     found = score_of(machine, job, placement)
     if options["explain"]:
         found["explain"] = _explained(machine, job, placement)
@@ -128,6 +131,21 @@ def score(**options: Any) -> None:
         if options["jitter"] is not None:
             parts.append(jitter_text(found["jitter"], found["step_time_s"]))
         write_line("\n\n".join(filter(None, parts)))
+
+
+def _page(placement: Placement | Plan, inputs: Inputs, options: dict[str, Any]) -> str:
+    """The report page of the placement alone."""
+    from placer.api.predict import scored_plan
+    from placer.api.report import report_html
+    from placer.placement.build import placement_of_plan
+    from placer.placement.plan import Plan
+
+    if isinstance(placement, Plan):
+        placement = placement_of_plan(placement, inputs.machine)
+    named = [options[key] for key in ("baseline", "hostfile", "plan", "source")]
+    name = str(next(filter(None, named), ""))
+    plan = scored_plan(inputs, placement, name)
+    return report_html(plan, None, names=("", name))
 
 
 def _placement(options: dict[str, Any]) -> tuple[Placement | Plan, Inputs]:

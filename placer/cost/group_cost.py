@@ -111,7 +111,7 @@ class GroupCosts:
         exposed, noise = self._exposed, SAME * self.step.step_time_s
         known = [axis for axis in self.axes if exposed.get(axis, 0.0) > noise]
         axis = max(known, key=lambda name: exposed[name], default="")
-        seconds = self._seconds(axis)
+        seconds = self.seconds(axis)
         if seconds is None:
             return None
         group = int(seconds.argmax())
@@ -196,7 +196,7 @@ class GroupCosts:
 
     def _timed(self, axis: str, group: int, rank: int | None) -> dict[str, Any]:
         """What the cost model knows of a group; nothing where it has no such axis."""
-        seconds = self._seconds(axis)
+        seconds = self.seconds(axis)
         if seconds is None or len(self.axes[axis][group]) == 1:
             return {}
         is_member = np.zeros(len(self.gpu_of_rank), dtype=bool)
@@ -228,7 +228,7 @@ class GroupCosts:
             ),
         }
 
-    def _seconds(self, axis: str) -> FloatArray | None:
+    def seconds(self, axis: str) -> FloatArray | None:
         """One operation of every group of an axis, s; None where it is not known."""
         if axis in self.step.stage_times:
             return self.step.stage_times[axis].group_seconds

@@ -1,128 +1,195 @@
-"""The machine of two plans and who sits where in it, for a picture.
+"""The machine of a report as a tree of domains, and the GPU of every rank in it.
 
-A piece of work is a rank of the old plan together with the rank of the new plan that
-does the same, or a rank that only one of them has. Shapes: W pieces of work.
+Shapes: N nodes, R ranks of a side, L levels: the nodes, then each tier around them.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.draw import palette
 from placer.placement.host_orders import natural_key
-from placer.report.matching import match
-from placer.report.moves import home_tier
 
 if TYPE_CHECKING:
+    from placer.page.side import Side
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
 
 IntArray = npt.NDArray[np.int64]
+Path = tuple[str, ...]
 
-_AXES = ("dp", "pp", "cp", "tp", "ep", "etp", "edp")
 NOWHERE = -1
 
 
-def picture_data(old: Plan, new: Plan) -> dict[str, Any]:
-    """``machine``, ``work``, ``coordinates`` and ``colours`` of two plans.
+def encoded(values: npt.ArrayLike) -> str:
+    """Whole numbers as base64 of 32 bits each, little end first."""
+    return b64encode(np.asarray(values, dtype="<i4").tobytes()).decode()
 
-    ``machine``: nodes that either plan uses, ordered by their domains, and the GPUs of
-    each. ``work``: ranks and seats before and after, `NOWHERE` where there is none.
-    ``coordinates``: of every piece of work, by axis. ``colours``: of every coordinate.
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The part of the machine that a report draws.
+
+    Attributes
+    ----------
+    levels : list of str, length L
+        Names of the tiers, the node first, without the whole machine.
+    names : list of list of str
+        Names of the domains of each level, nodes by domain and name.
+    parents : list of ndarray, length L - 1
+        Index in the next level of each domain; the last level has none.
+    gpus : ndarray, shape (N,)
+        GPUs of each node.
+    left_out : int
+        Nodes not drawn: no rank is near them.
     """
-    machine = _machine(old, new)
-    matching = match(old, new)
-    ranks = _ranks(matching, old.world_size, new.world_size)
-    index = {name: i for i, name in enumerate(machine["nodes"])}
-    work: dict[str, list[int]] = {}
-    for side, plan, rank in zip(("old", "new"), (old, new), ranks, strict=True):
-        node = np.array([index[name] for name in plan.nodes])[plan.node_of_rank]
-        work[f"{side}_rank"] = rank.tolist()
-        work[f"{side}_node"] = _taken(node, rank)
-        work[f"{side}_gpu"] = _taken(plan.gpu_of_rank, rank)
-    coordinates = _coordinates(matching, ranks)
-    colours = {axis: _colours(max(values) + 1) for axis, values in coordinates.items()}
-    return {
-        "machine": machine,
-        "work": work,
-        "coordinates": coordinates,
-        "colours": colours,
-    }
+
+    levels: list[str]
+    names: list[list[str]]
+    parents: list[IntArray]
+    gpus: IntArray
+    left_out: int
+
+    def seats(self, plan: Plan) -> IntArray:
+        """GPU of each rank of a plan, counted over all nodes; shape (R,)."""
+        at = {name: i for i, name in enumerate(self.names[0])}
+        first = np.concatenate(([0], np.cumsum(self.gpus)))
+        node = np.array([at[name] for name in plan.nodes], dtype=np.int64)
+        seats: IntArray = first[node[plan.node_of_rank]] + plan.gpu_of_rank
+        return seats
+
+    def domain_of_node(self, level: int) -> IntArray:
+        """Domain of each node at a level; shape (N,)."""
+        inside = np.arange(len(self.names[0]))
+        for parent in self.parents[:level]:
+            inside = parent[inside]
+        return inside
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page's scripts read, whole numbers as `encoded`."""
+        return {
+            "levels": self.levels,
+            "names": self.names,
+            "parents": [encoded(row) for row in self.parents],
+            "gpus": encoded(self.gpus),
+        }
 
 
-def _machine(old: Plan, new: Plan) -> dict[str, Any]:
-    tiers = _outer_tiers(old, new)
-    place: dict[str, tuple[str, ...]] = {}
-    gpus: dict[str, int] = {}
-    for plan in (old, new):
-        for i, node in enumerate(plan.nodes):
-            place[node] = tuple(plan.domains[tier][i] for tier in tiers) or (node,)
-        for node, gpu in zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True):
-            gpus[node] = max(gpus.get(node, 0), gpu + 1)
-    nodes = sorted(
-        place, key=lambda node: [natural_key(n) for n in (*place[node], node)]
-    )
-    homes = list(dict.fromkeys(place[node] for node in nodes))
-    at = {home: i for i, home in enumerate(homes)}
-    return {
-        "home_tier": home_tier(old, new),
-        "homes": [list(path) for path in homes],
-        "nodes": nodes,
-        "home_of_node": [at[place[node]] for node in nodes],
-        "gpus": [gpus[node] for node in nodes],
-    }
+def shown(sides: Sequence[Side]) -> Shown:
+    """The nodes that any side uses, and the free ones beside them in their domains."""
+    levels = _levels([side.plan for side in sides])
+    places, left_out = _places(sides, levels)
+    nodes = sorted(places, key=lambda node: _order(places[node], node))
+    names, parents = _tree(nodes, places, len(levels))
+    return Shown(levels, names, parents, _gpus(sides, nodes), left_out)
 
 
-def _outer_tiers(old: Plan, new: Plan) -> list[str]:
-    """Tiers with domains in both plans from the outermost to the home tier."""
-    tiers = old.topology.get("tiers", old.domains)
-    return [t for t in reversed(list(tiers)) if t in old.domains and t in new.domains]
+def partners(matching: Matching, new_size: int) -> str:
+    """New rank of the work of each old rank, `NOWHERE` for none; empty if the same."""
+    old_size = int(matching.old_rank.max()) + 1 if len(matching.old_rank) else 0
+    if matching.old is not None:
+        old_size = matching.old.world_size
+    found = np.full(old_size, NOWHERE)
+    found[matching.old_rank] = matching.new_rank
+    if old_size == new_size and (found == np.arange(old_size)).all():
+        return ""
+    return encoded(found)
 
 
-def _ranks(
-    matching: Matching, old_size: int, new_size: int
-) -> tuple[IntArray, IntArray]:
-    """Old and new rank of every piece of work; each shape (W,)."""
-    new_rank = np.full(old_size, NOWHERE)
-    new_rank[matching.old_rank] = matching.new_rank
-    started = np.setdiff1d(np.arange(new_size), matching.new_rank)
-    return (
-        np.concatenate([np.arange(old_size), np.full(len(started), NOWHERE)]),
-        np.concatenate([new_rank, started]),
-    )
+def _levels(plans: Sequence[Plan]) -> list[str]:
+    """The node and the tiers around it that all plans name, innermost first."""
+    tiers = plans[0].outer_tiers
+    around = [t for t in tiers[1:] if all(t in plan.domains for plan in plans)]
+    return [tiers[0] if tiers else "node", *around]
 
 
-def _taken(values: IntArray, rank: IntArray) -> list[int]:
-    """Entry of ``values`` for every rank, `NOWHERE` for none."""
-    found: list[int] = np.where(rank == NOWHERE, NOWHERE, values[rank]).tolist()
-    return found
-
-
-def _coordinates(
-    matching: Matching, ranks: tuple[IntArray, IntArray]
-) -> dict[str, list[int]]:
-    """Coordinates of every piece of work, by axis; none when a plan has no axes."""
-    old, new = matching.old, matching.new
-    if old is None or new is None:
-        return {}
-    kept = ranks[0][: old.world_size]
-    started = ranks[1][old.world_size :]
-    found = {}
-    for axis in _AXES:
-        of_experts = axis in ("ep", "etp", "edp")
-        if of_experts and old.ep == 1:
+def _places(
+    sides: Sequence[Side], levels: Sequence[str]
+) -> tuple[dict[str, Path], int]:
+    """Domains of every node to show, outermost first, and the nodes left out."""
+    places: dict[str, Path] = {}
+    for side in sides:
+        plan = side.plan
+        rows = [plan.domains[tier] for tier in reversed(levels[1:])]
+        places |= dict(
+            zip(plan.nodes, zip(*rows, strict=True), strict=True)
+            if rows
+            else ((node, ()) for node in plan.nodes)
+        )
+    used = set(places.values())
+    left_out = 0
+    for node, path in _free_places(sides, levels):
+        if node in places:
             continue
-        if axis == "dp" or max(old.size(axis), new.size(axis)) > 1:
-            parts = matching.work[0][axis][kept], matching.work[1][axis][started]
-            found[axis] = np.concatenate(parts).tolist()
-    return found
+        if path in used:
+            places[node] = path
+        else:
+            left_out += 1
+    return places, left_out
 
 
-def _colours(count: int) -> list[str]:
-    """Colours of the coordinates 0 to ``count - 1`` of an axis."""
-    if count <= len(palette.DISTINCT):
-        return [palette.distinct(i) for i in range(count)]
-    return [palette.ordered(i, count) for i in range(count)]
+def _free_places(
+    sides: Sequence[Side], levels: Sequence[str]
+) -> list[tuple[str, Path]]:
+    """Every node of the newest machine that is known, with its domains."""
+    machines = [side.inputs.machine for side in sides if side.inputs is not None]
+    if not machines:
+        return []
+    machine = machines[-1]
+    known = [tier.name for tier in machine.tiers]
+    if not all(tier in known for tier in levels[1:]):
+        return []
+    rows = [known.index(tier) for tier in reversed(levels[1:])]
+    names = [
+        [machine.domain_names[t][d] for d in machine.domain_of_node[t].tolist()]
+        for t in rows
+    ]
+    paths = zip(*names, strict=True) if names else iter([()] * machine.num_nodes)
+    return list(zip(machine.node_names, paths, strict=True))
+
+
+def _order(path: Path, node: str) -> list[Any]:
+    return [natural_key(name) for name in (*path, node)]
+
+
+def _gpus(sides: Sequence[Side], nodes: Sequence[str]) -> IntArray:
+    """GPUs of each node: those of the machine, or as many as ranks need; shape (N,)."""
+    most: dict[str, int] = {}
+    for side in sides:
+        if side.inputs is not None:
+            machine = side.inputs.machine
+            for node, index in zip(
+                machine.node_of_gpu.tolist(), machine.index_of_gpu.tolist(), strict=True
+            ):
+                name = machine.node_names[node]
+                most[name] = max(most.get(name, 0), index + 1)
+        for name, index in zip(
+            side.plan.host_of_rank, side.plan.gpu_of_rank.tolist(), strict=True
+        ):
+            most[name] = max(most.get(name, 0), index + 1)
+    return np.array([most[node] for node in nodes], dtype=np.int64)
+
+
+def _tree(
+    nodes: Sequence[str], places: Mapping[str, Path], num_levels: int
+) -> tuple[list[list[str]], list[IntArray]]:
+    """Names of the domains of each level, and their parents."""
+    names = [list(nodes)]
+    parents: list[IntArray] = []
+    inside = np.arange(len(nodes))
+    paths = [places[node] for node in nodes]
+    for level in range(1, num_levels):
+        cut = [path[: num_levels - level] for path in paths]
+        seen = {path: i for i, path in enumerate(dict.fromkeys(cut))}
+        names.append([path[-1] for path in seen])
+        of_node = np.array([seen[path] for path in cut])
+        parent = np.empty(int(inside.max()) + 1, dtype=np.int64)
+        parent[inside] = of_node
+        parents.append(parent)
+        inside = of_node
+    return names, parents

@@ -37,15 +37,22 @@ _PAGE = """\
 
 
 def page(
-    title: str, folder: str, scripts: Sequence[str], data: Mapping[str, Any], plain: str
+    title: str,
+    style: str,
+    body: str,
+    folder: str,
+    scripts: Sequence[str],
+    data: Mapping[str, Any],
+    plain: str,
 ) -> str:
     """The page as one text.
 
     Parameters
     ----------
-    title : str
+    title, style, body : str
+        The body is HTML.
     folder : str
-        Folder of this package with ``page.html`` (the body), ``page.css`` and scripts.
+        Folder of this package with the scripts.
     scripts : sequence of str
         Names of the scripts in their order.
     data : mapping
@@ -53,9 +60,8 @@ def page(
     plain : str
         Shown where scripts are off.
     """
-    style = _asset(folder, "page.css")
     script = "\n".join(
-        ["", '"use strict";', *(_asset(folder, name) for name in scripts)]
+        ["", '"use strict";', *(asset(folder, name) for name in scripts)]
     )
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; "
@@ -65,7 +71,7 @@ def page(
         policy=policy,
         title=escape(title),
         style=style,
-        body=_asset(folder, "page.html").rstrip().replace("{title}", escape(title)),
+        body=body.rstrip(),
         plain=escape(plain),
         data=_json(data),
         script=script,
@@ -81,7 +87,8 @@ def _json(data: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _asset(folder: str, name: str) -> str:
+def asset(folder: str, name: str) -> str:
+    """Text of a file of this package."""
     return (files("placer.page") / folder / name).read_text("utf-8")
 
 

@@ -11,10 +11,10 @@ import pytest
 import placer
 from placer.job.axes import Parallelism
 from placer.job.rules import Pin, Rules
-from placer.page.seats import picture_data
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.plan_encode import encode_plan
+from placer.report.matching import match
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -358,11 +358,9 @@ def test_difference_after_shrinking(small: Case, gone: int) -> None:
     assert found.plan.previous["given_up"] == [gone]
     assert found.plan.previous["moved"] == len(there.moved) == len(back.moved) == 0
     assert (there.restart.stopped, back.restart.started) == (16, 16)
-    data = picture_data(plan, found.plan)
-    stopped = [w for w, rank in enumerate(data["work"]["new_rank"]) if rank < 0]
-    assert {data["coordinates"]["dp"][w] for w in stopped} == {gone}
-    data = picture_data(found.plan, plan)
-    assert data["coordinates"]["dp"][48:] == [gone] * 16
+    dp = job.parallelism.coordinates["dp"]
+    kept = np.flatnonzero(dp != gone)
+    assert match(plan, found.plan).old_rank.tolist() == kept.tolist()
 
 
 def test_one_rank() -> None:

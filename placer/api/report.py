@@ -1,0 +1,60 @@
+"""The report page of a plan: what it is worth, why, and where its ranks are."""
+
+from __future__ import annotations
+
+from placer.api.predict import scored_plan
+from placer.arguments import NOTHING, TEXT, instance, takes
+from placer.page.report_page import report_page
+from placer.page.side import Side
+from placer.placement.baselines import baseline
+from placer.placement.inputs import Inputs, inputs_of
+from placer.placement.plan import Plan
+
+
+@takes(plan=instance(Plan), before=instance(Plan) | TEXT | NOTHING)
+def report_html(
+    plan: Plan,
+    before: Plan | str | None = "given-order",
+    *,
+    names: tuple[str, str] = ("", ""),
+) -> str:
+    """A web page about a plan, beside another placement; it is one file of its own.
+
+    Parameters
+    ----------
+    plan : Plan
+    before : Plan, str or None
+        What to compare it with: a plan, the name of a baseline on the same hosts, or
+        nothing.
+    names : (str, str)
+        What to call the two; their kind if empty.
+
+    Returns
+    -------
+    str
+        HTML, with all it needs inside.
+
+    Raises
+    ------
+    InputError
+        If the two are of jobs or machines that do not correspond, or there is no such
+        baseline; or the plan is of an older placer, which kept no inputs, and
+        ``before`` is a baseline.
+    InfeasibleError
+        If the hosts have fewer GPUs than the job has ranks.
+    """
+    after = Side(names[1] or "the plan", plan, _inputs(plan))
+    if before is None:
+        return report_page([after])
+    if isinstance(before, Plan):
+        old = Side(names[0] or "before", before, _inputs(before))
+        return report_page([old, after])
+    inputs = inputs_of(plan)
+    placement = baseline(before, inputs.machine, inputs.job)
+    usual = scored_plan(inputs, placement, f"baseline: {before}")
+    return report_page([Side(names[0] or before, usual, inputs), after])
+
+
+def _inputs(plan: Plan) -> Inputs | None:
+    """What a plan was made of; None for one that does not keep it."""
+    return inputs_of(plan) if plan.inputs else None

@@ -1,0 +1,211 @@
+"""Tables of a report with bars in them, as HTML that needs no script.
+
+A bar's width is a class: ``w125`` is 12.5 %, ``l125`` starts there (`widths`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from placer.page.findings import homes, parts
+from placer.report.words import plural
+from placer.units import format_seconds
+
+if TYPE_CHECKING:
+    from placer.page.side import Side
+    from placer.placement.plan import Plan
+
+_SIDES = ("old", "new")
+_SHOWN_LINKS = 6
+_MINUS = "\N{MINUS SIGN}"
+
+
+def widths(body: str) -> str:
+    """Style rules of all widths and starts that a body uses."""
+    used = {
+        name
+        for names in re.findall(r'class="([^"]*)"', body)
+        for name in names.split()
+        if re.fullmatch(r"[wl]\d+", name)
+    }
+    rule = {"w": "width", "l": "left"}
+    return "".join(
+        f".{name}{{{rule[name[0]]}:{int(name[1:]) / 10:g}%}}" for name in sorted(used)
+    )
+
+
+def _permille(share: float) -> int:
+    return round(1000 * min(max(share, 0.0), 1.0))
+
+
+def _sides(sides: Sequence[Side]) -> Iterator[tuple[str, Side]]:
+    yield from zip(_SIDES[-len(sides) :], sides, strict=True)
+
+
+def kinds_of_tiers(plan: Plan) -> dict[str, str]:
+    """Class of each tier: inside a node, over NVLink, over the network, over all."""
+    tiers = list(plan.topology.get("tiers", ()))
+    scale_up = plan.topology.get("scale_up", 0)
+    inner = len(tiers) - len(plan.outer_tiers)
+    kinds = {}
+    for t, tier in enumerate(tiers):
+        if t <= inner and t < scale_up:
+            kinds[tier] = "k-node"
+        elif t < scale_up:
+            kinds[tier] = "k-nvlink"
+        else:
+            kinds[tier] = "k-all" if t == len(tiers) - 1 else "k-net"
+    return kinds
+
+
+def group_rows(sides: Sequence[Side]) -> str:
+    """A row an axis: how many of its groups each tier holds, before and after."""
+    plan = sides[-1].plan
+    kinds = kinds_of_tiers(plan)
+    home_of = {home.axis: home for home in homes(sides)}
+    rows = []
+    for axis in plan.score.get("crossings", {}):
+        counts = [side.plan.score.get("crossings", {}).get(axis, {}) for side in sides]
+        total = sum(counts[-1].values())
+        bars = "".join(
+            _stack(
+                name,
+                [(kinds[t], n, f"{n:,} in one {t}") for t, n in found.items()],
+                max(sum(found.values()), 1),
+            )
+            for (name, _), found in zip(_sides(sides), counts, strict=True)
+        )
+        changed = len(sides) > 1 and counts[0] != counts[1]
+        home = home_of.get(axis)
+        text = _reach(counts)
+        if home and home.leaving[-1]:
+            text += f": {home.leaving[-1]:,} leave their {home.tier}"
+        rows.append(
+            f'<tr class="{"moved" if changed else "same"}"><th scope="row">'
+            f"<b>{escape(axis)}</b> <small>{total:,} {plural('group', total)}</small>"
+            f"</th><td>{bars}</td><td>{escape(text)}</td></tr>"
+        )
+    return "".join(rows)
+
+
+def _reach(counts: Sequence[Mapping[str, int]]) -> str:
+    """Tiers of the groups, innermost and outermost: ``rack to cluster``."""
+    told = []
+    for found in counts:
+        reached = [tier for tier, count in found.items() if count]
+        told.append(" to ".join(dict.fromkeys((reached[0], reached[-1]))))
+    if len(told) == 1 or told[0] == told[1]:
+        return f"inside one {told[-1]}" if " to " not in told[-1] else told[-1]
+    return f"{told[0]} \N{RIGHTWARDS ARROW} {told[1]}"
+
+
+def _stack(name: str, pieces: Sequence[tuple[str, float, str]], total: float) -> str:
+    spans = "".join(
+        f'<span class="{kind} w{_permille(amount / total)}" title="{escape(told)}">'
+        "</span>"
+        for kind, amount, told in pieces
+        if amount
+    )
+    return f'<div class="bar {name}">{spans}</div>'
+
+
+def step_rows(sides: Sequence[Side]) -> str:
+    """A row a part of the step: where it lies in the step, its time, its change."""
+    found = [parts(side) for side in sides]
+    steps = [float(side.plan.score.get("step_time_s", 0.0)) for side in sides]
+    longest = max(*steps, 1e-12) if len(steps) > 1 else max(steps[0], 1e-12)
+    names = [name for name in found[-1] if any(row.get(name) for row in found)]
+    change = {n: found[-1].get(n, 0.0) - found[0].get(n, 0.0) for n in names}
+    change["step"] = steps[-1] - steps[0]
+    widest = max((abs(seconds) for seconds in change.values()), default=0.0)
+    starts = [0.0] * len(sides)
+    rows = []
+    for name in names:
+        bars = ""
+        for i, (side, _) in enumerate(_sides(sides)):
+            seconds = found[i].get(name, 0.0)
+            bars += _bar(f"{side} p-{name.split()[0]}", starts[i], seconds, longest)
+            starts[i] += seconds
+        values = [row.get(name, 0.0) for row in found]
+        rows.append(_step_row(name, bars, values, change[name], widest, longest))
+    bars = "".join(
+        _bar(f"{side} p-step", 0.0, steps[i], longest)
+        for i, (side, _) in enumerate(_sides(sides))
+    )
+    rows.append(_step_row("step", bars, steps, change["step"], widest, longest))
+    return "".join(rows)
+
+
+def _bar(kind: str, start: float, length: float, of: float) -> str:
+    if not length:
+        return ""
+    place = f"l{_permille(start / of)} w{max(_permille(length / of), 1)}"
+    return f'<span class="{kind} {place}"></span>'
+
+
+def _step_row(
+    name: str, bars: str, values: Sequence[float], change: float, widest: float,
+    longest: float,
+) -> str:  # fmt: skip
+    is_flat = abs(change) < 1e-6 * longest
+    kind = "flat" if is_flat else "down" if change < 0 else "up"
+    cells = "".join(f'<td class="n">{format_seconds(v)}</td>' for v in values)
+    if len(values) > 1:
+        size = 0 if is_flat else max(_permille(abs(change) / widest / 2), 2)
+        start = 500 - size if change < 0 else 500
+        mark = "" if is_flat else f'<span class="d {kind} l{start} w{size}"></span>'
+        told = "same" if is_flat else _signed(change)
+        cells += f'<td class="div"><div>{mark}</div></td><td class="n dv">{told}</td>'
+    total = " sum" if name == "step" else ""
+    return (
+        f'<tr class="{kind}{total}"><th scope="row">{escape(name)}</th>'
+        f'<td class="fall"><div>{bars}</div></td>{cells}</tr>'
+    )
+
+
+def _signed(seconds: float) -> str:
+    return f"{'+' if seconds > 0 else _MINUS}{format_seconds(abs(seconds))}"
+
+
+def link_tables(sides: Sequence[Side]) -> str:
+    """The busiest uplinks of each side, all bars to one scale."""
+    lists = [side.plan.score.get("hottest_links", [])[:_SHOWN_LINKS] for side in sides]
+    most = max((link["busy_s"] for found in lists for link in found), default=0.0)
+    tables = []
+    for side, found in zip(sides, lists, strict=True):
+        rows = "".join(_link_row(link, most) for link in found)
+        if not found:
+            rows = "<tr><td>No uplink carries anything.</td></tr>"
+        tables.append(
+            f"<div><h3>{escape(side.name)}</h3>"
+            f'<table class="links"><tbody>{rows}</tbody></table></div>'
+        )
+    return "".join(tables)
+
+
+def _link_row(link: Mapping[str, Any], most: float) -> str:
+    name = f"{link['domain']} {link['direction']}"
+    into = f"into the {link['tier']}"
+    width = _permille(link["busy_s"] / most) if most else 0
+    return (
+        f'<tr><th scope="row">{escape(name)} <small>{escape(into)}</small></th>'
+        f'<td class="lb"><div><span class="w{width}"></span></div></td>'
+        f'<td class="n">{format_seconds(link["busy_s"])}</td></tr>'
+    )
+
+
+def links_heading(sides: Sequence[Side]) -> str:
+    """What the busiest uplink does, as a heading."""
+    lists = [side.plan.score.get("hottest_links", []) for side in sides]
+    busy = [max((link["busy_s"] for link in found), default=0.0) for found in lists]
+    now = format_seconds(busy[-1])
+    if not busy[-1]:
+        return "No uplink carries anything"
+    if len(busy) == 1 or abs(busy[0] - busy[1]) < 1e-6 * busy[0]:
+        return f"The busiest uplink is in use for {now} of each step"
+    word = "less" if busy[1] < busy[0] else "more"
+    was = format_seconds(busy[0])
+    return f"The busiest uplink carries {word} now: {now} of each step, {was} before"

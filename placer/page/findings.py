@@ -1,0 +1,325 @@
+"""What a report says in words: headlines that are read off its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from placer.cost.noise import noise_of
+from placer.report.verdict import inner_domains
+from placer.report.words import (
+    amount,
+    gap_text,
+    gpu_hours_a_day,
+    plural,
+    share_text,
+)
+from placer.units import format_seconds
+
+if TYPE_CHECKING:
+    from placer.page.side import Side
+    from placer.placement.plan import Plan
+
+# Axes whose groups a placement can hold together; gradients always travel.
+_HELD = ("tp", "cp", "ep", "etp", "pp")
+_NOUN = {"pp": "pipeline", "ep": "expert group"}
+# An axis belongs inside the innermost tier that holds this share of its groups.
+_BELONGS = 0.1
+# Differences below this share of the cost are rounding.
+_SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the groups of an axis belong, and how many of each side leave it.
+
+    Attributes
+    ----------
+    axis, tier : str
+        The tier is the innermost one that holds a tenth of the groups on either side.
+    level : int
+        Index of the tier among those from the node to the whole machine.
+    groups : tuple of int
+        Groups of the axis, by side.
+    leaving : tuple of int
+        Groups whose lowest common domain is of an outer tier, by side.
+    """
+
+    axis: str
+    tier: str
+    level: int
+    groups: tuple[int, ...]
+    leaving: tuple[int, ...]
+
+    @property
+    def noun(self) -> str:
+        """What one of its groups is called."""
+        return _NOUN.get(self.axis, f"{self.axis} group")
+
+
+def homes(sides: Sequence[Side]) -> list[Home]:
+    """Where the groups of each axis belong; gradient groups only if alone.
+
+    None where a plan does not say how its groups lie.
+    """
+    crossings = [side.plan.score.get("crossings", {}) for side in sides]
+    if not all(crossings) or not sides[-1].plan.outer_tiers:
+        return []
+    axes = [axis for axis in crossings[-1] if axis in _HELD]
+    return [_home(axis, sides, crossings) for axis in axes or [*crossings[-1]][:1]]
+
+
+def _home(
+    axis: str, sides: Sequence[Side], crossings: Sequence[Mapping[str, Any]]
+) -> Home:
+    plan = sides[-1].plan
+    tiers, around = list(plan.topology["tiers"]), plan.outer_tiers
+    counts = [
+        [found.get(axis, {}).get(tier, 0) for tier in tiers] for found in crossings
+    ]
+    at = next(
+        t
+        for t in range(len(tiers))
+        if any(sum(row[: t + 1]) >= _BELONGS * sum(row) > 0 for row in counts)
+    )
+    at = max(at, len(tiers) - len(around))
+    return Home(
+        axis,
+        tiers[at],
+        at - (len(tiers) - len(around)),
+        tuple(sum(row) for row in counts),
+        tuple(sum(row[at + 1 :]) for row in counts),
+    )
+
+
+def objective_of(sides: Sequence[Side]) -> str:
+    """``time`` where every side has one, else ``hop-cost``."""
+    has_time = all(side.plan.score.get("step_time_s") for side in sides)
+    return "time" if has_time else "hop-cost"
+
+
+def has_value(sides: Sequence[Side]) -> bool:
+    """Whether every side has a cost under the objective."""
+    objective = objective_of(sides)
+    return all(value(side, objective) > 0 for side in sides)
+
+
+def value(side: Side, objective: str) -> float:
+    """What the placement costs under an objective."""
+    key = "step_time_s" if objective == "time" else "hop_cost"
+    return float(side.plan.score.get(key, 0.0))
+
+
+def gained(sides: Sequence[Side]) -> float:
+    """Share of the cost before that is saved; 0 with one side."""
+    objective = objective_of(sides)
+    before, after = value(sides[0], objective), value(sides[-1], objective)
+    return (before - after) / before if before else 0.0
+
+
+def headline(sides: Sequence[Side]) -> tuple[str, str]:
+    """The verdict in a few words, and what is proved of it, which may be nothing."""
+    objective = objective_of(sides)
+    proof = _proof(sides[-1].plan)
+    if not has_value(sides):
+        return "Where the ranks are", proof
+    if len(sides) == 1:
+        each = "a step" if objective == "time" else "hop cost"
+        return f"{amount(objective, value(sides[0], objective))} {each}", proof
+    share = gained(sides)
+    less, more = ("faster", "slower") if objective == "time" else ("cheaper", "dearer")
+    if abs(share) < _SAME:
+        as_ = "fast" if objective == "time" else "cheap"
+        return f"As {as_} as {sides[0].name}", proof
+    text = f"{share_text(abs(share))} {less if share > 0 else more}"
+    noise = noise_of(sides[0].plan.score, sides[-1].plan.score)
+    if objective == "time" and noise and noise["within"]:
+        text += ", less than the model can tell"
+    return text, proof
+
+
+def _proof(plan: Plan) -> str:
+    bound = plan.bound
+    if not bound or not bound.get("lower_bound"):
+        return ""
+    if bound["status"] == "optimal":
+        return "proved optimal"
+    return f"within {gap_text(bound['gap'])} of optimal".replace("%", " %")
+
+
+def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:
+    """Two or three sentences: the cost, what the groups do, how far this is proved."""
+    objective = objective_of(sides)
+    new = amount(objective, value(sides[-1], objective))
+    each = "A step takes" if objective == "time" else "The hop cost is"
+    old = amount(objective, value(sides[0], objective))
+    instead = f" instead of {old}" if len(sides) > 1 and old != new else ""
+    sentences = [f"{each} {new}{instead}."] if has_value(sides) else []
+    if found:
+        sentences.append(f"{_held(found)}.")
+    if sides[-1].plan.bound.get("status") == "optimal":
+        sentences.append("Under the model no placement that keeps the rules is better.")
+    return " ".join(sentences)
+
+
+def _held(found: Sequence[Home]) -> str:
+    """The axis with the greatest change, or what holds for all."""
+    home = most_changed(found)
+    now, of = home.groups[-1] - home.leaving[-1], home.groups[-1]
+    nouns, tier = plural(home.noun, of), home.tier
+    inside = f"stay inside one {tier}" if of > 1 else f"stays inside one {tier}"
+    if now == of:
+        text = f"All {of:,} {nouns} {inside}"
+    else:
+        text = f"{now:,} of {of:,} {nouns} {inside}"
+    before = home.groups[0] - home.leaving[0]
+    if len(home.groups) > 1 and before != now:
+        text += f"; before, {before:,} did" if before else "; before, none did"
+    return text
+
+
+def most_changed(found: Sequence[Home]) -> Home:
+    """The axis of which most groups left the network, or entered it."""
+    return max(found, key=lambda h: abs(h.leaving[0] - h.leaving[-1]) / h.groups[-1])
+
+
+def groups_heading(found: Sequence[Home]) -> str:
+    """What happened to the groups, as a heading."""
+    if not found:
+        return "How groups lie is not known"
+    home = most_changed(found)
+    change = home.leaving[0] - home.leaving[-1]
+    if len(home.groups) == 1 or not change:
+        leaving = [h for h in found if h.leaving[-1]]
+        if not leaving:
+            return "Every group lies where it belongs"
+        text = ", ".join(
+            f"{h.leaving[-1]:,} of {h.groups[-1]:,} {plural(h.noun, h.groups[-1])}"
+            for h in leaving
+        )
+        return f"{text} reach further than they need"
+    nouns = plural(home.noun, home.groups[-1])
+    word = "come back into" if change > 0 else "leave"
+    return f"{abs(change):,} of {home.groups[-1]:,} {nouns} {word} one {home.tier}"
+
+
+def map_line(side: int, found: Sequence[Home]) -> tuple[str, bool]:
+    """What a map shows, in words, and whether all is well there."""
+    leaving = [h for h in found if h.leaving[side]]
+    if not found:
+        return "", True
+    if not leaving:
+        axes = _listed([h.axis for h in found])
+        return f"every {axes} group lies where it belongs", True
+    home = max(leaving, key=lambda h: h.leaving[side] / h.groups[side])
+    count, of = home.leaving[side], home.groups[side]
+    verb = "leaves its" if count == 1 else "leave their"
+    return f"{count:,} of {of:,} {plural(home.noun, of)} {verb} {home.tier}", False
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def parts(side: Side) -> dict[str, float]:
+    """What a step is made of, in seconds; parts that are nothing left out."""
+    score = side.plan.score
+    found = {
+        "compute": score.get("compute_s", 0.0),
+        "fixed": score.get("fixed_s", 0.0),
+        "bubble": score.get("bubble_s", 0.0),
+    }
+    exposed = score.get("exposed_s", {})
+    return found | {f"{axis} exposed": seconds for axis, seconds in exposed.items()}
+
+
+def step_heading(sides: Sequence[Side]) -> str:
+    """What the step gained and lost, as a heading."""
+    new = parts(sides[-1])
+    if len(sides) == 1:
+        waits = {name: s for name, s in new.items() if name.endswith(" exposed")}
+        worst = max(waits, key=lambda name: waits[name], default="")
+        if not worst or not waits[worst]:
+            return "Nothing waits for the network"
+        waited = format_seconds(waits[worst])
+        return f"Most waiting: {_part(worst)}, {waited} of each step"
+    old = parts(sides[0])
+    change = {n: new.get(n, 0.0) - old.get(n, 0.0) for n in {**old, **new}}
+    least, most = (
+        min(change, key=change.__getitem__),
+        max(change, key=change.__getitem__),
+    )
+    noise = _SAME * sum(new.values())
+    words = []
+    if change[least] < -noise:
+        words.append(f"{_part(least)} saves {format_seconds(-change[least])}")
+    if change[most] > noise:
+        verb = "gives back" if words else "costs"
+        words.append(f"{_part(most)} {verb} {format_seconds(change[most])}")
+    return ", ".join(words) if words else "No part of the step changes"
+
+
+def _part(name: str) -> str:
+    """The axis of an exposed part, or the part."""
+    return name.removesuffix(" exposed")
+
+
+Fact = tuple[str, str, str, str]
+
+
+def facts(sides: Sequence[Side], found: Sequence[Home]) -> Iterator[Fact]:
+    """(label, value before or nothing, value after, remark) of the figures on top."""
+    if has_value(sides):
+        yield from _cost_facts(sides)
+    if found:
+        yield _groups_fact(most_changed(found))
+    old, new = sides[0].plan, sides[-1].plan
+    tier, domains = inner_domains(new)
+    if tier:
+        was = f"{len(inner_domains(old)[1]):,}" if len(sides) > 1 else ""
+        nodes = f"{len(new.nodes):,} {plural('node', len(new.nodes))}"
+        yield f"{plural(tier, 2).capitalize()} used", was, f"{len(domains):,}", nodes
+    if new.bound and new.bound.get("lower_bound"):
+        gap = gap_text(new.bound["gap"]).replace("%", " %")
+        is_optimal = new.bound["status"] == "optimal"
+        remark = "proved optimal" if is_optimal else "at most"
+        yield "Gap to the lower bound", "", gap if new.bound["gap"] else "0 %", remark
+
+
+def _cost_facts(sides: Sequence[Side]) -> Iterator[Fact]:
+    objective, has_two = objective_of(sides), len(sides) > 1
+    before, after = value(sides[0], objective), value(sides[-1], objective)
+    was = amount(objective, before) if has_two else ""
+    if objective != "time":
+        yield "Hop cost", was, amount(objective, after), ""
+        return
+    sign = "+" if after > before else "\N{MINUS SIGN}"
+    remark = f"{sign}{format_seconds(abs(after - before))} a step"
+    if abs(gained(sides)) < _SAME:
+        remark = "no change" if has_two else "predicted"
+    yield "Step time", was, amount(objective, after), remark
+    size = sides[-1].plan.world_size
+    if has_two:
+        hours = gpu_hours_a_day(size, gained(sides))
+        word = "saved" if hours >= 0 else "lost"
+        of = f"of {size * 24:,} that this job uses"
+        yield f"GPU hours {word} a day", "", f"{abs(hours):,.0f}", of
+    waits = [float(s.plan.score.get("exposed_scale_out_s", 0.0)) for s in sides]
+    yield (
+        "Waiting for the network",
+        format_seconds(waits[0]) if has_two else "",
+        format_seconds(waits[-1]),
+        f"{share_text(waits[-1] / after)} of a step" if waits[-1] else "nothing waits",
+    )
+
+
+def _groups_fact(home: Home) -> Fact:
+    inside = [h - out for h, out in zip(home.groups, home.leaving, strict=True)]
+    nouns = plural(home.noun, 2)
+    return (
+        f"{nouns[0].upper()}{nouns[1:]} inside one {home.tier}",
+        f"{inside[0]:,}" if len(inside) > 1 else "",
+        f"{inside[-1]:,}",
+        f"of {home.groups[-1]:,}",
+    )

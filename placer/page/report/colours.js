@@ -1,0 +1,111 @@
+// What the colours of the maps mean. A colour is [red, green, blue].
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+const isDark = () => matchMedia("screen and (prefers-color-scheme: dark)").matches;
+
+// Eight of Okabe and Ito's hues, in turn: neighbours differ, and most readers see it.
+const TURN = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8a8f98"].map(rgb);
+// Viridis, for an order of few steps.
+const RAMP = ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"].map(rgb);
+
+const mix = (a, b, share) => a.map((v, i) => Math.round(v + (b[i] - v) * share));
+
+// How far each rank's groups reach beyond where they belong: 0, or the level.
+const strays = sides.map((side) => {
+  const found = new Uint8Array(side.world);
+  for (const [axis, home] of data.homes) {
+    if (!side.axes.has(axis)) continue;
+    const level = reach(side, axis);
+    for (let r = 0; r < side.world; r++) if (level[r] > home && level[r] > found[r]) found[r] = level[r];
+  }
+  return found;
+});
+const isWhole = (level) => level === levelNames.length - 1;
+
+function byCrossing(s) {
+  const calm = rgb(css("--calm")), net = rgb(css("--net")), all = rgb(css("--all"));
+  const of = strays[s];
+  return (rank) => (of[rank] ? (isWhole(of[rank]) ? all : net) : calm);
+}
+
+function byAxis(axis, ordered) {
+  return (s) => {
+    const side = sides[s], { size } = side.axes.get(axis);
+    if (ordered && size > 2) return (rank) => RAMP[Math.floor((coordinate(side, axis, rank) * 8) / size)];
+    return (rank) => TURN[coordinate(side, axis, rank) % TURN.length];
+  };
+}
+
+// Groups of an axis by number, in turn.
+function byGroup(axis) {
+  return (s) => (rank) => TURN[groupNumber(sides[s], [axis], rank) % TURN.length];
+}
+
+function byMove(s) {
+  const stays = rgb(css("--calm")), goes = rgb(css("--net")), only = rgb(css("--all"));
+  const to = after - s;
+  return (rank) => {
+    const other = partner(rank, s, to);
+    if (other < 0) return only;
+    return sides[to].seats[other] === sides[s].seats[rank] ? stays : goes;
+  };
+}
+
+const uplinkLevel = machine.levels.indexOf(data.uplinks);
+const mostBusy = Math.max(0, ...sides.flatMap((side) => side.busy ?? []));
+function byLink(s) {
+  const low = rgb(css("--well")), middle = rgb(css("--net")), high = rgb(isDark() ? "#ffffff" : "#7a1f00");
+  const colours = (sides[s].busy ?? []).map((busy) => {
+    const share = mostBusy ? busy / mostBusy : 0;
+    return share < 0.5 ? mix(low, middle, share * 2) : mix(middle, high, share * 2 - 1);
+  });
+  return (rank) => colours[domainOfRank(sides[s], rank, uplinkLevel)] ?? low;
+}
+
+const swatch = (colour, text) => ({ colour: "rgb(" + colour.join() + ")", text });
+
+const MODES = [
+  { key: "cross", name: "Crossing groups", colour: byCrossing, hatch: (s) => strays[s], legend: crossingLegend },
+];
+function addAxisMode(key, axis, name, ordered) {
+  if (!sides[after].axes.has(axis) || !sides.every((side) => side.axes.has(axis))) return;
+  MODES.push({ key, name, colour: byAxis(axis, ordered), legend: () => axisLegend(axis, ordered) });
+}
+addAxisMode("replica", "dp", "Replica", false);
+addAxisMode("stage", "pp", "Stage", true);
+if (sides.every((side) => side.axes.has("ep"))) {
+  MODES.push({ key: "experts", name: "Expert group", colour: byGroup("ep"), legend: () => [{ text: "Eight colours in turn: a rack of one colour holds one expert group." }] });
+}
+if (after) {
+  MODES.push({ key: "moves", name: "What moves", colour: byMove, legend: () => [
+    swatch(rgb(css("--calm")), "stays on its GPU"), swatch(rgb(css("--net")), "is on another GPU"),
+    swatch(rgb(css("--all")), "runs on this side only")] });
+}
+if (mostBusy > 0) MODES.push({ key: "links", name: "Link load", colour: byLink, legend: linkLegend });
+
+function crossingLegend() {
+  const homes = data.homes.map(([axis, level]) => axis + " in one " + levelNames[level]).join(", ");
+  return [
+    swatch(rgb(css("--calm")), "every group where it belongs: " + homes),
+    { hatch: "--net", text: "a group reaches further" },
+    { hatch: "--all", text: "a group spans the whole " + data.whole },
+  ];
+}
+
+function axisLegend(axis, ordered) {
+  const { size, word } = sides[after].axes.get(axis);
+  const unit = machine.levels[data.level];
+  if (ordered && size > 2) {
+    const shown = [...new Set(Array.from({ length: 8 }, (_, i) => Math.ceil((i * size) / 8)))];
+    return shown.map((i) => swatch(RAMP[Math.floor((i * 8) / size)], word + " " + i));
+  }
+  if (size <= TURN.length) return Array.from({ length: size }, (_, i) => swatch(TURN[i], word + " " + i));
+  return [{ text: "Eight colours in turn: neighbours differ. A " + unit + " of one colour holds one " + word + "." }];
+}
+
+function linkLegend() {
+  const low = rgb(css("--well")), middle = rgb(css("--net"));
+  return [swatch(low, "uplink of the " + data.uplinks + " idle"), swatch(middle, "in use for " + seconds(mostBusy / 2) + " of a step"),
+    swatch(rgb(isDark() ? "#ffffff" : "#7a1f00"), seconds(mostBusy))];
+}

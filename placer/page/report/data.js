@@ -1,0 +1,114 @@
+// What the page was given: the machine, the sides, and the groups of every rank.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+
+// Whole numbers of 32 bits from base64.
+function decoded(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Int32Array(bytes.buffer);
+}
+
+const machine = {
+  levels: data.machine.levels,
+  names: data.machine.names,
+  parents: data.machine.parents.map(decoded),
+  gpus: decoded(data.machine.gpus),
+};
+const numNodes = machine.gpus.length;
+const firstGpu = new Int32Array(numNodes + 1);
+for (let n = 0; n < numNodes; n++) firstGpu[n + 1] = firstGpu[n] + machine.gpus[n];
+const numGpus = firstGpu[numNodes];
+const nodeOfGpu = new Int32Array(numGpus);
+for (let n = 0; n < numNodes; n++) nodeOfGpu.fill(n, firstGpu[n], firstGpu[n + 1]);
+
+// domainOf[level][node]; the last entry is the whole machine.
+const domainOf = [Int32Array.from({ length: numNodes }, (_, n) => n)];
+for (const parent of machine.parents) domainOf.push(domainOf.at(-1).map((d) => parent[d]));
+domainOf.push(new Int32Array(numNodes));
+const levelNames = [...machine.levels, data.whole];
+
+const sides = data.sides.map((side) => {
+  const seats = decoded(side.seats);
+  const rankAt = new Int32Array(numGpus).fill(-1);
+  seats.forEach((gpu, rank) => { rankAt[gpu] = rank; });
+  const axes = new Map(side.axes.map(([axis, size, stride, word]) => [axis, { size, stride, word }]));
+  return { ...side, seats, rankAt, axes };
+});
+const after = sides.length - 1;
+
+const coordinate = (side, axis, rank) => {
+  const { size, stride } = side.axes.get(axis);
+  return Math.floor(rank / stride) % size;
+};
+
+// The ranks of a rank's group of an axis.
+function group(side, axis, rank) {
+  const { size, stride } = side.axes.get(axis);
+  const first = rank - coordinate(side, axis, rank) * stride;
+  return Array.from({ length: size }, (_, i) => first + i * stride);
+}
+
+const domainOfRank = (side, rank, level) => domainOf[level][nodeOfGpu[side.seats[rank]]];
+const domainsOf = (side, ranks, level) => new Set(ranks.map((r) => domainOfRank(side, r, level)));
+
+// The innermost level with all ranks of every rank's group of an axis in one domain.
+function reach(side, axis) {
+  const { size, stride } = side.axes.get(axis);
+  const found = new Uint8Array(side.world);
+  for (let first = 0; first < side.world; first++) {
+    if (Math.floor(first / stride) % size) continue;
+    const own = nodeOfGpu[side.seats[first]];
+    let level = 0;
+    for (let i = 1; i < size; i++) {
+      const node = nodeOfGpu[side.seats[first + i * stride]];
+      while (domainOf[level][node] !== domainOf[level][own]) level++;
+    }
+    for (let i = 0; i < size; i++) found[first + i * stride] = level;
+  }
+  return found;
+}
+
+// The number of a rank's group when groups differ in `over`, counted by first rank.
+const numbering = new Map();
+function groupNumber(side, over, rank) {
+  const key = data.sides.length + over.join() + sides.indexOf(side);
+  if (!numbering.has(key)) {
+    const number = new Int32Array(side.world).fill(-1);
+    let count = 0;
+    for (let r = 0; r < side.world; r++) {
+      if (over.every((axis) => !side.axes.has(axis) || coordinate(side, axis, r) === 0)) number[r] = count++;
+    }
+    numbering.set(key, number);
+  }
+  let first = rank;
+  for (const axis of over) {
+    if (side.axes.has(axis)) first -= coordinate(side, axis, rank) * side.axes.get(axis).stride;
+  }
+  return numbering.get(key)[first];
+}
+
+// Seconds of one operation of a rank's group, or null.
+function groupSeconds(side, axis, rank) {
+  const found = side.groups?.[axis];
+  if (!found) return null;
+  found.index ??= found.of_group ? decoded(found.of_group) : null;
+  return found.seconds[found.index ? found.index[groupNumber(side, found.over, rank)] : 0];
+}
+
+// The rank of another side that does the same work, or -1.
+const toNew = data.partners ? decoded(data.partners) : null;
+const toOld = toNew && new Int32Array(sides[after].world).fill(-1);
+if (toNew) toNew.forEach((rank, old) => { if (rank >= 0) toOld[rank] = old; });
+function partner(rank, from, to) {
+  if (from === to || rank < 0) return rank;
+  if (!toNew) return rank;
+  return (from === 0 ? toNew : toOld)[rank];
+}
+
+const number = (value) => value.toLocaleString("en-US");
+const plural = (count, word) => number(count) + " " + word + (count === 1 ? "" : /[sx]$|ch$/.test(word) ? "es" : "s");
+function seconds(value) {
+  const unit = value >= 1 ? [1, "s"] : value >= 1e-3 ? [1e3, "ms"] : [1e6, "\u00b5s"];
+  return Number((value * unit[0]).toPrecision(4)) + " " + unit[1];
+}

@@ -1,0 +1,182 @@
+// What the reader does: points, presses keys, drags, searches, shares the address.
+
+let chosen = -1;      // a rank of the last side
+let isPinned = false;
+let found = null;     // ranks that a search asks for, of the last side
+
+let isDue = false;
+function redraw() {
+  if (isDue) return;
+  isDue = true;
+  requestAnimationFrame(() => {
+    isDue = false;
+    redrawNow();
+  });
+}
+
+function redrawNow() {
+  sides.forEach((side, s) => {
+    const rank = partner(chosen, after, s);
+    let marked = null;
+    if (rank >= 0) marked = companions(side, rank);
+    else if (found) marked = new Set([...found].map((r) => partner(r, after, s)));
+    const { context, at } = paint(s, marked);
+    mark(s, context, at, rank);
+  });
+}
+
+function choose(rank, pin = isPinned) {
+  isPinned = pin && rank >= 0;
+  if (rank === chosen) return;
+  chosen = rank;
+  tell(rank);
+  redraw();
+}
+
+// The place of the map under the pointer.
+function place(canvas, event) {
+  const box = canvas.getBoundingClientRect();
+  const scale = scaleOf(box.width, box.height);
+  return [(event.clientX - box.left - box.width / 2) / scale + view.x, (event.clientY - box.top - box.height / 2) / scale + view.y];
+}
+
+function rankUnder(s, event) {
+  const gpu = gpuAt(...place(canvases[s], event));
+  return gpu < 0 ? -1 : partner(sides[s].rankAt[gpu], s, after);
+}
+
+function follow(s) {
+  const canvas = canvases[s];
+  let drag = null;
+  canvas.addEventListener("pointerdown", (event) => {
+    drag = { x: event.clientX, y: event.clientY, view: { ...view }, isFar: false };
+    if (event.pointerType === "mouse") canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!drag) {
+      if (!isPinned) choose(rankUnder(s, event), false);
+      return;
+    }
+    const scale = scaleOf(canvas.clientWidth, canvas.clientHeight);
+    const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
+    drag.isFar ||= Math.hypot(dx, dy) > 4;
+    if (!drag.isFar) return;
+    moveView(view.zoom, drag.view.x - dx / scale, drag.view.y - dy / scale);
+    redraw();
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (drag && !drag.isFar) {
+      const rank = rankUnder(s, event);
+      const isAgain = isPinned && rank === chosen;
+      choose(isAgain ? -1 : rank, !isAgain);
+      isPinned = rank >= 0 && !isAgain;
+    }
+    drag = null;
+    remember();
+  });
+  canvas.addEventListener("pointercancel", () => { drag = null; });
+  canvas.addEventListener("pointerleave", () => { if (!isPinned && document.activeElement !== canvas) choose(-1); });
+  canvas.addEventListener("wheel", (event) => {
+    if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    zoomAt(Math.exp(-event.deltaY * 0.0022), ...place(canvas, event));
+    redraw();
+    remember();
+  }, { passive: false });
+  canvas.addEventListener("dblclick", (event) => {
+    zoomAt(3, ...place(canvas, event));
+    redraw();
+    remember();
+  });
+  canvas.addEventListener("keydown", (event) => pressed(s, event));
+}
+
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+function pressed(s, event) {
+  const step = STEPS[event.key];
+  if (step) choose(nextRank(s, step), true);
+  else if (event.key === "+" || event.key === "=") zoomAt(1.6, ...centre(s));
+  else if (event.key === "-") zoomAt(1 / 1.6, ...centre(s));
+  else if (event.key === "0") showAll();
+  else if (event.key === "Escape") choose(-1, false);
+  else return;
+  event.preventDefault();
+  redraw();
+  remember();
+}
+
+// The next rank in a direction: over gaps and free GPUs, to the edge.
+function nextRank(s, [dx, dy]) {
+  const own = partner(chosen, after, s);
+  if (own < 0) return partner(sides[s].rankAt.find((rank) => rank >= 0), s, after);
+  let [x, y] = gpuCorner(sides[s].seats[own]);
+  for (let tries = 0; tries < worldWidth + worldHeight; tries++) {
+    x += dx;
+    y += dy;
+    const gpu = gpuAt(x + 0.5, y + 0.5);
+    const rank = gpu < 0 ? -1 : partner(sides[s].rankAt[gpu], s, after);
+    if (rank >= 0 && rank !== chosen) {
+      bringIntoView(gpu);
+      return rank;
+    }
+  }
+  return chosen;
+}
+
+const centre = (s) => {
+  const own = partner(chosen, after, s);
+  return own < 0 ? [view.x, view.y] : gpuCorner(sides[s].seats[own]);
+};
+
+// Ranks that a text asks for: a rank, a host or domain, or a group such as dp=5.
+function search(text) {
+  const side = sides[after], asked = text.trim().toLowerCase();
+  if (/^\d+$/.test(asked)) return Number(asked) < side.world ? [Number(asked)] : [];
+  const every = Array.from({ length: side.world }, (_, rank) => rank);
+  const coordinates = /^([a-z]+)\s*[=: ]\s*(\d+)$/.exec(asked);
+  if (coordinates && side.axes.has(coordinates[1])) {
+    return every.filter((rank) => coordinate(side, coordinates[1], rank) === Number(coordinates[2]));
+  }
+  const hits = machine.names.map((list) => new Set(list.flatMap((name, d) => (name.toLowerCase().includes(asked) ? [d] : []))));
+  return every.filter((rank) => hits.some((set, level) => set.has(domainOfRank(side, rank, level))));
+}
+
+function searched() {
+  const text = $("find").value, ranks = text.trim() ? search(text) : null;
+  $("find").setAttribute("aria-invalid", String(ranks !== null && ranks.length === 0));
+  found = ranks && ranks.length > 1 ? new Set(ranks) : null;
+  if (ranks && ranks.length === 1) {
+    choose(ranks[0], true);
+    bringIntoView(sides[after].seats[ranks[0]]);
+  } else {
+    choose(-1, false);
+    if (ranks) $("told").textContent = ranks.length ? plural(ranks.length, "rank") + " found" : "Nothing is called so: a rank, a host, a rack, or dp=5.";
+    else tell(-1);
+  }
+  redraw();
+  remember();
+}
+
+// The address keeps what is seen, so that a link shows it to others.
+function remember() {
+  const kept = new URLSearchParams();
+  if (mode !== MODES[0]) kept.set("colour", mode.key);
+  if (isPinned) kept.set("rank", chosen);
+  if (found) kept.set("find", $("find").value);
+  if (view.zoom > 1) kept.set("view", [view.zoom, view.x, view.y].map((v) => v.toFixed(2)).join());
+  try { history.replaceState(null, "", "#" + kept); } catch { /* a page from a string has no address */ }
+}
+
+function recall() {
+  const kept = new URLSearchParams(location.hash.slice(1));
+  const place = (kept.get("view") ?? "").split(",").map(Number);
+  if (place.length === 3 && place.every(Number.isFinite)) moveView(...place);
+  mode = MODES.find((one) => one.key === kept.get("colour")) ?? MODES[0];
+  const rank = Number(kept.get("rank") ?? -1);
+  if (Number.isInteger(rank) && rank >= 0 && rank < sides[after].world) choose(rank, true);
+  if (kept.get("find")) {
+    $("find").value = kept.get("find");
+    searched();
+  }
+}

@@ -1,0 +1,64 @@
+// Fills the page and keeps it up to date.
+
+function showModes() {
+  for (const one of MODES) {
+    const button = part("button", one.name);
+    button.dataset.mode = one.key;
+    button.addEventListener("click", () => {
+      mode = one;
+      showMode();
+      redraw();
+      remember();
+    });
+    $("modes").append(button);
+  }
+}
+
+function showMode() {
+  for (const button of $("modes").children) button.setAttribute("aria-pressed", String(button.dataset.mode === mode.key));
+  $("legend").replaceChildren(...mode.legend().map(({ colour, hatch, text }) => {
+    const key = part("span", "");
+    key.className = "key";
+    if (colour || hatch) {
+      const box = part("i", "");
+      box.className = "sw" + (hatch ? (hatch === "--all" ? " k-all" : " k-net") : "");
+      if (colour) box.style.background = colour;
+      key.append(box);
+    }
+    key.append(text);
+    return key;
+  }));
+}
+
+function showScale() {
+  const cell = "A cell is a GPU, a row of " + across[0] + " a node" + (machine.levels.length > 1 ? ", a box a " + machine.levels[1] : "");
+  $("scale").textContent = cell + "." + (after ? " Both maps zoom and light up together." : "");
+}
+
+function refresh() {
+  showMode();
+  redrawNow();
+  drawPipelines();
+}
+
+for (const button of document.querySelectorAll("[data-zoom]")) {
+  button.addEventListener("click", () => {
+    const how = button.dataset.zoom;
+    if (how === "all") showAll();
+    else zoomAt(how === "in" ? 1.8 : 1 / 1.8, ...centre(after));
+    redraw();
+    remember();
+  });
+}
+$("find").addEventListener("input", searched);
+sides.forEach((_, s) => follow(s));
+showModes();
+showScale();
+tell(-1);
+recall();
+refresh();
+addEventListener("resize", refresh);
+addEventListener("hashchange", () => { recall(); refresh(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
+addEventListener("beforeprint", refresh);
+addEventListener("afterprint", refresh);

@@ -1,0 +1,76 @@
+// Paints a map pixel by pixel: what a GPU holds, a hatch where its groups stray.
+
+const HEIGHT = 0.62; // of the width, at most
+const canvases = sides.map((_, s) => $("map-" + (sides.length === 1 ? 1 : s)));
+let mode = MODES[0];
+
+function sizeOf(canvas) {
+  const width = canvas.clientWidth;
+  const height = Math.round(Math.max(150, Math.min(width * HEIGHT, (width * worldHeight) / worldWidth + 16, window.innerHeight * 0.7)));
+  return [width, height];
+}
+
+// From map to pixels of the canvas.
+function project(canvas) {
+  const [width, height] = [canvas.width / ratio, canvas.height / ratio];
+  const scale = scaleOf(width, height);
+  return { scale, width, height, x: (x) => (x - view.x) * scale + width / 2, y: (y) => (y - view.y) * scale + height / 2 };
+}
+let ratio = 1;
+
+function fillBox(pixels, stride, box, colour) {
+  for (let y = box[1]; y < box[3]; y++) pixels.fill(colour, y * stride + box[0], y * stride + box[2]);
+}
+
+const packed = ([red, green, blue]) => (255 << 24) | (blue << 16) | (green << 8) | red;
+
+function paint(s, marked) {
+  const canvas = canvases[s], side = sides[s];
+  const [width, height] = sizeOf(canvas);
+  ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    canvas.style.height = height + "px";
+  }
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(w, h);
+  const pixels = new Int32Array(image.data.buffer);
+  const card = rgb(css("--card"));
+  const free = packed(rgb(css("--well"))), ground = packed(card);
+  pixels.fill(ground);
+  const at = project(canvas), scale = at.scale * ratio;
+  const left = (w / 2) - view.x * scale, top = (h / 2) - view.y * scale;
+  const colour = mode.colour(s), hatch = mode.hatch?.(s);
+  const gap = scale >= 5 ? Math.max(1, Math.round(scale * 0.08)) : 0;
+  const period = Math.max(5, Math.round(5 * ratio)), thick = Math.max(1, Math.round(1.6 * ratio));
+  for (let node = 0; node < numNodes; node++) {
+    const nodeX = corners[0][2 * node] * scale + left, nodeY = corners[0][2 * node + 1] * scale + top;
+    if (nodeX > w || nodeY > h || nodeX + sizes[0][0] * scale < 0 || nodeY + sizes[0][1] * scale < 0) continue;
+    for (let i = 0; i < machine.gpus[node]; i++) {
+      const x = nodeX + (i % across[0]) * scale, y = nodeY + Math.floor(i / across[0]) * scale;
+      const box = [Math.max(0, Math.round(x)), Math.max(0, Math.round(y)),
+        Math.min(w, Math.max(Math.round(x + scale) - gap, Math.round(x) + 1)),
+        Math.min(h, Math.max(Math.round(y + scale) - gap, Math.round(y) + 1))];
+      if (box[0] >= box[2] || box[1] >= box[3]) continue;
+      const rank = side.rankAt[firstGpu[node] + i];
+      if (rank < 0) {
+        fillBox(pixels, w, box, free);
+        continue;
+      }
+      let own = colour(rank);
+      const isDim = marked && !marked.has(rank);
+      if (isDim) own = mix(own, card, 0.72);
+      fillBox(pixels, w, box, packed(own));
+      if (hatch?.[rank] && !isDim) {
+        for (let py = box[1]; py < box[3]; py++) {
+          for (let px = box[0]; px < box[2]; px++) if ((px + py) % period < thick) pixels[py * w + px] = ground;
+        }
+      }
+    }
+  }
+  context.putImageData(image, 0, 0);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return { context, at };
+}

@@ -1,0 +1,252 @@
+"""The report: a verdict, why it holds, and the machine before and after, on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placer.page.bars import (
+    group_rows,
+    kinds_of_tiers,
+    link_tables,
+    links_heading,
+    step_rows,
+    widths,
+)
+from placer.page.findings import (
+    Home,
+    facts,
+    gained,
+    groups_heading,
+    headline,
+    homes,
+    lede,
+    map_line,
+    step_heading,
+)
+from placer.page.seats import encoded, partners, shown
+from placer.page.shell import asset, page
+from placer.page.times import times_data
+from placer.report.matching import match
+from placer.report.moves import moved_ranks
+from placer.report.words import amount, plural
+
+if TYPE_CHECKING:
+    from placer.page.seats import Shown
+    from placer.page.side import Side
+    from placer.placement.plan import Plan
+    from placer.report.matching import Matching
+
+_SCRIPTS = (
+    "data.js",
+    "layout.js",
+    "view.js",
+    "colours.js",
+    "paint.js",
+    "marks.js",
+    "tell.js",
+    "follow.js",
+    "pipeline.js",
+    "main.js",
+)
+_AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp")
+_WORD = {"dp": "replica", "pp": "stage"}
+
+
+def report_page(sides: Sequence[Side]) -> str:
+    """The page as HTML text; it needs nothing else.
+
+    Parameters
+    ----------
+    sides : sequence of Side
+        One placement, or two: before and after.
+
+    Raises
+    ------
+    InputError
+        If the two are of jobs or machines that do not correspond.
+    """
+    plan = sides[-1].plan
+    machine, found = shown(sides), homes(sides)
+    matching = match(sides[0].plan, plan) if len(sides) > 1 else None
+    body = asset("report", "page.html")
+    for key, text in _texts(sides, machine, found, matching):
+        body = body.replace("{{" + key + "}}", text)
+    if matching is None:
+        body = _without_before(body)
+    title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
+    plain = "The maps and the pipeline need scripts; the rest does not."
+    style = asset("report", "page.css") + widths(body)
+    data = _data(sides, machine, found, matching)
+    return page(title, style, body, "report", _SCRIPTS, data, plain)
+
+
+def _without_before(body: str) -> str:
+    """The page of one placement: no map before, no column of changes."""
+    return re.sub("<!--before-->.*?<!--/before-->", "", body, flags=re.DOTALL)
+
+
+def _texts(
+    sides: Sequence[Side],
+    machine: Shown,
+    found: Sequence[Home],
+    matching: Matching | None,
+) -> Iterator[tuple[str, str]]:
+    """What stands in each place of the page, escaped."""
+    plan = sides[-1].plan
+    said, proved = headline(sides)
+    mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
+    yield "JOB", escape(str(plan.job.get("name")))
+    yield "MACHINE", escape(str(plan.topology.get("name")))
+    yield "WORLD", f"{plan.world_size:,} {plural('GPU', plan.world_size)}"
+    yield "SHAPE", escape(_shape(plan))
+    yield "NAMES", escape(_names(sides))
+    tail = f', <em class="{mood}">{escape(proved)}</em>' if proved else ""
+    yield "H1", f"{escape(said)}{tail}."
+    yield "LEDE", escape(lede(sides, found))
+    yield "FACTS", "".join(_fact(*fact) for fact in facts(sides, found))
+    yield "WHY1", escape(groups_heading(found))
+    yield "AXES", group_rows(sides)
+    yield "TIERS", _tiers(plan)
+    yield "WHY2", escape(step_heading(sides))
+    yield "STEPS", step_rows(sides)
+    yield "OLD", escape(sides[0].name)
+    yield "NEW", escape(sides[-1].name)
+    for key, side in (("MAP_OLD", 0), ("MAP_NEW", -1)):
+        line, is_well = map_line(side, found)
+        yield key, f'<span class="{"ok" if is_well else "bad"}">{escape(line)}</span>'
+    yield "SHOWN", escape(_shown_text(machine))
+    yield "LINKHEAD", escape(links_heading(sides))
+    yield "LINKS", link_tables(sides)
+    yield "CERT", escape(_certificate(plan))
+    yield "INPUTS", _inputs(plan)
+    yield "SWITCH", escape(_switch(sides, matching))
+    yield "VERSION", escape(str(plan.solver.get("version", "")))
+
+
+def _shape(plan: Plan) -> str:
+    sizes = plan.job.get("parallelism") or {}
+    shown = [
+        f"{a} {sizes[a]}" for a in ("tp", "cp", "pp", "ep", "dp") if sizes.get(a, 1) > 1
+    ]
+    return " \N{MULTIPLICATION SIGN} ".join(shown) or "one rank a replica"
+
+
+def _names(sides: Sequence[Side]) -> str:
+    if len(sides) == 1:
+        return sides[0].name
+    return f"before: {sides[0].name}, after: {sides[1].name}"
+
+
+def _fact(label: str, old: str, new: str, remark: str) -> str:
+    before = f"<s>{escape(old)}</s> " if old else ""
+    return (
+        f'<div class="fact"><dt>{escape(label)}</dt><dd>{before}<b>{escape(new)}</b>'
+        f"<p>{escape(remark)}</p></dd></div>"
+    )
+
+
+def _tiers(plan: Plan) -> str:
+    return "".join(
+        f'<span class="key"><i class="sw {kind}"></i>{escape(tier)}</span>'
+        for tier, kind in kinds_of_tiers(plan).items()
+    )
+
+
+def _shown_text(machine: Shown) -> str:
+    if not machine.left_out:
+        return ""
+    count = machine.left_out
+    return f"{count:,} {plural('node', count)} in domains without ranks are not drawn."
+
+
+def _certificate(plan: Plan) -> str:
+    bound = plan.bound
+    if not bound:
+        return "This placement was scored, not searched: nothing is proved of it."
+    objective = bound["objective"]
+    text = f"Value {amount(objective, bound['value'])}"
+    if bound.get("lower_bound"):
+        text += f", lower bound {amount(objective, bound['lower_bound'])}"
+    argument = bound.get("argument")
+    return f"{text}: {argument}." if argument else f"{text}."
+
+
+def _inputs(plan: Plan) -> str:
+    rows = []
+    for section in (plan.topology, plan.job):
+        name, digest = (
+            escape(str(section.get("name"))),
+            escape(str(section.get("sha256"))),
+        )
+        rows.append(f"<p>{name}<br><code>sha256 {digest}</code></p>")
+    return "".join(rows)
+
+
+def _switch(sides: Sequence[Side], matching: Matching | None) -> str:
+    """How many ranks and nodes change, in words."""
+    if matching is None:
+        return ""
+    plans = [side.plan for side in sides]
+    ranks = moved_ranks(plans[0], plans[1], matching)
+    nodes = {
+        plan.nodes[node]
+        for plan, moved in zip(plans, ranks, strict=True)
+        for node in np.unique(plan.node_of_rank[moved]).tolist()
+    }
+    text = f"{len(ranks[0]):,} of {len(matching.old_rank):,} ranks are on another GPU"
+    return f"{text}, on {len(nodes):,} {plural('node', len(nodes))}."
+
+
+def _data(
+    sides: Sequence[Side],
+    machine: Shown,
+    found: Sequence[Home],
+    matching: Matching | None,
+) -> dict[str, Any]:
+    """What the scripts read."""
+    plan = sides[-1].plan
+    scale_up = plan.topology.get("scale_up", 0)
+    tiers = list(plan.topology.get("tiers", ()))
+    inner = len(tiers) - len(plan.outer_tiers)
+    uplinks = min(max(scale_up - 1 - inner, 0), len(machine.levels) - 1)
+    return {
+        "machine": machine.to_dict(),
+        "level": max(uplinks, min(1, len(machine.levels) - 1)),
+        "whole": tiers[-1] if tiers else "machine",
+        "homes": [[h.axis, h.level] for h in found],
+        "partners": "" if matching is None else partners(matching, plan.world_size),
+        "sides": [
+            {
+                "name": side.name,
+                "world": side.plan.world_size,
+                "axes": _axes(side.plan),
+                "seats": encoded(machine.seats(side.plan)),
+                "step": side.plan.score.get("step_time_s", 0.0),
+                **times_data(side, machine, uplinks),
+            }
+            for side in sides
+        ],
+        "uplinks": machine.levels[uplinks],
+    }
+
+
+def _axes(plan: Plan) -> list[list[Any]]:
+    """Axis, size and distance of neighbours in rank numbers, of axes with groups."""
+    axes = plan.axes
+    if axes is None:
+        return []
+    found: list[list[Any]] = []
+    for axis in _AXES:
+        is_of_experts = axis in ("ep", "etp", "edp")
+        if axes.size(axis) < 2 or (is_of_experts and not axes.divides_experts):
+            continue
+        ranks = axes.ranks_of_group[axis][0]
+        found.append(
+            [axis, axes.size(axis), int(ranks[1] - ranks[0]), _WORD.get(axis, axis)]
+        )
+    return found

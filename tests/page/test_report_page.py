@@ -1,0 +1,494 @@
+"""The report page, read and used in headless Chromium."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from placer.api.predict import scored_plan
+from placer.api.report import report_html
+from placer.cost.group_cost import GroupCosts
+from placer.cost.step import StepModel
+from placer.document import parse_document
+from placer.job.model import Job
+from placer.job.read import decode_job, read_job
+from placer.placement.baselines import baseline
+from placer.placement.build import placement_of_plan
+from placer.placement.inputs import Inputs
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from placer.topology.model import Topology
+from placer.topology.read import read_topology
+from tests.page.browser import Browser, chromium
+from tests.plan_cases import tiny_plan
+from tests.report.test_diff import bare
+
+HOSTILE = (
+    '</script><script>throw 1</script><img src="http://x.invalid/" onerror=alert(1)>'
+)
+
+
+JOB = """
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, cp: 2, pp: 2, dp: 6}
+model: {layers: 4, hidden: 64, ffn: 128, heads: 4, kv_heads: 4, vocab: 512}
+sequence: 128
+micro_batches: 4
+compute: {micro_batch_time: 10ms}
+"""
+
+
+EXPERTS = """
+format: placer/job
+version: 1
+name: moe
+parallelism: {tp: 2, pp: 2, dp: 4, ep: 4, etp: 1}
+weights: {tp: 4, ep: 2}
+"""
+
+
+def read_text_job(text: str) -> Job:
+    return decode_job(parse_document(text, "job.yaml"))
+
+
+def inputs() -> tuple[Topology, Job]:
+    """Eight racks in two blocks, 64 GPUs; tp 2, cp 2, pp 2, dp 6 on 48 of them."""
+    return read_topology("block:2 rack:4 node:2 gpu:4"), read_text_job(JOB)
+
+
+def plan_on(topology: Topology, job: Job, placement: Placement) -> Plan:
+    return scored_plan(Inputs(topology, job), placement, "by hand")
+
+
+def two_plans() -> tuple[Plan, Plan, Job]:
+    topology, job = inputs()
+    old = plan_on(topology, job, Placement(np.arange(48)))
+    shuffled = np.random.default_rng(3).permutation(topology.num_gpus)[:48]
+    gpus = np.concatenate([np.arange(16), np.setdiff1d(shuffled, np.arange(16))])
+    rest = np.setdiff1d(np.arange(topology.num_gpus), gpus)
+    new = plan_on(topology, job, Placement(np.concatenate([gpus, rest])[:48]))
+    return old, new, job
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of two plans."""
+    old, new, _ = two_plans()
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(report_html(new, old, names=("a.json", "b.json")))
+    return path
+
+
+def opened(browser: Browser, path: Path) -> Browser:
+    """The page, freshly opened and without a word on the console or a request."""
+    browser.open(path)
+    browser.run("history.replaceState(null, '', '#'); recall(); showAll(); refresh();")
+    assert [url.split("#")[0] for url in browser.requests()] == [path.as_uri()]
+    assert browser.log("browser") == []
+    return browser
+
+
+UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "": 1}
+
+
+def meaning(text: str) -> float:
+    """The number that a text such as ``-1.2 ms`` stands for."""
+    found = re.fullmatch(r"([-+\u2212]?)([0-9.,]+) ?([a-z\u00b5]*)", text)
+    assert found is not None, text
+    value = float(found[2].replace(",", "")) * UNITS[found[3]]
+    return -value if found[1] in "-\u2212" and found[1] else value
+
+
+def cells(browser: Browser, rows: str) -> list[list[str]]:
+    return browser.run(
+        """return [...document.querySelectorAll(arguments[0])].map((row) =>
+             [...row.children].map((cell) => cell.innerText.trim()));""",
+        rows,
+    )
+
+
+def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) -> None:
+    """Each part, the step and each change are those of the two scores."""
+    old, new, _ = two_plans()
+    opened(browser, page)
+    rows = {row[0]: row[2:] for row in cells(browser, ".steps tbody tr")}
+    scores = [dict(plan.score) for plan in (old, new)]
+    wanted = {
+        "compute": [s["compute_s"] for s in scores],
+        "bubble": [s["bubble_s"] for s in scores],
+        "step": [s["step_time_s"] for s in scores],
+    }
+    for axis in scores[1]["exposed_s"]:
+        exposed = [s["exposed_s"][axis] for s in scores]
+        if any(exposed):
+            wanted[f"{axis} exposed"] = exposed
+    assert rows.keys() == wanted.keys()
+    for name, (was, now) in wanted.items():
+        before, after, _, change = rows[name]
+        assert meaning(before) == pytest.approx(was, rel=6e-4)
+        assert meaning(after) == pytest.approx(now, rel=6e-4)
+        if change != "same":
+            assert meaning(change) == pytest.approx(now - was, rel=6e-4)
+        else:
+            assert was == pytest.approx(now, abs=1e-6 * scores[0]["step_time_s"])
+
+
+def test_bars_have_the_width_of_their_number(browser: Browser, page: Path) -> None:
+    """In each bar of groups, a tier's share of the width is its share of the groups."""
+    old, new, _ = two_plans()
+    opened(browser, page)
+    bars = browser.run(
+        """return [...document.querySelectorAll(".axes tr")].map((row) =>
+             [row.querySelector("b").textContent,
+              ...[...row.querySelectorAll(".bar")].map((bar) =>
+                [...bar.children].map((part) =>
+                  [part.title, part.offsetWidth / bar.offsetWidth]))]);"""
+    )
+    assert {axis for axis, *_ in bars} == new.score["crossings"].keys()
+    for axis, *both in bars:
+        for plan, parts in zip((old, new), both, strict=True):
+            counts = plan.score["crossings"][axis]
+            total = sum(counts.values())
+            assert [title for title, _ in parts] == [
+                f"{count:,} in one {tier}" for tier, count in counts.items()
+            ]
+            for (_, share), count in zip(parts, counts.values(), strict=True):
+                assert share == pytest.approx(count / total, abs=0.03)
+
+
+def test_links_are_those_of_the_score(browser: Browser, page: Path) -> None:
+    """The busiest links of both, busiest first."""
+    opened(browser, page)
+    shown = cells(browser, ".links tr")
+    wanted = [
+        (link["domain"], link["direction"], link["busy_s"])
+        for plan in two_plans()[:2]
+        for link in plan.score["hottest_links"][:6]
+    ]
+    assert len(shown) == len(wanted)
+    for (name, _, busy), (domain, direction, seconds) in zip(
+        shown, wanted, strict=True
+    ):
+        assert name.startswith(f"{domain} {direction} ")
+        assert meaning(busy) == pytest.approx(seconds, rel=6e-4)
+
+
+def colours(browser: Browser, side: int, mode: str) -> dict[str, list[int]]:
+    """Colour of the middle of every GPU of a map, by ``host:gpu``."""
+    return browser.run(
+        """const [s, key] = arguments;
+           mode = MODES.find((one) => one.key === key);
+           const found = {}, {context, at} = paint(s, null);
+           const {width, height} = context.canvas;
+           const pixels = context.getImageData(0, 0, width, height).data;
+           for (let gpu = 0; gpu < numGpus; gpu++) {
+             const [x, y] = gpuCorner(gpu), node = nodeOfGpu[gpu];
+             const [px, py] = [at.x(x + 0.3) * ratio, at.y(y + 0.3) * ratio];
+             const place = 4 * (Math.floor(py) * width + Math.floor(px));
+             const name = machine.names[0][node] + ":" + (gpu - firstGpu[node]);
+             found[name] = [...pixels.slice(place, place + 3)];
+           }
+           return found;""",
+        side,
+        mode,
+    )
+
+
+def rgb(browser: Browser, name: str) -> list[int]:
+    return browser.run("return rgb(css(arguments[0]));", name)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cells_have_the_colour_of_their_move(
+    browser: Browser, page: Path, scheme: str
+) -> None:
+    """GPUs whose rank stays, those whose rank moved and free ones differ."""
+    old, new, _ = two_plans()
+    browser.prefer(scheme)
+    opened(browser, page)
+    kinds = {name: rgb(browser, name) for name in ("--calm", "--net", "--well")}
+    seats = [
+        [f"{h}:{g}" for h, g in zip(p.host_of_rank, p.gpu_of_rank, strict=True)]
+        for p in (old, new)
+    ]
+    stays = {a for a, b in zip(*seats, strict=True) if a == b}
+    assert 0 < len(stays) < 48
+    for side in (0, 1):
+        for seat, colour in colours(browser, side, "moves").items():
+            is_used = seat in seats[side]
+            kind = "--well" if not is_used else "--calm" if seat in stays else "--net"
+            assert colour == kinds[kind], (side, seat)
+    browser.prefer("light")
+
+
+def test_cells_have_the_colour_of_their_replica(browser: Browser, page: Path) -> None:
+    """GPUs of one replica have one colour, neighbours in number another."""
+    old, new, job = two_plans()
+    opened(browser, page)
+    turn = browser.run("return TURN;")
+    for side, plan in enumerate((old, new)):
+        found = colours(browser, side, "replica")
+        for rank, replica in enumerate(job.parallelism.coordinates["dp"].tolist()):
+            seat = f"{plan.host_of_rank[rank]}:{plan.gpu_of_rank[rank]}"
+            assert found[seat] == turn[replica % len(turn)]
+
+
+def test_crossing_groups_are_those_of_a_plain_loop(
+    browser: Browser, page: Path
+) -> None:
+    """A rank strays as far as the widest of its groups beyond where that belongs."""
+    old, new, job = two_plans()
+    opened(browser, page)
+    homes = browser.run("return data.homes;")
+    assert {axis for axis, _ in homes} == {"tp", "cp", "pp"}
+    for side, plan in enumerate((old, new)):
+        place = [
+            [plan.host_of_rank[r], *(plan.domains[t][plan.node_of_rank[r]]
+                                     for t in ("rack", "block")), ""]
+            for r in range(48)
+        ]  # fmt: skip
+        wanted = [0] * 48
+        for axis, home in homes:
+            for ranks in job.parallelism.ranks_of_group[axis].tolist():
+                level = next(
+                    k for k in range(4) if len({place[r][k] for r in ranks}) == 1
+                )
+                for r in ranks:
+                    if level > home:
+                        wanted[r] = max(wanted[r], level)
+        assert browser.run("return [...strays[arguments[0]]];", side) == wanted
+        assert sum(map(bool, wanted)) > 0 or side == 0
+
+
+def found_ranks(browser: Browser, text: str) -> tuple[set[int], str, str]:
+    """Ranks that a search finds, what it says, and whether the field is marked."""
+    ranks, said, invalid = browser.run(
+        """const field = document.getElementById("find");
+           field.value = arguments[0];
+           field.dispatchEvent(new Event("input"));
+           return [search(arguments[0]), document.getElementById("told").innerText,
+                   field.getAttribute("aria-invalid")];""",
+        text,
+    )
+    return set(ranks), said, invalid
+
+
+def test_search(browser: Browser, page: Path) -> None:
+    """A rank, a host, a rack or a group is found as a plain loop finds it."""
+    _, new, job = two_plans()
+    opened(browser, page)
+    at = job.parallelism.coordinates
+    racks = [new.domains["rack"][node] for node in new.node_of_rank]
+    host = new.host_of_rank[40]
+    cases = {
+        "dp=3": set(np.flatnonzero(at["dp"] == 3).tolist()),
+        "pp 1": set(np.flatnonzero(at["pp"] == 1).tolist()),
+        "R2": {r for r, rack in enumerate(racks) if "r2" in rack},
+        host: {r for r in range(48) if new.host_of_rank[r] == host},
+    }
+    for text, ranks in cases.items():
+        found, said, invalid = found_ranks(browser, text)
+        assert (found, invalid) == (ranks, "false"), text
+        assert said.startswith(f"{len(ranks)} ranks found") or len(ranks) == 1
+    assert found_ranks(browser, "17")[1].startswith("rank 17 ")
+    for text in ("nowhere", "48", "dp=6"):
+        found, said, invalid = found_ranks(browser, text)
+        assert (found, invalid) == (set(), "true")
+        assert said.startswith("Nothing is called so")
+
+
+def test_pointer_and_keys(browser: Browser, page: Path) -> None:
+    """The GPU under the pointer, and under the keys, is told with both its places."""
+    old, new, job = two_plans()
+    opened(browser, page)
+    for rank in (0, 20, 47):
+        for side, plan in enumerate((old, new)):
+            said = browser.run(
+                """const [s, host, gpu] = arguments;
+                   choose(-1, false);
+                   const node = machine.names[0].indexOf(host);
+                   const [x, y] = gpuCorner(firstGpu[node] + gpu);
+                   const at = project(canvases[s]);
+                   const box = canvases[s].getBoundingClientRect();
+                   canvases[s].dispatchEvent(new PointerEvent("pointermove",
+                     {clientX: box.left + at.x(x + 0.5),
+                      clientY: box.top + at.y(y + 0.5)}));
+                   return document.getElementById("told").innerText;""",
+                side,
+                plan.host_of_rank[rank],
+                int(plan.gpu_of_rank[rank]),
+            )
+            seats = [
+                f"{p.host_of_rank[rank]}:{p.gpu_of_rank[rank]}" for p in (old, new)
+            ]
+            assert said.startswith(f"rank {rank} ")
+            assert " \u2192 ".join(dict.fromkeys(seats)) in said
+            for axis in ("tp", "pp", "dp"):
+                assert f"{axis} {job.parallelism.coordinates[axis][rank]}" in said
+    told = browser.run(
+        """const press = (key) => canvases[1].dispatchEvent(
+             new KeyboardEvent("keydown", {key, cancelable: true}));
+           press("Escape");
+           const told = [document.getElementById("told").innerText];
+           press("ArrowRight");
+           const first = chosen;
+           press("ArrowRight");
+           told.push(first, chosen, document.getElementById("told").innerText);
+           return told;"""
+    )
+    assert told[0].startswith("Point at a GPU")
+    assert told[2] != told[1] >= 0
+    assert told[3].startswith(f"rank {told[2]} ")
+
+
+def test_a_rank_says_what_its_groups_cost(browser: Browser, page: Path) -> None:
+    """The time of a group is that of the cost model."""
+    _, new, job = two_plans()
+    opened(browser, page)
+    topology, _ = inputs()
+    gpus = placement_of_plan(new, topology).gpu_of_rank
+    costs = GroupCosts(StepModel(topology, job).step(gpus), gpus)
+    for axis in ("tp", "cp", "pp", "dp"):
+        for rank in (0, 13, 47):
+            seconds = browser.run(
+                "return groupSeconds(sides[1], arguments[0], arguments[1]);", axis, rank
+            )
+            group = costs.group_of_rank(axis, rank)
+            wanted = costs.seconds(axis)
+            assert group is not None
+            assert wanted is not None
+            assert seconds == wanted[group]
+
+
+def test_the_address_keeps_what_is_seen(browser: Browser, page: Path) -> None:
+    """A link opens with the colours, the rank and the part of the map of its sender."""
+    opened(browser, page)
+    kept = browser.run(
+        """mode = MODES.find((one) => one.key === "stage");
+           choose(20, true);
+           moveView(3, worldWidth / 2, worldHeight / 2);
+           remember();
+           return location.hash;"""
+    )
+    seen = browser.run(
+        """history.replaceState(null, "", "#"); recall(); choose(-1, false); showAll();
+           history.replaceState(null, "", arguments[0]); recall(); refresh();
+           return [mode.key, chosen, view.zoom];""",
+        kept,
+    )
+    assert seen == ["stage", 20, pytest.approx(3, abs=0.01)]
+
+
+def test_one_placement(browser: Browser, tmp_path: Path) -> None:
+    """The page of one placement has one map and no column of changes."""
+    _, new, _ = two_plans()
+    path = tmp_path / "one.html"
+    path.write_text(report_html(new, None))
+    opened(browser, path)
+    assert (
+        browser.run('return document.querySelectorAll("canvas[id^=map]").length') == 1
+    )
+    assert {len(row) for row in cells(browser, ".steps tbody tr")} == {3}
+    assert "before" not in browser.run("return document.body.innerText").lower()
+
+
+def test_a_plan_with_itself(browser: Browser, tmp_path: Path) -> None:
+    """The page of no difference says so."""
+    old, _, _ = two_plans()
+    path = tmp_path / "same.html"
+    path.write_text(report_html(old, old))
+    opened(browser, path)
+    assert (
+        browser.run('return document.querySelector("h1").innerText')
+        == "As fast as before."
+    )
+    rows = cells(browser, ".steps tbody tr")
+    assert {row[-1] for row in rows} == {"same"}
+
+
+def test_bare_plans(browser: Browser, tmp_path: Path) -> None:
+    """Plans that record neither axes nor domains nor a score have a page too."""
+    old = bare(tiny_plan())
+    new = replace(old, gpu_of_rank=1 - old.gpu_of_rank)
+    path = tmp_path / "bare.html"
+    path.write_text(report_html(new, old))
+    opened(browser, path)
+    assert found_ranks(browser, "n003")[0] == {6, 7}
+
+
+def test_groups_of_experts(browser: Browser, tmp_path: Path) -> None:
+    """The groups of each axis are those of the job, of experts too."""
+    topology, _ = inputs()
+    job = read_text_job(EXPERTS)
+    axes = job.parallelism
+    new = plan_on(topology, job, Placement(np.arange(16) + 8))
+    path = tmp_path / "experts.html"
+    path.write_text(report_html(new, plan_on(topology, job, Placement(np.arange(16)))))
+    opened(browser, path)
+    for axis in ("ep", "edp", "tp", "pp", "dp"):
+        for group in axes.ranks_of_group[axis].tolist():
+            script = "return group(sides[0], arguments[0], arguments[1]);"
+            assert browser.run(script, axis, group[-1]) == group
+
+
+def test_names_cannot_break_out(browser: Browser, tmp_path: Path) -> None:
+    """Names with markup are shown as they are, and do nothing."""
+    plan = tiny_plan()
+    evil = {**plan.topology, "name": HOSTILE}
+    racks = tuple(f"{HOSTILE}{name}" for name in plan.domains["rack"])
+    old = replace(plan, topology=evil, domains={**plan.domains, "rack": racks})
+    at_end = np.roll(np.arange(16), 2)
+    new = replace(
+        old,
+        node_of_rank=old.node_of_rank[at_end],
+        gpu_of_rank=old.gpu_of_rank[at_end],
+    )
+    path = tmp_path / "evil.html"
+    path.write_text(report_html(new, old, names=(HOSTILE, "{{DATA}}")))
+    opened(browser, path)
+    text = browser.run("return document.body.innerText")
+    assert HOSTILE in text
+    assert "{{DATA}}" in text
+    assert browser.run('return document.querySelectorAll("img").length') == 0
+    assert browser.run('return document.querySelectorAll("script").length') == 2
+
+
+def test_ranks_that_stop(browser: Browser, tmp_path: Path) -> None:
+    """Ranks of replicas that stop have no partner and a colour of their own."""
+    topology, job = inputs()
+    fewer = read_text_job(JOB.replace("dp: 6", "dp: 4"))
+    old = plan_on(topology, job, Placement(np.arange(48)))
+    new = plan_on(topology, fewer, Placement(np.arange(32)))
+    path = tmp_path / "fewer.html"
+    path.write_text(report_html(new, old))
+    opened(browser, path)
+    alone = browser.run("return [...sides[0].seats].map((_, r) => partner(r, 0, 1));")
+    dp = job.parallelism.coordinates["dp"]
+    assert [r for r in range(48) if alone[r] < 0] == np.flatnonzero(dp >= 4).tolist()
+    only = rgb(browser, "--all")
+    assert sum(c == only for c in colours(browser, 0, "moves").values()) == 16
+
+
+def test_8192_gpus(browser: Browser, tmp_path: Path) -> None:
+    """The page for 8,192 GPUs has at most 0.5 MB, even if every rank goes elsewhere."""
+    topology = read_topology("azure-gb200-mlperf-v6")
+    job = read_job("llama3.1-405b-mlperf-v6")
+    old = plan_on(topology, job, baseline("sorted-hosts", topology, job))
+    anywhere = np.random.default_rng(0).permutation(topology.num_gpus)[:8192]
+    new = plan_on(topology, job, Placement(anywhere))
+    path = tmp_path / "large.html"
+    path.write_text(report_html(new, old))
+    assert path.stat().st_size <= 500_000
+    opened(browser, path)
+    assert " slower" in browser.run('return document.querySelector("h1").innerText')
