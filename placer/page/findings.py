@@ -170,7 +170,7 @@ def _held(found: Sequence[Home]) -> str:
     nouns, tier = plural(home.noun, of), home.tier
     inside = f"stay inside one {tier}" if of > 1 else f"stays inside one {tier}"
     if now == of:
-        text = f"All {of:,} {nouns} {inside}"
+        text = f"All {of:,} {nouns} {inside}" if of > 1 else f"The {nouns} {inside}"
     else:
         text = f"{now:,} of {of:,} {nouns} {inside}"
     before = home.groups[0] - home.leaving[0]
@@ -199,9 +199,11 @@ def groups_heading(found: Sequence[Home]) -> str:
             for h in leaving
         )
         return f"{text} reach further than they need"
-    nouns = plural(home.noun, home.groups[-1])
-    word = "come back into" if change > 0 else "leave"
-    return f"{abs(change):,} of {home.groups[-1]:,} {nouns} {word} one {home.tier}"
+    of = home.groups[-1]
+    words = ("come back into", "leave") if of > 1 else ("comes back into", "leaves")
+    what = f"{abs(change):,} of {of:,} {plural(home.noun, of)}"
+    subject = what if of > 1 else f"The {home.noun}"
+    return f"{subject} {words[change < 0]} one {home.tier}"
 
 
 def map_line(side: int, found: Sequence[Home]) -> tuple[str, bool]:
