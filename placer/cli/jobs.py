@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.options import (
-    SOURCE_OPTIONS,
-    format_option,
-    output_option,
-    quiet_option,
-    read_given_job,
-    source_options,
-)
+from placer.cli.input_options import SOURCE_OPTIONS, source_options
+from placer.cli.job import read_given_job
+from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:

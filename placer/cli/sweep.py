@@ -11,17 +11,16 @@ import click
 from placer.cli import complete
 from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
+from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
+from placer.cli.job import read_given_job
 from placer.cli.options import (
     OneOf,
     format_option,
     hosts_option,
     quiet_option,
-    read_given_job,
     seed_option,
-    swept_job_option,
     time_limit_option,
-    topology_option,
 )
 
 if TYPE_CHECKING:
@@ -79,8 +78,9 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 
 
 @click.command()
-@topology_option
-@swept_job_option
+@topology_option()
+@job_option()
+@script_options
 @_size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
 @_size_option("--tp", "Tensor-parallel sizes.")
 @_size_option("--pp", "Pipeline sizes.")

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.options import (
-    format_option,
-    hardware_options,
-    output_option,
-    quiet_option,
-)
+from placer.cli.input_options import hardware_options
+from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:

@@ -103,6 +103,30 @@ def test_unknown_nvlink_is_noted(tmp_path):
     assert any("no source says which nodes share NVLink" in note for note in notes)
 
 
+def test_uplinks_of_the_user(tmp_path):
+    """A ratio replaces the hardware's at one tier, and the sources say so."""
+    given = {"hardware": "dgx-h100-32x8", "oversubscription": {"spine": 3}}
+    machine, _ = machine_of(tmp_path, cases.TREE, **given)
+    assert {t.name: t.oversubscription for t in machine.tiers}["spine"] == 3
+    assert {t.oversubscription for t in machine.tiers if t.name != "spine"} == {1}
+    assert "tier spine: oversubscription 3, as given" in machine.sources
+
+
+@pytest.mark.parametrize(
+    ("ratios", "message"),
+    [
+        ({"spin": 2}, "there is no tier spin above node"),
+        ({"node": 2}, "there is no tier node above node"),
+        ({"spine": 0}, "spine: expected more than 0, got 0"),
+        ({"spine": float("nan")}, "spine: expected more than 0, got nan"),
+    ],
+)
+def test_uplinks_that_cannot_be(tmp_path, ratios, message):
+    """A tier that is not there, and a ratio that is none, are refused."""
+    given = {"hardware": "dgx-h100-32x8", "oversubscription": ratios}
+    assert problem_of(machine_of, tmp_path, cases.TREE, **given).message == message
+
+
 def test_more_gpus_than_the_hardware_has_are_noted(tmp_path):
     """Nodes with more GPUs than those of the hardware may be of another kind."""
     _, notes = machine_of(tmp_path, cases.TREE, gpus_per_node=8)
