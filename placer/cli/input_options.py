@@ -23,10 +23,13 @@ _JOB = (
 )
 
 
-def topology_option(more: str = "") -> Callable[[_Function], _Function]:
+def topology_option(
+    more: str = "", *, uplinks: bool = True
+) -> Callable[[_Function], _Function]:
     """``-t/--topology``, as a tuple, with the options for what it lacks.
 
-    ``more`` is added to the help.
+    ``more`` is added to the help; ``uplinks`` is false for a command whose own
+    ``--oversubscription`` is a list.
     """
     option = click.option(
         "-t",
@@ -36,11 +39,28 @@ def topology_option(more: str = "") -> Callable[[_Function], _Function]:
         shell_complete=complete.topologies,
         help=f"{_TOPOLOGY} {more}".rstrip(),
     )
-    return lambda function: option(hardware_options(function))
+    hardware = hardware_options if uplinks else _hardware_options
+    return lambda function: option(hardware(function))
 
 
 def hardware_options(function: _Function) -> _Function:
-    """``--hardware``, ``--gpus-per-node``, ``--oversubscription`` and ``--label``."""
+    """``--hardware``, ``--gpus-per-node``, ``--label`` and ``--oversubscription``."""
+    return _hardware_options(_uplinks_option(function))
+
+
+def _uplinks_option(function: _Function) -> _Function:
+    return click.option(
+        "--oversubscription",
+        multiple=True,
+        metavar="TIER=N",
+        shell_complete=complete.tiers,
+        callback=_ratios,
+        help="How many times the links into a tier are oversubscribed, if not as the "
+        "hardware's.",
+    )(function)
+
+
+def _hardware_options(function: _Function) -> _Function:
     hardware = click.option(
         "--hardware",
         metavar="T",
@@ -53,15 +73,6 @@ def hardware_options(function: _Function) -> _Function:
         metavar="N",
         help="GPUs of nodes that no FORMAT:FILE counts, if not the hardware's.",
     )
-    uplinks = click.option(
-        "--oversubscription",
-        multiple=True,
-        metavar="TIER=N",
-        shell_complete=complete.tiers,
-        callback=_ratios,
-        help="How many times the links into a tier are oversubscribed, if not as the "
-        "hardware's.",
-    )
     labels = click.option(
         "--label",
         "labels",
@@ -70,7 +81,7 @@ def hardware_options(function: _Function) -> _Function:
         callback=_label_tiers,
         help="Tier that a label of Kubernetes nodes gives. KEY= leaves a label out.",
     )
-    return hardware(gpus(uplinks(labels(function))))
+    return hardware(gpus(labels(function)))
 
 
 def job_option(more: str = "") -> Callable[[_Function], _Function]:

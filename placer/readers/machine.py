@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,11 +31,14 @@ from placer.readers.inside import inside_of
 from placer.readers.layers import Layer
 from placer.readers.node_labels import LabelRules
 from placer.readers.registry import FORMATS
-from placer.readers.sources import Source, Text, open_source, read_all
+from placer.readers.sources import open_source, read_all
 from placer.readers.summaries import summaries
 from placer.topology import read as topology_files
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
 from placer.topology.model import Topology
+
+if TYPE_CHECKING:
+    from placer.formats import Source, Text
 
 _NO_HARDWARE = (
     "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "

@@ -102,7 +102,7 @@ def test_all_keys(folder: Path) -> None:
     (folder / "placer.yaml").write_text(
         "topology: [slurm:topology.conf]\nhardware: cluster.yaml\ngpus_per_node: 2\n"
         "job: job.yaml\nhosts: [n2, n1, n4, n5]\n"
-        "oversubscription: {cluster: 4}\n"
+        "oversubscription: {leaf: 4}\n"
     )
     plan = placed()
     assert plan["inputs"]["topology"]["tiers"][-1]["oversubscription"] == 4

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import placer
 from placer.cli.main import main
 from placer.errors import InputError
+from placer.formats import recognise
 from placer.readers.combine import combine
 from placer.readers.findings import Findings, Level, NodeFacts
-from placer.readers.registry import FORMATS, recognise
+from placer.readers.registry import FORMATS
 from placer.topology.write import to_text
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
@@ -37,7 +38,8 @@ def written(folder: Path, text: str, name: str = "source") -> str:
 @pytest.mark.parametrize("name", FORMATS)
 def test_content_shows_the_format(name):
     """Each format is recognised as itself alone; id and host words as nothing."""
-    assert recognise(cases.TEXTS[name]) == ([] if name in cases.HIDDEN else [name])
+    found = recognise(cases.TEXTS[name], FORMATS.values())
+    assert found == ([] if name in cases.HIDDEN else [name])
 
 
 @pytest.mark.parametrize("name", [f for f in FORMATS if f not in cases.NO_NODES])

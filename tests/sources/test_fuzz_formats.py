@@ -7,8 +7,9 @@ import random
 import pytest
 
 from placer.errors import InputError
+from placer.formats import recognise
 from placer.sources.job import Options, open_job
-from placer.sources.registry import FORMATS, recognise
+from placer.sources.registry import FORMATS
 from tests.readers.test_fuzz import mutated
 from tests.sources.texts import SHAPE, TEXTS, TORCHTITAN_PYTHON
 
@@ -82,6 +83,6 @@ def test_mutations_of_samples(tmp_path, samples, name):
 def test_texts_are_of_their_formats():
     """Each is recognised, and as nothing else."""
     for name, text in TEXTS.items():
-        assert recognise(text) == [name]
+        assert recognise(text, FORMATS.values()) == [name]
     assert set(TEXTS) <= set(FORMATS)
-    assert recognise(TORCHTITAN_PYTHON) == ["torchtitan"]
+    assert recognise(TORCHTITAN_PYTHON, FORMATS.values()) == ["torchtitan"]
