@@ -20,7 +20,8 @@ Source = str | os.PathLike[str]
 
 _OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/""")
 _PREFIXED = re.compile(r"([A-Za-z][A-Za-z0-9-]*):(.+)", re.DOTALL)
-_HEAD = 65_536  # a file of placer says so in its first characters
+# A file of placer, and a file of a format, shows it in so many characters.
+_OWN_HEAD, _HEAD = 65_536, 2_000_000
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,12 @@ class Text:
 
 
 def recognise(text: str, formats: Iterable[Format]) -> list[str]:
-    """Names of the formats that the content shows."""
+    """Names of the formats that the content shows, in its first part if it is long."""
+    head = text[:_HEAD]
     found = [
         row
         for row in formats
-        if row.pattern and re.search(row.pattern, text, re.MULTILINE)
+        if row.pattern and re.search(row.pattern, head, re.MULTILINE)
     ]
     hidden = {name for row in found for name in row.before}
     return [row.name for row in found if row.name not in hidden]
@@ -82,7 +84,7 @@ def recognise(text: str, formats: Iterable[Format]) -> list[str]:
 
 def is_own(text: str) -> bool:
     """Whether a text says that it is a file of placer."""
-    return _OWN_FORMAT.search(text, 0, _HEAD) is not None
+    return _OWN_FORMAT.search(text, 0, _OWN_HEAD) is not None
 
 
 def open_text(source: Source, formats: Mapping[str, Format]) -> Text | None:

@@ -12,6 +12,7 @@ from placer.errors import InputError, Problem
 from placer.formats import Source, Text, open_text, perhaps_of_another
 from placer.job.read import decode_job, read_job
 from placer.presets import preset_names
+from placer.sources.findings import refuse_long
 from placer.sources.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ def open_source(source: Source) -> Job | Text:
     found = open_text(source, FORMATS)
     if found is None:
         return read_job(source)
-    return found if found.format else _own(found.text, found.shown)
+    if not found.format:
+        return _own(found.text, found.shown)
+    if not FORMATS[found.format].logs:
+        refuse_long(found.text, found.shown)
+    return found
 
 
 def include(source: str, name: str) -> tuple[str, str] | None:

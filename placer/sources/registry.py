@@ -39,9 +39,12 @@ class JobFormat(Format):
     ----------
     read : callable
         Gives the findings of a text, a source's name and what options say.
+    logs : bool
+        Whether a file may be a log, which may be long.
     """
 
     read: Callable[[str, str, Asked], Findings] = field(kw_only=True)
+    logs: bool = False
 
 
 FORMATS: dict[str, JobFormat] = {
@@ -56,6 +59,7 @@ FORMATS: dict[str, JobFormat] = {
             r"|\bpretrain_[a-z0-9_]+\.py\b"
             r"|\A(?=[\s\S]*?--num-layers\b)(?=[\s\S]*?--hidden-size\b)",
             also=("megatron-log", "megatron-deepspeed"),
+            logs=True,
         ),
         JobFormat(
             name="mlperf",
@@ -110,9 +114,10 @@ FORMATS: dict[str, JobFormat] = {
         ),
         JobFormat(
             name="nemo",
-            description="YAML of Megatron-Bridge and NeMo: overrides of a recipe",
+            description="Megatron-Bridge and NeMo: recipes, and YAML over them",
             read=lambda text, source, asked: modules.nemo.read(text, source, asked),
-            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):",
+            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):"
+            r"|^(?:from|import) megatron\.bridge\b",
             also=("megatron-bridge", "bridge"),
         ),
         JobFormat(

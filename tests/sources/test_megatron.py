@@ -44,6 +44,7 @@ def refused(tmp_path, arguments="", gpus=8, **others):
         ("--tensor-model-parallel-size=2", {"parallelism.tp": 2, "parallelism.dp": 4}),
         ("--use-tp-pp-dp-mapping", {"parallelism.order": "tp-cp-ep-pp-dp"}),
         ("", {"micro_batches": 8, "sequence": 2048}),
+        ("--decoder-seq-length 4096", {"sequence": 4096}),
         ("", {"model.ffn": 4096, "model.gated": False, "model.kv_heads": 16}),
         ("--swiglu", {"model.ffn": 2688, "model.gated": True}),
         (

@@ -86,7 +86,13 @@ def _batch(found: Findings, arguments: Arguments) -> None:
             found.notes.append(f"the last batch size of the schedule counts: {last}")
     if arguments.get("rampup_batch_size") is not None:
         found.notes.append("the batch size after --rampup-batch-size counts")
-    for name in ("seq_length", "encoder_seq_length", "max_length"):
+    # Models of images have --seq-length for these, and another for their decoder.
+    for name in (
+        "decoder_seq_length",
+        "seq_length",
+        "encoder_seq_length",
+        "max_length",
+    ):
         if not found.has("sequence"):
             arguments.fact("sequence", name)
     most = arguments.integer("max_position_embeddings", "sequence")

@@ -232,6 +232,11 @@ def _not_modelled(found: Findings, arguments: Arguments) -> None:
             found.not_modelled.append(
                 Remark(name[:3], place, "faster products; give a time or rate")
             )
+    vision = arguments.place("vision_model_type") or arguments.place("img_h")
+    if vision is not None:
+        found.not_modelled.append(
+            Remark("vision encoder", vision, "work beside layers")
+        )
     window = arguments.place("window_size")
     if window is not None:
         found.not_modelled.append(Remark("sliding windows", window, "less attention"))
