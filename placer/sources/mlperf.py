@@ -22,13 +22,16 @@ _DEFAULT = re.compile(r"\$\{oc\.env:([A-Z][A-Z0-9_]*),([^${}]*)\}")
 _USUAL = {
     "DGXNNODES": "1",
     "DGXNGPU": "8",
-    "INTERLEAVED_PIPELINE": "12",
-    "CONTEXT_PARALLEL": "4",
     "SEQ_PARALLEL": "True",
     "USE_DIST_OPTIMIZER": "True",
     "OVERLAP_GRAD_REDUCE": "True",
     "OVERLAP_PARAM_GATHER": "True",
     "OVERLAP_P2P_COMM": "True",
+}
+# Of no use to the other benchmarks, which have no pipeline.
+_USUAL_405B = {
+    "INTERLEAVED_PIPELINE": "12",
+    "CONTEXT_PARALLEL": "4",
     "MODEL_SIZE": "405b",
 }
 # Job key, and the names of its variable: NVIDIA's, then AMD's.
@@ -137,9 +140,12 @@ def _defaults(variables: _Variables, asked: Asked) -> None:
     included = asked.include(found.source, _CUSTOM)
     nvidia = any(name in variables.given for name in ("DGXNNODES", "MINIBS"))
     if included is None:
-        usual = _USUAL.items() if nvidia else ()
-        variables.defaults = {name: text_at(value, _ASSUMED) for name, value in usual}
-        found.assume("sequence", _SEQUENCE, "of MLPerf's Llama 3.1")
+        stages = variables.given.get("PIPELINE_MODEL_PARALLEL")
+        large = nvidia and stages is not None and stages.text != "1"
+        usual = (_USUAL if nvidia else {}) | (_USUAL_405B if large else {})
+        variables.defaults = {n: text_at(v, _ASSUMED) for n, v in usual.items()}
+        if large or not nvidia:
+            found.assume("sequence", _SEQUENCE, "of MLPerf's Llama 3.1")
         return
     text, shown = included
     lines = text.split("\n")

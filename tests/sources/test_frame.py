@@ -172,6 +172,19 @@ def test_mlperf_without_its_defaults_assumes_them(tmp_path):
     assert facts["sequence"].value == 4096
 
 
+def test_other_benchmarks_of_mlperf_are_not_taken_for_405b(tmp_path):
+    """Without a pipeline nothing of Llama 3.1 405B is assumed: its shape is asked."""
+    text = "export DGXNNODES=2\nexport MINIBS=1\nexport TENSOR_MODEL_PARALLEL=1\n"
+    text += "export PIPELINE_MODEL_PARALLEL=1\nexport MICRO_BATCH_SIZE=1\n"
+    path = tmp_path / "config_X.sh"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        open_job(f"mlperf:{path}", Options(tflops=400.0))
+    keys = {problem.key for problem in caught.value.problems}
+    assert {"model.layers", "sequence"} <= keys
+    assert all("refuses" not in problem.message for problem in caught.value.problems)
+
+
 def test_amds_names_of_mlperf(tmp_path):
     """TP, PP, MBS, GBS, NNODES and GPUS_PER_NODE."""
     path = tmp_path / "config_MI.sh"
