@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,14 +18,11 @@ from placer.document import closest
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
 from placer.sources.findings import Place, Scalar
+from placer.sources.python_leaves import CLASS, Record, leaves
 from placer.sources.settings import Setting
 
-# A record: keywords of a call, its own name under _CLASS.
-Record = dict[str, Any]
-_CLASS = "()"
 _DEEPEST_CALL = 20
 _MOST_CALLS = 1000
-_MOST_VALUES = 20_000
 _LARGEST = 10**15
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -78,7 +75,7 @@ def python_values(
     record = reader.call(chosen, {}, 0)
     notes += [f"line {line} is not followed" for line in reader.left_out]
     place = Place(source, reader.functions[chosen].lineno, 1)
-    values = dict(_Leaves().of(record, ""))
+    values = dict(leaves(record))
     return {"model.name": Setting(chosen, place)} | values
 
 
@@ -222,7 +219,7 @@ class _Reader:
         for key, item in rows:
             value = self._value(item, known, depth)
             if key is None and isinstance(value, dict):
-                record |= {k: v for k, v in value.items() if k != _CLASS}
+                record |= {k: v for k, v in value.items() if k != CLASS}
             elif isinstance(key, ast.Constant) and isinstance(key.value, str):
                 record[key.value.strip("()")] = value
         return record
@@ -243,7 +240,7 @@ class _Reader:
             return self._known(name, node)
         if name.endswith("replace") and isinstance(places.get("0"), dict):
             return places["0"] | given
-        record = given | {_CLASS: self._setting(name.removesuffix(".Config"), node)}
+        record = given | {CLASS: self._setting(name.removesuffix(".Config"), node)}
         if name in _MODEL_NAMES and "0" in places:
             record["flavor"] = places["0"]
         return record
@@ -278,49 +275,3 @@ class _Reader:
 
 def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Setting) else None
-
-
-class _Leaves:
-    """Leaves of a record by dotted key; a record is also the name of its class.
-
-    A record may hold itself, or others many times over: enough is enough.
-    """
-
-    def __init__(self) -> None:
-        self.visited = 0
-
-    def of(self, value: Any, prefix: str) -> Iterator[tuple[str, Setting]]:
-        """The leaves of a value under a prefix."""
-        self.visited += 1
-        if self.visited > _MOST_VALUES or prefix.count(".") > _DEEPEST_CALL:
-            return
-        if isinstance(value, Setting):
-            yield prefix, value
-        elif isinstance(value, dict):
-            yield from self._of_record(value, prefix)
-        elif isinstance(value, list):
-            yield from self._of_list(value, prefix)
-
-    def _of_record(self, record: Record, prefix: str) -> Iterator[tuple[str, Setting]]:
-        for key, inner in record.items():
-            if key == _CLASS:
-                if prefix:
-                    yield prefix, inner
-                continue
-            name = "model" if key == "model_spec" and not prefix else key
-            yield from self.of(inner, f"{prefix}.{name}" if prefix else name)
-
-    def _of_list(self, items: list[Any], prefix: str) -> Iterator[tuple[str, Setting]]:
-        names = [found for item in items if (found := _name(item))]
-        if names:
-            yield prefix, Setting([name.value for name in names], names[0].place)
-        for item in items:
-            if isinstance(item, dict) and _CLASS in item:
-                inside = {k: v for k, v in item.items() if k != _CLASS}
-                yield from self.of(inside, f"{prefix}.{item[_CLASS].value}")
-
-
-def _name(item: Any) -> Setting | None:
-    """An element of a list: itself, or the name of its class."""
-    found = item.get(_CLASS) if isinstance(item, dict) else item
-    return found if isinstance(found, Setting) else None
