@@ -78,6 +78,7 @@ NUMBER = Kind(
 CALL = Kind("a function", callable)
 TEXTS = sequence("a list of texts", TEXT)
 TEXT_BY_NAME = mapping("a mapping of names to texts", TEXT)
+NUMBER_BY_NAME = mapping("a mapping of names to numbers", NUMBER)
 INTEGERS = sequence("a list of integers", INTEGER)
 HOSTS = Kind("a host list", TEXT.fits) | sequence("a list of names", TEXT)
 

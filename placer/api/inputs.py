@@ -14,8 +14,8 @@ from placer.sources.job import read_job
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
+    from placer.formats import Source
     from placer.placement.plan import Plan
-    from placer.readers.sources import Source
 
     TopologyLike = Topology | Source | Sequence[Source]
     JobLike = Job | Source | Sequence[Source]

@@ -40,6 +40,7 @@ from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text
 from placer.report.look import PLAIN, Look
 from placer.report.replace_text import replace_text
+from placer.report.summary import verdict_lines
 from placer.report.verdict import verdict
 from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
@@ -86,10 +87,13 @@ class Replacement(Result):
         return diff(self.old, self.plan, self.job)
 
     def summary(self, look: Look = PLAIN) -> str:
-        """What moves, what it costs, what more moves would save, and the difference."""
-        about = replace_text(self.plan, look.width)
-        changes = changes_text(self.diff(), look.width)
-        return f"{about}\n\n{changes}".rstrip("\n")
+        """The verdict, its proof, what more moves would save, and the difference."""
+        blocks = (
+            "\n".join(verdict_lines(self.plan, look)),
+            replace_text(self.plan, look.width),
+            changes_text(self.diff(), look.width),
+        )
+        return "\n\n".join(filter(None, blocks)).rstrip("\n")
 
 
 @dataclass(frozen=True, eq=False)

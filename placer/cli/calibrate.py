@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete
-from placer.cli.options import (
+from placer.cli.input_options import (
     SOURCE_OPTIONS,
-    TOPOLOGY_HELP,
-    format_option,
-    hardware_options,
-    hosts_option,
-    output_option,
-    quiet_option,
-    read_given_job,
+    job_option,
     source_options,
+    topology_option,
 )
+from placer.cli.job import read_given_job
+from placer.cli.options import format_option, hosts_option, output_option, quiet_option
 
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Measurements
@@ -34,25 +31,10 @@ if TYPE_CHECKING:
     metavar="SOURCE...",
     shell_complete=complete.files,
 )
-@click.option(
-    "-t",
-    "--topology",
-    multiple=True,
-    metavar="T",
-    shell_complete=complete.topologies,
-    help=TOPOLOGY_HELP,
-)
-@click.option(
-    "-j",
-    "--job",
-    multiple=True,
-    metavar="J",
-    shell_complete=complete.jobs,
-    help="Of logs: the job.",
-)
+@topology_option()
+@job_option("For logs.")
 @hosts_option
 @click.option("--test", default="", metavar="NAME", help="Of nccl-tests: all_reduce.")
-@hardware_options
 @source_options
 @output_option("Of nccl-tests: write the machine here, with what was fitted.")
 @quiet_option("No notes.")

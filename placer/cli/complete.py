@@ -47,10 +47,11 @@ def topologies(_context: Context, _parameter: Parameter, typed: str) -> Items:
 
 
 def jobs(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Presets and files."""
+    """Presets, files, formats, and files behind ``FORMAT:``."""
     from placer.presets import preset_names
+    from placer.sources.registry import FORMATS
 
-    return _sources(typed, preset_names("jobs"), ())
+    return _sources(typed, preset_names("jobs"), FORMATS)
 
 
 def hosts(context: Context, _parameter: Parameter, typed: str) -> Items:
@@ -202,5 +203,6 @@ def _machine(context: Context) -> Topology | None:
         sources,
         hardware=options.get("hardware"),
         gpus_per_node=options.get("gpus_per_node"),
+        oversubscription=options.get("oversubscription"),
         note=lambda _remark: None,
     )

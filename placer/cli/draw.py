@@ -22,6 +22,7 @@ _INPUTS = (
     "job",
     "hardware",
     "gpus_per_node",
+    "oversubscription",
     "labels",
     "order",
     "force",

@@ -1,7 +1,7 @@
 """``placer.yaml``: the machine, the job and the hosts that commands in a folder take.
 
-Options come first. Hosts, hardware and GPUs a node belong to the file's topology, so
-``-t`` leaves them out.
+Options come first. Hosts, hardware and what goes with it belong to the file's topology,
+so ``-t`` leaves them out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 NAME = "placer.yaml"
 
-_OF_THE_MACHINE = ("topology", "hardware", "gpus_per_node", "hosts")
+_OF_THE_MACHINE = (
+    "topology",
+    "hardware",
+    "gpus_per_node",
+    "oversubscription",
+    "hosts",
+)
 _NEEDED = {"topology": "'-t' / '--topology'", "job": "'-j' / '--job'"}
 
 
@@ -61,7 +67,7 @@ def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
 
     missing = [] if options.get("job") else ["job"]
     if not options.get("topology"):
-        missing += [key for key in _OF_THE_MACHINE if options.get(key) in (None, ())]
+        missing += [key for key in _OF_THE_MACHINE if not options.get(key)]
     if not set(_NEEDED) & set(missing) or not is_file(NAME):
         return {}
     known = _read()
@@ -79,6 +85,10 @@ def _read() -> dict[str, Any]:
         "topology": tuple(_texts(root.get("topology"))),
         "hardware": root.text("hardware", ""),
         "gpus_per_node": root.integer("gpus_per_node", 0, maximum=MAX_GPUS_OF_NODE),
+        "oversubscription": {
+            tier: ratio.number(minimum=1e-6)
+            for tier, ratio in root.section("oversubscription").entries()
+        },
         "hosts": ",".join(_texts(root.get("hosts"))),
         "job": tuple(_texts(root.get("job"))),
     }
@@ -94,4 +104,6 @@ def _texts(value: Value | None) -> list[str]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{key}={ratio:g}" for key, ratio in value.items())
     return " ".join(value) if isinstance(value, tuple) else str(value)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli import complete
-from placer.cli.options import (
-    SOURCE_OPTIONS,
-    format_option,
-    output_option,
-    quiet_option,
-    read_given_job,
-    source_options,
-)
+from placer.cli.format_list import format_list
+from placer.cli.input_options import SOURCE_OPTIONS, source_options
+from placer.cli.job import read_given_job
+from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
+    from placer.formats import Format
     from placer.job.model import Job
 
 _JOBS = click.argument(
@@ -59,24 +57,13 @@ def list_presets(format_name: str) -> None:
     write_line("\n".join(lines))
 
 
-@jobs.command("formats")
-@format_option("text", "json")
-def list_formats(format_name: str) -> None:
-    """List the formats that a job can be read from."""
-    import json
-
+def _formats() -> Mapping[str, Format]:
     from placer.sources.registry import FORMATS
 
-    if format_name == "json":
-        rows = [
-            {"name": row.name, "description": row.description}
-            for row in FORMATS.values()
-        ]
-        write_line(json.dumps(rows, indent=2))
-        return
-    width = max(map(len, FORMATS))
-    lines = (f"{row.name:<{width}}  {row.description}" for row in FORMATS.values())
-    write_line("\n".join(lines))
+    return FORMATS
+
+
+jobs.add_command(format_list("a job", _formats))
 
 
 @jobs.command()

@@ -12,16 +12,18 @@ import click
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
-from placer.cli.interrupt import interrupts
-from placer.cli.options import (
+from placer.cli.input_options import (
     SOURCE_OPTIONS,
-    TOPOLOGY_HELP,
-    hardware_options,
     job_option,
     order_option,
+    source_options,
+    topology_option,
+)
+from placer.cli.interrupt import interrupts
+from placer.cli.job import read_given_job
+from placer.cli.options import (
     output_option,
     quiet_option,
-    read_given_job,
     seed_option,
     time_limit_option,
 )
@@ -33,6 +35,7 @@ _FOR_A_NEW_PLAN = (
     "topology",
     "hardware",
     "gpus_per_node",
+    "oversubscription",
     "labels",
     "job",
     *SOURCE_OPTIONS,
@@ -45,16 +48,9 @@ _FOR_A_NEW_PLAN = (
     epilog="Example, in an sbatch script: placer launch -t cluster.yaml -j job.yaml "
     "srun python train.py",
 )
-@click.option(
-    "-t",
-    "--topology",
-    multiple=True,
-    metavar="T",
-    shell_complete=complete.topologies,
-    help=TOPOLOGY_HELP,
-)
-@hardware_options
-@job_option
+@topology_option()
+@job_option()
+@source_options
 @click.option(
     "--plan",
     metavar="P",

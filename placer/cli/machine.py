@@ -30,6 +30,7 @@ def read_machine(
         sources or options["topology"],
         hardware=options["hardware"],
         gpus_per_node=options["gpus_per_node"],
+        oversubscription=options["oversubscription"],
         labels=options["labels"],
         name=name,
         note=teller(options),
@@ -40,6 +41,7 @@ def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
     from placer.readers import machine
 
-    if options["hardware"] is None and options["gpus_per_node"] is None:
+    given = ("hardware", "gpus_per_node", "oversubscription")
+    if not any(options[name] for name in given):
         return machine.read_alone(source, teller(options))
     return read_machine(options, [source])

@@ -9,17 +9,15 @@ from click.core import ParameterSource
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
-from placer.cli.interrupt import end
-from placer.cli.options import (
-    OneOf,
-    hosts_option,
+from placer.cli.input_options import (
     job_option,
     order_option,
-    read_given_job,
-    rules,
-    share,
+    source_options,
     topology_option,
 )
+from placer.cli.interrupt import end
+from placer.cli.job import read_given_job
+from placer.cli.options import OneOf, hosts_option, rules, share
 from placer.cli.plan_output import write_made
 from placer.cli.rule_options import rule_options, rules_of_options
 from placer.cli.searching import run_search, search_options
@@ -49,8 +47,9 @@ def _effort(
 
 
 @click.command()
-@topology_option
-@job_option
+@topology_option()
+@job_option()
+@source_options
 @order_option
 @hosts_option
 @click.option(

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from placer.cli import complete
 from placer.cli.folder import with_folder
-from placer.cli.options import (
-    JOB_HELP,
-    TOPOLOGY_HELP,
-    hardware_options,
+from placer.cli.input_options import (
+    job_option,
     order_option,
-    read_given_job,
     source_options,
+    topology_option,
 )
+from placer.cli.job import read_given_job
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -36,30 +34,14 @@ class Given(NamedTuple):
 
 def plan_input_options(function: _Function) -> _Function:
     """``-t``, ``-j`` and what goes with them, needless for a plan with its inputs."""
-    topology = click.option(
-        "-t",
-        "--topology",
-        multiple=True,
-        metavar="T",
-        shell_complete=complete.topologies,
-        help=f"{TOPOLOGY_HELP} Default: the one that the plan keeps.",
-    )
-    job = click.option(
-        "-j",
-        "--job",
-        multiple=True,
-        metavar="J",
-        shell_complete=complete.jobs,
-        help=f"{JOB_HELP} Default: the one that the plan keeps.",
-    )
+    usual = "Default: the one that the plan keeps."
+    topology, job = topology_option(usual), job_option(usual)
     force = click.option(
         "--force",
         is_flag=True,
         help="Take topology and job although the plan was made for others.",
     )
-    return topology(
-        hardware_options(job(source_options(order_option(force(function)))))
-    )
+    return topology(job(source_options(order_option(force(function)))))
 
 
 def given_inputs(options: dict[str, Any]) -> Given:

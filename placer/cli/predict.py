@@ -8,13 +8,14 @@ import click
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
-from placer.cli.options import (
-    hosts_option,
+from placer.cli.input_options import (
     job_option,
     order_option,
-    read_given_job,
+    source_options,
     topology_option,
 )
+from placer.cli.job import read_given_job
+from placer.cli.options import hosts_option
 from placer.cli.output import write_line
 from placer.cli.plan_output import plan_output_options, write_made
 
@@ -43,8 +44,9 @@ def _print_launchers(
     epilog="Example: placer predict -t cluster.yaml -j job.yaml --launcher "
     "torchrun-c10d -o before.json && placer diff before.json plan.json"
 )
-@topology_option
-@job_option
+@topology_option()
+@job_option()
+@source_options
 @order_option
 @click.option(
     "--launcher",

@@ -24,15 +24,9 @@ Found = TypeVar("Found", bound="Result")
 
 
 def search_options(function: _Function) -> _Function:
-    """``--seed``, ``--time-limit``, ``-v`` and where the plan goes."""
-    verbose = click.option(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        help="Progress from the start, and how local search went.",
-    )
+    """``--seed``, ``--time-limit`` and where the plan goes."""
     output = plan_output_options("No progress and notes")
-    return seed_option(time_limit_option("the search")(output(verbose(function))))
+    return seed_option(time_limit_option("the search")(output(function)))
 
 
 def run_search(

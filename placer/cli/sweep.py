@@ -11,17 +11,16 @@ import click
 from placer.cli import complete
 from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
+from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
+from placer.cli.job import read_given_job
 from placer.cli.options import (
     OneOf,
     format_option,
     hosts_option,
     quiet_option,
-    read_given_job,
     seed_option,
-    swept_job_option,
     time_limit_option,
-    topology_option,
 )
 
 if TYPE_CHECKING:
@@ -79,8 +78,9 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 
 
 @click.command()
-@topology_option
-@swept_job_option
+@topology_option(uplinks=False)
+@job_option()
+@script_options
 @_size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
 @_size_option("--tp", "Tensor-parallel sizes.")
 @_size_option("--pp", "Pipeline sizes.")
@@ -98,6 +98,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 )
 @click.option(
     "--oversubscription",
+    "ratios",
     metavar="[TIER=]LIST",
     shell_complete=complete.tiers,
     multiple=True,
@@ -143,7 +144,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     _check_plot(options["plot"])
     axes = _axes(options)
     points = grid(axes)
-    options = with_folder(options)
+    options = with_folder(options | {"oversubscription": {}})
     task = _task(options, axes)
     engine = engine_of(options)
     with interrupts.searching() as stop:
@@ -179,9 +180,7 @@ def _axes(options: dict[str, Any]) -> list[Axis]:
     from placer.sweep.grid import SIZES
 
     listed = [options[key] for key in (*SIZES, "nic_rate")]
-    return [axis for axis in listed if axis is not None] + [
-        *options["oversubscription"]
-    ]
+    return [*(axis for axis in listed if axis is not None), *options["ratios"]]
 
 
 def _task(options: dict[str, Any], axes: list[Axis]) -> Task:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.cli import complete
-from placer.cli.options import (
-    format_option,
-    hardware_options,
-    output_option,
-    quiet_option,
-)
+from placer.cli.format_list import format_list
+from placer.cli.input_options import hardware_options
+from placer.cli.options import format_option, output_option, quiet_option
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
+    from placer.formats import Format
     from placer.readers.combine import Tree
     from placer.topology.model import Topology
 
@@ -74,24 +73,13 @@ def list_presets(format_name: str) -> None:
     write_line("\n".join(lines))
 
 
-@topo.command("formats")
-@format_option("text", "json")
-def list_formats(format_name: str) -> None:
-    """List the formats that a machine can be read from."""
-    import json
-
+def _formats() -> Mapping[str, Format]:
     from placer.readers.registry import FORMATS
 
-    if format_name == "json":
-        rows = [
-            {"name": row.name, "description": row.description}
-            for row in FORMATS.values()
-        ]
-        write_line(json.dumps(rows, indent=2))
-        return
-    width = max(map(len, FORMATS))
-    lines = (f"{row.name:<{width}}  {row.description}" for row in FORMATS.values())
-    write_line("\n".join(lines))
+    return FORMATS
+
+
+topo.add_command(format_list("a machine", _formats))
 
 
 @topo.command()

@@ -9,17 +9,16 @@ import click
 from placer.cli import complete
 from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
+from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
+from placer.cli.job import read_given_job
 from placer.cli.options import (
     OneOf,
     format_option,
     hosts_option,
     quiet_option,
-    read_given_job,
     seed_option,
-    swept_job_option,
     time_limit_option,
-    topology_option,
 )
 
 if TYPE_CHECKING:
@@ -71,8 +70,9 @@ def _names(
     epilog="Example: placer tune -t azure-gb200-mlperf-v6 -j llama3.1-405b-mlperf-v6 "
     "--gpus 4096 --global-batch 1024 -o plan.json"
 )
-@topology_option
-@swept_job_option
+@topology_option()
+@job_option()
+@script_options
 @hosts_option
 @_size_option("--gpus", "GPUs to use. Default: as many as help.")
 @click.option(

@@ -12,12 +12,14 @@ preset or a file) are used for the levels found:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
+from placer.document import closest
 from placer.document.tree import visible
-from placer.errors import InputError, Problem
+from placer.errors import InputError, Problem, refuse
 from placer.topology.tiers import NODE
 
 if TYPE_CHECKING:
@@ -73,6 +75,43 @@ def tiers(
     tiers = [*node.tiers, *chosen]
     named = [replace(t, name=n) for t, n in zip(tiers, names, strict=True)]
     return _measured(named, levels, findings, sources), sources
+
+
+def oversubscribed(
+    tiers: Sequence[Tier], ratios: Mapping[str, float], sources: list[str]
+) -> list[Tier]:
+    """The tiers with the ratios that are given for some by name; ``sources`` says so.
+
+    Raises
+    ------
+    InputError
+        If there is no such tier above the innermost, or a ratio is not above 0.
+    """
+    names = [tier.name for tier in tiers]
+    key = "oversubscription"
+    refuse(
+        Problem(
+            f"there is no tier {visible(name)} above {names[0]}",
+            key=key,
+            hint=closest(name, names[1:]) or f"tiers: {', '.join(names[1:])}",
+        )
+        for name in ratios
+        if name not in names[1:]
+    )
+    refuse(
+        Problem(f"{name}: expected more than 0, got {ratio:g}", key=key)
+        for name, ratio in ratios.items()
+        if not 0 < ratio < inf
+    )
+    sources += [
+        f"tier {n}: oversubscription {r:g}, as given" for n, r in ratios.items()
+    ]
+    return [
+        replace(tier, oversubscription=float(ratios[tier.name]))
+        if tier.name in ratios
+        else tier
+        for tier in tiers
+    ]
 
 
 def _measured(

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from placer.arguments import (
     CALL,
     INTEGER,
     NOTHING,
+    NUMBER_BY_NAME,
     PATH,
     TEXT,
     TEXT_BY_NAME,
@@ -24,16 +26,19 @@ from placer.document.tree import CONTROL, visible
 from placer.errors import InputError, Problem, refuse
 from placer.readers.combine import Tree, combine
 from placer.readers.findings import Findings, some
-from placer.readers.hardware import tiers
+from placer.readers.hardware import oversubscribed, tiers
 from placer.readers.inside import inside_of
 from placer.readers.layers import Layer
 from placer.readers.node_labels import LabelRules
 from placer.readers.registry import FORMATS
-from placer.readers.sources import Source, Text, open_source, read_all
+from placer.readers.sources import open_source, read_all
 from placer.readers.summaries import summaries
 from placer.topology import read as topology_files
 from placer.topology.build import MAX_GPUS_OF_NODE, Nodes, build
 from placer.topology.model import Topology
+
+if TYPE_CHECKING:
+    from placer.formats import Source, Text
 
 _NO_HARDWARE = (
     "--hardware NAME takes bandwidths, latencies and GPUs a node from a topology of "
@@ -47,6 +52,7 @@ _FOREIGN = 'the formats of "placer topo formats"'
     source=_SOURCES,
     hardware=PATH | NOTHING,
     gpus_per_node=INTEGER | NOTHING,
+    oversubscription=NUMBER_BY_NAME | NOTHING,
     name=TEXT | NOTHING,
     labels=TEXT_BY_NAME | NOTHING,
     note=CALL | NOTHING,
@@ -56,6 +62,7 @@ def read_topology(
     *,
     hardware: Source | None = None,
     gpus_per_node: int | None = None,
+    oversubscription: Mapping[str, float] | None = None,
     labels: Mapping[str, str] | None = None,
     name: str | None = None,
     note: Callable[[str], None] | None = None,
@@ -74,6 +81,9 @@ def read_topology(
         formats lack; needed with those.
     gpus_per_node : int, optional
         GPUs of the nodes for which no source counts them, instead of the hardware's.
+    oversubscription : mapping of str to float, optional
+        How many times the links into each of these tiers are oversubscribed, by its
+        name, instead of the hardware's.
     labels : mapping of str to str, optional
         Tier that each of these labels of Kubernetes nodes gives, by the label's key;
         an empty one leaves the label out. A tier called as one of the hardware's NVLink
@@ -96,7 +106,13 @@ def read_topology(
     opened = [open_source(given) for given in sources]
     plain = [found for found in opened if isinstance(found, Topology)]
     if plain:
-        _check_plain(plain, len(opened), hardware, gpus_per_node, labels)
+        options = {
+            "hardware": hardware,
+            "gpus_per_node": gpus_per_node,
+            "oversubscription": oversubscription or None,
+            "label": labels or None,
+        }
+        _check_plain(plain, len(opened), options)
         return plain[0] if name is None else replace(plain[0], name=_named(name))
     texts = [found for found in opened if not isinstance(found, Topology)]
     kind = None if hardware is None else topology_files.read_topology(hardware)
@@ -113,7 +129,8 @@ def read_topology(
     for remark in tree.notes:
         tell(remark)
     own = _stem(texts[0]) if name is None else _named(name)
-    return _build(tree, findings, kind, gpus_per_node, own, texts, tell)
+    ratios = oversubscription or {}
+    return _build(tree, findings, kind, gpus_per_node, ratios, own, texts, tell)
 
 
 def read_alone(
@@ -152,17 +169,8 @@ def _tell(findings: Sequence[Findings], tell: Callable[[str], None]) -> None:
 
 
 def _check_plain(
-    plain: Sequence[Topology],
-    count: int,
-    hardware: Source | None,
-    gpus_per_node: int | None,
-    labels: Mapping[str, str] | None,
+    plain: Sequence[Topology], count: int, given: Mapping[str, object]
 ) -> None:
-    given = {
-        "hardware": hardware,
-        "gpus_per_node": gpus_per_node,
-        "label": labels or None,
-    }
     name = plain[0].name
     problems = [
         Problem(
@@ -191,6 +199,7 @@ def _build(
     findings: Sequence[Findings],
     kind: Topology,
     gpus_per_node: int | None,
+    ratios: Mapping[str, float],
     name: str,
     texts: Sequence[Text],
     tell: Callable[[str], None],
@@ -206,6 +215,7 @@ def _build(
     if not levels or len(levels[-1].names) > 1:
         levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
     built, figures = tiers(levels, kind, node, findings)
+    built = oversubscribed(built, ratios, figures)
     depth = len(node.tiers) - 1
     gpus = np.array([usual if n is None else n for n in tree.gpus], dtype=np.int64)
     unlike = {

@@ -22,11 +22,11 @@ them otherwise, is given by ``Findings.join``; measured bandwidths by
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.formats import Format
 from placer.readers import modules
 from placer.readers.labelled import LABEL
 
@@ -38,21 +38,13 @@ _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
 @dataclass(frozen=True)
-class Format:
-    """One format.
+class MachineFormat(Format):
+    """One format of machines.
 
     Attributes
     ----------
-    name : str
-        What stands before the colon in ``name:FILE``.
-    description : str
     read : callable
         Gives the findings of a text, a source's name and the meaning of node labels.
-    pattern : str
-        Regular expression (multi-line) that is found in files of this format and in no
-        others; empty when the content does not show the format.
-    wraps : bool
-        Whether it holds a file of another format, whose pattern may be found too.
     takes_labels : bool
         Whether it takes `placer.readers.node_labels.LabelRules`.
     scheduler : str
@@ -60,19 +52,15 @@ class Format:
         ``kubernetes``, or empty where either may.
     """
 
-    name: str
-    description: str
-    read: Callable[[str, str, LabelRules | None], Findings]
-    pattern: str
-    wraps: bool = False
+    read: Callable[[str, str, LabelRules | None], Findings] = field(kw_only=True)
     takes_labels: bool = False
     scheduler: str = ""
 
 
-FORMATS: dict[str, Format] = {
+FORMATS: dict[str, MachineFormat] = {
     row.name: row
     for row in (
-        Format(
+        MachineFormat(
             name="slurm",
             description="Slurm topology.conf: switches or blocks",
             read=lambda text, source, _: modules.slurm_conf.read(text, source),
@@ -80,48 +68,48 @@ FORMATS: dict[str, Format] = {
             r"(?![^\n]* (?:Level|BlockIndex)=)",
             scheduler="slurm",
         ),
-        Format(
+        MachineFormat(
             name="slurm-yaml",
             description="Slurm topology.yaml: tree and block topologies",
             read=lambda text, source, _: modules.slurm_yaml.read(text, source),
             pattern=r"^-[ \t]+topology[ \t]*:",
             scheduler="slurm",
         ),
-        Format(
+        MachineFormat(
             name="scontrol",
             description="what scontrol show topology prints",
             read=lambda text, source, _: modules.slurm_scontrol.read(text, source),
             pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
             scheduler="slurm",
         ),
-        Format(
+        MachineFormat(
             name="configmap",
             description="a ConfigMap of Slinky around topology.yaml or topology.conf",
             read=lambda text, source, _: modules.configmap.read(text, source),
             pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
-            wraps=True,
+            before=("slurm", "slurm-yaml"),
             scheduler="slurm",
         ),
-        Format(
+        MachineFormat(
             name="azslurm",
             description="NVLink blocks as JSON, of Azure's azslurm",
             read=lambda text, source, _: modules.azslurm.read(text, source),
             pattern=r'"blockname"\s*:',
             scheduler="slurm",
         ),
-        Format(
+        MachineFormat(
             name="topograph",
             description="topograph's graph JSON",
             read=lambda text, source, _: modules.topograph_graph.read(text, source),
             pattern=r'"network_layers"\s*:',
         ),
-        Format(
+        MachineFormat(
             name="topograph-model",
             description="topograph's simulation model YAML",
             read=lambda text, source, _: modules.topograph_model.read(text, source),
             pattern=r"^blocks[ \t]*:[ \t]*(?:#.*)?$",
         ),
-        Format(
+        MachineFormat(
             name="kubernetes",
             description="node labels, as kubectl get nodes -o json prints them",
             read=lambda text, source, rules: modules.kubernetes.read(
@@ -131,7 +119,7 @@ FORMATS: dict[str, Format] = {
             takes_labels=True,
             scheduler="kubernetes",
         ),
-        Format(
+        MachineFormat(
             name="topologies",
             description="Topology objects of Kueue or KAI: the order of node labels",
             read=lambda text, source, _: modules.label_orders.read(text, source),
@@ -139,50 +127,50 @@ FORMATS: dict[str, Format] = {
             r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
             scheduler="kubernetes",
         ),
-        Format(
+        MachineFormat(
             name="aws",
             description="aws ec2 describe-instance-topology",
             read=lambda text, source, _: modules.aws.read(text, source),
             pattern=r'"NetworkNodes"\s*:',
         ),
-        Format(
+        MachineFormat(
             name="gcp",
             description="gcloud compute instances list --format=json",
             read=lambda text, source, _: modules.gcp.read(text, source),
             pattern=r'"physicalHost(?:Topology)?"\s*:',
         ),
-        Format(
+        MachineFormat(
             name="oci",
             description="OCI compute hosts, or host: {rdmaTopologyData} lines",
             read=lambda text, source, _: modules.oci.read(text, source),
             pattern=r'"(?:customerLocalBlock|local-?[bB]lock-?[iI]d)"\s*:',
         ),
-        Format(
+        MachineFormat(
             name="fabric",
             description="nvidia-smi -q of many hosts, or its fabric ids as CSV",
             read=lambda text, source, _: modules.nvidia_fabric.read(text, source),
             pattern=rf"^(?:{LABEL})?(?: {{2,}}Fabric[ ]*"
             rf"|[ ]*{_UUID}[ ]*,[ ]*[0-9]{{1,20}}[ ]*)$",
         ),
-        Format(
+        MachineFormat(
             name="nmx",
             description="compute nodes of NVLink domains, from NMX or NetQ",
             read=lambda text, source, _: modules.nmx.read(text, source),
             pattern=r'"DomainUUID"\s*:',
         ),
-        Format(
+        MachineFormat(
             name="netq",
             description="NetQ's topology graph: switches and links by tier",
             read=lambda text, source, _: modules.netq.read(text, source),
             pattern=r'"compounded_nodes"\s*:',
         ),
-        Format(
+        MachineFormat(
             name="topo-m",
             description="nvidia-smi topo -m, of one node or of many",
             read=lambda text, source, _: modules.nvidia_topo.read(text, source),
             pattern=rf"^(?:{LABEL})?[ \t]*GPU0[ \t]+X(?:[ \t]|$)",
         ),
-        Format(
+        MachineFormat(
             name="rocm-smi",
             description="rocm-smi --showtopo or amd-smi topology, of one node or many",
             read=lambda text, source, _: modules.amd_topo.read(text, source),
@@ -191,32 +179,32 @@ FORMATS: dict[str, Format] = {
             r'|"\(Topology\) Link type between DRM devices '
             r'|"link_type"[ ]*:[ ]*"(?:SELF|XGMI|PCIE)"',
         ),
-        Format(
+        MachineFormat(
             name="nccl",
             description="NCCL's or RCCL's topology XML, of one node",
             read=lambda text, source, _: modules.nccl_xml.read(text, source),
             pattern=r"^[ \t]*<(?:system|graphs)(?:[ \t>]|$)",
         ),
-        Format(
+        MachineFormat(
             name="ibnetdiscover",
             description="what ibnetdiscover prints of an InfiniBand fabric",
             read=lambda text, source, _: modules.ibnetdiscover.read(text, source),
             pattern=r'^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-[0-9A-Fa-f]+"',
         ),
-        Format(
+        MachineFormat(
             name="bandwidth",
             description="measured bandwidths, a CSV matrix of hosts or GPUs",
             read=lambda text, source, _: modules.bandwidth.read(text, source),
             pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?"
             r"[ ]*[,\t]",
         ),
-        Format(
+        MachineFormat(
             name="hosts",
             description="the nodes, as host lists",
             read=lambda text, source, _: modules.hosts.read(text, source),
             pattern="",
         ),
-        Format(
+        MachineFormat(
             name="names",
             description="host names for instance ids, two words a line",
             read=lambda text, source, _: modules.names.read(text, source),
@@ -245,14 +233,3 @@ def read(
     findings = FORMATS[name].read(text, source, rules)
     findings.format = name
     return findings
-
-
-def recognise(text: str) -> list[str]:
-    """Names of the formats that the content shows."""
-    found = [
-        row
-        for row in FORMATS.values()
-        if row.pattern and re.search(row.pattern, text, re.MULTILINE)
-    ]
-    outer = [row.name for row in found if row.wraps]
-    return outer or [row.name for row in found]

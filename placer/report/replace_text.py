@@ -1,4 +1,4 @@
-"""A placement after failures as plain text: moves, cost, and the trade between."""
+"""A placement after failures: the proof, the cost, and the trade between."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ def replace_text(plan: Plan, width: int = WIDTH) -> str:
     """What a failure moves and costs, no wider than ``width``, no final newline."""
     about = plan.previous
     blocks = (
-        "\n".join(_moves(plan, about, width)),
-        "\n".join(_cost(plan, about, width)),
+        "\n".join((*_moves(plan, about, width), *_cost(plan, about, width))),
         "\n".join(_curve(plan, about)),
     )
     return "\n\n".join(block for block in blocks if block)
@@ -42,33 +41,25 @@ def _moves(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
             width,
         )
     moved, fewest = about["moved"], about["fewest"]
-    if not moved:
-        yield f"nothing moves: all {plan.world_size:,} ranks stay"
-        return
-    proof = "proved the fewest" if moved == fewest else f"at least {fewest:,} must"
-    yield from wrapped(
-        f"{moved:,} of {plan.world_size:,} ranks move, {proof} ({about['argument']})",
-        "  ",
-        width,
-    )
+    if moved:
+        proof = "proved the fewest" if moved == fewest else f"at least {fewest:,} must"
+        yield from wrapped(f"{proof} move: {about['argument']}", "  ", width)
 
 
 def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
     objective = plan.bound["objective"]
     after = plan.bound["value"]
-    text = f"{NOUN[objective]} {amount(objective, after)}"
-    if "value_before" in about:
-        before = about["value_before"]
-        text = (
-            f"{NOUN[objective]} {amount(objective, before)} -> "
-            f"{amount(objective, after)}{_change(before, after)}"
-        )
+    before = about.get("value_before", after)
     than = {
         "before": "the cost before the failure",
         "lower-bound": "the lower bound of any placement",
         "best-known": "the cheapest placement known",
     }[about["reference"]]
-    yield from wrapped(text, "  ", width)
+    if before != after:
+        yield (
+            f"{NOUN[objective]} {amount(objective, before)} -> "
+            f"{amount(objective, after)}{_change(before, after)}"
+        )
     if about["moved"]:
         word = "within" if after <= about["budget"] * (1 + 1e-9) else "not within"
         yield from wrapped(f"{word} {_share(about['within'])} of {than}", "  ", width)

@@ -51,10 +51,9 @@ def summarise(plan: Plan, look: Look = PLAIN) -> str:
     tiers = plan.topology.get("tiers", ())
     scale_up = plan.topology.get("scale_up", 0)
     advice = advice_lines(plan, look.width)
-    said = verdict(plan)
     score = score_text(plan.score, tiers, scale_up, look) if plan.score else ""
     blocks = (
-        (*_painted(said, look), *used_lines(plan, look.width)) if said else (),
+        verdict_lines(plan, look),
         gain_lines(plan, look),
         _placed(plan, look),
         score.splitlines(),
@@ -62,6 +61,13 @@ def summarise(plan: Plan, look: Look = PLAIN) -> str:
         _worst(plan.score, tiers, scale_up, look.width),
     )
     return paragraphs(blocks)
+
+
+def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
+    """What the plan is worth, and which domains give how many of its nodes."""
+    if said := verdict(plan):
+        yield from _painted(said, look)
+        yield from used_lines(plan, look.width)
 
 
 def _painted(text: str, look: Look) -> Iterator[str]:

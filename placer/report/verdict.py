@@ -14,6 +14,7 @@ from placer.report.words import (
     gap_text,
     gpu_hours_a_day,
     no_better,
+    no_worse,
     plural,
 )
 from placer.units import format_bytes
@@ -36,9 +37,8 @@ def verdict(plan: Plan) -> str:
     if not plan.bound:
         return ""
     is_repair = "fewest" in plan.previous
-    parts = [*(_moves(plan) if is_repair else _compared(plan)), _where(plan)]
-    if not is_repair:
-        parts.append(_saves(plan))
+    parts = [*(_repaired(plan) if is_repair else _compared(plan)), _where(plan)]
+    parts.append(_costs(plan) if is_repair else _saves(plan))
     if ": it is optimal" not in parts[0]:
         parts.append(_proved(plan.bound))
     parts.append(_memory(plan.score))
@@ -84,18 +84,24 @@ def _broken(violations: Sequence[str]) -> str:
     return ", which breaks hard rules of the job"
 
 
-def _moves(plan: Plan) -> Iterator[str]:
-    """What a failure moved, and what became of the cost."""
+def _repaired(plan: Plan) -> Iterator[str]:
+    """What became of the cost after a failure, and what it moved."""
     about, objective = plan.previous, plan.bound["objective"]
-    moved = f"{about['moved']:,} of {plan.world_size:,} ranks move"
-    yield moved + ", the fewest possible" * (about["moved"] == about["fewest"])
-    if given_up := about.get("given_up"):
-        yield f"{len(given_up):,} {plural('replica', len(given_up))} given up"
-    own, before = plan.bound["value"], about.get("value_before", plan.bound["value"])
-    if amount(objective, own) == amount(objective, before):
+    own, before = plan.bound["value"], about.get("value_before")
+    if before is None:
         yield f"{NOUN[objective]} {amount(objective, own)}"
+    elif own == before:
+        same = no_worse(objective, "before")
+        yield f"{same}: {NOUN[objective]} {amount(objective, own)}"
     else:
         yield compared(objective, own, before, "before", {})
+    if given_up := about.get("given_up"):
+        yield f"{len(given_up):,} {plural('replica', len(given_up))} given up"
+    if not about["moved"]:
+        yield f"all {plan.world_size:,} ranks stay"
+        return
+    moved = f"{about['moved']:,} of {plan.world_size:,} ranks move"
+    yield moved + ", the fewest possible" * (about["moved"] == about["fewest"])
 
 
 def _where(plan: Plan) -> str:
@@ -117,6 +123,16 @@ def _saves(plan: Plan) -> str:
     share = 1 - plan.bound["value"] / usual["step_time_s"]
     hours = gpu_hours_a_day(plan.world_size, share)
     return f"saves {hours:,.0f} GPU hours a day" if hours >= 1 else ""
+
+
+def _costs(plan: Plan) -> str:
+    """GPU hours a day that a repair costs, or saves, where its job is the same."""
+    before = plan.previous.get("value_before")
+    if plan.bound["objective"] != "time" or not before or "given_up" in plan.previous:
+        return ""
+    hours = gpu_hours_a_day(plan.world_size, plan.bound["value"] / before - 1)
+    word = "costs" if hours > 0 else "saves"
+    return f"{word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
 
 
 def _proved(bound: Mapping[str, Any]) -> str:

@@ -73,6 +73,11 @@ def no_better(objective: str, than: str) -> str:
     return f"no {_BETTER[objective][0]} than {than}"
 
 
+def no_worse(objective: str, than: str) -> str:
+    """The same of what had to change: ``no slower than THAN``."""
+    return f"no {_BETTER[objective][1]} than {than}"
+
+
 def gpu_hours_a_day(gpus: int, share: float) -> float:
     """GPU hours that a share of the step is worth, each day."""
     return gpus * 24 * share

@@ -8,13 +8,15 @@ from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from placer.document.tree import visible
-from placer.errors import Problem
+from placer.errors import InputError, Problem
 
 Scalar = bool | int | float | str
 Kind = Literal["given", "read", "derived", "assumed"]
 
 # Facts that are no keys of a job: ranks of it, and sequences of a step.
 GPUS, GLOBAL_BATCH = "gpus", "global_batch"
+
+LONGEST = 2_000_000  # characters of a configuration
 
 
 class Place(NamedTuple):
@@ -174,6 +176,21 @@ class Asked:
         """The value that ``--set`` gives a variable; None when it gives none."""
         self.used.add(name)
         return self.settings.get(name)
+
+
+def refuse_long(text: str, source: str, most: int = LONGEST) -> None:
+    """Refuse a text that is longer than any description of a job.
+
+    Raises
+    ------
+    InputError
+        If it has more than ``most`` characters.
+    """
+    if len(text) > most:
+        message = (
+            f"{len(text):,} characters are too many for a job: the most is {most:,}"
+        )
+        raise InputError([Problem(message, source)])
 
 
 def shown(value: object) -> str:

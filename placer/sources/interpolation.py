@@ -55,8 +55,8 @@ def _resolved(value: Any, values: Mapping[str, Setting]) -> Any:
         inner = _inner(found[1].strip(), values)
         if inner is None:
             return value
-        if found.span() == (0, len(text)):
-            return inner if not isinstance(inner, str) else _resolved(inner, values)
+        if found.span() == (0, len(text)) and not isinstance(inner, str):
+            return inner
         text = text[: found.start()] + str(inner) + text[found.end() :]
     return value if "${" in text else plain_value(text)
 

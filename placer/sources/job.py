@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from placer.arguments import (
     CALL,
@@ -29,9 +30,12 @@ from placer.sources import report
 from placer.sources.convert import to_job, to_text
 from placer.sources.findings import GPUS, Asked, Fact, Findings, Place, Scalar, one_line
 from placer.sources.join import join
-from placer.sources.opened import Source, Text, include, open_source
+from placer.sources.opened import include, open_source
 from placer.sources.registry import FORMATS
 from placer.sources.settle import settle
+
+if TYPE_CHECKING:
+    from placer.formats import Source, Text
 
 _JOB_KEY = "job."
 _KINDS = {

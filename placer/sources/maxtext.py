@@ -34,6 +34,8 @@ _SHAPE = {
     "model.heads": "base_num_query_heads",
     "model.kv_heads": "base_num_kv_heads",
     "model.vocab": "vocab_size",
+}
+_LATENT = {  # base.yml has these for models without latent attention too
     "model.q_lora_rank": "q_lora_rank",
     "model.kv_lora_rank": "kv_lora_rank",
     "model.qk_head_dim": "qk_nope_head_dim",
@@ -85,6 +87,11 @@ def _read_shape(settings: Settings) -> None:
     found = settings.found
     for fact, key in _SHAPE.items():
         settings.copy(fact, key)
+    latent = settings.text("attention_type") == "mla"
+    for fact, key in _LATENT.items():
+        settings.known.add(key)
+        if latent:
+            settings.copy(fact, key, minimum=0)
     if (
         settings.get("global_parameter_scale")
         and settings.integer("global_parameter_scale") != 1

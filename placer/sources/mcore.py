@@ -1,12 +1,10 @@
-"""What Megatron-Core does by itself, for the frameworks that configure it by keys.
-
-Sources: NVIDIA/Megatron-LM d98e8a64, ``megatron/training/arguments.py`` and
-``megatron/training/training.py`` (buckets).
-"""
+"""The keys of Megatron-Core, for the frameworks that configure it by them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from placer.sources import core_rules
 
 if TYPE_CHECKING:
     from placer.sources.findings import Findings
@@ -32,22 +30,15 @@ _SHAPE = {
     "model.top_k": "moe_router_topk",
     "model.expert_ffn": "moe_ffn_hidden_size",
 }
-_DISPATCHES = {"alltoall": "flat", "flex": "deduplicated"}
-_CP_WAYS = {
-    "p2p": "p2p",
-    "all_gather": "all_gather",
-    "allgather": "all_gather",
-    "a2a": "a2a",
-}
 
 
 def read_sizes(settings: Settings, prefix: str) -> None:
     """Take the sizes of the axes that are said."""
     for axis, key in _AXES.items():
         settings.copy(f"parallelism.{axis}", prefix + key)
-    mapping = settings.flag(prefix + "use_tp_pp_dp_mapping")
-    order = "tp-cp-ep-pp-dp" if mapping else "tp-cp-ep-dp-pp"
-    settings.found.derive("parallelism.order", order, "order of Megatron-Core")
+    key = prefix + "use_tp_pp_dp_mapping"
+    mapped = settings.flag(key)
+    core_rules.order(settings.found, settings.place(key) if mapped else None)
 
 
 def read_shape(settings: Settings, prefix: str) -> None:
@@ -63,8 +54,11 @@ def read_shape(settings: Settings, prefix: str) -> None:
     settings.copy_flag("model.tied_embeddings", prefix + key)
 
 
-def read_rest(settings: Settings, prefix: str) -> None:
-    """Take how axes communicate, and leave the rest to the rules of Megatron-Core."""
+def read_rest(settings: Settings, prefix: str, *, even: bool = True) -> None:
+    """Take how axes communicate, and leave the rest to the rules of Megatron-Core.
+
+    ``even`` is false where stages may be uneven for a reason that is not read.
+    """
     found = settings.found
     settings.copy_flag("tensor_parallel.sequence", prefix + "sequence_parallel")
     settings.copy_flag("overlap.tp", prefix + "tp_comm_overlap")
@@ -73,14 +67,16 @@ def read_rest(settings: Settings, prefix: str) -> None:
         key = f"{prefix}account_for_{end}_in_pipeline_split"
         if settings.flag(key):
             found.derive(f"stages.{end}", 1, key, settings.place(key))
-    way = settings.choice(_CP_WAYS, prefix + "cp_comm_type")
+    way = settings.choice(core_rules.CONTEXT_WAYS, prefix + "cp_comm_type")
     if way:
         found.derive("context_parallel.communication", way, f"cp_comm_type {way}")
     _read_dispatch(settings, prefix)
-    for end in ("first", "last"):
-        key = f"{prefix}num_layers_in_{end}_pipeline_stage"
-        if settings.integer(key):
-            settings.not_modelled(key, "layers are spread evenly")
+    uneven = [
+        f"{prefix}num_layers_in_{end}_pipeline_stage" for end in ("first", "last")
+    ]
+    uneven = [key for key in uneven if settings.integer(key)]
+    for key in uneven:
+        settings.not_modelled(key, "layers are spread evenly")
     recompute = settings.text(prefix + "recompute_granularity")
     if recompute in ("full", "selective"):
         found.derive(
@@ -92,8 +88,13 @@ def read_rest(settings: Settings, prefix: str) -> None:
         )
     if settings.integer(prefix + "mtp_num_layers", minimum=0):
         settings.not_modelled(prefix + "mtp_num_layers", "work on the last stage")
-    no_overlap = settings.flag(prefix + "overlap_p2p_comm") is False
-    found.rules.append(lambda joined: apply_rules(joined, no_overlap))
+    overlap = settings.flag(prefix + "overlap_p2p_comm") is not False
+    even = (
+        even
+        and not uneven
+        and not settings.get(prefix + "pipeline_model_parallel_layout")
+    )
+    found.rules.append(lambda joined: _apply_rules(joined, overlap=overlap, even=even))
 
 
 def _read_dispatch(settings: Settings, prefix: str) -> None:
@@ -101,8 +102,8 @@ def _read_dispatch(settings: Settings, prefix: str) -> None:
     kind = settings.text(key)
     if settings.flag(prefix + "moe_enable_deepep"):
         kind = "flex"
-    if kind in _DISPATCHES:
-        way = _DISPATCHES[kind]
+    if kind in core_rules.DISPATCHES:
+        way = core_rules.DISPATCHES[kind]
         rule = f"moe_token_dispatcher_type {kind}"
         settings.found.derive(
             "expert_parallel.dispatch", way, rule, settings.place(key)
@@ -119,22 +120,19 @@ def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
     place = settings.place(*keys)
     fsdp = settings.flag(prefix + "use_custom_fsdp", prefix + "use_megatron_fsdp")
     strategy = settings.text(prefix + "data_parallel_sharding_strategy")
-    instances = settings.integer(prefix + "num_distributed_optimizer_instances")
     if fsdp:
-        kinds = {"optim": "zero1", "no_shard": "ddp", "optim_grads": "zero2"}
-        kind = kinds.get(strategy, "zero3")
+        kind = core_rules.STRATEGIES.get(strategy, "zero3")
         found.derive("data_parallel.sharding", kind, f"FSDP, {strategy}", place)
     elif sharded is not None:
         kind = "zero1" if sharded else "ddp"
         found.derive("data_parallel.sharding", kind, "use_distributed_optimizer", place)
     else:
         found.assume("data_parallel.sharding", "zero1", "as all its recipes do")
-    if instances and instances > 1:
-        found.read(
-            "data_parallel.optimizer_instances",
-            instances,
-            settings.place(prefix + "num_distributed_optimizer_instances"),
-        )
+    key = prefix + "num_distributed_optimizer_instances"
+    instances, place = settings.integer(key) or 1, settings.place(key)
+    found.rules.append(
+        lambda joined: core_rules.optimizer_instances(joined, instances, place)
+    )
     settings.copy_flag("data_parallel.overlap_reduce", prefix + "overlap_grad_reduce")
     settings.copy_flag("data_parallel.overlap_gather", prefix + "overlap_param_gather")
     size = prefix + "bucket_size"
@@ -145,28 +143,12 @@ def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
         found.derive("bytes.gradient", 4 if fp32 else 2, "grad_reduce_in_fp32", place)
 
 
-def apply_rules(found: Findings, no_overlap: bool = False) -> None:
-    """Derive what follows from the sizes of all sources.
-
-    Messages between stages overlap with interleaved stages alone; sequence parallelism
-    is dropped at tp 1; a bucket is ``max(40e6, 1e6 dp cp)``.
-    """
-    tp, pp, vp = (
-        found.integer(f"parallelism.{axis}", 1) for axis in ("tp", "pp", "vp")
-    )
-    if pp > 1:
-        rule = f"vp {vp}: Megatron-Core overlaps messages of interleaved stages alone"
-        found.derive("overlap.pp", vp > 1 and not no_overlap, rule)
-    fact = found.facts.get("tensor_parallel.sequence")
-    if tp == 1 and fact is not None and fact.kind != "given":
-        del found.facts["tensor_parallel.sequence"]
-    if tp == 1:
-        rule = "Megatron-Core drops it at tp 1"
-        found.derive(
-            "tensor_parallel.sequence", False, rule, fact.place if fact else None
-        )
-    dp, cp = found.integer("parallelism.dp", 1), found.integer("parallelism.cp", 1)
-    if found.text("data_parallel.sharding") in ("ddp", "zero1", "zero2"):
-        size = max(40_000_000, 1_000_000 * dp * cp)
-        rule = f"max(40,000,000, 1,000,000 x dp {dp} x cp {cp})"
-        found.derive("data_parallel.bucket_parameters", size, rule)
+def _apply_rules(found: Findings, *, overlap: bool, even: bool) -> None:
+    """Derive what follows from the sizes of all sources."""
+    core_rules.messages(found, overlap=overlap)
+    core_rules.sequence_parallel(found)
+    if even:
+        core_rules.stages(found)
+    core_rules.cuts(found)
+    core_rules.experts(found)
+    core_rules.buckets(found)

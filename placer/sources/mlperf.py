@@ -11,8 +11,8 @@ import re
 from placer.document.tree import visible
 from placer.errors import Problem
 from placer.job.models import read_model
+from placer.sources import core_rules
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
-from placer.sources.megatron.refusals import refuse_fact
 from placer.sources.shell import Text, read_script
 from placer.sources.shell.text import readable, text_at
 
@@ -22,13 +22,16 @@ _DEFAULT = re.compile(r"\$\{oc\.env:([A-Z][A-Z0-9_]*),([^${}]*)\}")
 _USUAL = {
     "DGXNNODES": "1",
     "DGXNGPU": "8",
-    "INTERLEAVED_PIPELINE": "12",
-    "CONTEXT_PARALLEL": "4",
     "SEQ_PARALLEL": "True",
     "USE_DIST_OPTIMIZER": "True",
     "OVERLAP_GRAD_REDUCE": "True",
     "OVERLAP_PARAM_GATHER": "True",
     "OVERLAP_P2P_COMM": "True",
+}
+# Of no use to the other benchmarks, which have no pipeline.
+_USUAL_405B = {
+    "INTERLEAVED_PIPELINE": "12",
+    "CONTEXT_PARALLEL": "4",
     "MODEL_SIZE": "405b",
 }
 # Job key, and the names of its variable: NVIDIA's, then AMD's.
@@ -137,9 +140,12 @@ def _defaults(variables: _Variables, asked: Asked) -> None:
     included = asked.include(found.source, _CUSTOM)
     nvidia = any(name in variables.given for name in ("DGXNNODES", "MINIBS"))
     if included is None:
-        usual = _USUAL.items() if nvidia else ()
-        variables.defaults = {name: text_at(value, _ASSUMED) for name, value in usual}
-        found.assume("sequence", _SEQUENCE, "of MLPerf's Llama 3.1")
+        stages = variables.given.get("PIPELINE_MODEL_PARALLEL")
+        large = nvidia and stages is not None and stages.text != "1"
+        usual = (_USUAL if nvidia else {}) | (_USUAL_405B if large else {})
+        variables.defaults = {n: text_at(v, _ASSUMED) for n, v in usual.items()}
+        if large or not nvidia:
+            found.assume("sequence", _SEQUENCE, "of MLPerf's Llama 3.1")
         return
     text, shown = included
     lines = text.split("\n")
@@ -161,10 +167,7 @@ def _axes(found: Findings, variables: _Variables) -> None:
     if variables.integer("parallelism.vp", "INTERLEAVED_PIPELINE") is None:
         found.derive("parallelism.vp", 1, "INTERLEAVED_PIPELINE is not set")
     mapped, place = variables.flag("TP_PP_DP_MAPPING")
-    if mapped:
-        found.read("parallelism.order", "tp-cp-ep-pp-dp", place)
-    else:
-        found.derive("parallelism.order", "tp-cp-ep-dp-pp", "no TP_PP_DP_MAPPING")
+    core_rules.order(found, place if mapped else None)
     for key, name in (("embedding", "ASYM_PP_EMBED"), ("loss", "ASYM_PP_LOSS")):
         counts, place = variables.flag(name)
         if counts:
@@ -223,9 +226,7 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
         key = "data_parallel.bucket_parameters"
         found.read(key, int(bucket.text[:13]), bucket.place)
     p2p, _ = variables.flag("OVERLAP_P2P_COMM")
-    virtual = found.integer("parallelism.vp", 1) > 1
-    rule = "OVERLAP_P2P_COMM" if virtual else "no virtual stages"
-    found.derive("overlap.pp", p2p and virtual, rule)
+    core_rules.messages(found, overlap=p2p)
 
 
 def _model(found: Findings, variables: _Variables) -> None:
@@ -247,21 +248,9 @@ def _model(found: Findings, variables: _Variables) -> None:
 
 def _derive(found: Findings) -> None:
     """What follows from sizes, and what Megatron-Core refuses."""
-    pp, vp = found.integer("parallelism.pp", 1), found.integer("parallelism.vp", 1)
-    members = found.integer("parallelism.dp") * found.integer("parallelism.cp", 1)
-    if members:
-        size = max(40_000_000, 1_000_000 * members)
-        rule = f"the larger of 40 M and 1 M x dp x cp {members}"
-        found.derive("data_parallel.bucket_parameters", size, rule)
-    if found.integer("parallelism.tp", 1) == 1:
-        found.facts.pop("tensor_parallel.sequence", None)
-        found.derive("tensor_parallel.sequence", False, "dropped at tp 1")
-    layers = found.integer("model.layers")
-    ends = found.integer("stages.embedding") + found.integer("stages.loss")
-    if layers and (layers + ends) % (pp * vp):
-        what = "layers, embedding and loss" if ends else "layers"
-        words = f"{layers + ends} {what} are not divisible by pp x vp = {pp} x {vp}"
-        refuse_fact(found, "model.layers", words)
+    core_rules.buckets(found)
+    core_rules.sequence_parallel(found)
+    core_rules.stages(found)
     one, dp = found.integer("micro_batch"), found.integer("parallelism.dp")
     batch = found.integer("micro_batches") * one * dp
     if batch:

@@ -1,4 +1,4 @@
-"""Megatron-Bridge, and NeMo before it: overrides of a recipe that is Python.
+"""Megatron-Bridge, and NeMo before it: recipes in Python, and overrides of one.
 
 Sources: NVIDIA-NeMo/Megatron-Bridge 067f987d, ``src/megatron/bridge/training/``:
 ``mixed_precision.py`` (types of reductions) and ``comm_overlap.py`` (buckets);
@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 
 from placer.document import parse_document
 from placer.sources import mcore
+from placer.sources.bridge_recipe import (
+    HF_NAME,
+    NAME,
+    gpus_of_name,
+    is_recipe,
+    recipe_values,
+)
 from placer.sources.findings import GLOBAL_BATCH, GPUS, Asked, Findings
 from placer.sources.interpolation import resolved
+from placer.sources.named_model import ask_for_model
 from placer.sources.settings import Settings, settings_of
 
 if TYPE_CHECKING:
@@ -21,31 +29,38 @@ if TYPE_CHECKING:
 _MODEL, _DDP = "model.", "ddp."
 _SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
 _BUCKET = 128 * 1024**2
-_RECIPE = "the recipe says it, and a recipe is Python"
+_RECIPE = "the recipe says it: join it, -j nemo:RECIPE.py"
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a YAML of Megatron-Bridge or NeMo.
+    """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo.
 
     Raises
     ------
     InputError
-        If it is not YAML.
+        If it is neither, or several recipes are there and none is selected.
     """
     found = Findings(source)
-    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
-    settings.values = resolved(settings.values)
+    whole = followed = is_recipe(text)
+    if whole:
+        values = recipe_values(text, source, asked, found)
+        settings = Settings(found, values, asked)
+        followed = not found.notes
+    else:
+        settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+        settings.values = resolved(settings.values)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
     _read_older(settings)
+    _read_precision(settings)
     mcore.read_ddp(settings, _DDP, "optimizer.")
     _read_batch(settings)
-    _read_precision(settings)
     _read_overlap(settings)
-    mcore.read_rest(settings, _MODEL)
+    # What is not followed may set a layout.
+    mcore.read_rest(settings, _MODEL, even=followed or not whole)
     _read_gpus(settings)
-    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
-    found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))
+    ask_for_model(settings, HF_NAME)
+    _complete(settings, whole)
     settings.leave()
     return found
 
@@ -89,7 +104,11 @@ def _read_precision(settings: Settings) -> None:
     found = settings.found
     recipe = settings.text("mixed_precision", "trainer.precision", "model.precision")
     place = settings.place("mixed_precision", "trainer.precision")
-    if recipe:
+    in_fp32 = settings.flag("mixed_precision.grad_reduce_in_fp32")
+    if in_fp32 is not None:
+        width, rule = 4 if in_fp32 else 2, "mixed_precision.grad_reduce_in_fp32"
+        found.derive("bytes.gradient", width, rule, place)
+    elif recipe:
         width = 2 if recipe.startswith(("fp16", "16")) else 4
         found.derive("bytes.gradient", width, f"mixed_precision {recipe}", place)
     else:
@@ -134,6 +153,20 @@ def _read_gpus(settings: Settings) -> None:
         settings.found.derive(
             GPUS, each * nodes, rule, settings.place("trainer.devices")
         )
+
+
+def _complete(settings: Settings, whole: bool) -> None:
+    """Sizes that are not said: 1 in a whole recipe, else those of another file."""
+    found = settings.found
+    if whole:
+        for axis in ("tp", "pp", "cp", "ep"):
+            found.derive(f"parallelism.{axis}", 1, "default of Megatron-Core")
+        name = settings.text(NAME)
+        if not found.has(GPUS) and (gpus := gpus_of_name(name)):
+            found.notes.append(f"{name} is named after {gpus} GPUs")
+        return
+    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
+    found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))
 
 
 def _ask_for_sizes(found: Findings, place: Place) -> None:

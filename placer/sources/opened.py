@@ -1,47 +1,22 @@
-"""Sources as users write them: which format each is in, and its text."""
+"""Sources of a job as users write them: complete jobs, and texts of other programs."""
 
 from __future__ import annotations
 
 import os
-import re
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer import files
 from placer.document import parse_document
 from placer.errors import InputError, Problem
+from placer.formats import Source, Text, open_text, perhaps_of_another
 from placer.job.read import decode_job, read_job
 from placer.presets import preset_names
-from placer.sources.registry import FORMATS, NAMES, recognise
+from placer.sources.findings import refuse_long
+from placer.sources.registry import FORMATS
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-
-Source = str | os.PathLike[str]
-
-_OWN_FORMAT = re.compile(r"""\bformat["']?\s*:\s*["']?placer/""")
-_OTHERS = "of another program? placer jobs formats lists what is read"
-_PREFIXED = re.compile(r"([A-Za-z][A-Za-z0-9-]*):(.+)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Text:
-    """A source in another program's format.
-
-    Attributes
-    ----------
-    format : str
-        Its name in `placer.sources.registry.FORMATS`.
-    text : str
-    shown : str
-        How messages call the source.
-    """
-
-    format: str
-    text: str
-    shown: str
 
 
 def open_source(source: Source) -> Job | Text:
@@ -52,23 +27,16 @@ def open_source(source: Source) -> Job | Text:
     InputError
         If there is no such file, preset or format, or the job is not valid.
     """
-    given = os.fspath(source)
-    if given in preset_names("jobs"):
+    if os.fspath(source) in preset_names("jobs"):
         return read_job(source)
-    prefixed = _PREFIXED.fullmatch(given)
-    if prefixed and prefixed[1] in NAMES:
-        return _prefixed(prefixed[1], prefixed[2])
-    if not (given == "-" or files.is_file(given)):
-        if prefixed and not files.is_file(given):
-            raise _unknown_format(prefixed[1])
+    found = open_text(source, FORMATS)
+    if found is None:
         return read_job(source)
-    text, shown = files.read_text(given), files.shown_name(given)
-    formats = [] if _OWN_FORMAT.search(text, 0, 65536) else recognise(text)
-    if len(formats) > 1:
-        hint = f"say which: {formats[0]}:{given}"
-        message = f"it looks like each of {', '.join(formats)}"
-        raise InputError([Problem(message, shown, hint=hint)])
-    return Text(formats[0], text, shown) if formats else _own(text, shown)
+    if not found.format:
+        return _own(found.text, found.shown)
+    if not FORMATS[found.format].logs:
+        refuse_long(found.text, found.shown)
+    return found
 
 
 def include(source: str, name: str) -> tuple[str, str] | None:
@@ -93,28 +61,5 @@ def _own(text: str, shown: str) -> Job:
         message = "its format does not show from its content"
         hint = "say which: FORMAT:FILE; placer jobs formats lists what is read"
         raise InputError([Problem(message, shown, hint=hint)])
-    try:
+    with perhaps_of_another(text, "placer jobs formats"):
         return decode_job(parse_document(text, shown))
-    except InputError as error:
-        first, *others = error.problems
-        if '"format" is missing' not in first.message and _OWN_FORMAT.search(text):
-            raise
-        raise InputError([replace(first, hint=_OTHERS), *others]) from None
-
-
-def _prefixed(name: str, path: str) -> Text:
-    text, shown = files.read_text(path), files.shown_name(path)
-    own = NAMES[name]
-    formats = recognise(text)
-    if formats and own.name not in formats and own.pattern:
-        message = f"it is not of the format {name}"
-        hint = f"it looks like {formats[0]}:{path}"
-        raise InputError([Problem(message, shown, hint=hint)])
-    return Text(own.name, text, shown)
-
-
-def _unknown_format(name: str) -> InputError:
-    near = get_close_matches(name, NAMES, n=1)
-    meant = f'did you mean "{near[0]}"? ' if near else ""
-    hint = f"{meant}formats: {', '.join(FORMATS)}"
-    return InputError([Problem(f'there is no file and no format "{name}"', hint=hint)])

@@ -1,8 +1,8 @@
 """Configurations that Python functions return, read as syntax and never run.
 
-What can be followed: constants and their arithmetic, names, calls as records of their
-keywords, functions of the same file, and assignments to parts of a record. Anything
-else stands for nothing.
+What can be followed: constants and their arithmetic, names, dicts and calls as records
+of their keywords, functions of the same file and those that the caller knows, and
+assignments to parts of a record. Anything else stands for nothing.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ from __future__ import annotations
 import ast
 import operator
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from placer.document import closest
 from placer.document.tree import visible
 from placer.errors import InputError, Problem
-from placer.sources.findings import Place
+from placer.sources.findings import Place, Scalar
+from placer.sources.python_leaves import CLASS, Record, leaves
 from placer.sources.settings import Setting
 
-# A record: keywords of a call, its own name under _CLASS.
-Record = dict[str, Any]
-_CLASS = "()"
 _DEEPEST_CALL = 20
 _MOST_CALLS = 1000
 _LARGEST = 10**15
@@ -36,7 +35,11 @@ _MODEL_NAMES = ("model_registry",)
 
 
 def python_values(
-    text: str, source: str, select: str, notes: list[str]
+    text: str,
+    source: str,
+    select: str,
+    notes: list[str],
+    known: Mapping[str, Mapping[str, Scalar]] = MappingProxyType({}),
 ) -> dict[str, Setting]:
     """Values of the configuration that one function returns, by dotted key.
 
@@ -46,14 +49,20 @@ def python_values(
         Name of the function; needed where several return one.
     notes : list of str
         Takes what is not followed.
+    known : mapping
+        Values by dotted key that functions of other files return.
 
     Raises
     ------
     InputError
         If it is no Python, there is no such function, or none is selected.
     """
-    reader = _Reader(_parsed(text, source), source)
-    names = [name for name in reader.functions if reader.returns_record(name)]
+    reader = _Reader(_parsed(text, source), source, known)
+    names = [
+        name
+        for name in reader.functions
+        if reader.returns_record(name) and not name.startswith("_")
+    ]
     chosen = select or (names[0] if len(names) == 1 else "")
     if chosen not in names:
         few = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
@@ -66,7 +75,7 @@ def python_values(
     record = reader.call(chosen, {}, 0)
     notes += [f"line {line} is not followed" for line in reader.left_out]
     place = Place(source, reader.functions[chosen].lineno, 1)
-    values = dict(_flat(record, ""))
+    values = dict(leaves(record))
     return {"model.name": Setting(chosen, place)} | values
 
 
@@ -86,8 +95,14 @@ def _parsed(text: str, source: str) -> ast.Module:
 class _Reader:
     """Follows the functions of a module."""
 
-    def __init__(self, module: ast.Module, source: str) -> None:
+    def __init__(
+        self,
+        module: ast.Module,
+        source: str,
+        known: Mapping[str, Mapping[str, Scalar]],
+    ) -> None:
         self.source = source
+        self.known = known
         self.functions = {
             node.name: node for node in module.body if isinstance(node, ast.FunctionDef)
         }
@@ -95,7 +110,7 @@ class _Reader:
         self.left_out: list[int] = []
         self.constants: Record = {}
         for node in module.body:
-            if isinstance(node, ast.Assign):
+            if isinstance(node, ast.Assign | ast.AnnAssign):
                 self._statement(node, self.constants, 0)
 
     def returns_record(self, name: str) -> bool:
@@ -104,7 +119,7 @@ class _Reader:
         needed = len(node.args.args) - len(node.args.defaults)
         returns = ast.unparse(node.returns) if node.returns else ""
         last = node.body[-1] if node.body else None
-        said = returns.rpartition(".")[2].endswith("Config")
+        said = returns.rpartition(".")[2].endswith(("Config", "ConfigContainer"))
         called = isinstance(last, ast.Return) and isinstance(last.value, ast.Call)
         return needed == 0 and isinstance(last, ast.Return) and (said or called)
 
@@ -115,12 +130,18 @@ class _Reader:
             return None
         node = self.functions[name]
         names = [argument.arg for argument in node.args.args]
-        defaults = node.args.defaults
-        start = len(names) - len(defaults)
-        known = {
-            names[start + i]: self._value(default, {}, depth)
-            for i, default in enumerate(defaults)
-        }
+        start = len(names) - len(node.args.defaults)
+        by_name = [argument.arg for argument in node.args.kwonlyargs]
+        defaults = [
+            *zip(names[start:], node.args.defaults, strict=True),
+            *zip(
+                (a.arg for a in node.args.kwonlyargs),
+                node.args.kw_defaults,
+                strict=True,
+            ),
+        ]
+        known = {name: self._value(default, {}, depth) for name, default in defaults}
+        names += by_name
         places = {
             names[int(k)]: v
             for k, v in given.items()
@@ -151,9 +172,18 @@ class _Reader:
         if isinstance(target, ast.Name):
             known[target.id] = value
         elif isinstance(target, ast.Attribute):
-            record = self._value(target.value, known, depth)
+            record = self._part(target.value, known, depth)
             if isinstance(record, dict):
                 record[target.attr] = value
+
+    def _part(self, node: ast.expr, known: Record, depth: int) -> Any:
+        """The value of an expression; a part that a record lacks is made."""
+        found = self._value(node, known, depth)
+        if found is None and isinstance(node, ast.Attribute):
+            record = self._part(node.value, known, depth)
+            if isinstance(record, dict):
+                found = record[node.attr] = {}
+        return found
 
     def _value(self, node: ast.expr | None, known: Record, depth: int) -> Any:
         """A `Setting`, a record, a list of these, or None."""
@@ -174,25 +204,56 @@ class _Reader:
             return record.get(node.attr) if isinstance(record, dict) else None
         if isinstance(node, ast.List | ast.Tuple):
             return [self._value(item, known, depth) for item in node.elts]
+        if isinstance(node, ast.Dict):
+            return self._record(zip(node.keys, node.values, strict=True), known, depth)
         return self._called(node, known, depth) if isinstance(node, ast.Call) else None
+
+    def _record(
+        self,
+        rows: Iterable[tuple[ast.expr | None, ast.expr]],
+        known: Record,
+        depth: int,
+    ) -> Record:
+        """Keys that are texts, and all of a record after ``**``."""
+        record: Record = {}
+        for key, item in rows:
+            value = self._value(item, known, depth)
+            if key is None and isinstance(value, dict):
+                record |= {k: v for k, v in value.items() if k != CLASS}
+            elif isinstance(key, ast.Constant) and isinstance(key.value, str):
+                record[key.value.strip("()")] = value
+        return record
 
     def _called(self, node: ast.Call, known: Record, depth: int) -> Any:
         name = ast.unparse(node.func)
-        given = {
-            word.arg: self._value(word.value, known, depth)
+        words = [
+            (ast.Constant(word.arg) if word.arg else None, word.value)
             for word in node.keywords
-            if word.arg
-        }
+        ]
+        given = self._record(words, known, depth)
         places = {
             str(i): self._value(item, known, depth) for i, item in enumerate(node.args)
         }
         if name in self.functions:
             return self.call(name, given | places, depth + 1)
+        if name in self.known:
+            return self._known(name, node)
         if name.endswith("replace") and isinstance(places.get("0"), dict):
             return places["0"] | given
-        record = given | {_CLASS: self._setting(name.removesuffix(".Config"), node)}
+        record = given | {CLASS: self._setting(name.removesuffix(".Config"), node)}
         if name in _MODEL_NAMES and "0" in places:
             record["flavor"] = places["0"]
+        return record
+
+    def _known(self, name: str, node: ast.expr) -> Record:
+        """What a function of another file returns."""
+        record: Record = {}
+        for path, value in self.known[name].items():
+            *parts, last = path.split(".")
+            inside = record
+            for part in parts:
+                inside = inside.setdefault(part, {})
+            inside[last] = self._setting(value, node)
         return record
 
     def _arithmetic(
@@ -214,35 +275,3 @@ class _Reader:
 
 def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Setting) else None
-
-
-def _flat(value: Any, prefix: str) -> Iterator[tuple[str, Setting]]:
-    """Leaves of a record by dotted key; a record is also the name of its class."""
-    if isinstance(value, Setting):
-        yield prefix, value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            if key == _CLASS:
-                if prefix:
-                    yield prefix, inner
-                continue
-            name = "model" if key == "model_spec" and not prefix else key
-            yield from _flat(inner, f"{prefix}.{name}" if prefix else name)
-    elif isinstance(value, list):
-        names = [_name(item) for item in value]
-        places = [item.place for item in names if item]
-        if places:
-            words = [item.value for item in names if item]
-            yield prefix, Setting(words, places[0])
-        for item in value:
-            if isinstance(item, dict):
-                yield from _flat(
-                    {k: v for k, v in item.items() if k != _CLASS},
-                    f"{prefix}.{item[_CLASS].value}",
-                )
-
-
-def _name(item: Any) -> Setting | None:
-    """An element of a list: itself, or the name of its class."""
-    found = item.get(_CLASS) if isinstance(item, dict) else item
-    return found if isinstance(found, Setting) else None

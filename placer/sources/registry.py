@@ -20,11 +20,11 @@ by `placer.document`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.formats import Format
 from placer.sources import modules
 
 if TYPE_CHECKING:
@@ -32,37 +32,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Format:
-    """One format.
+class JobFormat(Format):
+    """One format of jobs.
 
     Attributes
     ----------
-    name : str
-        What stands before the colon in ``name:FILE``.
-    description : str
     read : callable
         Gives the findings of a text, a source's name and what options say.
-    pattern : str
-        Regular expression (multi-line) that is found in files of this format and in no
-        others; empty when the content does not show the format.
-    also : tuple of str
-        Other names that people call it by.
-    before : tuple of str
-        Formats whose pattern is found in files of this one too.
+    logs : bool
+        Whether a file may be a log, which may be long.
     """
 
-    name: str
-    description: str
-    read: Callable[[str, str, Asked], Findings]
-    pattern: str
-    also: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+    read: Callable[[str, str, Asked], Findings] = field(kw_only=True)
+    logs: bool = False
 
 
-FORMATS: dict[str, Format] = {
+FORMATS: dict[str, JobFormat] = {
     row.name: row
     for row in (
-        Format(
+        JobFormat(
             name="megatron",
             description="Megatron-LM: script, arguments, log, model_config.yaml",
             read=lambda text, source, asked: modules.megatron.read(text, source, asked),
@@ -71,28 +59,29 @@ FORMATS: dict[str, Format] = {
             r"|\bpretrain_[a-z0-9_]+\.py\b"
             r"|\A(?=[\s\S]*?--num-layers\b)(?=[\s\S]*?--hidden-size\b)",
             also=("megatron-log", "megatron-deepspeed"),
+            logs=True,
         ),
-        Format(
+        JobFormat(
             name="mlperf",
             description="MLPerf Training: config_*.sh of a submission",
             read=lambda text, source, asked: modules.mlperf.read(text, source, asked),
             pattern=r"^[ \t]*export[ \t]+(?:DGXNNODES|DGXNGPU|MINIBS"
             r"|TENSOR_MODEL_PARALLEL|MLPERF_SUBMISSION_ORG)=",
         ),
-        Format(
+        JobFormat(
             name="swift",
             description="ms-swift: megatron sft, pt or rlhf with its options",
             read=lambda text, source, asked: modules.swift.read(text, source, asked),
             pattern=r"^[^#\n]*\bmegatron[ \t]+(?:sft|pt|rlhf)\b",
             also=("ms-swift",),
         ),
-        Format(
+        JobFormat(
             name="hf",
             description="config.json of a Hugging Face model: its shape only",
             read=lambda text, source, asked: modules.hf.read(text, source, asked),
             pattern=r'\A\s*\{[\s\S]*"model_type"\s*:',
         ),
-        Format(
+        JobFormat(
             name="torchtitan",
             description="torchtitan's TOML, or a function of its config_registry.py",
             read=lambda text, source, asked: modules.torchtitan.read(
@@ -100,7 +89,7 @@ FORMATS: dict[str, Format] = {
             ),
             pattern=r"^\[parallelism\]|^\s*parallelism=ParallelismConfig\(",
         ),
-        Format(
+        JobFormat(
             name="deepspeed",
             description="DeepSpeed's JSON: sharding and batches",
             read=lambda text, source, asked: modules.deepspeed.read(
@@ -108,7 +97,7 @@ FORMATS: dict[str, Format] = {
             ),
             pattern=r'\A\s*\{[\s\S]*"(zero_optimization|train_micro_batch_size_per_gpu)"\s*:',
         ),
-        Format(
+        JobFormat(
             name="accelerate",
             description="what accelerate config writes, FSDP and DeepSpeed",
             read=lambda text, source, asked: modules.accelerate.read(
@@ -116,39 +105,40 @@ FORMATS: dict[str, Format] = {
             ),
             pattern=r'^\s*"?distributed_type"?\s*:',
         ),
-        Format(
+        JobFormat(
             name="axolotl",
             description="training files of axolotl and LLaMA-Factory",
             read=lambda text, source, asked: modules.axolotl.read(text, source, asked),
             pattern=r"^(base_model|finetuning_type|per_device_train_batch_size):",
             also=("llamafactory",),
         ),
-        Format(
+        JobFormat(
             name="nemo",
-            description="YAML of Megatron-Bridge and NeMo: overrides of a recipe",
+            description="Megatron-Bridge and NeMo: recipes, and YAML over them",
             read=lambda text, source, asked: modules.nemo.read(text, source, asked),
-            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):",
+            pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):"
+            r"|^(?:from|import) megatron\.bridge\b",
             also=("megatron-bridge", "bridge"),
         ),
-        Format(
+        JobFormat(
             name="nemo-rl",
             description="NeMo-RL: the training job of a reinforcement learning run",
             read=lambda text, source, asked: modules.nemo_rl.read(text, source, asked),
             pattern=r"^policy:\n(?:[ #].*\n|\n)*  (megatron_cfg|dtensor_cfg):",
         ),
-        Format(
+        JobFormat(
             name="maxtext",
             description="MaxText's YAML, with its model beside it",
             read=lambda text, source, asked: modules.maxtext.read(text, source, asked),
             pattern=r"^(per_device_batch_size|base_emb_dim|ici_\w+_parallelism):",
         ),
-        Format(
+        JobFormat(
             name="nanotron",
             description="nanotron's YAML",
             read=lambda text, source, asked: modules.nanotron.read(text, source, asked),
             pattern=r"^parallelism:\n(?:[ #].*\n|\n)*  (?:dp|pp_engine|tp_mode):",
         ),
-        Format(
+        JobFormat(
             name="neox",
             description="gpt-neox: YAML or JSON with comments",
             read=lambda text, source, asked: modules.neox.read(text, source, asked),
@@ -157,7 +147,7 @@ FORMATS: dict[str, Format] = {
             also=("gpt-neox",),
             before=("deepspeed",),
         ),
-        Format(
+        JobFormat(
             name="verl",
             description="veRL: the actor's training, from the script that starts it",
             read=lambda text, source, asked: modules.verl.read(text, source, asked),
@@ -165,16 +155,3 @@ FORMATS: dict[str, Format] = {
         ),
     )
 }
-
-NAMES = {name: row for row in FORMATS.values() for name in (row.name, *row.also)}
-
-
-def recognise(text: str) -> list[str]:
-    """Names of the formats that the content shows."""
-    found = [
-        row
-        for row in FORMATS.values()
-        if row.pattern and re.search(row.pattern, text, re.MULTILINE)
-    ]
-    hidden = {name for row in found for name in row.before}
-    return [row.name for row in found if row.name not in hidden]

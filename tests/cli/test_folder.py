@@ -102,8 +102,10 @@ def test_all_keys(folder: Path) -> None:
     (folder / "placer.yaml").write_text(
         "topology: [slurm:topology.conf]\nhardware: cluster.yaml\ngpus_per_node: 2\n"
         "job: job.yaml\nhosts: [n2, n1, n4, n5]\n"
+        "oversubscription: {leaf: 4}\n"
     )
     plan = placed()
+    assert plan["inputs"]["topology"]["tiers"][-1]["oversubscription"] == 4
     assert set(plan["nodes"]) == {"n1", "n2", "n4", "n5"}
     assert plan["inputs"]["hosts"] == "n[2,1,4-5]"
 

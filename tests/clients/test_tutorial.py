@@ -45,6 +45,26 @@ def test_its_machine_is_the_cluster() -> None:
     assert shown["topology.conf"] == TOPOLOGY
 
 
+def test_four_commands_and_no_yaml() -> None:
+    """Two files that people have, four commands, and the launch is verified."""
+    blocks = list(fences(TUTORIAL))
+    assert {fence.file for fence in blocks} == {
+        "",
+        "topology.conf",
+        "pretrain.sh",
+        "today.sbatch",
+    }
+    assert not any(fence.language == "yaml" for fence in blocks)
+    typed = [c for f in blocks if f.language == "console" for c in commands(f.body)]
+    assert [command.text.split()[:2] for command in typed[:4]] == [
+        ["placer", "place"],
+        ["placer", "emit"],
+        ["sbatch", "--wait"],
+        ["placer", "verify"],
+    ]
+    assert typed[3].output == ["ok: 56 of 56 ranks are where the plan has them"]
+
+
 @pytest.mark.slow
 def test_tutorial(slurm: Slurm, tmp_path: Path) -> None:
     """Every command ends and prints as shown, and training ran by the plans."""

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from placer.errors import InputError
-from placer.readers.registry import read, recognise
+from placer.formats import recognise
+from placer.readers.registry import FORMATS, read
 from tests.readers import cases
 from tests.readers.cases import (
     all_joined,
@@ -34,7 +35,7 @@ def problem_of(call, *arguments, **options):
 )
 def test_all_gpus_joined(tmp_path, text, gpus):
     """Each form shows itself, and holds for every node that is listed."""
-    assert recognise(text) == ["rocm-smi"]
+    assert recognise(text, FORMATS.values()) == ["rocm-smi"]
     machine, notes = machine_of(tmp_path, cases.HOSTS, text, hardware=cases.H100)
     assert machine.gpus_of_node.tolist() == [gpus] * 4
     assert any(f"{gpus} GPUs, XGMI between all GPUs" in note for note in notes)

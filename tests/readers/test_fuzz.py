@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from placer.errors import InputError
+from placer.formats import Text, recognise
 from placer.readers.combine import combine
 from placer.readers.joined import settled
 from placer.readers.machine import read_topology
-from placer.readers.registry import read, recognise
-from placer.readers.sources import Text, read_all
+from placer.readers.registry import FORMATS, read
+from placer.readers.sources import read_all
 from tests.readers import cases
 
 TOKENS = (
@@ -276,7 +277,7 @@ def test_long_lines(name):
     check(outcome(read_and_combine, name, LONG_LINES[name]))
     for prefix in ("", "n1: "):
         check(outcome(read_and_combine, name, prefix + LONG_LINES[name]))
-        recognise(prefix + LONG_LINES[name])
+        recognise(prefix + LONG_LINES[name], FORMATS.values())
 
 
 def test_memory_and_time():
@@ -311,4 +312,5 @@ def test_many_deep_devices():
 
 def test_long_unbroken_line():
     """A pattern that tells formats apart takes no longer than the line is long."""
-    assert recognise("SwitchName=" + "a" * 200_000 + " Level=") != ["slurm"]
+    text = "SwitchName=" + "a" * 200_000 + " Level="
+    assert recognise(text, FORMATS.values()) != ["slurm"]

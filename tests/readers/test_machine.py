@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import placer
 from placer.cli.main import main
 from placer.errors import InputError
+from placer.formats import recognise
 from placer.readers.combine import combine
 from placer.readers.findings import Findings, Level, NodeFacts
-from placer.readers.registry import FORMATS, recognise
+from placer.readers.registry import FORMATS
 from placer.topology.write import to_text
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, sizes, tier_names
@@ -37,7 +38,8 @@ def written(folder: Path, text: str, name: str = "source") -> str:
 @pytest.mark.parametrize("name", FORMATS)
 def test_content_shows_the_format(name):
     """Each format is recognised as itself alone; id and host words as nothing."""
-    assert recognise(cases.TEXTS[name]) == ([] if name in cases.HIDDEN else [name])
+    found = recognise(cases.TEXTS[name], FORMATS.values())
+    assert found == ([] if name in cases.HIDDEN else [name])
 
 
 @pytest.mark.parametrize("name", [f for f in FORMATS if f not in cases.NO_NODES])
@@ -101,6 +103,30 @@ def test_unknown_nvlink_is_noted(tmp_path):
     machine, notes = machine_of(tmp_path, cases.TREE)
     assert machine.scale_up_tier == 0
     assert any("no source says which nodes share NVLink" in note for note in notes)
+
+
+def test_uplinks_of_the_user(tmp_path):
+    """A ratio replaces the hardware's at one tier, and the sources say so."""
+    given = {"hardware": "dgx-h100-32x8", "oversubscription": {"spine": 3}}
+    machine, _ = machine_of(tmp_path, cases.TREE, **given)
+    assert {t.name: t.oversubscription for t in machine.tiers}["spine"] == 3
+    assert {t.oversubscription for t in machine.tiers if t.name != "spine"} == {1}
+    assert "tier spine: oversubscription 3, as given" in machine.sources
+
+
+@pytest.mark.parametrize(
+    ("ratios", "message"),
+    [
+        ({"spin": 2}, "there is no tier spin above node"),
+        ({"node": 2}, "there is no tier node above node"),
+        ({"spine": 0}, "spine: expected more than 0, got 0"),
+        ({"spine": float("nan")}, "spine: expected more than 0, got nan"),
+    ],
+)
+def test_uplinks_that_cannot_be(tmp_path, ratios, message):
+    """A tier that is not there, and a ratio that is none, are refused."""
+    given = {"hardware": "dgx-h100-32x8", "oversubscription": ratios}
+    assert problem_of(machine_of, tmp_path, cases.TREE, **given).message == message
 
 
 def test_more_gpus_than_the_hardware_has_are_noted(tmp_path):

@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 from placer.cli.main import main
 from placer.errors import InputError
+from placer.formats import recognise
 from placer.readers.node_labels import is_like_topology
-from placer.readers.registry import recognise
+from placer.readers.registry import FORMATS
 from tests.readers import cases
 from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
 
@@ -249,7 +250,7 @@ def test_topology_object_in_the_list_of_nodes(tmp_path):
         }
     )
     text = json.dumps(listed, indent=1)
-    assert recognise(text) == ["kubernetes"]
+    assert recognise(text, FORMATS.values()) == ["kubernetes"]
     machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
     assert tier_names(machine) == ["node", "rack", "block", "cluster"]
 

@@ -8,10 +8,11 @@ from collections import Counter
 import pytest
 
 from placer.errors import InputError
+from placer.formats import recognise
 from placer.readers.findings import Known
 from placer.readers.machine import read_topology
+from placer.readers.registry import FORMATS
 from placer.readers.registry import read as registry_read
-from placer.readers.registry import recognise
 from tests.readers import cases
 from tests.readers.cases import nodes_of_domains, sizes, tier_names
 
@@ -141,7 +142,7 @@ def listed(tmp_path):
 def test_connection_matrices(samples, name, gpus, nvlink, words):
     """GPUs, NVLink and nearest NICs of captured and of pasted matrices."""
     text = (samples / f"nvidia-smi/topo-m-{name}.txt").read_text()
-    assert recognise(text) == ["topo-m"]
+    assert recognise(text, FORMATS.values()) == ["topo-m"]
     findings = registry_read("topo-m", text, name)
     assert findings.nvlink is nvlink
     assert words in findings.notes[0]

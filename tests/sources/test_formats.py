@@ -256,6 +256,11 @@ def test_maxtext(job_of):
     job = job_of("maxtext", text, gpus=64)
     check(job, {"parallelism.dp": 16, "data_parallel.sharding": "hsdp"})
     assert job.data_parallel.shard_size == 4
+    plain = "attention_type: 'global'\nq_lora_rank: 0\nkv_lora_rank: 512\n"
+    check(
+        job_of("maxtext", texts.MAXTEXT + plain, gpus=32),
+        {"model.kv_lora_rank": 0, "model.q_lora_rank": 0},
+    )
     between = texts.MAXTEXT + "ici_pipeline_parallelism: 2\n"
     problems = problems_of(job_of, "maxtext", between, gpus=32)
     assert "no order of a job" in problems[0].message

@@ -172,6 +172,19 @@ def test_mlperf_without_its_defaults_assumes_them(tmp_path):
     assert facts["sequence"].value == 4096
 
 
+def test_other_benchmarks_of_mlperf_are_not_taken_for_405b(tmp_path):
+    """Without a pipeline nothing of Llama 3.1 405B is assumed: its shape is asked."""
+    text = "export DGXNNODES=2\nexport MINIBS=1\nexport TENSOR_MODEL_PARALLEL=1\n"
+    text += "export PIPELINE_MODEL_PARALLEL=1\nexport MICRO_BATCH_SIZE=1\n"
+    path = tmp_path / "config_X.sh"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        open_job(f"mlperf:{path}", Options(tflops=400.0))
+    keys = {problem.key for problem in caught.value.problems}
+    assert {"model.layers", "sequence"} <= keys
+    assert all("refuses" not in problem.message for problem in caught.value.problems)
+
+
 def test_amds_names_of_mlperf(tmp_path):
     """TP, PP, MBS, GBS, NNODES and GPUS_PER_NODE."""
     path = tmp_path / "config_MI.sh"
@@ -185,3 +198,41 @@ def test_amds_names_of_mlperf(tmp_path):
         str(path), tflops=400.0, settings=settings, note=lambda _line: None
     )
     assert (job.parallelism.tp, job.parallelism.dp, job.micro_batches) == (2, 8, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("axolotl", "base_model: " + "x" * 2_000_000),
+        ("mlperf", "export DGXNNODES=1\n" + "#\n" * 300_000),
+        ("megatron", "pretrain_gpt.py --num-layers 1\n" + "#\n" * 300_000),
+    ],
+)
+def test_what_is_too_long_for_a_job(tmp_path, name, text):
+    """It is refused at once: nothing of it is parsed."""
+    path = tmp_path / "long"
+    path.write_text(text)
+    with pytest.raises(InputError, match="characters are too many for a job"):
+        placer.read_job(f"{name}:{path}")
+
+
+def test_a_long_log_is_read(tmp_path):
+    """A log may be long: its block of arguments counts."""
+    bar = "-" * 8
+    block = (
+        f"{bar} arguments {bar}\n  num_layers ...... 7\n{bar} end of arguments {bar}\n"
+    )
+    path = tmp_path / "run.log"
+    path.write_text(block + "iteration 1\n" * 200_000)
+    with pytest.raises(InputError) as caught:
+        placer.read_job(path)
+    assert "model.layers" not in {problem.key for problem in caught.value.problems}
+
+
+def test_a_long_chain_of_interpolations(tmp_path):
+    """It is not followed to its end, and no error of Python's."""
+    rows = "".join(f"  k{n}: ${{model.k{n - 1}}}\n" for n in range(1, 3000))
+    path = tmp_path / "long.yaml"
+    path.write_text(f"model:\n  num_layers: ${{model.k2999}}\n  k0: 2\n{rows}")
+    with pytest.raises(InputError, match="expected an integer"):
+        placer.read_job(f"nemo:{path}")

@@ -7,10 +7,11 @@ import random
 import pytest
 
 from placer.errors import InputError
+from placer.formats import recognise
 from placer.sources.job import Options, open_job
-from placer.sources.registry import FORMATS, recognise
+from placer.sources.registry import FORMATS
 from tests.readers.test_fuzz import mutated
-from tests.sources.texts import SHAPE, TEXTS, TORCHTITAN_PYTHON
+from tests.sources.texts import BRIDGE_PYTHON, SHAPE, TEXTS, TORCHTITAN_PYTHON
 
 FEW, MANY = 20, 150
 SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches": "2"}
@@ -57,8 +58,8 @@ def problems_of(specs, options):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [*TEXTS.items(), ("torchtitan", TORCHTITAN_PYTHON)],
-    ids=[*TEXTS, "torchtitan-python"],
+    [*TEXTS.items(), ("torchtitan", TORCHTITAN_PYTHON), ("nemo", BRIDGE_PYTHON)],
+    ids=[*TEXTS, "torchtitan-python", "bridge-python"],
 )
 def test_mutations(tmp_path, name, text):
     """A few edits of a small text of each format."""
@@ -82,6 +83,7 @@ def test_mutations_of_samples(tmp_path, samples, name):
 def test_texts_are_of_their_formats():
     """Each is recognised, and as nothing else."""
     for name, text in TEXTS.items():
-        assert recognise(text) == [name]
+        assert recognise(text, FORMATS.values()) == [name]
     assert set(TEXTS) <= set(FORMATS)
-    assert recognise(TORCHTITAN_PYTHON) == ["torchtitan"]
+    assert recognise(TORCHTITAN_PYTHON, FORMATS.values()) == ["torchtitan"]
+    assert recognise(BRIDGE_PYTHON, FORMATS.values()) == ["nemo"]

@@ -44,6 +44,7 @@ def refused(tmp_path, arguments="", gpus=8, **others):
         ("--tensor-model-parallel-size=2", {"parallelism.tp": 2, "parallelism.dp": 4}),
         ("--use-tp-pp-dp-mapping", {"parallelism.order": "tp-cp-ep-pp-dp"}),
         ("", {"micro_batches": 8, "sequence": 2048}),
+        ("--decoder-seq-length 4096", {"sequence": 4096}),
         ("", {"model.ffn": 4096, "model.gated": False, "model.kv_heads": 16}),
         ("--swiglu", {"model.ffn": 2688, "model.gated": True}),
         (
@@ -57,9 +58,8 @@ def refused(tmp_path, arguments="", gpus=8, **others):
         ("--kv-channels 128", {"model.head_dim": 128}),
         ("", {"model.tied_embeddings": True}),
         ("--untie-embeddings-and-output-weights", {"model.tied_embeddings": False}),
-        ("--vocab-size 50257", {"model.vocab": 50304}),
-        ("--vocab-size 50257 --tensor-model-parallel-size 8", {"model.vocab": 51200}),
-        ("--vocab-size 50257 --make-vocab-size-divisible-by 1", {"model.vocab": 50257}),
+        ("--vocab-size 50257", {"model.vocab": 50257, "model.vocab_multiple": 128}),
+        ("--make-vocab-size-divisible-by 1", {"model.vocab_multiple": 1}),
         ("", {"data_parallel.sharding": "ddp", "bytes.gradient": 4}),
         ("--grad-reduce-in-bf16", {"bytes.gradient": 2}),
         ("--main-grads-dtype bf16", {"bytes.gradient": 2}),
@@ -181,8 +181,33 @@ def test_several_optimizers_shard_over_a_part_of_the_replicas(tmp_path):
     """--num-distributed-optimizer-instances."""
     arguments = "--use-distributed-optimizer --num-distributed-optimizer-instances 2"
     found = facts(tmp_path, f"{arguments} --context-parallel-size 2", gpus=32)
+    assert found["data_parallel.sharding"] == "zero1"
+    assert found["data_parallel.optimizer_instances"] == 2
+    assert "data_parallel.shard_size" not in found
+
+
+def test_several_groups_of_fsdp_are_hybrid(tmp_path):
+    """Megatron FSDP shares out all it has inside each of its instances."""
+    arguments = "--use-megatron-fsdp --num-distributed-optimizer-instances 2"
+    found = facts(tmp_path, f"{arguments} --context-parallel-size 2", gpus=32)
     assert found["data_parallel.sharding"] == "hsdp"
     assert found["data_parallel.shard_size"] == 16
+
+
+def test_what_several_optimizers_cost(tmp_path):
+    """States are shared by half as many, and another reduction joins the halves."""
+    flags = "--use-distributed-optimizer --num-distributed-optimizer-instances"
+    machine = placer.read_topology("node:4 gpu:8")
+    scores = {}
+    for count in (1, 2):
+        job = opened(tmp_path, f"{flags} {count}", gpus=32).job()
+        plan = placer.predict(machine, job, "slurm")
+        scores[count] = placer.score(machine, job, plan)
+    one, two = (scores[count]["memory_bytes"] for count in (1, 2))
+    assert two["optimizer"] == pytest.approx(2 * one["optimizer"])
+    assert two["gradients"] == one["gradients"]
+    sent = [sum(scores[count]["traffic_bytes"]["dp"].values()) for count in (1, 2)]
+    assert sent[1] > sent[0]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +223,7 @@ def test_several_optimizers_shard_over_a_part_of_the_replicas(tmp_path):
             "--overlap-param-gather without --overlap-grad-reduce",
         ),
         ("--fp16", "--fp16 and --bf16 together"),
-        ("--expert-model-parallel-size 2", "expert parallelism without --num-experts"),
+        ("--expert-model-parallel-size 2", "expert parallelism without experts"),
         (
             "--num-experts 3 --expert-model-parallel-size 2",
             "3 experts are no multiple of ep 2",
@@ -234,7 +259,7 @@ def test_several_optimizers_shard_over_a_part_of_the_replicas(tmp_path):
         ("--hybrid-layer-pattern M-M*", "2 Mamba, 1 MLP, 1 attention"),
         (
             "--num-experts 4 --tensor-model-parallel-size 2",
-            "experts with tensor parallelism and without --sequence-parallel",
+            "experts with tensor and without sequence parallelism",
         ),
         ("--num-experts 4 --moe-layer-freq [1]*7", "has 7 layers, the model 8"),
         ("--num-layers eight", 'expected an integer, got "eight"'),

@@ -4,6 +4,7 @@ import pytest
 
 import placer
 from placer.errors import InputError
+from placer.job.models import padded_vocabulary
 from placer.sources.job import Options, open_job
 
 GPT3 = "megatron/train_gpt3_175b_distributed.sh"
@@ -102,18 +103,22 @@ def test_job_worked_out_by_hand(samples, name, gpus, size):
     expected = BY_HAND[name, gpus, size]
     assert (*axes, *batch, found["data_parallel.sharding"]) == expected
     for key, value in MORE.get(name, {}).items():
-        shape = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocab")
-        got = (
-            tuple(found[f"model.{k}"] for k in shape) if key == "model" else found[key]
-        )
-        assert got == value, key
+        assert (shape(found) if key == "model" else found[key]) == value, key
+
+
+def shape(found):
+    """Layers and widths, and the rows of the embedding: the padded vocabulary."""
+    keys = ("layers", "hidden", "ffn", "heads", "kv_heads")
+    whole = found.get("model.vocab_multiple", 1) * found["parallelism.tp"]
+    rows = -(-found["model.vocab"] // whole) * whole
+    return (*(found[f"model.{key}"] for key in keys), rows)
 
 
 def test_the_530b_model_of_sc21(samples):
     """Three chunks a stage, a padded vocabulary, and a missing file that is named."""
     path = samples / "jobs" / TABLE_1
     found = facts(path, 2520, MODEL_SIZE="530B")
-    assert (found["parallelism.vp"], found["model.vocab"]) == (3, 51200)
+    assert (found["parallelism.vp"], shape(found)[-1]) == (3, 51200)
     with pytest.warns(UserWarning, match=r"SBATCH\.sh .* it is not there"):
         placer.read_job(path, gpus=32, tflops=100.0)
 
@@ -137,7 +142,7 @@ def test_gpt3_without_its_batch(samples, tmp_path):
     found = facts(path, 1024)
     assert (found["parallelism.dp"], found["micro_batches"]) == (8, 192)
     assert (found["model.ffn"], found["model.kv_heads"]) == (49152, 96)
-    assert (found["model.vocab"], found["bytes.gradient"]) == (51200, 2)
+    assert (shape(found)[-1], found["bytes.gradient"]) == (51200, 2)
 
 
 def test_swift_takes_its_shape_from_elsewhere(samples):
@@ -145,9 +150,9 @@ def test_swift_takes_its_shape_from_elsewhere(samples):
     path = str(samples / "jobs" / SWIFT)
     with pytest.raises(InputError, match=r"-j hf:config\.json"):
         placer.read_job(path, tflops=100.0)
-    shape = {"layers": 27, "hidden": 2048, "heads": 16, "ffn": 11264, "vocab": 163840}
-    shape |= {"experts": 64, "top_k": 6, "expert_ffn": 1408}
-    settings = {f"job.model.{key}": str(value) for key, value in shape.items()}
+    given = {"layers": 27, "hidden": 2048, "heads": 16, "ffn": 11264, "vocab": 163840}
+    given |= {"experts": 64, "top_k": 6, "expert_ffn": 1408}
+    settings = {f"job.model.{key}": str(value) for key, value in given.items()}
     found = facts(path, **settings)
     assert [found[f"parallelism.{axis}"] for axis in ("pp", "ep", "etp", "dp")] == [
         2,
@@ -189,5 +194,6 @@ def test_azures_flags_give_the_shipped_job(tmp_path):
         assert getattr(read, part) == getattr(shipped, part), part
     for part in ("data_parallel", "overlap", "stages"):
         assert getattr(read, part) == getattr(shipped, part), part
-    shape = vars(shipped.model) | {"name": read.model.name}
-    assert vars(read.model) == shape
+    own = {"name": read.model.name, "vocab_multiple": 32}
+    assert vars(read.model) == vars(shipped.model) | own
+    assert padded_vocabulary(read.model, 4) == shipped.model.vocab

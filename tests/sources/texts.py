@@ -198,3 +198,41 @@ TEXTS = {
     "neox": NEOX,
     "verl": VERL,
 }
+
+BRIDGE_PYTHON = """from megatron.bridge import AutoBridge
+from megatron.bridge.recipes.common import _pretrain_common
+
+LONG: int = 8192
+MORE = {"seq_length": 2 * LONG, "context_parallel_size": 2}
+
+
+def toy_70b_pretrain_64gpu_h100_bf16_config() -> ConfigContainer:
+    cfg = _pretrain_common()
+    cfg.model = AutoBridge.from_hf_pretrained("toy/toy-70b").get_model_config()
+    cfg.dataset.seq_length = LONG
+    cfg.model.seq_length = LONG
+    cfg.model.tensor_model_parallel_size = 4
+    cfg.model.pipeline_model_parallel_size = 4
+    cfg.model.virtual_pipeline_model_parallel_size = 2
+    cfg.model.pipeline_model_parallel_layout = None
+    cfg.model.sequence_parallel = True
+    cfg.train.global_batch_size = 128
+    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=True)
+    cfg.mixed_precision = MixedPrecisionConfig(grad_reduce_in_fp32=False)
+    cfg.logger.log_interval = 1
+    cfg.env_vars = {**COMMON, "A": "1"}
+    return cfg
+
+
+def toy_70b_pretrain_64gpu_h100_bf16_16k_config() -> ConfigContainer:
+    cfg = toy_70b_pretrain_64gpu_h100_bf16_config()
+    _widen(cfg.model, **MORE)
+    cfg.dataset.seq_length = 2 * LONG
+    cfg.train.micro_batch_size = 1
+    return cfg
+
+
+def _widen(model, seq_length, *, context_parallel_size=1):
+    model.seq_length = seq_length
+    model.context_parallel_size = context_parallel_size
+"""

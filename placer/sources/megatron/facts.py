@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.errors import Problem
+from placer.sources import core_rules
 from placer.sources.findings import GLOBAL_BATCH, Findings, Place, Remark
 from placer.sources.megatron.refusals import refuse
 from placer.sources.megatron.traffic import read_traffic
@@ -56,11 +57,8 @@ def _axes(found: Findings, arguments: Arguments) -> None:
     if (arguments.fact("parallelism.cp", "ds_sequence_parallel_size") or 1) > 1:
         found.derive("context_parallel.communication", "a2a", "DeepSpeed-Ulysses")
     arguments.fact("parallelism.etp", "expert_tensor_parallel_size")
-    place = arguments.place("use_tp_pp_dp_mapping")
-    if place is not None and arguments.flag("use_tp_pp_dp_mapping"):
-        found.read("parallelism.order", "tp-cp-ep-pp-dp", place)
-    else:
-        found.derive("parallelism.order", "tp-cp-ep-dp-pp", _DEFAULT)
+    mapped = arguments.flag("use_tp_pp_dp_mapping")
+    core_rules.order(found, arguments.place("use_tp_pp_dp_mapping") if mapped else None)
     shards = arguments.integer("tensor_parallel_num_weight_shards", "parallelism.tp")
     if shards is not None and shards > found.integer("parallelism.tp", 1):
         place = arguments.place("tensor_parallel_num_weight_shards")
@@ -88,7 +86,13 @@ def _batch(found: Findings, arguments: Arguments) -> None:
             found.notes.append(f"the last batch size of the schedule counts: {last}")
     if arguments.get("rampup_batch_size") is not None:
         found.notes.append("the batch size after --rampup-batch-size counts")
-    for name in ("seq_length", "encoder_seq_length", "max_length"):
+    # Models of images have --seq-length for these, and another for their decoder.
+    for name in (
+        "decoder_seq_length",
+        "seq_length",
+        "encoder_seq_length",
+        "max_length",
+    ):
         if not found.has("sequence"):
             arguments.fact("sequence", name)
     most = arguments.integer("max_position_embeddings", "sequence")
@@ -171,9 +175,9 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     arguments.fact("model.expert_ffn", "moe_ffn_hidden_size")
     dispatcher = arguments.text("moe_token_dispatcher_type")
     place = arguments.place("moe_token_dispatcher_type")
-    if dispatcher in ("alltoall", "alltoall_seq", "flex") and place is not None:
-        kind = "deduplicated" if dispatcher == "flex" else "flat"
-        found.read("expert_parallel.dispatch", kind, place)
+    if dispatcher in core_rules.DISPATCHES and place is not None:
+        way = core_rules.DISPATCHES[dispatcher]
+        found.read("expert_parallel.dispatch", way, place)
     elif found.integer("parallelism.ep", 1) > 1 and not deepspeed:
         where = place or found.facts["model.experts"].place
         default = "" if dispatcher else "the default, "

@@ -8,6 +8,7 @@ from placer.sources.findings import Place
 from placer.sources.megatron.arguments import Argument
 from placer.sources.shell.text import text_at
 
+_MOST_ROWS = 20_000  # of a block, and of those of other hosts between
 BEGINS = r"-{6,} arguments -{6,}"
 _ENDS = re.compile(r"-{6,} end of arguments -{6,}")
 _ROW = re.compile(r"(?:^|[\s:>\]])  ([A-Za-z]\w*) \.* ?(\S.*)$")
@@ -29,7 +30,7 @@ def arguments_of_log(text: str, source: str) -> tuple[list[Argument], int]:
         begins = re.search(BEGINS, line)
         if prefix is None and begins:
             prefix = line[: begins.start()]
-        elif prefix is not None and _ENDS.search(line):
+        elif prefix is not None and (_ENDS.search(line) or len(rows) == _MOST_ROWS):
             break
         elif prefix is not None and (match := _ROW.search(line)):
             value = text_at(match[2].strip(), Place(source, number, match.start(2) + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from placer.errors import InputError, Problem
-from placer.sources.findings import GPUS, Asked, Findings, Place
+from placer.sources.findings import GPUS, Asked, Findings, Place, refuse_long
 from placer.sources.megatron.arguments import Argument, Arguments, name_of
 from placer.sources.megatron.configs import arguments_of_yaml
 from placer.sources.megatron.deepspeed import read_deepspeed
@@ -30,6 +30,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     """
     if re.search(BEGINS, text):
         return _of_log(text, source, asked)
+    refuse_long(text, source)
     found = Findings(source)
     if _YAML.search(text):
         return _described(found, arguments_of_yaml(text, source), None, asked)

@@ -6,8 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from placer.job.model import Model
-from placer.job.models import total_parameters
+from placer.sources import core_rules
 from placer.sources.findings import GLOBAL_BATCH, Findings
 
 if TYPE_CHECKING:
@@ -20,13 +19,12 @@ _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layer
 _PLAIN_LIST = re.compile(r"[0-9,\[\]()+*\s]{1,2000}")
 _PART = re.compile(r"\(?\[([0-9,\s]*)\]\)?(?:\*([0-9]{1,5}))?")
 _MOST_LAYERS = 10_000
-_USUAL_BUCKET = 40_000_000
 
 
 def add_rules(found: Findings, arguments: Arguments) -> None:
     """Add what follows from sizes that another source may give."""
     found.rules.append(arguments.join)
-    for rule in (_stages, _shape, _moe, _sharding, _buckets):
+    for rule in (_stages, _shape, _moe, _traffic):
         found.rules.append(partial(rule, arguments=arguments))
     found.rules.append(_batch)
 
@@ -41,19 +39,14 @@ def _stages(found: Findings, arguments: Arguments) -> None:
     for name in uneven:
         flag = f"--{name.replace('_', '-')}"
         found.notes.append(f"{flag}: stages are taken as equally long")
-    total = layers + sum(ends.values())
-    if not (uneven or layout) and total % pp:
-        what = "layers, embedding and loss" if any(ends.values()) else "layers"
-        refuse_fact(
-            found, "model.layers", f"{total} {what} are not divisible by pp {pp}"
-        )
-    if vp == 1:
-        found.derive("overlap.pp", False, "no p2p overlap without virtual stages")
-        return
+    if not (uneven or layout):
+        core_rules.stages(found)
     overlap = not arguments.flag("no_overlap_p2p_communication")
     if arguments.get("overlap_p2p_comm") is not None:
         overlap = arguments.flag("overlap_p2p_comm")
-    found.derive("overlap.pp", overlap, "p2p overlap of virtual stages")
+    core_rules.messages(found, overlap=overlap)
+    if vp == 1:
+        return
     if pp < 2 + (not overlap):
         refuse_fact(found, "parallelism.vp", f"virtual stages with pp {pp}")
     count = found.integer("micro_batches")
@@ -137,52 +130,16 @@ def _shape(found: Findings, arguments: Arguments) -> None:
     elif hidden % heads and not (latent or found.has("model.head_dim")):
         words = f"hidden {hidden} is not divisible by {heads} heads"
         refuse_fact(found, "model.heads", words)
-    _cuts(found, arguments, heads)
-
-
-def _cuts(found: Findings, arguments: Arguments, heads: int) -> None:
-    """Refuse heads and sequences that tp and cp cannot cut."""
-    tp, cp = found.integer("parallelism.tp", 1), found.integer("parallelism.cp", 1)
-    if heads % tp:
-        words = f"{heads} heads are not divisible by tp {tp}"
-        refuse_fact(found, "model.heads", words)
-    groups = found.integer("model.kv_heads", heads)
-    if groups % tp and tp % groups:
-        words = f"{groups} query groups and tp {tp} do not divide each other"
-        refuse_fact(found, "model.kv_heads", words)
-    sequence = found.integer("sequence")
-    ulysses = arguments.get("ds_sequence_parallel_size") is not None
-    if cp > 1 and sequence % (2 * cp) and not ulysses:
-        words = f"sequence {sequence} is not divisible by 2 x cp {cp}"
-        refuse_fact(found, "sequence", words)
+    by_heads = arguments.get("ds_sequence_parallel_size") is not None
+    core_rules.cuts(found, by_heads=by_heads)
 
 
 def _moe(found: Findings, arguments: Arguments) -> None:
-    experts = found.integer("model.experts")
-    ep, layers = found.integer("parallelism.ep", 1), found.integer("model.layers")
-    if not experts:
-        if not layers:  # no shape yet: it is asked for
-            return
-        found.facts.pop("parallelism.etp", None)
-        if ep > 1:
-            words = "expert parallelism without --num-experts"
-            refuse_fact(found, "parallelism.ep", words)
-        return
-    if experts % ep:
-        words = f"{experts} experts are no multiple of ep {ep}"
-        refuse_fact(found, "parallelism.ep", words)
-    tp = found.integer("parallelism.tp", 1)
-    found.derive("parallelism.etp", tp, f"tp {tp}")
-    ffn = found.integer("model.ffn")
-    if ffn:
-        found.derive("model.expert_ffn", ffn, f"ffn {ffn}")
-    _shared(found, arguments)
-    if layers:
-        _moe_layers(found, arguments, layers)
-    if tp > 1 and not found.integer("tensor_parallel.sequence"):
-        words = "experts with tensor parallelism and without --sequence-parallel"
-        if arguments.get("deepspeed") is None:
-            refuse_fact(found, "model.experts", words)
+    core_rules.experts(found, sequence=arguments.get("deepspeed") is None)
+    if found.integer("model.experts"):
+        _shared(found, arguments)
+        if layers := found.integer("model.layers"):
+            _moe_layers(found, arguments, layers)
 
 
 def _shared(found: Findings, arguments: Arguments) -> None:
@@ -254,66 +211,15 @@ def list_of(pattern: str) -> list[int] | None:
     return found
 
 
-def _sharding(found: Findings, arguments: Arguments) -> None:
-    """Several instances of the optimizer: each shards over a part of the replicas."""
-    name, key = "num_distributed_optimizer_instances", "data_parallel.sharding"
-    instances, place = arguments.integer(name, key), arguments.place(name)
-    members = found.integer("parallelism.dp") * found.integer("parallelism.cp", 1)
-    if not instances or instances == 1 or place is None or not members:
-        return
-    if members % instances:
-        words = f"{instances} optimizer instances do not divide dp x cp = {members}"
-        refuse_fact(found, key, words)
-        return
-    found.read(key, "hsdp", place)
-    rule = f"dp x cp {members} / {instances} instances"
-    found.derive("data_parallel.shard_size", members // instances, rule, place)
-    found.derive(
-        "data_parallel.keep_parameters", True, "the optimizer is sharded", place
-    )
-
-
-def _buckets(found: Findings, arguments: Arguments) -> None:
-    """Parameters of a gradient bucket (``megatron/training/training.py``)."""
-    if arguments.flag("deepspeed"):
-        return
-    key = "data_parallel.bucket_parameters"
-    members = found.integer("parallelism.dp") * found.integer("parallelism.cp", 1)
-    count, place = (
-        arguments.integer("ddp_num_buckets", key),
-        arguments.place("ddp_num_buckets"),
-    )
-    model = _model(found)
-    whole = 0
-    if model is not None:
-        ranks = found.integer("parallelism.tp", 1) * found.integer("parallelism.pp", 1)
-        whole = max(1, total_parameters(model) // ranks)
-    if not found.integer("data_parallel.overlap_reduce"):
-        if whole:
-            found.facts.pop(key, None)
-            found.derive(key, whole, "one bucket without --overlap-grad-reduce")
-    elif count and whole:
-        rule = f"{whole:,} parameters of a rank / {count} buckets"
-        found.derive(key, max(1, whole // count), rule, place)
-    elif members:
-        size = max(_USUAL_BUCKET, 1_000_000 * members)
-        found.derive(key, size, f"the larger of 40 M and 1 M x dp x cp {members}")
-
-
-def _model(found: Findings) -> Model | None:
-    """The model of the facts, where all that it takes is known."""
-    shape = {
-        key.removeprefix("model."): fact.value
-        for key, fact in found.facts.items()
-        if key.startswith("model.")
-    }
-    needed = ("layers", "hidden", "ffn", "heads", "vocab")
-    if any(not shape.get(key) for key in needed):
-        return None
-    fields = Model.__dataclass_fields__
-    shape = {k: v for k, v in shape.items() if k in fields and k != "name"}
-    shape.setdefault("kv_heads", shape["heads"])
-    return Model(name="", **shape)  # type: ignore[arg-type]
+def _traffic(found: Findings, arguments: Arguments) -> None:
+    """Instances of the optimizer, and buckets of gradients."""
+    name = "num_distributed_optimizer_instances"
+    instances = arguments.integer(name, "data_parallel.optimizer_instances")
+    core_rules.optimizer_instances(found, instances or 1, arguments.place(name))
+    if not arguments.flag("deepspeed"):
+        name = "ddp_num_buckets"
+        count = arguments.integer(name, "data_parallel.bucket_parameters")
+        core_rules.buckets(found, count or 0, arguments.place(name))
 
 
 def _batch(found: Findings) -> None:

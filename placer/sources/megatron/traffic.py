@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.sources import core_rules
 from placer.sources.findings import Findings, Remark
 from placer.sources.megatron.refusals import refuse
 
 if TYPE_CHECKING:
     from placer.sources.megatron.arguments import Arguments
 
-_STRATEGIES = {
-    "no_shard": "ddp",
-    "optim": "zero1",
-    "optim_grads": "zero2",
-    "optim_grads_params": "zero3",
-}
 _EMERGING = ("muon", "dist_muon", "adaptive_muon", "soap", "lion")
 
 
@@ -63,7 +58,7 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
             )
         _refuse_fsdp2(found, arguments)
     elif fsdp:
-        sharding = _STRATEGIES.get(strategy, "zero3")
+        sharding = core_rules.STRATEGIES.get(strategy, "zero3")
         name = "data_parallel_sharding_strategy"
         _read_at(found, arguments, key, sharding, name if arguments.get(name) else fsdp)
     elif distributed:
@@ -166,14 +161,8 @@ def _overlaps(found: Findings, arguments: Arguments) -> None:
             del found.facts[key]
             found.derive(key, True, "PyTorch's FSDP2 prefetches")
     arguments.fact("data_parallel.bucket_parameters", "ddp_bucket_size")
-    sequence = arguments.flag("sequence_parallel")
-    if sequence and found.integer("parallelism.tp", 1) > 1:
-        _read_at(
-            found, arguments, "tensor_parallel.sequence", True, "sequence_parallel"
-        )
-    else:
-        rule = "dropped at tp 1" if sequence else "no --sequence-parallel"
-        found.derive("tensor_parallel.sequence", False, rule)
+    _flag(found, arguments, "tensor_parallel.sequence", "sequence_parallel")
+    core_rules.sequence_parallel(found)
     overlaps = _flag(found, arguments, "overlap.tp", "tp_comm_overlap")
     if overlaps and not found.integer("tensor_parallel.sequence"):
         message = "--tp-comm-overlap without sequence parallelism"
@@ -184,12 +173,7 @@ def _overlaps(found: Findings, arguments: Arguments) -> None:
 
 def _context(found: Findings, arguments: Arguments) -> None:
     """How cp sees the sequence; only the ring runs beside attention."""
-    kinds = {
-        "p2p": "p2p",
-        "a2a": "a2a",
-        "allgather": "all_gather",
-        "all_gather": "all_gather",
-    }
+    kinds = core_rules.CONTEXT_WAYS
     given = arguments.texts("cp_comm_type")
     place = arguments.place("cp_comm_type")
     if found.integer("parallelism.cp", 1) == 1 or not given or place is None:
@@ -248,6 +232,11 @@ def _not_modelled(found: Findings, arguments: Arguments) -> None:
             found.not_modelled.append(
                 Remark(name[:3], place, "faster products; give a time or rate")
             )
+    vision = arguments.place("vision_model_type") or arguments.place("img_h")
+    if vision is not None:
+        found.not_modelled.append(
+            Remark("vision encoder", vision, "work beside layers")
+        )
     window = arguments.place("window_size")
     if window is not None:
         found.not_modelled.append(Remark("sliding windows", window, "less attention"))

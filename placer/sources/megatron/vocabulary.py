@@ -1,12 +1,11 @@
-"""The vocabulary: of a tokenizer, padded so that tensor ranks share it evenly."""
+"""The vocabulary: of a tokenizer, and what it is padded to a multiple of."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.sources.findings import Fact, Findings, Kind
-
 if TYPE_CHECKING:
+    from placer.sources.findings import Findings
     from placer.sources.megatron.arguments import Arguments
 
 # Tokenizers with one vocabulary only.
@@ -32,7 +31,7 @@ _MULTIPLE = 128
 
 
 def read_vocabulary(found: Findings, arguments: Arguments) -> None:
-    """Read or assume the vocabulary; padding follows once all sources are joined."""
+    """Read or assume the vocabulary, and read how it is padded."""
     kind = arguments.text("tokenizer_type")
     model = arguments.text("tokenizer_model")
     given = arguments.fact("model.vocab", "vocab_size")
@@ -51,23 +50,11 @@ def read_vocabulary(found: Findings, arguments: Arguments) -> None:
         found.assume("model.vocab", 50257, "GPT-2's, as it has a merge file", place)
     for name in ("vocab_file", "merge_file"):
         arguments.get(name)
-    multiple = arguments.integer("make_vocab_size_divisible_by", "model.vocab")
-    found.rules.append(lambda joined: _pad(joined, multiple or _MULTIPLE))
+    key = "model.vocab_multiple"
+    if arguments.fact(key, "make_vocab_size_divisible_by") is None:
+        found.derive(key, _MULTIPLE, "Megatron's default")
 
 
 def _by_name(model: str) -> int:
     name = model.lower()
     return next((size for part, size in _MODELS.items() if part in name), 0)
-
-
-def _pad(found: Findings, multiple: int) -> None:
-    """Pad to a multiple of ``multiple x tp``."""
-    vocab = found.integer("model.vocab")
-    tp = found.integer("parallelism.tp", 1)
-    whole = multiple * tp
-    padded = -(-vocab // whole) * whole
-    fact = found.facts.get("model.vocab")
-    if fact and fact.kind != "given" and padded != vocab:
-        rule = f"{vocab:,} up to a multiple of {multiple} x tp {tp}; {fact.origin}"
-        kind: Kind = "assumed" if fact.kind == "assumed" else "derived"
-        found.facts["model.vocab"] = Fact(padded, kind, rule, fact.place)

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from placer.sources.findings import Place
+from placer.sources.findings import Place, refuse_long
 
 # A part that is not known stands in the text as its name between these.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _UNKNOWN = re.compile(f"{_OPEN}([^{_CLOSE}]*){_CLOSE}")
 _WORD = re.compile(r"[^ \t\n]+")
+_LONGEST = 500_000  # characters of a script
 # Blanks in the name of an unknown part must not divide words.
 _BLANK, _NO_BREAK = re.compile(r"\s"), "\N{NO-BREAK SPACE}"
 
@@ -71,7 +72,14 @@ class Text:
 
 
 def text_of_file(text: str, source: str) -> Text:
-    """The text of a file, with its lines and columns."""
+    """The text of a file, with its lines and columns.
+
+    Raises
+    ------
+    InputError
+        If it is longer than any script.
+    """
+    refuse_long(text, source, _LONGEST)
     clean = text.replace(_OPEN, "?").replace(_CLOSE, "?")
     lengths = (len(line) + 1 for line in clean.split("\n"))
     starts = (0, *accumulate(lengths))[:-1]

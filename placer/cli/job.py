@@ -1,0 +1,79 @@
+"""The job that a command's options describe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from placer.cli.input_options import SOURCE_OPTIONS
+from placer.cli.options import teller
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+
+def read_given_job(
+    options: dict[str, Any],
+    machine: Topology | None = None,
+    hosts: str | None = None,
+    ranks: int | None = None,
+) -> Job:
+    """The job of ``-j`` and the options beside it, by ``--order`` where it is given.
+
+    Where its sources do not say how many GPUs it has, or a number that its sizes do not
+    divide, it has those of the hosts. What its sources say goes to stderr, unless the
+    command is quiet.
+
+    Parameters
+    ----------
+    options : dict
+        Of a command with `job_option` and `source_options`.
+    machine : Topology, optional
+    hosts : str, optional
+        An allocation of the machine.
+    ranks : int, optional
+        How many a job has whose sources leave it open, for commands that change it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or cannot have this order.
+    """
+    from placer.errors import InputError
+    from placer.job.resize import reordered
+    from placer.topology.allocation import allocate
+
+    try:
+        job = _read_job(options, options["gpus"] if ranks is None else None)
+    except InputError as error:
+        asked = [problem.key for problem in error.problems]
+        if "parallelism.dp" not in asked:
+            raise
+        if ranks is None and machine is not None and hosts is not None:
+            ranks = allocate(machine, hosts).num_gpus
+        if ranks is None:
+            raise
+        job = _read_job(options, ranks)
+        teller(options)(f"{ranks:,} GPUs, as the hosts have")
+    order = options.get("order")
+    return job if order is None else reordered(job, order)
+
+
+def _read_job(options: dict[str, Any], gpus: int | None) -> Job:
+    from placer.job.model import Job
+    from placer.sources import report
+    from placer.sources.job import Options, open_job
+
+    others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
+    opened = open_job(options["job"], Options(gpus=gpus, **others))
+    if isinstance(opened, Job):
+        return opened
+    job = opened.job()
+    if options["verbose"] and not options.get("quiet"):
+        for line in report.lines(opened.found):
+            click.echo(line, err=True)
+    for remark in opened.remarks():
+        teller(options)(remark)
+    return job
