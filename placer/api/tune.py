@@ -25,6 +25,7 @@ from placer.arguments import (
 from placer.degrees.evaluate import Evaluation
 from placer.degrees.frameworks import FRAMEWORKS
 from placer.degrees.least import Least
+from placer.degrees.own import own
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
@@ -61,6 +62,7 @@ _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
     recompute=TEXTS | NOTHING,
     sharding=TEXTS | NOTHING,
     top=INTEGER,
+    slack=NUMBER,
     time_limit=NUMBER,
     seed=INTEGER,
     engine=_ENGINE,
@@ -86,6 +88,7 @@ def tune(
     recompute: Sequence[str] | None = None,
     sharding: Sequence[str] | None = None,
     top: int = 10,
+    slack: float = 0.0,
     time_limit: float = 600.0,
     seed: int = 0,
     engine: Engine | None = None,
@@ -115,6 +118,9 @@ def tune(
         The only modes, likewise.
     top : int
         Rows that are wanted.
+    slack : float
+        Also find the choices that need less memory, as long as their step is longer by
+        no more than this share: ``fronts`` of the result has them.
     time_limit : float, s
         For all.
     seed : int
@@ -166,12 +172,14 @@ def tune(
     evaluation = Evaluation(machine, work, seed)
     with (engine or Sequential()).opened(evaluation, is_over) as run:
         least = Least(machine, work, model)
-        found = Search(legal, least, limit, run, is_over, progress).best(top)
+        search = Search(legal, least, limit, run, is_over, progress)
+        found = search.best(top, by_gpus=len(space.gpus) > 1, slack=slack)
+        yours = own(search, work, space, limit) if found.rows else None
     if not found.rows and found.ended:
         raise StoppedError("stopped before any choice was placed")
     if not found.rows:
         raise _nothing(legal, found.considered, found.too_large, limit)
-    return Tuning(machine, work, space, found, legal.refused, limit)
+    return Tuning(machine, work, space, found, yours, legal.refused, limit)
 
 
 def _scale_up_room(machine: Topology) -> int:

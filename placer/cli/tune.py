@@ -195,17 +195,15 @@ def _told(quiet: bool) -> Callable[[State], None]:
 def _write(found: Tuning, options: dict[str, Any]) -> None:
     from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
-    from placer.report.tune_table import tune_csv, tune_text
 
     if options["output"] or options["job_output"]:
         _write_files(found, options)
     if options["format_name"] == "json":
         write_text("-", json_text(found.to_dict()))
     elif options["format_name"] == "csv":
-        write_text("-", tune_csv(found.rows))
+        write_text("-", found.to_csv())
     else:
-        text = tune_text(found.to_dict(), explain=options["explain"])
-        write_text("-", text + "\n")
+        write_text("-", found.summary(explain=options["explain"]) + "\n")
 
 
 def _write_files(found: Tuning, options: dict[str, Any]) -> None:
