@@ -23,6 +23,7 @@ from placer.cli.options import (
     time_limit_option,
     topology_option,
 )
+from placer.cli.plot_option import check_plot, plot_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,12 +114,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 @seed_option
 @time_limit_option("the search of one point")
 @engine_options
-@click.option(
-    "--plot",
-    metavar="FILE",
-    shell_complete=complete.files,
-    help="Also draw the times: FILE.svg or FILE.png.",
-)
+@plot_option("Also draw the times")
 @click.option(
     "-o",
     "--output",
@@ -140,7 +136,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     from placer.sweep.grid import grid
     from placer.sweep.run import sweep as run
 
-    _check_plot(options["plot"])
+    check_plot(options["plot"])
     axes = _axes(options)
     points = grid(axes)
     options = with_folder(options)
@@ -161,18 +157,6 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         click.echo("error: no point of the grid has a placement", err=True)
         statuses = {row["status"] for row in rows}
         context.exit(INFEASIBLE if "infeasible" in statuses else INVALID)
-
-
-def _check_plot(file: str | None) -> None:
-    """Refuse a plot that could not be written, before the work."""
-    if file is None:
-        return
-    if not file.lower().endswith((".svg", ".png")):
-        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
-    if file.lower().endswith(".png"):
-        from placer.draw.png import check_png
-
-        check_png()
 
 
 def _axes(options: dict[str, Any]) -> list[Axis]:

@@ -64,6 +64,11 @@ class Tuning:
         return self._rows(self.found.rows)
 
     @property
+    def placed_rows(self) -> list[dict[str, Any]]:
+        """The same for every choice that was placed."""
+        return self._rows(self.found.placed)
+
+    @property
     def best(self) -> Job:
         """The job with the best degrees."""
         return self.job_of(0)

@@ -131,7 +131,10 @@ def _of_deepspeed(job: Job) -> Flags:
         flags["moe-expert-parallel-size"] = axes.ep
     flags |= _batch(job)
     if job.memory.recompute == "full":
-        flags |= {"checkpoint-activations": "", "deepspeed-activation-checkpointing": ""}
+        flags |= {
+            "checkpoint-activations": "",
+            "deepspeed-activation-checkpointing": "",
+        }
     elif job.memory.recompute != "none":
         raise EmitError("Megatron-DeepSpeed recomputes whole layers or nothing")
     return flags

@@ -10,7 +10,9 @@ def html_table(rows: Sequence[Sequence[str]], above: str = "", below: str = "") 
     """Rows under their head, the first, with a sentence above and one below."""
     head, *body = rows
     lines = [_line("th", head), *(_line("td", row) for row in body)]
-    before, after = (f"<p>{escape(text)}</p>" if text else "" for text in (above, below))
+    before, after = (
+        f"<p>{escape(text)}</p>" if text else "" for text in (above, below)
+    )
     return f"{before}<table>{''.join(lines)}</table>{after}"
 
 

@@ -136,7 +136,9 @@ def _parts(rows: Mapping[str, Row]) -> list[list[str]]:
         times = [row["parts_s"].get(part, 0.0) for row in rows.values()]
         if max(times) > 1e-9:
             lines.append([part, *map(format_seconds, times)])
-    lines.append(["step", *(format_seconds(row["step_time_s"]) for row in rows.values())])
+    lines.append(
+        ["step", *(format_seconds(row["step_time_s"]) for row in rows.values())]
+    )
     memory = [format_bytes(row["memory_bytes"]) for row in rows.values()]
     lines.append(["memory of a GPU", *memory])
     restart = [format_bytes(row["restart_bytes"]) for row in rows.values()]
@@ -163,6 +165,6 @@ def _flags(found: Mapping[str, Any], index: int) -> Iterator[str]:
         return
     yield f"Flags of row {index + 1} for {found['framework']}:"
     # A flag stays with its values.
-    pairs = " ".join(words).replace(" --", "\n--").replace(" ", "\N{NO-BREAK SPACE}")
-    for line in wrapped(pairs.replace("\n", " "), width=78):
-        yield "  " + line.replace("\N{NO-BREAK SPACE}", " ")
+    bound = " ".join(words).replace(" ", "\N{NO-BREAK SPACE}")
+    bound = bound.replace("\N{NO-BREAK SPACE}--", " --")
+    yield from (f"  {line}" for line in wrapped(bound, width=78))
