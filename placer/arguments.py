@@ -78,6 +78,8 @@ NUMBER = Kind(
 CALL = Kind("a function", callable)
 TEXTS = sequence("a list of texts", TEXT)
 TEXT_BY_NAME = mapping("a mapping of names to texts", TEXT)
+NUMBERS = sequence("a list of numbers", NUMBER)
+NUMBERS_BY_NAME = mapping("a mapping of names to lists of numbers", NUMBERS)
 INTEGERS = sequence("a list of integers", INTEGER)
 HOSTS = Kind("a host list", TEXT.fits) | sequence("a list of names", TEXT)
 

@@ -7,8 +7,6 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from placer.api.inputs import read_inputs
 from placer.arguments import (
     CALL,
@@ -151,8 +149,7 @@ def tune(
         tuple(gpus or ()),
         batch,
         machine.num_gpus,
-        _scale_up_room(machine),
-        framework,
+        framework=framework,
         tp=tuple(tp or ()),
         cp=tuple(cp or ()),
         ep=tuple(ep or ()),
@@ -180,14 +177,6 @@ def tune(
     if not found.rows:
         raise _nothing(legal, found.considered, found.too_large, limit)
     return Tuning(machine, work, space, found, yours, legal.refused, limit)
-
-
-def _scale_up_room(machine: Topology) -> int:
-    """GPUs of the largest scale-up domain."""
-    if machine.scale_up_tier < 0:
-        return 1
-    domain = machine.domain_of_node[machine.scale_up_tier]
-    return int(np.bincount(domain, machine.gpus_of_node).max())
 
 
 def _model(job: Job) -> Model:

@@ -12,7 +12,7 @@ from placer.cli import complete
 from placer.cli.engine import engine_of, engine_options
 from placer.cli.folder import with_folder
 from placer.cli.interrupt import end, interrupts
-from placer.cli.plot_option import check_plot, plot_option
+from placer.cli.list_options import names, size_in_bytes, size_option
 from placer.cli.options import (
     OneOf,
     format_option,
@@ -24,6 +24,7 @@ from placer.cli.options import (
     time_limit_option,
     topology_option,
 )
+from placer.cli.plot_option import check_plot, plot_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,40 +45,6 @@ _PASSED = (
 )
 
 
-def _sizes(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[int, ...] | None:
-    from placer.sweep.grid import parse_sizes
-
-    try:
-        return None if text is None else parse_sizes(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _bytes(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> float | None:
-    from placer.units import parse_bytes
-
-    try:
-        return None if text is None else parse_bytes(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _size_option(name: str, help: str) -> Callable[[Any], Any]:
-    return click.option(name, metavar="LIST", callback=_sizes, help=help)
-
-
-def _names(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 @click.command(
     epilog="Example: placer tune -t azure-gb200-mlperf-v6 -j llama3.1-405b-mlperf-v6 "
     "--gpus 4096 --global-batch 1024 -o plan.json"
@@ -85,7 +52,7 @@ def _names(
 @topology_option
 @swept_job_option
 @hosts_option
-@_size_option("--gpus", "GPUs to use. Default: as many as help.")
+@size_option("--gpus", "GPUs to use. Default: as many as help.")
 @click.option(
     "--global-batch",
     type=click.IntRange(1),
@@ -95,7 +62,7 @@ def _names(
 @click.option(
     "--memory",
     metavar="SIZE",
-    callback=_bytes,
+    callback=size_in_bytes,
     help="Of a GPU: 80GB. Default: the machine's.",
 )
 @click.option(
@@ -104,23 +71,23 @@ def _names(
     default="megatron",
     help="Whose rules degrees obey. Default: megatron.",
 )
-@_size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
-@_size_option("--cp", "Only these context-parallel sizes.")
-@_size_option("--ep", "Only these expert-parallel sizes.")
-@_size_option("--etp", "Only these tensor-parallel sizes of experts.")
-@_size_option("--pp", "Only these pipeline sizes.")
-@_size_option("--vp", "Only so many chunks a pipeline rank.")
-@_size_option("--micro-batch", "Only so many samples a micro-batch.")
+@size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
+@size_option("--cp", "Only these context-parallel sizes.")
+@size_option("--ep", "Only these expert-parallel sizes.")
+@size_option("--etp", "Only these tensor-parallel sizes of experts.")
+@size_option("--pp", "Only these pipeline sizes.")
+@size_option("--vp", "Only so many chunks a pipeline rank.")
+@size_option("--micro-batch", "Only so many samples a micro-batch.")
 @click.option(
     "--recompute",
     metavar="LIST",
-    callback=_names,
+    callback=names,
     help="Only these modes: none, full, op, or modules as moe_act+mlp.",
 )
 @click.option(
     "--sharding",
     metavar="LIST",
-    callback=_names,
+    callback=names,
     help="Only these: ddp, zero1, zero2, zero3, hsdp.",
 )
 @click.option(

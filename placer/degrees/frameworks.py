@@ -107,19 +107,10 @@ def _few_chunks(_of: Legal, choice: Choice) -> bool:
     return choice.vp <= 2
 
 
-def _overlap_inside(of: Legal, choice: Choice) -> bool:
-    """User buffers, which overlap tp with products, are in reach of NVLink alone.
-
-    TransformerEngine, ``common/comm_gemm_overlap/userbuffers``.
-    """
-    return choice.tp <= of.space.scale_up or not of.job.overlap.tp
-
-
 _DEGREES: dict[str, Rule] = {
     "heads that tp does not divide": _heads,
     "a sequence that tp and cp do not cut evenly": _sequence,
     "heads that tp and cp do not divide": _exchanged_heads,
-    "tp overlap beyond a scale-up domain": _overlap_inside,
 }
 _EXPERTS: dict[str, Rule] = {
     "experts that ep or etp does not divide": _experts_divide,

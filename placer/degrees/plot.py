@@ -1,4 +1,4 @@
-"""Step time over the memory of a GPU, and over GPUs, of the choices that were placed."""
+"""Step time over the memory of a GPU, and over GPUs, of choices that were placed."""
 
 from __future__ import annotations
 

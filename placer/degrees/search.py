@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from placer.degrees.least import Least
     from placer.degrees.space import Legal
     from placer.engines.engine import Run
-    from placer.job.model import Job
 
 # Questions about placements that are asked at a time.
 AT_A_TIME = 4

@@ -37,8 +37,6 @@ class Space:
         Samples of a step.
     at_most : int
         GPUs that there are.
-    scale_up : int
-        GPUs of the largest scale-up domain.
     framework : str
         A key of `FRAMEWORKS`.
     tp, cp, ep, etp, pp, vp, micro_batch : tuple of int, optional
@@ -50,7 +48,6 @@ class Space:
     gpus: tuple[int, ...]
     global_batch: int
     at_most: int = 0
-    scale_up: int = 2**62
     framework: str = "megatron"
     tp: tuple[int, ...] = ()
     cp: tuple[int, ...] = ()

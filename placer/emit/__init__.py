@@ -7,12 +7,11 @@ reason and the formats that can; nothing is approximated.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, overload
 
 from placer.arguments import NOTHING, PATH, TEXT, Kind, takes
+from placer.loading import answer_calls
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -71,12 +70,4 @@ def emit(
     return Path(path)
 
 
-class _CallableModule(ModuleType):
-    """``placer.emit`` is this package and, for users, the function of the same name."""
-
-    __call__ = staticmethod(emit)
-
-
-# Importing a submodule binds the package to ``placer.emit`` whatever ``placer`` put
-# there, so the package itself must answer the call.
-sys.modules[__name__].__class__ = _CallableModule
+answer_calls(__name__, emit)

@@ -47,8 +47,9 @@ def verdict(found: Mapping[str, Any]) -> str:
     asked = found["gpus"]
     there = max(asked) if isinstance(asked, list) else asked
     used = f"{best['gpus']:,}" + (f" of {there:,}" if best["gpus"] < there else "")
+    step = format_seconds(best["step_time_s"])
     said = (
-        f"{degrees(best)} on {used} GPUs: {format_seconds(best['step_time_s'])} a step, "
+        f"{degrees(best)} on {used} GPUs: {step} a step, "
         f"{best['tokens_per_s_per_gpu']:,.0f} tokens a second and GPU."
     )
     if best["gpus"] < there:
