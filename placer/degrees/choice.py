@@ -104,12 +104,22 @@ class Choice:
             parallelism=axes,
             micro_batch=self.micro_batch,
             micro_batches=self.micro_batches,
+            overlap=replace(job.overlap, pp=overlaps_stages(job, self.vp)),
             data_parallel=mode,
             stages=EndStages(self.embedding, self.loss),
             memory=replace(job.memory, **recompute_keys(self.recompute)),
             sha256="",
         )
         return replace(changed, compute=compute_at(job, changed))
+
+
+def overlaps_stages(job: Job, vp: int) -> bool:
+    """Whether messages between stages travel beside work, with ``vp`` chunks a rank.
+
+    Megatron-LM overlaps those of interleaved stages alone (d98e8a64,
+    ``training/arguments.py``): a job without them that waits says nothing of those.
+    """
+    return job.overlap.pp or (vp > 1 and job.parallelism.vp == 1)
 
 
 def recompute_keys(name: str) -> dict[str, Any]:

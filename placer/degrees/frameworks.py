@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
+from placer.degrees.choice import overlaps_stages
+
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
     from placer.degrees.space import Legal
@@ -85,9 +87,9 @@ def _about_equal_layers(of: Legal, choice: Choice) -> bool:
 
 
 def _interleaving(of: Legal, choice: Choice) -> bool:
-    least = 2 if of.job.overlap.pp else 3
     if choice.vp == 1:
         return True
+    least = 2 if overlaps_stages(of.job, choice.vp) else 3
     return choice.pp >= least and choice.micro_batches % choice.pp == 0
 
 

@@ -11,6 +11,7 @@ from placer.document.tree import visible
 from placer.errors import Problem
 
 Scalar = bool | int | float | str
+Value = Scalar | list[str]
 Kind = Literal["given", "read", "derived", "assumed"]
 
 # Facts that are no keys of a job: ranks of it, and sequences of a step.
@@ -44,7 +45,7 @@ class Fact:
         Where it is read, or what it is derived from.
     """
 
-    value: Scalar
+    value: Value
     kind: Kind
     origin: str
     place: Place
@@ -98,7 +99,7 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     rules: list[Callable[[Findings], None]] = field(default_factory=list)
 
-    def read(self, key: str, value: Scalar, place: Place) -> None:
+    def read(self, key: str, value: Value, place: Place) -> None:
         """Set a fact that stands at a place of the source."""
         self.facts[key] = Fact(value, "read", str(place), place)
 
@@ -115,7 +116,7 @@ class Findings:
         self._weaker(key, value, "assumed", why, place)
 
     def _weaker(
-        self, key: str, value: Scalar, kind: Kind, origin: str, place: Place | None
+        self, key: str, value: Value, kind: Kind, origin: str, place: Place | None
     ) -> None:
         if key not in self.facts or self.facts[key].kind == "assumed":
             self.facts[key] = Fact(value, kind, origin, place or Place(self.source))

@@ -62,7 +62,7 @@ def all_legal(work: Job, gpus: int, batch: int) -> Iterator[Choice]:
                 range(1, shape.layers + 3), (0.0, 1.0), sizes(batch // dp)
             ):
                 count = batch // dp // size
-                if size <= 16 and may_run(work, shape, pp, vp, end, count):
+                if size <= 16 and may_run(shape, pp, vp, end, count):
                     degrees = tp, cp, ep, etp, pp, vp, dp, size, count
                     yield from kept(work, degrees, end)
 
@@ -78,13 +78,13 @@ def expert_sizes(shape: Model, tp: int, ranks: int) -> list[tuple[int, int]]:
     ]
 
 
-def may_run(work: Job, shape: Model, pp: int, vp: int, end: float, count: int) -> bool:
+def may_run(shape: Model, pp: int, vp: int, end: float, count: int) -> bool:
     if pp == 1:
         return vp == 1 and end == 0
     layers, chunks = shape.layers + 2 * end, pp * vp
     if layers % chunks or end * chunks > layers:
         return False
-    return vp == 1 or (count % pp == 0 and (work.overlap.pp or pp > 2))
+    return vp == 1 or count % pp == 0
 
 
 def kept(work: Job, degrees: tuple[int, ...], end: float) -> Iterator[Choice]:

@@ -265,12 +265,13 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
         words = f"{instances} optimizer instances do not divide dp x cp = {members}"
         refuse_fact(found, key, words)
         return
+    keeps = found.text(key) != "zero3"
     found.read(key, "hsdp", place)
     rule = f"dp x cp {members} / {instances} instances"
     found.derive("data_parallel.shard_size", members // instances, rule, place)
-    found.derive(
-        "data_parallel.keep_parameters", True, "the optimizer is sharded", place
-    )
+    if keeps:
+        rule = "the optimizer is sharded"
+        found.derive("data_parallel.keep_parameters", True, rule, place)
 
 
 def _buckets(found: Findings, arguments: Arguments) -> None:
