@@ -39,6 +39,8 @@ class Framework:
         How it keeps gradients, optimizer and parameters.
     interleaves : bool
         Whether pipeline ranks may hold several chunks.
+    counts_ends : bool
+        Whether embedding and loss may count as layers of the first and last stage.
     """
 
     shardings: tuple[str, ...]
@@ -48,6 +50,7 @@ class Framework:
     batch: Rules = field(default_factory=dict)
     states: Rules = field(default_factory=dict)
     interleaves: bool = True
+    counts_ends: bool = True
 
 
 def _heads(of: Legal, choice: Choice) -> bool:
@@ -149,6 +152,9 @@ FRAMEWORKS: dict[str, Framework] = {
         _LAYERS,
         states={"sharded gradients with a pipeline": _shards_without_pipeline},
         interleaves=False,
+        counts_ends=False,
     ),
-    "jax": Framework(("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS),
+    "jax": Framework(
+        ("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS, counts_ends=False
+    ),
 }

@@ -183,7 +183,8 @@ class Legal:
         if not self.space.vp and bare.pp > 1 and self.framework.interleaves:
             vps = range(1, max((self.model.layers + 2) // bare.pp, 1) + 1)
         own = self.job.stages.embedding, self.job.stages.loss
-        ends = dict.fromkeys((own, *_ENDS)) if bare.pp > 1 else _ENDS[:1]
+        more = _ENDS if self.framework.counts_ends else ()
+        ends = dict.fromkeys((own, *more)) if bare.pp > 1 else _ENDS[:1]
         for vp, (embedding, loss) in product(vps, ends):
             yield replace(bare, vp=vp, embedding=embedding, loss=loss)
 

@@ -78,6 +78,9 @@ def flags_of_axes(axes: Parallelism, mode: Mapping[str, Any]) -> dict[str, int |
         flags["pipeline_parallel_schedule"] = "Interleaved1F1B"
     if mode.get("keep_parameters"):
         flags["fsdp_reshard_after_forward"] = "never"
+    elif axes.pp > 1 and mode.get("sharding") in ("zero3", "hsdp"):
+        # With a pipeline it keeps them, unless told otherwise.
+        flags["fsdp_reshard_after_forward"] = "always"
     return {f"parallelism.{name}": value for name, value in flags.items()}
 
 
