@@ -21,7 +21,7 @@ from placer.arguments import (
     takes,
 )
 from placer.degrees.evaluate import Evaluation
-from placer.degrees.frameworks import FRAMEWORKS
+from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.degrees.least import Least
 from placer.degrees.own import own
 from placer.degrees.search import Search
@@ -143,6 +143,7 @@ def tune(
     model = _model(work)
     limit = memory if memory is not None else machine.gpu.memory
     _check(machine, framework, limit, gpus)
+    work = in_framework(work, framework)
     axes = work.parallelism
     batch = global_batch or axes.dp * work.micro_batch * work.micro_batches
     space = Space(
