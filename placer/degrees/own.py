@@ -63,7 +63,7 @@ def own_choice(job: Job, space: Space) -> Choice | None:
         tp=axes.tp,
         cp=axes.cp,
         ep=axes.ep,
-        etp=axes.etp,
+        etp=axes.etp if job.model is not None and job.model.experts else axes.tp,
         pp=axes.pp,
         vp=axes.vp,
         dp=dp,

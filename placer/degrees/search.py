@@ -12,7 +12,7 @@ answer does not depend on how many of them are worked out at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
@@ -143,6 +143,8 @@ class Search:
     _memory: dict[Choice, float] = field(default_factory=dict)
     _wanted: Callable[[Entry], bool] = field(default=_all)
     _set_aside: list[Entry] = field(default_factory=list)
+    _spares: bool = True
+    _spared: dict[Choice, Entry] = field(default_factory=dict)
     _considered: int = 0
     _too_large: int = 0
     _infeasible: int = 0
@@ -167,7 +169,8 @@ class Search:
         fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)
         ended = best is None and (bool(self._heap) or self.stop())
         self._place_more(count)
-        placed = sorted((self.row(*item) for item in self._answers.items()), key=_rank)
+        rows = (self.row(*item) for item in self._answers.items())
+        placed = sorted(rows, key=self._rank)
         unknown = (e.bound_s for e in self._heap if e.known is not Known.PLACED)
         return Found(
             placed[:count],
@@ -218,8 +221,12 @@ class Search:
         if best is None or not slack:
             return []
         longest = best.answer.step_time_s * (1 + slack)
-        front = []
+        self._push(self._spared.values())
+        self._spares = False
+        front: list[Row] = []
         while best is not None:
+            if front and best.answer.step_time_s <= front[-1].answer.step_time_s:
+                front.pop()  # as fast, with less
             front.append(best)
             most = best.memory
 
@@ -281,7 +288,8 @@ class Search:
             bound = max(entry.bound_s, self.least.step_s(choice))
             yield Entry(bound, Known.TRAFFIC, choice)
             return
-        # Of modes that compute nothing more again, the first that fits is enough.
+        # Of modes that compute nothing more again, the first that fits is enough to
+        # find the best; the others only need less memory.
         fits: set[tuple[float, float, float, str, int]] = set()
         for variant in self.legal.variants(choice):
             job = variant.applied(self.legal.job)
@@ -291,10 +299,14 @@ class Search:
             self._memory[variant] = needs.total if needs else 0.0
             if self.memory_limit and self._memory[variant] > self.memory_limit:
                 self._too_large += 1
-            elif alike not in fits:
-                fits.add(alike)
-                bound = max(entry.bound_s, self.least.step_s(variant))
-                yield Entry(bound, Known.FITS, variant)
+                continue
+            bound = max(entry.bound_s, self.least.step_s(variant))
+            found = Entry(bound, Known.FITS, variant)
+            if alike in fits:
+                self._spared[variant] = found
+            if alike not in fits or not self._spares:
+                yield found
+            fits.add(alike)
 
     def _others(self) -> Iterator[Entry]:
         """More choices to ask about at once: the next in order."""
@@ -328,10 +340,10 @@ class Search:
                 placed = Entry(answer.step_time_s, Known.PLACED, entry.choice)
                 heappush(self._heap, placed)
 
-    def _push(self, entries: Iterator[Entry]) -> None:
+    def _push(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             heappush(self._heap, entry)
 
-
-def _rank(row: Row) -> tuple[float, Choice]:
-    return row.answer.step_time_s, row.choice
+    def _rank(self, row: Row) -> tuple[float, bool, Choice]:
+        """By step time; what only a front asks about comes behind its equals."""
+        return row.answer.step_time_s, row.choice in self._spared, row.choice
