@@ -57,7 +57,11 @@ def own_choice(job: Job, space: Space) -> Choice | None:
     dp = copies[-1]
     if axes.tp * axes.cp * dp % (axes.ep * axes.etp):
         return None
-    if mode.sharding == "hsdp" and mode.shard_size and dp * axes.cp % mode.shard_size:
+    members, sharding = dp * axes.cp, mode.sharding
+    shard_size = mode.shard_size if sharding == "hsdp" else 0
+    if shard_size and shard_size >= members:  # one shard group is left
+        sharding, shard_size = "zero3", 0
+    if shard_size and members % shard_size:
         return None
     return Choice(
         tp=axes.tp,
@@ -70,8 +74,8 @@ def own_choice(job: Job, space: Space) -> Choice | None:
         micro_batch=job.micro_batch,
         micro_batches=samples // dp,
         recompute=recompute_name(job),
-        sharding=mode.sharding,
-        shard_size=mode.shard_size if mode.sharding == "hsdp" else 0,
+        sharding=sharding,
+        shard_size=shard_size,
         embedding=job.stages.embedding,
         loss=job.stages.loss,
     )

@@ -91,7 +91,7 @@ def test_the_job_s_own_degrees(found: Tuning) -> None:
     )
     best = found.job_of(0)
     again = placer.tune(machine(), best, gpus=[best.world_size], top=1, **FEW)
-    assert "These are the job's own degrees." in again.summary()
+    assert "These are the job's own degrees." in repr(again)
 
 
 def test_own_degrees_that_are_none() -> None:
