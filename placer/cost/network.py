@@ -113,7 +113,8 @@ class PlacedNetwork:
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""
-        return self._communicators(members).rings.domains == 1
+        inside: BoolArray = self._communicators(members).rings.domains == 1
+        return inside
 
     def _communicators(self, members: IntArray) -> Communicators:
         known = self._known.get(id(members))

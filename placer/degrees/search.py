@@ -213,7 +213,11 @@ class Search:
         while best is not None:
             front.append(best)
             most = best.choice.gpus
-            best = self._first(lambda entry, most=most: entry.choice.gpus < most)
+
+            def is_fewer(entry: Entry, most: int = most) -> bool:
+                return entry.choice.gpus < most
+
+            best = self._first(is_fewer)
         return front
 
     def _by_memory(self, best: Row | None, slack: float) -> list[Row]:

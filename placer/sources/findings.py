@@ -128,7 +128,9 @@ class Findings:
     def integer(self, key: str, default: int = 0) -> int:
         """The value of a fact as an integer, or the default."""
         fact = self.facts.get(key)
-        return int(fact.value) if fact and not isinstance(fact.value, str) else default
+        if fact is None or isinstance(fact.value, str | list):
+            return default
+        return int(fact.value)
 
     def text(self, key: str, default: str = "") -> str:
         """The value of a fact as a text, or the default."""

@@ -135,7 +135,7 @@ def test_what_a_framework_accepts(name: str, seed: int) -> None:
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_best_choice_of_each_framework(name: str) -> None:
-    """It is one that the framework accepts; its flags are there where they are known."""
+    """It is one that the framework accepts; flags are there where they are known."""
     work = replace(job(Random(3)), micro_batches=8)
     few = {"tp": [1, 2], "cp": [1], "pp": [1, 2], "micro_batch": [1]}
     found = placer.tune(machine(), work, gpus=[GPUS], framework=name, top=3, **few)

@@ -1,4 +1,4 @@
-"""What `tune` gives back: rows, sentences, fronts, a picture, and what is left in time."""
+"""What `tune` gives back: rows, sentences, fronts, a picture, what a stop leaves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_rows_are_plain_data(found: Tuning) -> None:
 
 
 def test_the_best_with_fewer_gpus_and_less_memory(found: Tuning) -> None:
-    """Every row of a front is the best of its own search; none beats another in both."""
+    """A row of a front is the best of its own search; none beats another in both."""
     fronts = found.to_dict()["fronts"]
     assert [row["gpus"] for row in fronts["gpus"]] == [16, 8]
     alone = placer.tune(machine(), work(), gpus=[8], top=1, **FEW)

@@ -110,7 +110,9 @@ def test_torchtitan_reads_back_what_was_chosen(tmp_path: Path) -> None:
 
 def test_megatron_deepspeed_reads_back_what_was_chosen(tmp_path: Path) -> None:
     """Stage of ZeRO, Ulysses, and layers that are computed again."""
-    start = megatron(tmp_path, "--deepspeed --micro-batch-size 1 --global-batch-size 32")
+    start = megatron(
+        tmp_path, "--deepspeed --micro-batch-size 1 --global-batch-size 32"
+    )
     checked = 0
     for job in sampled(start, "deepspeed", 60):
         try:
