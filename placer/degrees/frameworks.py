@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from placer.degrees.choice import overlaps_stages
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from placer.degrees.space import Legal
     from placer.job.model import Job
 
+FrameworkName = Literal["megatron", "torchtitan", "deepspeed", "jax"]
 Rule = Callable[["Legal", "Choice"], bool]
 Rules = Mapping[str, Rule]
 

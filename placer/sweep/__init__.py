@@ -22,6 +22,7 @@ from placer.loading import answer_calls
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
+    from placer.api.options import ObjectiveName
     from placer.engines.engine import Engine
     from placer.sweep.result import Sweep
 
@@ -65,7 +66,7 @@ def sweep(
     nic_rate: Sequence[float] | None = None,
     oversubscription: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
     hosts: Sequence[str] | str | None = None,
-    objective: str | None = None,
+    objective: ObjectiveName | None = None,
     time_limit: float = 60.0,
     seed: int = 0,
     engine: Engine | None = None,

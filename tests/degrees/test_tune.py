@@ -191,6 +191,11 @@ def test_what_is_wrong_is_said() -> None:
         placer.tune(unknown, work, framework="megatro", gpus=[64])
     keys = {problem.key for problem in failure.value.problems}
     assert keys == {"memory", "framework", "gpus"}
+    wrong = {"recompute": ["moe_atc"], "sharding": ["zero2"], "cp": [0], "top": 0}
+    with pytest.raises(InputError) as failure:
+        placer.tune(machine(), work, slack=-1.0, memory=float("nan"), **wrong)
+    keys = {problem.key for problem in failure.value.problems}
+    assert keys == {*wrong, "slack", "memory"}
     with pytest.raises(InfeasibleError, match="heads that tp does not divide"):
         placer.tune(machine(), work, tp=[16], gpus=[16])
 

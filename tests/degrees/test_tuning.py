@@ -17,6 +17,7 @@ from placer.degrees.choice import Choice
 from placer.degrees.own import own_choice
 from placer.degrees.plot import tune_plot
 from placer.degrees.space import Space
+from placer.engines.cluster import Cluster
 from placer.footprint.stages import footprint, restart_bytes
 from placer.job.axes import Parallelism
 from placer.job.model import DataParallel
@@ -211,3 +212,28 @@ def test_a_stop_keeps_what_is_placed() -> None:
     assert whole.is_proved
     if not limited.is_proved:
         assert "can be better by more than" in limited.proof
+
+
+def test_dask_gives_the_same(found: Tuning) -> None:
+    """Rows, fronts and proof from the workers of a cluster."""
+    distributed = pytest.importorskip("distributed")
+    local = {"processes": False, "dashboard_address": None, "protocol": "tcp://"}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **local) as there:
+        engine = Cluster(there.scheduler_address)
+        asked = {"gpus": [8, 16], "slack": 0.5, "engine": engine}
+        again = placer.tune(machine(), work(), **asked, **FEW)
+    assert again.to_dict() == found.to_dict()
+
+
+def test_no_machine_overlaps_tp_beyond_nvlink() -> None:
+    """Choices whose tp leaves a node are there, and wait for it."""
+    usual = work()
+    plain, beside = (
+        replace(usual, overlap=replace(usual.overlap, tp=tp)) for tp in (False, True)
+    )
+    asked = {"gpus": [16], "tp": [2], "cp": [1], "pp": [1], "top": 1}
+    wide, narrow = machine("node:4 gpu:4"), machine("node:16 gpu:1")
+    for topology, hides in ((wide, True), (narrow, False)):
+        waited = placer.tune(topology, plain, **asked).rows[0]["parts_s"]
+        parts = placer.tune(topology, beside, **asked).rows[0]["parts_s"]
+        assert (parts["exposed tp"] < waited["exposed tp"]) == hides
