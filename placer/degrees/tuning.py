@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
+from placer.job.read import job_digest
 from placer.report.tune_table import tune_csv, tune_html, tune_text
 from placer.report.tune_words import verdict
 from placer.report.words import gap_text
@@ -75,7 +76,8 @@ class Tuning:
 
     def job_of(self, index: int) -> Job:
         """The job with the degrees of a row, by its place in `rows`."""
-        return self.found.rows[index].choice.applied(self.job)
+        chosen = self.found.rows[index].choice.applied(self.job)
+        return replace(chosen, sha256=job_digest(chosen))
 
     @property
     def is_proved(self) -> bool:

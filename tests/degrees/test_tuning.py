@@ -17,10 +17,14 @@ from placer.degrees.choice import Choice
 from placer.degrees.own import own_choice
 from placer.degrees.plot import tune_plot
 from placer.degrees.space import Space
+from placer.document import parse_document
 from placer.engines.cluster import Cluster
 from placer.footprint.stages import footprint, restart_bytes
 from placer.job.axes import Parallelism
+from placer.job.memory import Memory
 from placer.job.model import DataParallel
+from placer.job.read import decode_job
+from placer.job.write import to_document
 from placer.report.tune_words import ties, verdict, why_not
 from tests.degrees.cases import GB, job, machine
 
@@ -237,3 +241,19 @@ def test_no_machine_overlaps_tp_beyond_nvlink() -> None:
         waited = placer.tune(topology, plain, **asked).rows[0]["parts_s"]
         parts = placer.tune(topology, beside, **asked).rows[0]["parts_s"]
         assert (parts["exposed tp"] < waited["exposed tp"]) == hides
+
+
+@pytest.mark.parametrize("own", ["full", "selective"])
+def test_the_chosen_job_is_a_job(own: str) -> None:
+    """Whatever the job computed again: written and read it is the same, its plan is."""
+    memory = Memory(recompute=own, recompute_modules=("mlp",) * (own == "selective"))
+    if own == "full":
+        memory = Memory(recompute="full", recompute_method="block")
+    start = replace(work(), memory=memory)
+    few = FEW | {"recompute": ["none"]}
+    found = placer.tune(machine(), start, gpus=[16], top=4, **few)
+    for index in range(4):
+        chosen = found.job_of(index)
+        text = json.dumps(to_document(chosen))
+        assert decode_job(parse_document(text, "job.json")).sha256 == chosen.sha256
+    placer.check(placer.place(found.machine, found.best, effort="quick").plan)
