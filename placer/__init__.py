@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from placer.readers.machine import read_topology
     from placer.report.diff import diff
     from placer.sources.job import read_job
+    from placer.sweep import sweep
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ __all__ = [
     "replace",
     "report_html",
     "score",
+    "sweep",
     "tune",
     "write_plan",
 ]
@@ -95,13 +97,14 @@ _HOME = {
     "tune": "placer.api.tune",
     "write_plan": "placer.placement.plan_file",
 }
+# Packages that answer calls: importing one binds its name.
+_PACKAGES = ("emit", "sweep")
 
 
 def __getattr__(name: str) -> Any:
     """The public name ``name``, from the module it lives in."""
-    if name == "emit":
-        # A package that answers calls: importing it binds the name.
-        return load("placer.emit")
+    if name in _PACKAGES:
+        return load(f"placer.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(load(_HOME[name]), name)

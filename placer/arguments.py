@@ -79,6 +79,8 @@ CALL = Kind("a function", callable)
 TEXTS = sequence("a list of texts", TEXT)
 TEXT_BY_NAME = mapping("a mapping of names to texts", TEXT)
 NUMBER_BY_NAME = mapping("a mapping of names to numbers", NUMBER)
+NUMBERS = sequence("a list of numbers", NUMBER)
+NUMBERS_BY_NAME = mapping("a mapping of names to lists of numbers", NUMBERS)
 INTEGERS = sequence("a list of integers", INTEGER)
 HOSTS = Kind("a host list", TEXT.fits) | sequence("a list of names", TEXT)
 

@@ -39,9 +39,17 @@ class Helpers:
     """Processes that are started when they are first needed.
 
     A context: they are ended with it.
+
+    Parameters
+    ----------
+    prepare : callable, optional
+        What each does first, with ``args``.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, prepare: Callable[..., object] | None = None, *args: object
+    ) -> None:
+        self._prepare = prepare, args
         self._idle: SimpleQueue[_Helper] = SimpleQueue()
         self._all: list[_Helper] = []
         self._is_closed = False
@@ -81,16 +89,29 @@ class Helpers:
         except Empty:
             helper = _Helper()
             self._all.append(helper)
-        try:
-            ok, answer = helper.ask(is_over, (work, args))
-        except NoHelpError:
-            helper.end()
-            raise
+            prepare, given = self._prepare
+            if prepare is not None:
+                self._put(helper, is_over, prepare, given)
+        ok, answer = self._put(helper, is_over, work, args)
         self._idle.put(helper)
         if not ok:
             raise answer
         found: Answer = answer
         return found
+
+    def _put(
+        self,
+        helper: _Helper,
+        is_over: Callable[[], bool],
+        work: Callable[..., object],
+        args: tuple[object, ...],
+    ) -> tuple[bool, Any]:
+        """Whether a process could do some work, and what it answered or raised."""
+        try:
+            return helper.ask(is_over, (work, args))
+        except NoHelpError:
+            helper.end()
+            raise
 
 
 class _Helper:

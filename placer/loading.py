@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from placer.threads import start
@@ -30,6 +32,19 @@ def load(name: str) -> Any:
     if is_main and name not in sys.modules:
         start(lambda: _load(name), "placer-loading").join()
     return import_module(name)
+
+
+def answer_calls(name: str, function: Callable[..., Any]) -> None:
+    """Make the package ``name`` answer calls as its function of the same name does.
+
+    Importing a submodule binds the package to its name in the parent, whatever the
+    parent put there: so the package itself must answer.
+    """
+
+    class _CallableModule(ModuleType):
+        __call__ = staticmethod(function)
+
+    sys.modules[name].__class__ = _CallableModule
 
 
 def _load(name: str) -> None:

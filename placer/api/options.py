@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
+from typing import Literal
 
 from placer.errors import Problem
 from placer.solve.problem.effort import EFFORTS, Effort, is_effort
+
+ObjectiveName = Literal["time", "hop-cost"]
 
 
 def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:

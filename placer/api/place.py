@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.api.checked_plan import OBJECTIVES, checked_plan
 from placer.api.inputs import read_inputs
-from placer.api.options import effort_problems, limit_problems
+from placer.api.options import ObjectiveName, effort_problems, limit_problems
 from placer.api.result import Result
 from placer.arguments import (
     CALL,
@@ -69,7 +69,7 @@ def place(
     job: JobLike,
     hosts: Sequence[str] | str | None = None,
     exclude: Sequence[str] | str = (),
-    objective: str | None = None,
+    objective: ObjectiveName | None = None,
     require: Mapping[str, str] | None = None,
     rules: Rules | None = None,
     previous: Plan | None = None,

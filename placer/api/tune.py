@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from placer.api.inputs import read_inputs
+from placer.api.options import limit_problems
 from placer.arguments import (
     CALL,
     HOSTS,
@@ -22,14 +21,16 @@ from placer.arguments import (
     Kind,
     takes,
 )
+from placer.degrees.asked import problems
 from placer.degrees.evaluate import Evaluation
-from placer.degrees.frameworks import FRAMEWORKS
+from placer.degrees.frameworks import FrameworkName, in_framework
 from placer.degrees.least import Least
+from placer.degrees.own import own
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
 from placer.engines.engine import Sequential
-from placer.errors import InfeasibleError, InputError, Problem, StoppedError
+from placer.errors import InfeasibleError, InputError, Problem, StoppedError, refuse
 from placer.topology.allocation import allocate
 from placer.units import format_bytes
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from placer.degrees.search import State
     from placer.engines.engine import Engine
     from placer.job.model import Job, Model
-    from placer.topology.model import Topology
 
 _SIZES = INTEGERS | NOTHING
 _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
@@ -61,6 +61,7 @@ _ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
     recompute=TEXTS | NOTHING,
     sharding=TEXTS | NOTHING,
     top=INTEGER,
+    slack=NUMBER,
     time_limit=NUMBER,
     seed=INTEGER,
     engine=_ENGINE,
@@ -75,7 +76,7 @@ def tune(
     gpus: Sequence[int] | None = None,
     global_batch: int | None = None,
     memory: float | None = None,
-    framework: str = "megatron",
+    framework: FrameworkName = "megatron",
     tp: Sequence[int] | None = None,
     cp: Sequence[int] | None = None,
     ep: Sequence[int] | None = None,
@@ -86,6 +87,7 @@ def tune(
     recompute: Sequence[str] | None = None,
     sharding: Sequence[str] | None = None,
     top: int = 10,
+    slack: float = 0.0,
     time_limit: float = 600.0,
     seed: int = 0,
     engine: Engine | None = None,
@@ -115,6 +117,9 @@ def tune(
         The only modes, likewise.
     top : int
         Rows that are wanted.
+    slack : float
+        Also find the choices that need less memory, as long as their step is longer by
+        no more than this share: ``fronts`` of the result has them.
     time_limit : float, s
         For all.
     seed : int
@@ -138,15 +143,17 @@ def tune(
     machine = allocate(machine, hosts, exclude)
     model = _model(work)
     limit = memory if memory is not None else machine.gpu.memory
-    _check(machine, framework, limit, gpus)
     axes = work.parallelism
-    batch = global_batch or axes.dp * work.micro_batch * work.micro_batches
+    batch = (
+        global_batch
+        if global_batch is not None
+        else axes.dp * work.micro_batch * work.micro_batches
+    )
     space = Space(
-        tuple(gpus or ()),
+        tuple(dict.fromkeys(gpus or ())),
         batch,
         machine.num_gpus,
-        _scale_up_room(machine),
-        framework,
+        framework=framework,
         tp=tuple(tp or ()),
         cp=tuple(cp or ()),
         ep=tuple(ep or ()),
@@ -157,6 +164,14 @@ def tune(
         recompute=tuple(recompute or ()),
         sharding=tuple(sharding or ()),
     )
+    refuse(
+        [
+            *limit_problems(time_limit, seed),
+            *_result_problems(top, slack),
+            *problems(space, machine, limit),
+        ]
+    )
+    work = in_framework(work, framework)
     legal = Legal(work, model, space)
     start = monotonic()
 
@@ -166,20 +181,14 @@ def tune(
     evaluation = Evaluation(machine, work, seed)
     with (engine or Sequential()).opened(evaluation, is_over) as run:
         least = Least(machine, work, model)
-        found = Search(legal, least, limit, run, is_over, progress).best(top)
+        search = Search(legal, least, limit, run, is_over, progress)
+        found = search.best(top, by_gpus=len(space.gpus) > 1, slack=slack)
+        yours = own(search, work, space, limit) if found.rows else None
     if not found.rows and found.ended:
         raise StoppedError("stopped before any choice was placed")
     if not found.rows:
         raise _nothing(legal, found.considered, found.too_large, limit)
-    return Tuning(machine, work, space, found, legal.refused, limit)
-
-
-def _scale_up_room(machine: Topology) -> int:
-    """GPUs of the largest scale-up domain."""
-    if machine.scale_up_tier < 0:
-        return 1
-    domain = machine.domain_of_node[machine.scale_up_tier]
-    return int(np.bincount(domain, machine.gpus_of_node).max())
+    return Tuning(machine, work, space, found, yours, legal.refused, limit)
 
 
 def _model(job: Job) -> Model:
@@ -192,29 +201,11 @@ def _model(job: Job) -> Model:
     return job.model
 
 
-def _check(
-    machine: Topology,
-    framework: str,
-    limit: float,
-    gpus: Sequence[int] | None,
-) -> None:
-    problems = []
-    if framework not in FRAMEWORKS:
-        hint = f"known: {', '.join(FRAMEWORKS)}"
-        problems.append(
-            Problem(f'no framework "{framework}"', key="framework", hint=hint)
-        )
-    if not limit or limit == inf:
-        hint = "give --memory, for example 80GB, or a topology that says gpu: memory"
-        message = f"how much memory a GPU of {machine.name} has is not known"
-        problems.append(Problem(message, key="memory", hint=hint))
-    problems += [
-        Problem(f"{count:,} of {machine.num_gpus:,} GPUs", key="gpus")
-        for count in gpus or ()
-        if not 1 <= count <= machine.num_gpus
-    ]
-    if problems:
-        raise InputError(problems)
+def _result_problems(top: int, slack: float) -> Iterator[Problem]:
+    if top < 1:
+        yield Problem(f"expected at least 1, got {top}", key="top")
+    if not 0 <= slack < inf:
+        yield Problem(f"expected a share from 0, got {slack}", key="slack")
 
 
 def _nothing(
@@ -224,7 +215,8 @@ def _nothing(
     if not considered:
         reasons = legal.refused.most_common(3)
         why = "; ".join(f"{reason} ({count:,} times)" for reason, count in reasons)
-        return InfeasibleError(f"no degrees are legal: {why or 'the lists are empty'}")
+        none = "no sizes of those lists make up the GPUs and the batch"
+        return InfeasibleError(f"no degrees are legal: {why or none}")
     return InfeasibleError(
         f"none of {considered:,} legal choices can be used: {too_large:,} need more "
         f"than {format_bytes(limit)} of memory\n  hint: use more GPUs, or --recompute "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from placer.cli import complete
@@ -9,6 +11,9 @@ from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf
 from placer.cli.output import write_line, write_text
 from placer.emit.registry import FORMATS
+
+if TYPE_CHECKING:
+    from placer.emit import FormatName
 
 
 def _print_formats(
@@ -52,7 +57,7 @@ def _print_formats(
     callback=_print_formats,
     help="List the formats and exit.",
 )
-def emit(plan: str, format: str, output: str | None) -> None:
+def emit(plan: str, format: FormatName, output: str | None) -> None:
     """Write the rank map of PLAN for a launcher, in FORMAT (see --list).
 
     The text goes to standard output. With -o the file is written and its path printed.

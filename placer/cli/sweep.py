@@ -14,6 +14,7 @@ from placer.cli.folder import with_folder
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
+from placer.cli.list_options import size_option
 from placer.cli.options import (
     OneOf,
     format_option,
@@ -22,74 +23,67 @@ from placer.cli.options import (
     seed_option,
     time_limit_option,
 )
+from placer.cli.plot_option import check_plot, plot_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from placer.sweep.grid import Axis, Point
-    from placer.sweep.point import Row, Task
-    from placer.topology.model import Topology
+    from placer.engines.engine import Stop
+    from placer.sweep.result import Sweep
 
     Progress = Callable[[int, int], None]
 
 INVALID, INFEASIBLE = 2, 3
 SAY_EVERY_S = 5.0
-
-
-def _sizes(
-    _context: click.Context, option: click.Parameter, text: str | None
-) -> Axis | None:
-    from placer.sweep.grid import Axis, parse_sizes
-
-    try:
-        return None if text is None else Axis(str(option.name), parse_sizes(text))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+# Options that are arguments of the library's call, by the same name.
+_PASSED = (
+    *("dp", "tp", "pp", "cp", "ep", "vp", "micro_batches", "gpus", "global_batch"),
+    *("nic_rate", "hosts", "objective", "time_limit", "seed"),
+)
 
 
 def _rates(
     _context: click.Context, _option: click.Parameter, text: str | None
-) -> Axis | None:
-    from placer.sweep.grid import NIC_RATE, Axis, parse_rates
+) -> tuple[float, ...] | None:
+    from placer.sweep.grid import parse_rates
 
     try:
-        return None if text is None else Axis(NIC_RATE, parse_rates(text))
+        return None if text is None else parse_rates(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
 
 def _ratios(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> list[Axis]:
-    from placer.sweep.grid import OVERSUBSCRIPTION, Axis, parse_oversubscriptions
+) -> dict[str, tuple[float, ...]]:
+    from placer.sweep.grid import parse_oversubscriptions
 
-    axes = []
+    found: dict[str, tuple[float, ...]] = {}
     for text in texts:
         try:
             tier, ratios = parse_oversubscriptions(text)
         except ValueError as error:
             raise click.BadParameter(str(error)) from None
-        axes.append(Axis("_".join(filter(None, (OVERSUBSCRIPTION, tier))), ratios))
-    return axes
-
-
-def _size_option(name: str, help: str) -> Callable[[Any], Any]:
-    return click.option(name, metavar="LIST", callback=_sizes, help=help)
+        if tier in found:
+            message = f"{tier or 'the outermost tier'} is given twice"
+            raise click.BadParameter(f"{message}: put all its values in one list")
+        found[tier] = ratios
+    return found
 
 
 @click.command()
 @topology_option(uplinks=False)
 @job_option()
 @script_options
-@_size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
-@_size_option("--tp", "Tensor-parallel sizes.")
-@_size_option("--pp", "Pipeline sizes.")
-@_size_option("--cp", "Context-parallel sizes.")
-@_size_option("--ep", "Expert-parallel sizes.")
-@_size_option("--vp", "Chunks a pipeline rank.")
-@_size_option("--gpus", "GPUs; dp follows.")
-@_size_option("--global-batch", "Samples of a step; micro-batches follow.")
-@_size_option("--micro-batches", "Micro-batches of a replica and step.")
+@size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
+@size_option("--tp", "Tensor-parallel sizes.")
+@size_option("--pp", "Pipeline sizes.")
+@size_option("--cp", "Context-parallel sizes.")
+@size_option("--ep", "Expert-parallel sizes.")
+@size_option("--vp", "Chunks a pipeline rank.")
+@size_option("--gpus", "GPUs; dp follows.")
+@size_option("--global-batch", "Samples of a step; micro-batches follow.")
+@size_option("--micro-batches", "Micro-batches of a replica and step.")
 @click.option(
     "--nic-rate",
     metavar="LIST",
@@ -114,12 +108,7 @@ def _size_option(name: str, help: str) -> Callable[[Any], Any]:
 @seed_option
 @time_limit_option("the search of one point")
 @engine_options
-@click.option(
-    "--plot",
-    metavar="FILE",
-    shell_complete=complete.files,
-    help="Also draw the times: FILE.svg or FILE.png.",
-)
+@plot_option("Also draw the times")
 @click.option(
     "-o",
     "--output",
@@ -138,75 +127,40 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     global batch grows (weak scaling), unless --global-batch is given. Ctrl-C prints the
     rows done so far.
     """
-    from placer.sweep.grid import grid
-    from placer.sweep.run import sweep as run
-
-    _check_plot(options["plot"])
-    axes = _axes(options)
-    points = grid(axes)
+    check_plot(options["plot"])
     options = with_folder(options | {"oversubscription": {}})
-    task = _task(options, axes)
-    engine = engine_of(options)
     with interrupts.searching() as stop:
         with _progress(options["quiet"]) as progress:
-            rows = run(task, points, engine, progress, stop)
-        _write(rows, [axis.key for axis in axes], options)
-        if options["output"]:
-            _write_best(task, points, rows, options)
+            found = _run(options, progress, stop)
+        _write(found, options)
         if not options["quiet"]:
-            _note(task, axes)
+            _note(found)
     if interrupts.exit_code:
-        click.echo(f"interrupted: {len(rows)} of {len(points)} points done", err=True)
+        said = f"{len(found.rows)} of {found.points} points done"
+        click.echo(f"interrupted: {said}", err=True)
         end(context, interrupts.exit_code)
-    if all("error" in row for row in rows):
+    if all("error" in row for row in found.rows):
         click.echo("error: no point of the grid has a placement", err=True)
-        statuses = {row["status"] for row in rows}
+        statuses = {row["status"] for row in found.rows}
         context.exit(INFEASIBLE if "infeasible" in statuses else INVALID)
 
 
-def _check_plot(file: str | None) -> None:
-    """Refuse a plot that could not be written, before the work."""
-    if file is None:
-        return
-    if not file.lower().endswith((".svg", ".png")):
-        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
-    if file.lower().endswith(".png"):
-        from placer.draw.png import check_png
-
-        check_png()
-
-
-def _axes(options: dict[str, Any]) -> list[Axis]:
-    from placer.sweep.grid import SIZES
-
-    listed = [options[key] for key in (*SIZES, "nic_rate")]
-    return [*(axis for axis in listed if axis is not None), *options["ratios"]]
-
-
-def _task(options: dict[str, Any], axes: list[Axis]) -> Task:
-    """The inputs, with what is wrong for every point found before the first."""
+def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
+    """The sweep that the options ask for."""
     from placer.cli.machine import read_machine
-    from placer.sweep.inputs import check_axes
-    from placer.sweep.point import Task
-    from placer.topology.allocation import allocate, parse_hosts
+    from placer.sweep import sweep as run
 
-    machine: Topology = read_machine(options)
-    check_axes(machine, axes)
-    hosts = None if options["hosts"] is None else tuple(parse_hosts(options["hosts"]))
-    allocate(machine, hosts)
-    return Task(
+    machine = read_machine(options)
+    gpus = options["gpus"]
+    return run(
         machine,
-        read_given_job(options, ranks=_first(options["gpus"]) or machine.num_gpus),
-        hosts,
-        options["objective"],
-        options["time_limit"],
-        options["seed"],
+        read_given_job(options, ranks=gpus[0] if gpus else machine.num_gpus),
+        **{key: options[key] for key in _PASSED},
+        oversubscription=options["ratios"],
+        engine=engine_of(options),
+        progress=progress,
+        stop=stop,
     )
-
-
-def _first(axis: Axis | None) -> int | None:
-    """The first size of an axis that is swept."""
-    return None if axis is None else int(axis.values[0])
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:
@@ -234,44 +188,36 @@ class CountLines:
             click.echo(f"{done:,} of {total:,} points done", err=True)
 
 
-def _write(rows: list[Row], swept: Sequence[str], options: dict[str, Any]) -> None:
+def _write(found: Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
-    from placer.report.sweep_table import sweep_csv, sweep_text
+    from placer.placement.plan_file import write_plan
     from placer.sweep.plot import sweep_plot
 
     if options["format_name"] == "json":
-        write_text("-", json_text({"rows": rows}))
+        write_text("-", json_text(found.to_dict()))
     elif options["format_name"] == "csv":
-        write_text("-", sweep_csv(rows))
-    elif rows:
-        write_text("-", sweep_text(rows, swept) + "\n")
-    if options["plot"] and rows:
+        write_text("-", found.to_csv())
+    elif found.rows:
+        write_text("-", found.summary() + "\n")
+    if options["plot"] and found.rows:
+        rows, swept = found.rows, found.swept
         write_picture(lambda theme: sweep_plot(rows, swept, theme), options["plot"])
+    if options["output"] and found.best is not None:
+        write_plan(found.place(found.best).plan, options["output"])
 
 
-def _write_best(
-    task: Task, points: Sequence[Point], rows: list[Row], options: dict[str, Any]
-) -> None:
-    """The plan of the row of rank 1, where there is one."""
-    from placer.placement.plan_file import write_plan
-
-    best = next((i for i, row in enumerate(rows) if row.get("rank") == 1), None)
-    if best is not None:
-        write_plan(task.placed(points[best]).plan, options["output"])
-
-
-def _note(task: Task, axes: list[Axis]) -> None:
+def _note(found: Sweep) -> None:
     """What the sweep changed beside the keys of the rows."""
-    swept = {axis.key for axis in axes}
-    if swept & {"dp", "gpus"} and "global_batch" not in swept and task.job.model:
+    swept, job = set(found.swept), found.task.job
+    if swept & {"dp", "gpus"} and "global_batch" not in swept and job.model:
         click.echo(
             "note: weak scaling: the micro-batches of a replica stay, so the global "
             "batch grows with dp",
             err=True,
         )
-    if swept & {"tp", "cp", "pp"} and task.job.compute.micro_batch_time:
+    if swept & {"tp", "cp", "pp"} and job.compute.micro_batch_time:
         click.echo(
             "note: the measured micro_batch_time is taken to shrink as tp x cp x pp "
             "grows, less where products get small",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +14,7 @@ from placer.cli.folder import with_folder
 from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
+from placer.cli.list_options import names, size_in_bytes, size_option
 from placer.cli.options import (
     OneOf,
     format_option,
@@ -20,6 +23,7 @@ from placer.cli.options import (
     seed_option,
     time_limit_option,
 )
+from placer.cli.plot_option import check_plot, plot_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,43 +31,17 @@ if TYPE_CHECKING:
     from placer.degrees.search import State
     from placer.degrees.tuning import Tuning
 
+SAY_EVERY_S = 5.0
+# How much longer the steps are that a picture shows.
+SLACK = 0.5
+
 _FRAMEWORKS = ("megatron", "torchtitan", "deepspeed", "jax")
-_SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
-_MODES = ("recompute", "sharding")
-
-
-def _sizes(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[int, ...] | None:
-    from placer.sweep.grid import parse_sizes
-
-    try:
-        return None if text is None else parse_sizes(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _bytes(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> float | None:
-    from placer.units import parse_bytes
-
-    try:
-        return None if text is None else parse_bytes(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _size_option(name: str, help: str) -> Callable[[Any], Any]:
-    return click.option(name, metavar="LIST", callback=_sizes, help=help)
-
-
-def _names(
-    _context: click.Context, _option: click.Parameter, text: str | None
-) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+# Options that are arguments of the library's call, by the same name.
+_PASSED = (
+    *("gpus", "global_batch", "memory", "framework"),
+    *("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch", "recompute", "sharding"),
+    *("top", "time_limit", "seed"),
+)
 
 
 @click.command(
@@ -74,7 +52,7 @@ def _names(
 @job_option()
 @script_options
 @hosts_option
-@_size_option("--gpus", "GPUs to use. Default: as many as help.")
+@size_option("--gpus", "GPUs to use. Default: as many as help.")
 @click.option(
     "--global-batch",
     type=click.IntRange(1),
@@ -84,7 +62,7 @@ def _names(
 @click.option(
     "--memory",
     metavar="SIZE",
-    callback=_bytes,
+    callback=size_in_bytes,
     help="Of a GPU: 80GB. Default: the machine's.",
 )
 @click.option(
@@ -93,42 +71,54 @@ def _names(
     default="megatron",
     help="Whose rules degrees obey. Default: megatron.",
 )
-@_size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
-@_size_option("--cp", "Only these context-parallel sizes.")
-@_size_option("--ep", "Only these expert-parallel sizes.")
-@_size_option("--etp", "Only these tensor-parallel sizes of experts.")
-@_size_option("--pp", "Only these pipeline sizes.")
-@_size_option("--vp", "Only so many chunks a pipeline rank.")
-@_size_option("--micro-batch", "Only so many samples a micro-batch.")
+@size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
+@size_option("--cp", "Only these context-parallel sizes.")
+@size_option("--ep", "Only these expert-parallel sizes.")
+@size_option("--etp", "Only these tensor-parallel sizes of experts.")
+@size_option("--pp", "Only these pipeline sizes.")
+@size_option("--vp", "Only so many chunks a pipeline rank.")
+@size_option("--micro-batch", "Only so many samples a micro-batch.")
 @click.option(
     "--recompute",
     metavar="LIST",
-    callback=_names,
+    callback=names,
     help="Only these modes: none, full, op, or modules as moe_act+mlp.",
 )
 @click.option(
     "--sharding",
     metavar="LIST",
-    callback=_names,
+    callback=names,
     help="Only these: ddp, zero1, zero2, zero3, hsdp.",
 )
 @click.option(
     "--top", type=click.IntRange(1, 1000), default=10, help="Rows. Default: 10."
 )
-@click.option("--explain", is_flag=True, help="Say what the first two rows differ in.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say why the first row is better than the next, and than the job's own.",
+)
+@click.option(
+    "--row",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Row that the flags, -o and --job-output are of. Default: 1.",
+)
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Write the best row's plan.",
+    help="Write the plan of the row.",
 )
 @click.option(
     "--job-output",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Write the job with the best degrees.",
+    help="Write the job with the degrees of the row.",
 )
+@plot_option("Also draw step time over memory and GPUs")
 @seed_option
 @time_limit_option("all")
 @engine_options
@@ -144,80 +134,100 @@ def tune(context: click.Context, /, **options: Any) -> None:
     """
     from placer.api.tune import tune as run
     from placer.cli.machine import read_machine
+    from placer.errors import StoppedError
+    from placer.files import check_target
 
+    for name in ("output", "job_output", "plot"):
+        check_target(options[name] or "-")
+    check_plot(options["plot"])
     options = with_folder(options)
     with interrupts.searching() as stop:
         machine = read_machine(options)
         gpus = options["gpus"]
-        found = run(
-            machine,
-            read_given_job(options, ranks=gpus[0] if gpus else machine.num_gpus),
-            options["hosts"],
-            gpus=options["gpus"],
-            global_batch=options["global_batch"],
-            memory=options["memory"],
-            framework=options["framework"],
-            **{key: options[key] for key in (*_SIZES, *_MODES)},
-            top=options["top"],
-            time_limit=options["time_limit"],
-            seed=options["seed"],
-            engine=engine_of(options),
-            stop=stop,
-            progress=_told(options["quiet"]),
-        )
+        try:
+            found = run(
+                machine,
+                read_given_job(options, ranks=gpus[0] if gpus else machine.num_gpus),
+                options["hosts"],
+                **{key: options[key] for key in _PASSED},
+                slack=SLACK if options["plot"] else 0.0,
+                engine=engine_of(options),
+                stop=stop,
+                progress=_progress(options["quiet"]),
+            )
+        except StoppedError:
+            if not interrupts.exit_code:
+                raise
+            click.echo("interrupted: nothing was placed yet", err=True)
+            end(context, interrupts.exit_code)
         _write(found, options)
     if interrupts.exit_code:
-        click.echo("interrupted: the best row is not proved", err=True)
+        click.echo(f"interrupted: {found.proof}", err=True)
         end(context, interrupts.exit_code)
 
 
-def _told(quiet: bool) -> Callable[[State], None]:
-    """Prints a line each time a better choice was placed."""
-    from math import inf
+def _progress(quiet: bool) -> Callable[[State], None]:
+    """Who is told of the search: nobody, or a line every few seconds."""
+    return (lambda _state: None) if quiet else StateLines()
 
-    from placer.units import format_seconds
 
-    best = inf
+class StateLines:
+    """Says how far the search is: when something better is placed, and now and then."""
 
-    def tell(state: State) -> None:
-        nonlocal best
-        if state.best_s < best and not quiet:
-            best = state.best_s
-            click.echo(
-                f"  {state.placed:4} placed, best {format_seconds(best)}, "
-                f"no choice below {format_seconds(state.least_s)}",
-                err=True,
+    def __init__(self) -> None:
+        self._said = monotonic()
+        self._best = inf
+
+    def __call__(self, state: State) -> None:
+        """Tell the state of the search."""
+        better = state.best_s < self._best
+        if not better and monotonic() - self._said < SAY_EVERY_S:
+            return
+        from placer.units import format_seconds
+
+        self._said, self._best = monotonic(), state.best_s
+        said = f"{state.considered:,} choices"
+        if state.placed:
+            bound = min(state.least_s, state.best_s)
+            said += (
+                f", {state.placed:,} placed, best {format_seconds(state.best_s)}, "
+                f"none below {format_seconds(bound)}"
             )
-
-    return tell
+        click.echo(f"  {said}", err=True)
 
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:
+    from placer.cli.draw import write_picture
     from placer.cli.output import write_text
+    from placer.degrees.plot import tune_plot
     from placer.placement.plan_encode import json_text
-    from placer.report.tune_table import tune_csv, tune_text
 
-    if options["output"] or options["job_output"]:
-        _write_files(found, options)
+    row = min(options["row"], len(found.rows)) - 1
+    _write_files(found, row, options)
+    if options["plot"]:
+        write_picture(lambda theme: tune_plot(found, theme), options["plot"])
     if options["format_name"] == "json":
         write_text("-", json_text(found.to_dict()))
     elif options["format_name"] == "csv":
-        write_text("-", tune_csv(found.rows))
+        write_text("-", found.to_csv())
     else:
-        text = tune_text(found.to_dict(), explain=options["explain"])
+        text = found.summary(explain=options["explain"], row=row)
         write_text("-", text + "\n")
 
 
-def _write_files(found: Tuning, options: dict[str, Any]) -> None:
-    """The plan and the job of the best row."""
+def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
+    """The plan and the job of a row."""
     from placer.api.place import place
     from placer.cli.output import write_text
     from placer.job.write import to_document
     from placer.placement.plan_encode import json_text
     from placer.placement.plan_file import write_plan
+    from placer.solve.problem.effort import QUICK
 
     if options["job_output"]:
-        write_text(options["job_output"], json_text(to_document(found.best)))
+        write_text(options["job_output"], json_text(to_document(found.job_of(row))))
     if options["output"]:
-        result = place(found.machine, found.best, seed=options["seed"])
+        # As the row was placed, so that the plan has its step time.
+        job, seed = found.job_of(row), options["seed"]
+        result = place(found.machine, job, seed=seed, effort=QUICK)
         write_plan(result.plan, options["output"])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 class Network(Protocol):
@@ -55,6 +56,9 @@ class Network(Protocol):
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
     ) -> ExchangeCost:
         """Messages of any sizes between different ranks, all at once."""
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` lies in one scale-up domain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +110,11 @@ class PlacedNetwork:
         """Messages of any sizes between different ranks, all at once."""
         at = self.gpu_of_rank
         return flows_cost(self.fabric, at[senders], at[receivers], size_bytes)
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` lies in one scale-up domain."""
+        inside: BoolArray = self._communicators(members).rings.domains == 1
+        return inside
 
     def _communicators(self, members: IntArray) -> Communicators:
         known = self._known.get(id(members))

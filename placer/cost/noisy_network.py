@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 Cost = TypeVar("Cost", CollectiveCost, ExchangeCost)
 
 # What an operation is asked with: a network, a size, an algorithm.
@@ -162,6 +163,10 @@ class NoisyNetwork:
             return network.all_to_all(members, size, copies)
 
         return self._answer(ask, members, size_bytes)
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` lies in one scale-up domain."""
+        return self._placed.stays_inside(members)
 
     def send(
         self, senders: IntArray, receivers: IntArray, size_bytes: float

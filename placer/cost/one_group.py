@@ -99,6 +99,10 @@ class OneGroup:
         """Messages of any sizes between ranks, which are of no group."""
         return _without_bytes(self.whole.flows(senders, receivers, size_bytes))
 
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` lies in one scale-up domain."""
+        return self.whole.stays_inside(members)
+
     def _own(self, members: IntArray) -> BoolArray:
         """Which rows are the group; shape (g,)."""
         size = np.count_nonzero(self.is_member)

@@ -55,8 +55,10 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     weight gradients run beside the input-gradient product (Megatron-LM, layers.py).
     Without, it runs two all-reduces each way. Without overlap each pass waits for them.
     Overlapped ones run in ``t`` pieces beside their matrix product: the last piece is
-    seen, or what outlasts the product (Transformer Engine, user-buffer overlap). Layers
-    that backward computes again repeat the collectives of their forward.
+    seen, or what outlasts the product. Only groups within a scale-up domain overlap, as
+    the buffers of the pieces are in reach of NVLink alone (TransformerEngine,
+    ``common/comm_gemm_overlap/userbuffers``; PyTorch, ``SymmetricMemory``). Layers that
+    backward computes again repeat the collectives of their forward.
     """
     axes = job.parallelism
     members = axes.ranks_of_group["tp"]
@@ -69,7 +71,8 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     seen = cost.seconds
     if job.overlap.tp:
         product = times.layer_forward_s / operations
-        seen = np.maximum(seen / axes.tp, seen - product)
+        pieces = np.maximum(seen / axes.tp, seen - product)
+        seen = np.where(network.stays_inside(members), pieces, seen)
     added = _per_stage(job, members, seen) * (operations * sizes.layers_per_chunk)
     passes = 2 + layers_again(job)
     rounds = _layers_a_step(job, sizes) * (passes * operations + again)

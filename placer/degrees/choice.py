@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
+from placer.job.memory import Memory
 from placer.job.model import EndStages
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.read_traffic import default_bucket
@@ -104,6 +105,7 @@ class Choice:
             parallelism=axes,
             micro_batch=self.micro_batch,
             micro_batches=self.micro_batches,
+            overlap=replace(job.overlap, pp=overlaps_stages(job, self.vp)),
             data_parallel=mode,
             stages=EndStages(self.embedding, self.loss),
             memory=replace(job.memory, **recompute_keys(self.recompute)),
@@ -112,12 +114,33 @@ class Choice:
         return replace(changed, compute=compute_at(job, changed))
 
 
+def overlaps_stages(job: Job, vp: int) -> bool:
+    """Whether messages between stages travel beside work, with ``vp`` chunks a rank.
+
+    Megatron-LM overlaps those of interleaved stages alone (d98e8a64,
+    ``training/arguments.py``): a job without them that waits says nothing of those.
+    """
+    return job.overlap.pp or (vp > 1 and job.parallelism.vp == 1)
+
+
 def recompute_keys(name: str) -> dict[str, Any]:
-    """Keys of `placer.job.memory.Memory` that a recompute mode sets."""
-    if name in ("none", "full", "op"):
-        return {"recompute": name}
-    modules = tuple(name.split(JOINED))
-    return {"recompute": "selective", "recompute_modules": modules}
+    """Keys of `placer.job.memory.Memory` that a recompute mode sets.
+
+    What only another mode has goes back to its default.
+    """
+    usual = Memory()
+    if name == "full":
+        return {"recompute": name, "recompute_modules": usual.recompute_modules}
+    keys: dict[str, Any] = {
+        "recompute": name,
+        "recompute_modules": usual.recompute_modules,
+        "recompute_method": usual.recompute_method,
+        "recompute_layers": usual.recompute_layers,
+    }
+    if name not in ("none", "op"):
+        keys["recompute"] = "selective"
+        keys["recompute_modules"] = tuple(name.split(JOINED))
+    return keys
 
 
 def recompute_name(job: Job) -> str:

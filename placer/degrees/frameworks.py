@@ -1,25 +1,35 @@
 """Which degrees a framework accepts, by its own rules.
 
+The rules are those of the code, read at these versions. JAX stands for MaxText, whose
+pipeline cuts the layers of the decoder alone.
+
 Sources: Megatron-LM d98e8a64, ``core/transformer/transformer_config.py``,
 ``training/arguments.py``, ``core/parallel_state.py`` and
 ``core/pipeline_parallel/schedules.py``; torchtitan b5bcd76c,
 ``distributed/parallel_dims.py`` and ``distributed/pipeline_parallel.py``; DeepSpeed
-edaa7221, ``runtime/zero``. A rule is a reason for refusing, in words, and a test. Rules
-are asked as soon as what they are about is chosen: first the degrees, then experts,
-stages, micro-batches and sharding; what follows is at its default then.
+edaa7221, ``runtime/zero``, ``runtime/pipe/engine.py``, ``sequence/layer.py`` (Ulysses)
+and ``utils/groups.py``; MaxText, ``layers/pipeline.py``.
+
+A rule is a reason for refusing, in words, and a test. Rules are asked as soon as what
+they are about is chosen: first the degrees, then experts, stages, micro-batches and
+sharding; what follows is at its default then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from placer.degrees.choice import overlaps_stages
 
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
     from placer.degrees.space import Legal
+    from placer.job.model import Job
 
+FrameworkName = Literal["megatron", "torchtitan", "deepspeed", "jax"]
 Rule = Callable[["Legal", "Choice"], bool]
 Rules = Mapping[str, Rule]
 
@@ -37,6 +47,13 @@ class Framework:
         How it keeps gradients, optimizer and parameters.
     interleaves : bool
         Whether pipeline ranks may hold several chunks.
+    counts_ends : bool
+        Whether embedding and loss may count as layers of the first and last stage.
+    recomputes : tuple of str
+        What may be computed again; ``cheap`` stands for the modules that cost next to
+        nothing.
+    context : str
+        The way of context parallelism, where there is one alone.
     """
 
     shardings: tuple[str, ...]
@@ -46,6 +63,9 @@ class Framework:
     batch: Rules = field(default_factory=dict)
     states: Rules = field(default_factory=dict)
     interleaves: bool = True
+    counts_ends: bool = True
+    recomputes: tuple[str, ...] = ("none", "full")
+    context: str = ""
 
 
 def _heads(of: Legal, choice: Choice) -> bool:
@@ -74,6 +94,18 @@ def _exchanged_heads(of: Legal, choice: Choice) -> bool:
     return not exchanges or of.model.heads // choice.tp % choice.cp == 0
 
 
+def _sequence_heads(of: Legal, choice: Choice) -> bool:
+    return of.model.heads % (choice.tp * choice.cp) == 0
+
+
+def _whole_experts(of: Legal, choice: Choice) -> bool:
+    return not of.model.experts or choice.etp == 1
+
+
+def _experts_of_replicas(_of: Legal, choice: Choice) -> bool:
+    return choice.dp % choice.ep == 0
+
+
 def _whole_layers(of: Legal, choice: Choice) -> bool:
     layers = of.model.layers + choice.embedding + choice.loss
     ends_fit = max(choice.embedding, choice.loss) * choice.pp * choice.vp <= layers
@@ -85,9 +117,9 @@ def _about_equal_layers(of: Legal, choice: Choice) -> bool:
 
 
 def _interleaving(of: Legal, choice: Choice) -> bool:
-    least = 2 if of.job.overlap.pp else 3
     if choice.vp == 1:
         return True
+    least = 2 if overlaps_stages(of.job, choice.vp) else 3
     return choice.pp >= least and choice.micro_batches % choice.pp == 0
 
 
@@ -99,6 +131,20 @@ def _shards_without_pipeline(_of: Legal, choice: Choice) -> bool:
     return choice.pp == 1 or choice.sharding not in ("zero2", "zero3", "hsdp")
 
 
+def _context_in_shards(_of: Legal, choice: Choice) -> bool:
+    """Parameters are shared out over dp_shard x cp ranks."""
+    if choice.sharding == "ddp":
+        return choice.cp == 1
+    return choice.shard_size % choice.cp == 0
+
+
+def _experts_in_shards(_of: Legal, choice: Choice) -> bool:
+    """Experts lie on dp_shard x cp x tp ranks."""
+    shards = {"ddp": choice.cp, "hsdp": choice.shard_size}
+    ranks = shards.get(choice.sharding, choice.dp * choice.cp) * choice.tp
+    return ranks % choice.ep == 0
+
+
 def _enough_micro_batches(_of: Legal, choice: Choice) -> bool:
     return choice.micro_batches >= ceil(choice.pp / 2)
 
@@ -107,19 +153,10 @@ def _few_chunks(_of: Legal, choice: Choice) -> bool:
     return choice.vp <= 2
 
 
-def _overlap_inside(of: Legal, choice: Choice) -> bool:
-    """User buffers, which overlap tp with products, are in reach of NVLink alone.
-
-    TransformerEngine, ``common/comm_gemm_overlap/userbuffers``.
-    """
-    return choice.tp <= of.space.scale_up or not of.job.overlap.tp
-
-
 _DEGREES: dict[str, Rule] = {
     "heads that tp does not divide": _heads,
     "a sequence that tp and cp do not cut evenly": _sequence,
     "heads that tp and cp do not divide": _exchanged_heads,
-    "tp overlap beyond a scale-up domain": _overlap_inside,
 }
 _EXPERTS: dict[str, Rule] = {
     "experts that ep or etp does not divide": _experts_divide,
@@ -138,24 +175,46 @@ FRAMEWORKS: dict[str, Framework] = {
             "multiple of them": _interleaving
         },
         {"sharded parameters with a pipeline": _shards_without_pipeline},
+        recomputes=("none", "cheap", "full"),
     ),
     "torchtitan": Framework(
         ("ddp", "zero3", "hsdp"),
         _DEGREES,
-        _EXPERTS,
+        _EXPERTS | {"experts that tp cuts": _whole_experts},
         {
             "more stages than layers": _about_equal_layers,
             "more than two chunks a rank": _few_chunks,
         },
         {"fewer micro-batches than half the stages": _enough_micro_batches},
+        {
+            "shards that are not of whole context groups": _context_in_shards,
+            "experts that a shard group does not hold": _experts_in_shards,
+        },
+        recomputes=("none", "op", "full"),
     ),
     "deepspeed": Framework(
         ("ddp", "zero1", "zero2", "zero3"),
-        _DEGREES,
-        _EXPERTS,
+        _DEGREES | {"heads that tp and Ulysses do not divide": _sequence_heads},
+        _EXPERTS | {"experts that replicas do not share": _experts_of_replicas},
         _LAYERS,
         states={"sharded gradients with a pipeline": _shards_without_pipeline},
         interleaves=False,
+        counts_ends=False,
+        context="a2a",
     ),
-    "jax": Framework(("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS),
+    "jax": Framework(
+        ("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS, counts_ends=False
+    ),
 }
+
+
+def in_framework(job: Job, name: str) -> Job:
+    """The job with its context parallelism as the framework has it."""
+    way = FRAMEWORKS[name].context
+    if not way:
+        return job
+    return replace(
+        job,
+        context_parallel=replace(job.context_parallel, communication=way),
+        overlap=replace(job.overlap, cp=False),
+    )

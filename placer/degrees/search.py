@@ -12,7 +12,7 @@ answer does not depend on how many of them are worked out at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
@@ -20,7 +20,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.degrees.evaluate import Answer, Question
-from placer.footprint.stages import footprint
+from placer.footprint.stages import footprint, restart_bytes
 from placer.job.recompute import experts_again, flops_again, layers_again
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from placer.degrees.least import Least
     from placer.degrees.space import Legal
     from placer.engines.engine import Run
-    from placer.job.model import Job
 
 # Questions about placements that are asked at a time.
 AT_A_TIME = 4
@@ -53,11 +52,16 @@ class Entry(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A choice that was placed."""
+    """A choice that was placed; the bytes are those of `footprint`, `restart_bytes`."""
 
     choice: Choice
     answer: Answer
     memory: float
+    restart: float
+
+
+def _all(_entry: Entry) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,9 @@ class Found:
         best of those that were placed.
     placed : list of Row
         All that were placed, best first.
+    by_gpus, by_memory : list of Row
+        The choices that none beats in step time and in GPUs, or in the memory of a GPU;
+        fastest first. Empty unless asked for.
     considered : int
         Legal choices.
     too_large : int
@@ -85,6 +92,8 @@ class Found:
 
     rows: list[Row]
     placed: list[Row]
+    by_gpus: list[Row]
+    by_memory: list[Row]
     considered: int
     too_large: int
     infeasible: int
@@ -93,8 +102,13 @@ class Found:
 
 
 class State(NamedTuple):
-    """How far a search is: for progress."""
+    """How far a search is, for progress.
 
+    Legal choices found so far, those placed, the shortest step of these, and the lower
+    bound that was looked at last; s.
+    """
+
+    considered: int
     placed: int
     best_s: float
     least_s: float
@@ -126,43 +140,150 @@ class Search:
     tell: Callable[[State], None] = lambda _state: None
     _heap: list[Entry] = field(default_factory=list)
     _answers: dict[Choice, Answer] = field(default_factory=dict)
+    _memory: dict[Choice, float] = field(default_factory=dict)
+    _wanted: Callable[[Entry], bool] = field(default=_all)
+    _set_aside: list[Entry] = field(default_factory=list)
+    _spares: bool = True
+    _spared: dict[Choice, Entry] = field(default_factory=dict)
+    _considered: int = 0
     _too_large: int = 0
     _infeasible: int = 0
 
-    def best(self, count: int) -> Found:
+    def best(self, count: int, *, by_gpus: bool = False, slack: float = 0.0) -> Found:
         """The best choice, and the ``count - 1`` next that were placed.
 
         Once the best is proved, others are placed in the order of their bounds until
         there are ``count``.
+
+        Parameters
+        ----------
+        count : int
+        by_gpus : bool
+            Also find the best with fewer GPUs.
+        slack : float
+            Also find the best with less memory, as far as its step is not longer by
+            more than this share.
         """
-        considered = 0
-        for shape in self.legal.shapes():
-            considered += self.legal.count(shape)
-            bound = self.least.work_s(shape)
-            self._heap.append(Entry(bound, Known.SIZES, shape))
-        heapify(self._heap)
-        is_proved = False
-        while self._heap and not self.stop():
-            entry = heappop(self._heap)
-            if entry.known is Known.PLACED:
-                is_proved = True
-            elif entry.known >= Known.TRAFFIC:
-                self._push(self._next(entry))
-            else:
-                self._ask([entry, *self._others()])
-            if is_proved and len(self._answers) >= count:
-                break
-        placed = sorted(map(self._row, self._answers), key=_by_value)
+        self._collect()
+        best = self._first()
+        fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)
+        ended = best is None and (bool(self._heap) or self.stop())
+        self._place_more(count)
+        rows = (self.row(*item) for item in self._answers.items())
+        placed = sorted(rows, key=self._rank)
         unknown = (e.bound_s for e in self._heap if e.known is not Known.PLACED)
         return Found(
             placed[:count],
             placed,
-            considered,
+            *fronts,
+            self._considered,
             self._too_large,
             self._infeasible,
             min(unknown, default=inf),
-            not is_proved and bool(self._heap),
+            ended,
         )
+
+    def ask(self, choice: Choice) -> Answer | None:
+        """The answer about a choice that need not be legal; None when interrupted."""
+        if choice not in self._answers:
+            return dict(self.run([Question(choice, True)])).get(0)
+        return self._answers[choice]
+
+    def row(self, choice: Choice, answer: Answer) -> Row:
+        """A choice that was placed, as a row."""
+        job = choice.applied(self.legal.job)
+        needs = footprint(job)
+        total = needs.total if needs else 0.0
+        return Row(choice, answer, total, restart_bytes(job))
+
+    def _collect(self) -> None:
+        """Put every choice of sizes on the heap, and count the choices."""
+        for shape in self.legal.shapes():
+            self._considered += self.legal.count(shape)
+            bound = self.least.work_s(shape)
+            self._heap.append(Entry(bound, Known.SIZES, shape))
+            self.tell(State(self._considered, 0, inf, 0.0))
+            if self.stop():
+                break
+        heapify(self._heap)
+
+    def _by_gpus(self, best: Row | None) -> list[Row]:
+        """The best choice, then the best with fewer GPUs, and so on."""
+        front = []
+        while best is not None:
+            front.append(best)
+            most = best.choice.gpus
+
+            def is_fewer(entry: Entry, most: int = most) -> bool:
+                return entry.choice.gpus < most
+
+            best = self._first(is_fewer)
+        return front
+
+    def _by_memory(self, best: Row | None, slack: float) -> list[Row]:
+        """The best choice, then the best with less memory, and so on."""
+        if best is None or not slack:
+            return []
+        longest = best.answer.step_time_s * (1 + slack)
+        self._push(self._spared.values())
+        self._spares = False
+        front: list[Row] = []
+        while best is not None:
+            if front and best.answer.step_time_s <= front[-1].answer.step_time_s:
+                front.pop()  # as fast, with less
+            front.append(best)
+            most = best.memory
+
+            def is_less(entry: Entry, most: float = most) -> bool:
+                known = entry.known < Known.TRAFFIC
+                needs = self._memory[entry.choice] if known else 0.0
+                return entry.bound_s <= longest and needs < most
+
+            best = self._first(is_less)
+        return front
+
+    def _first(self, wanted: Callable[[Entry], bool] = _all) -> Row | None:
+        """The choice with the shortest step of those wanted; None without, or in time.
+
+        Proved: it is first in the heap, with a value, and all others have bounds.
+        """
+        self._wanted = wanted
+        found = None
+        while not self.stop() and (entry := self._pop()):
+            if entry.known is Known.PLACED:
+                self._set_aside.append(entry)
+                found = self.row(entry.choice, self._answers[entry.choice])
+                break
+            self._look_at(entry)
+        self._heap += self._set_aside
+        self._set_aside = []
+        self._wanted = _all
+        heapify(self._heap)
+        return found
+
+    def _place_more(self, count: int) -> None:
+        """Place choices in the order of their bounds, until so many are."""
+        while len(self._answers) < count and not self.stop() and (entry := self._pop()):
+            if entry.known is not Known.PLACED:
+                self._look_at(entry)
+
+    def _pop(self) -> Entry | None:
+        """The first wanted entry of the heap, off it; others are set aside."""
+        while self._heap:
+            entry = heappop(self._heap)
+            if self._wanted(entry):
+                return entry
+            self._set_aside.append(entry)
+        return None
+
+    def _look_at(self, entry: Entry) -> None:
+        """Find out more about a choice that was taken off the heap."""
+        if entry.known >= Known.TRAFFIC:
+            self._push(self._next(entry))
+        else:
+            self._ask([entry, *self._others()])
+        best = min((a.step_time_s for a in self._answers.values()), default=inf)
+        self.tell(State(self._considered, len(self._answers), best, entry.bound_s))
 
     def _next(self, entry: Entry) -> Iterator[Entry]:
         """What is known of a choice, or of its variants, once it is looked at."""
@@ -171,30 +292,30 @@ class Search:
             bound = max(entry.bound_s, self.least.step_s(choice))
             yield Entry(bound, Known.TRAFFIC, choice)
             return
-        # Of modes that compute nothing more again, the first that fits is enough.
+        # Of modes that compute nothing more again, the first that fits is enough to
+        # find the best; the others only need less memory.
         fits: set[tuple[float, float, float, str, int]] = set()
         for variant in self.legal.variants(choice):
             job = variant.applied(self.legal.job)
             again = flops_again(job), layers_again(job), experts_again(job)
             alike = (*again, variant.sharding, variant.shard_size)
-            if not self._fits(job):
+            needs = footprint(job)
+            self._memory[variant] = needs.total if needs else 0.0
+            if self.memory_limit and self._memory[variant] > self.memory_limit:
                 self._too_large += 1
-            elif alike not in fits:
-                fits.add(alike)
-                bound = max(entry.bound_s, self.least.step_s(variant))
-                yield Entry(bound, Known.FITS, variant)
-
-    def _fits(self, job: Job) -> bool:
-        needs = footprint(job)
-        return (
-            not self.memory_limit or needs is None or (needs.total <= self.memory_limit)
-        )
+                continue
+            bound = max(entry.bound_s, self.least.step_s(variant))
+            found = Entry(bound, Known.FITS, variant)
+            if alike in fits:
+                self._spared[variant] = found
+            if alike not in fits or not self._spares:
+                yield found
+            fits.add(alike)
 
     def _others(self) -> Iterator[Entry]:
         """More choices to ask about at once: the next in order."""
         taken = 1
-        while taken < AT_A_TIME and self._heap:
-            entry = heappop(self._heap)
+        while taken < AT_A_TIME and (entry := self._pop()):
             if entry.known in (Known.BOUND, Known.FITS):
                 taken += 1
                 yield entry
@@ -222,18 +343,11 @@ class Search:
                 self._answers[entry.choice] = answer
                 placed = Entry(answer.step_time_s, Known.PLACED, entry.choice)
                 heappush(self._heap, placed)
-        best = min((a.step_time_s for a in self._answers.values()), default=inf)
-        least = self._heap[0].bound_s if self._heap else best
-        self.tell(State(len(self._answers), best, least))
 
-    def _push(self, entries: Iterator[Entry]) -> None:
+    def _push(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             heappush(self._heap, entry)
 
-    def _row(self, choice: Choice) -> Row:
-        needs = footprint(choice.applied(self.legal.job))
-        return Row(choice, self._answers[choice], needs.total if needs else 0.0)
-
-
-def _by_value(row: Row) -> tuple[float, Choice]:
-    return row.answer.step_time_s, row.choice
+    def _rank(self, row: Row) -> tuple[float, bool, Choice]:
+        """By step time; what only a front asks about comes behind its equals."""
+        return row.answer.step_time_s, row.choice in self._spared, row.choice

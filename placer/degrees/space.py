@@ -37,8 +37,6 @@ class Space:
         Samples of a step.
     at_most : int
         GPUs that there are.
-    scale_up : int
-        GPUs of the largest scale-up domain.
     framework : str
         A key of `FRAMEWORKS`.
     tp, cp, ep, etp, pp, vp, micro_batch : tuple of int, optional
@@ -50,7 +48,6 @@ class Space:
     gpus: tuple[int, ...]
     global_batch: int
     at_most: int = 0
-    scale_up: int = 2**62
     framework: str = "megatron"
     tp: tuple[int, ...] = ()
     cp: tuple[int, ...] = ()
@@ -74,14 +71,17 @@ class Legal:
     model : Model
     space : Space
     refused : Counter of str
-        How many choices each rule refused, where it was first asked.
+        How many choices each rule refused, where it was first asked: sizes as they are
+        passed by, ways to keep states as they are counted.
     """
 
     job: Job
     model: Model
     space: Space
     refused: Counter[str] = field(default_factory=Counter)
-    _counts: dict[tuple[bool, bool, int], int] = field(default_factory=dict)
+    _counts: dict[tuple[int, ...], tuple[int, Counter[str]]] = field(
+        default_factory=dict
+    )
 
     @property
     def framework(self) -> Framework:
@@ -108,19 +108,25 @@ class Legal:
 
     def variants(self, shape: Choice) -> list[Choice]:
         """The legal ways to keep states and activations of a choice of sizes."""
-        sharded = self._allowed(self.framework.states, self._shardings(shape))
+        return self._variants(shape, Counter())
+
+    def _variants(self, shape: Choice, refused: Counter[str]) -> list[Choice]:
+        shardings = self._shardings(shape)
         return [
             replace(choice, recompute=recompute)
-            for choice in sharded
+            for choice in _allowed(self, self.framework.states, shardings, refused)
             for recompute in self.recomputes
         ]
 
     def count(self, shape: Choice) -> int:
         """How many variants a choice of sizes has."""
-        alike = shape.pp > 1, shape.pp > shape.micro_batches, shape.dp * shape.cp
+        alike = shape.pp > 1, shape.dp, shape.cp, shape.tp, shape.ep
         if alike not in self._counts:
-            self._counts[alike] = len(self.variants(shape))
-        return self._counts[alike]
+            refused: Counter[str] = Counter()
+            self._counts[alike] = len(self._variants(shape, refused)), refused
+        count, refused = self._counts[alike]
+        self.refused.update(refused)
+        return count
 
     @cached_property
     def recomputes(self) -> tuple[str, ...]:
@@ -131,17 +137,12 @@ class Legal:
         useful |= {"moe_act"} if self.model.experts else set()
         useful |= {"mla_up_proj"} if self.model.kv_lora_rank else set()
         cheap = JOINED.join(module for module in _CHEAP if module in useful)
-        return tuple(dict.fromkeys(("none", cheap, "full", recompute_name(self.job))))
+        modes = [cheap if m == "cheap" else m for m in self.framework.recomputes]
+        return tuple(dict.fromkeys((*modes, recompute_name(self.job))))
 
     def _allowed(self, rules: Rules, choices: Iterable[Choice]) -> Iterator[Choice]:
         """The choices that no rule refuses."""
-        for choice in choices:
-            for reason, holds in rules.items():
-                if not holds(self, choice):
-                    self.refused[reason] += 1
-                    break
-            else:
-                yield choice
+        return _allowed(self, rules, choices, self.refused)
 
     def _degrees(self) -> Iterator[Choice]:
         """Choices of tp, cp, pp and dp."""
@@ -186,7 +187,8 @@ class Legal:
         if not self.space.vp and bare.pp > 1 and self.framework.interleaves:
             vps = range(1, max((self.model.layers + 2) // bare.pp, 1) + 1)
         own = self.job.stages.embedding, self.job.stages.loss
-        ends = dict.fromkeys((own, *_ENDS)) if bare.pp > 1 else _ENDS[:1]
+        more = _ENDS if self.framework.counts_ends else ()
+        ends = dict.fromkeys((own, *more)) if bare.pp > 1 else _ENDS[:1]
         for vp, (embedding, loss) in product(vps, ends):
             yield replace(bare, vp=vp, embedding=embedding, loss=loss)
 
@@ -205,6 +207,19 @@ class Legal:
             sizes = _divisors(members)[1:-1] if sharding == "hsdp" else [0]
             for size in sizes:
                 yield replace(shape, sharding=sharding, shard_size=size)
+
+
+def _allowed(
+    legal: Legal, rules: Rules, choices: Iterable[Choice], refused: Counter[str]
+) -> Iterator[Choice]:
+    """The choices that no rule refuses; ``refused`` counts the others."""
+    for choice in choices:
+        for reason, holds in rules.items():
+            if not holds(legal, choice):
+                refused[reason] += 1
+                break
+        else:
+            yield choice
 
 
 def _divisors(number: int) -> list[int]:

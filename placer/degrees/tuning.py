@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from placer.emit.job_flags import job_flags
+from placer.errors import EmitError
+from placer.job.read import job_digest
+from placer.report.tune_table import tune_csv, tune_html, tune_text
+from placer.report.tune_words import verdict
 from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
 if TYPE_CHECKING:
+    from placer.degrees.own import Own
     from placer.degrees.search import Found, Row
     from placer.degrees.space import Space
     from placer.job.model import Job
     from placer.topology.model import Topology
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tuning:
     """The best degrees of a job on a machine.
+
+    It shows itself in a notebook. ``pandas.DataFrame(tuning.rows)`` takes its rows.
 
     Attributes
     ----------
@@ -29,28 +37,53 @@ class Tuning:
     space : Space
         What could be chosen.
     found : Found
+    own : Own or None
+        The degrees that the job had.
     refused : mapping of str to int
         How many choices each rule of the framework refused.
     memory_limit : float, bytes
-        Of a GPU; 0 when unknown.
+        Of a GPU.
     """
 
     machine: Topology
     job: Job
     space: Space
     found: Found
+    own: Own | None
     refused: Mapping[str, int]
     memory_limit: float
+
+    def __repr__(self) -> str:
+        return f"<placer.Tuning: {verdict(self.to_dict())}>"
+
+    def _repr_html_(self) -> str:
+        return tune_html(self.to_dict())
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A plain mapping a choice, best first."""
-        return [self._row(row) for row in self.found.rows]
+        return self._rows(self.found.rows)
+
+    @property
+    def placed_rows(self) -> list[dict[str, Any]]:
+        """The same for every choice that was placed."""
+        return self._rows(self.found.placed)
 
     @property
     def best(self) -> Job:
         """The job with the best degrees."""
-        return self.found.rows[0].choice.applied(self.job)
+        return self.job_of(0)
+
+    def job_of(self, index: int) -> Job:
+        """The job with the degrees of a row, by its place in `rows`."""
+        chosen = self.found.rows[index].choice.applied(self.job)
+        return replace(chosen, sha256=job_digest(chosen))
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether no legal choice that fits is better than the first row."""
+        best = self.found.rows[0].answer.step_time_s
+        return is_reached(best, self.lower_bound_s)
 
     @property
     def lower_bound_s(self) -> float:
@@ -61,14 +94,31 @@ class Tuning:
     @property
     def proof(self) -> str:
         """What is proved of the first row, in a sentence."""
-        best, least = self.found.rows[0].answer.step_time_s, self.lower_bound_s
-        if is_reached(best, least):
+        if self.is_proved:
             return (
                 "optimal under the model: every other legal choice that fits has a "
                 "lower bound no better"
             )
+        best, least = self.found.rows[0].answer.step_time_s, self.lower_bound_s
         worst = gap_text((best - least) / best)
         return f"no legal choice that fits can be better by more than {worst}"
+
+    def summary(self, *, explain: bool = False, row: int = 0) -> str:
+        """The result as text for people, at most 80 columns wide but for the table.
+
+        Parameters
+        ----------
+        explain : bool
+            Also say why the first row is better than the second, and than the degrees
+            that the job had.
+        row : int
+            Of which the flags are shown.
+        """
+        return tune_text(self.to_dict(), explain=explain, row=row)
+
+    def to_csv(self) -> str:
+        """The rows as CSV: a header, then a line a row; numbers as in JSON."""
+        return tune_csv(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """As ``placer tune --format json`` prints it."""
@@ -76,6 +126,7 @@ class Tuning:
         asked = len(found.placed) + found.too_large + found.infeasible
         return {
             "gpus": list(self.space.gpus) or self.machine.num_gpus,
+            "available_gpus": self.machine.num_gpus,
             "global_batch": self.space.global_batch,
             "framework": self.space.framework,
             "considered": found.considered + sum(self.refused.values()),
@@ -88,10 +139,28 @@ class Tuning:
             "refused": dict(self.refused),
             "rows": self.rows,
             "best": 0,
+            "own": self._own(),
+            "fronts": {
+                "gpus": self._rows(found.by_gpus),
+                "memory": self._rows(found.by_memory),
+            },
             "lower_bound_s": self.lower_bound_s,
-            "memory_limit_bytes": self.memory_limit or None,
+            "memory_limit_bytes": self.memory_limit,
             "proof": self.proof,
         }
+
+    def _own(self) -> dict[str, Any] | None:
+        if self.own is None:
+            return None
+        if self.own.row is not None:
+            return self._row(self.own.row)
+        return self.own.choice.to_dict() | {
+            "status": "infeasible",
+            "error": self.own.refusal,
+        }
+
+    def _rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        return [self._row(row) for row in rows]
 
     def _row(self, row: Row) -> dict[str, Any]:
         choice, answer = row.choice, row.answer
@@ -105,6 +174,15 @@ class Tuning:
             "memory_bytes": row.memory,
             "exposed_scale_out_s": answer.exposed_scale_out_s,
             "scale_up_domains": answer.domains,
+            "restart_bytes": row.restart,
             "parts_s": dict(answer.parts),
+            "flags": self._flags(row),
             "status": "optimal" if reached else "feasible",
         }
+
+    def _flags(self, row: Row) -> list[str]:
+        """Words of the flags that choose the row; none where there are none."""
+        try:
+            return list(job_flags(row.choice.applied(self.job), self.space.framework))
+        except EmitError:
+            return []

@@ -1,7 +1,8 @@
-"""Line plots as SVG: panels one below the other over a common horizontal axis.
+"""Line plots as SVG: panels one below the other, and one legend below all.
 
-Every series has a colour and a marker of its own, so that neither colour vision nor a
-colour printer is needed to tell them apart.
+Every series has a colour, a marker and a dash of its own, so that neither colour vision
+nor a colour printer is needed to tell them apart. Markers get smaller and dashes
+sparser from series to series, so that those drawn first are seen where all coincide.
 """
 
 from __future__ import annotations
@@ -17,20 +18,29 @@ if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
 
 MARKERS = ("circle", "square", "diamond", "triangle")
+_DASHES = ("", "7 4", "2 4", "9 3 2 3")
 
 WIDTH, PANEL_HEIGHT = 720, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 24, 34, 52
+_HEAD = 30
 _LEGEND_LINE = 18
-_RADIUS = 4.0
+_RADIUS, _LEAST_RADIUS = 4.6, 3.0
 _LABEL_GAP = 44  # pixels between the labels of two ticks, at least
+_MOST_VALUES = 12  # of which each has a tick; more share round ones
+# An axis that would leave so much of itself empty below its values starts later.
+_EMPTY = 0.6
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one line: ``(x, y, text on hover)``; y is None where there is none."""
+    """Points of one line: ``(x, y, text on hover)``; y is None where there is none.
+
+    ``is_line`` is false where points are not joined.
+    """
 
     name: str
     points: tuple[tuple[float, float | None, str], ...]
+    is_line: bool = True
 
 
 @dataclass(frozen=True)
@@ -43,11 +53,28 @@ class Panel:
     series : tuple of Series
     label : callable
         Text of a value of the vertical axis.
+    x_label : str
+        What the horizontal axis shows.
+    x_text : callable
+        Text of one of its values.
     """
 
     title: str
     series: tuple[Series, ...]
     label: Callable[[float], str]
+    x_label: str
+    x_text: Callable[[float], str]
+
+    @property
+    def values(self) -> list[float]:
+        """All values of the horizontal axis."""
+        return sorted({x for line in self.series for x, _, _ in line.points})
+
+    @property
+    def known(self) -> list[float]:
+        """All values of the vertical axis."""
+        points = (point for line in self.series for point in line.points)
+        return [y for _, y, _ in points if y is not None]
 
 
 @dataclass(frozen=True)
@@ -69,42 +96,32 @@ class _Scale:
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
 
-def line_plot(
-    panels: Sequence[Panel],
-    x_label: str,
-    x_text: Callable[[float], str],
-    theme: str = "auto",
-) -> str:
+def line_plot(panels: Sequence[Panel], title: str, theme: str = "auto") -> str:
     """The figure as an SVG document.
 
     Parameters
     ----------
     panels : sequence of Panel
-        Their vertical axes start at zero.
-    x_label : str
-        What the horizontal axis shows.
-    x_text : callable
-        Text of one of its values.
+        Of the same series. A vertical axis starts at zero, unless that would leave most
+        of it empty; then its title says where it starts.
+    title : str
+        Above all.
     theme : str
         ``auto``, ``light`` or ``dark``.
     """
     names = [series.name for series in panels[0].series]
     legend = _LEGEND_LINE * len(names) if len(names) > 1 else 0
-    height = PANEL_HEIGHT * len(panels) + legend + 12
-    name = " and ".join(panel.title for panel in panels)
-    root = svg.new_picture(WIDTH, height, theme, name)
-    values = sorted(
-        {x for panel in panels for line in panel.series for x, _, _ in line.points}
-    )
-    x = _horizontal(values)
+    height = _HEAD + PANEL_HEIGHT * len(panels) + legend + 12
+    root = svg.new_picture(WIDTH, height, theme, title)
+    svg.write(root, title, _LEFT, _HEAD - 8, font_weight="600", font_size=14)
     for index, panel in enumerate(panels):
-        top = index * PANEL_HEIGHT
+        top = _HEAD + index * PANEL_HEIGHT
         group = svg.add(root, "g", class_="panel", transform=f"translate(0 {top})")
-        _draw_panel(group, panel, x, values, x_text)
+        _draw_panel(group, panel)
         middle = (_LEFT + WIDTH - _RIGHT) / 2
-        svg.write(group, x_label, middle, PANEL_HEIGHT - 12, text_anchor="middle")
+        svg.write(group, panel.x_label, middle, PANEL_HEIGHT - 12, text_anchor="middle")
     if legend:
-        _draw_legend(root, names, PANEL_HEIGHT * len(panels) + 8)
+        _draw_legend(root, names, _HEAD + PANEL_HEIGHT * len(panels) + 8)
     return svg.to_text(root)
 
 
@@ -113,31 +130,43 @@ def _horizontal(values: Sequence[float]) -> _Scale:
     return _Scale(low, high, _LEFT + 20, WIDTH - _RIGHT - 20, high > 10 * low > 0)
 
 
-def _draw_panel(
-    group: Xml.Element,
-    panel: Panel,
-    x: _Scale,
-    values: Sequence[float],
-    x_text: Callable[[float], str],
-) -> None:
-    known = [y for line in panel.series for _, y, _ in line.points if y is not None]
-    step = nice_step(max(known, default=0.0) or 1.0)
-    high = step * math.ceil(max(known, default=0.0) / step) or step
+def _vertical(panel: Panel) -> tuple[_Scale, float]:
+    """The vertical axis, and the distance of its ticks."""
+    low, high = min(panel.known, default=0.0), max(panel.known, default=0.0) or 1.0
+    start = low if low > _EMPTY * high and low < high else 0.0
+    step = nice_step(high - start)
+    start = step * math.floor(start / step)
+    end = step * math.ceil(high / step - 1e-9)
+    return _Scale(start, end, PANEL_HEIGHT - _BOTTOM, _TOP), step
+
+
+def _ticks(values: Sequence[float], is_log: bool) -> Sequence[float]:
+    """Where the horizontal axis has ticks: at its values, or at round ones."""
+    if len(values) <= _MOST_VALUES or is_log:
+        return values
+    step = nice_step(values[-1] - values[0])
+    first = math.ceil(values[0] / step)
+    return [step * n for n in range(first, math.floor(values[-1] / step) + 1)]
+
+
+def _draw_panel(group: Xml.Element, panel: Panel) -> None:
+    x, (y, step) = _horizontal(panel.values), _vertical(panel)
     bottom = PANEL_HEIGHT - _BOTTOM
-    y = _Scale(0.0, high, bottom, _TOP)
-    svg.write(group, panel.title, _LEFT, _TOP - 12, font_weight="600")
-    for tick in range(round(high / step) + 1):
-        at = y(tick * step)
-        line = {"x1": _LEFT, "x2": WIDTH - _RIGHT, "y1": at, "y2": at}
+    from_ = f" (from {panel.label(y.low)})" if y.low else ""
+    svg.write(group, panel.title + from_, _LEFT, _TOP - 12, font_weight="600")
+    for tick in range(round((y.high - y.low) / step) + 1):
+        value = y.low + tick * step
+        line = {"x1": _LEFT, "x2": WIDTH - _RIGHT, "y1": y(value), "y2": y(value)}
         svg.add(group, "line", **line, class_="p-line" if tick else "p-rule")
-        svg.write(group, panel.label(tick * step), _LEFT - 8, at + 4, text_anchor="end")
+        text = panel.label(value)
+        svg.write(group, text, _LEFT - 8, y(value) + 4, text_anchor="end")
     last = -math.inf
-    for value in values:
+    for value in _ticks(panel.values, x.is_log):
         at = x(value)
         line = {"x1": at, "x2": at, "y1": bottom, "y2": bottom + 5}
         svg.add(group, "line", **line, class_="p-rule")
         if at - last >= _LABEL_GAP:
-            svg.write(group, x_text(value), at, bottom + 20, text_anchor="middle")
+            svg.write(group, panel.x_text(value), at, bottom + 20, text_anchor="middle")
             last = at
     for index, series in enumerate(panel.series):
         _draw_series(group, series, index, x, y)
@@ -148,14 +177,24 @@ def _draw_series(
 ) -> None:
     colour = palette.distinct(index)
     known = [(x(at), y(value)) for at, value, _ in series.points if value is not None]
-    if len(known) > 1:
+    if len(known) > 1 and series.is_line:
         path = " ".join(f"{svg.number(h)},{svg.number(v)}" for h, v in known)
         line = {"points": path, "fill": "none", "stroke": colour}
+        if dash := _DASHES[index % len(_DASHES)]:
+            line["stroke-dasharray"] = dash
         svg.add(group, "polyline", **line, stroke_width=1.5)
     for at, value, hover in series.points:
         kind = "missing" if value is None else MARKERS[index % len(MARKERS)]
         title = f"{series.name}: {hover}" if series.name else hover
-        mark = _mark(group, kind, x(at), y(value or 0.0), colour, title)
+        mark = _mark(
+            group,
+            kind,
+            x(at),
+            y(y.low if value is None else value),
+            colour,
+            title,
+            index,
+        )
         mark.set("class", f"point {kind}")
 
 
@@ -168,12 +207,18 @@ def _draw_legend(root: Xml.Element, names: Sequence[str], top: float) -> None:
 
 
 def _mark(
-    parent: Xml.Element, kind: str, x: float, y: float, colour: str, title: str = ""
+    parent: Xml.Element,
+    kind: str,
+    x: float,
+    y: float,
+    colour: str,
+    title: str = "",
+    index: int = 0,
 ) -> Xml.Element:
-    """A marker; a cross where there is no value."""
+    """The marker of series ``index``; a cross where there is no value."""
+    r = max(_RADIUS - 0.4 * index, _LEAST_RADIUS)
     if kind == "circle":
-        return svg.add(parent, "circle", title, cx=x, cy=y, r=_RADIUS, fill=colour)
-    r = _RADIUS
+        return svg.add(parent, "circle", title, cx=x, cy=y, r=r, fill=colour)
     shapes = {
         "square": f"M{-r},{-r}H{r}V{r}H{-r}Z",
         "diamond": f"M0,{-1.4 * r}L{1.4 * r},0L0,{1.4 * r}L{-1.4 * r},0Z",

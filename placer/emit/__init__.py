@@ -7,15 +7,47 @@ reason and the formats that can; nothing is approximated.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from placer.arguments import NOTHING, PATH, TEXT, Kind, takes
+from placer.loading import answer_calls
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
+
+
+# The keys of `placer.emit.registry.FORMATS`.
+FormatName = Literal[
+    "torchrun",
+    "torchrun-wrapper",
+    "torchrun-map",
+    "env",
+    "sbatch",
+    "sbatch-torchrun",
+    "slurm-hostfile",
+    "openmpi-seq",
+    "openmpi-rankfile",
+    "hydra",
+    "deepspeed",
+    "deepspeed-node",
+    "jax",
+    "kubernetes-job",
+    "kubernetes-jobset",
+    "kubernetes-pinned",
+    "kubeflow-trainer",
+    "ray",
+    "gpu-wrapper",
+    "megatron",
+    "torchtitan",
+    "nccl",
+    "slurm-request",
+    "kueue-request",
+    "kai-request",
+    "volcano-request",
+    "json",
+    "csv",
+]
 
 
 def _is_plan(value: object) -> bool:
@@ -25,12 +57,12 @@ def _is_plan(value: object) -> bool:
 
 
 @overload
-def emit(plan: Plan, format: str) -> str: ...
+def emit(plan: Plan, format: FormatName) -> str: ...
 @overload
-def emit(plan: Plan, format: str, path: str | os.PathLike[str]) -> Path: ...
+def emit(plan: Plan, format: FormatName, path: str | os.PathLike[str]) -> Path: ...
 @takes(plan=Kind("a Plan", _is_plan), format=TEXT, path=PATH | NOTHING)
 def emit(
-    plan: Plan, format: str, path: str | os.PathLike[str] | None = None
+    plan: Plan, format: FormatName, path: str | os.PathLike[str] | None = None
 ) -> str | Path:
     """The launcher file of ``plan`` as text, or its path once it is written.
 
@@ -71,12 +103,4 @@ def emit(
     return Path(path)
 
 
-class _CallableModule(ModuleType):
-    """``placer.emit`` is this package and, for users, the function of the same name."""
-
-    __call__ = staticmethod(emit)
-
-
-# Importing a submodule binds the package to ``placer.emit`` whatever ``placer`` put
-# there, so the package itself must answer the call.
-sys.modules[__name__].__class__ = _CallableModule
+answer_calls(__name__, emit)

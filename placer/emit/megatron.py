@@ -29,6 +29,7 @@ _USAGE = """\
 # A plan holds no model, sharding or groups of the job's own: give their flags yourself.
 """
 
+_REPLICA_MAJOR = "use-tp-pp-dp-mapping"
 _OF_JOB = (
     ("kv-channels", "model", "head_dim"),
     ("num-distributed-optimizer-instances", "data_parallel", "optimizer_instances"),
@@ -51,10 +52,29 @@ def render(plan: Plan) -> str:
     """
     consecutive = all(node.consecutive for node in nodes_of(plan))
     axes = axes_of(plan, "megatron")
+    flags = flags_of_axes(axes)
+    text = _usage(consecutive) + f"# Data parallel size: {axes.dp}.\n"
+    if flags["expert-tensor-parallel-size"] != axes.etp:
+        text += _NO_EXPERTS
+    # The switch of the order, which has no value, stands last.
+    switch = {name: flags.pop(name) for name in (_REPLICA_MAJOR,) if name in flags}
+    flags |= _of_job(plan) | switch
+    lines = [f"  --{name} {value}".rstrip() for name, value in flags.items()]
+    return "\n".join((f"{text}MEGATRON_ARGS=(", *lines, ")\n"))
+
+
+def flags_of_axes(axes: Parallelism) -> dict[str, int | str]:
+    """Flags of the sizes of the axes and their order; a switch has an empty value.
+
+    Raises
+    ------
+    EmitError
+        If Megatron-LM cannot number ranks so.
+    """
     order = _order(axes)
     if axes.vp > 1 and axes.pp == 1:
         raise EmitError("Megatron-LM has virtual stages with pp > 1 only")
-    flags = {
+    flags: dict[str, int | str] = {
         "tensor-model-parallel-size": axes.tp,
         "pipeline-model-parallel-size": axes.pp,
         "context-parallel-size": axes.cp,
@@ -63,24 +83,20 @@ def render(plan: Plan) -> str:
     }
     if axes.vp > 1:
         flags["num-virtual-stages-per-pipeline-rank"] = axes.vp
-    text = _usage(consecutive) + f"# Data parallel size: {axes.dp}.\n"
-    if order == REPLICA_MAJOR_ORDER and not _accepts(axes):
-        text += _NO_EXPERTS
-        flags["expert-tensor-parallel-size"] = axes.tp * axes.cp
-    flags |= _of_job(plan)
-    lines = [f"  --{name} {size}\n" for name, size in flags.items()]
     if order == REPLICA_MAJOR_ORDER:
-        lines.append("  --use-tp-pp-dp-mapping\n")
-    return f"{text}MEGATRON_ARGS=(\n{''.join(lines)})\n"
+        flags[_REPLICA_MAJOR] = ""
+        if not _accepts(axes):
+            flags["expert-tensor-parallel-size"] = axes.tp * axes.cp
+    return flags
 
 
-def _of_job(plan: Plan) -> dict[str, int]:
+def _of_job(plan: Plan) -> dict[str, int | str]:
     """Flags of what the plan's job says and Megatron-LM would take otherwise.
 
     It takes heads to share the width, and one copy of a distributed optimizer.
     """
     job = plan.inputs.get("job", {})
-    flags = {}
+    flags: dict[str, int | str] = {}
     for flag, section, key in _OF_JOB:
         value = job.get(section, {}).get(key, 0)
         if isinstance(value, int) and value > (key == "optimizer_instances"):

@@ -42,12 +42,31 @@ def render(plan: Plan) -> str:
     """
     consecutive = all(node.consecutive for node in nodes_of(plan))
     axes = axes_of(plan, "torchtitan")
-    _require_its_order(axes)
     kept = plan.inputs.get("job", {}) if plan.inputs else {}
     mode: Mapping[str, Any] = kept.get("data_parallel", {})
-    replicate, shard, remark = _degrees(axes, mode)
+    flags = flags_of_axes(axes, mode)
+    remark = _remark(mode)
+    if axes.vp > 1 and axes.vp != _STAGES_OF_A_RANK:
+        remark += (
+            f"# The plan has {axes.vp} stages a rank: set "
+            "--parallelism.pipeline_parallel_layers_per_stage for that.\n"
+        )
+    lines = "".join(f"  --{name} {value}\n" for name, value in flags.items())
+    return f"{_usage(consecutive)}{remark}TORCHTITAN_ARGS=(\n{lines})\n"
+
+
+def flags_of_axes(axes: Parallelism, mode: Mapping[str, Any]) -> dict[str, int | str]:
+    """Flags of the sizes of the axes and of the section ``data_parallel`` of a job.
+
+    Raises
+    ------
+    EmitError
+        If torchtitan cannot number ranks so or share parameters so.
+    """
+    _require_its_order(axes)
+    replicate, shard = _degrees(axes, mode)
     _require_its_experts(axes, shard)
-    flags: dict[str, object] = {
+    flags: dict[str, int | str] = {
         "data_parallel_replicate_degree": replicate,
         "data_parallel_shard_degree": shard,
         "context_parallel_degree": axes.cp,
@@ -57,15 +76,12 @@ def render(plan: Plan) -> str:
     }
     if axes.vp > 1:
         flags["pipeline_parallel_schedule"] = "Interleaved1F1B"
-        if axes.vp != _STAGES_OF_A_RANK:
-            remark += (
-                f"# The plan has {axes.vp} stages a rank: set "
-                "--parallelism.pipeline_parallel_layers_per_stage for that.\n"
-            )
     if mode.get("keep_parameters"):
         flags["fsdp_reshard_after_forward"] = "never"
-    lines = "".join(f"  --parallelism.{name} {flags[name]}\n" for name in flags)
-    return f"{_usage(consecutive)}{remark}TORCHTITAN_ARGS=(\n{lines})\n"
+    elif axes.pp > 1 and mode.get("sharding") in ("zero3", "hsdp"):
+        # With a pipeline it keeps them, unless told otherwise.
+        flags["fsdp_reshard_after_forward"] = "always"
+    return {f"parallelism.{name}": value for name, value in flags.items()}
 
 
 # What torchtitan gives a rank of an interleaved schedule unless told otherwise.
@@ -91,8 +107,8 @@ def _require_its_order(axes: Parallelism) -> None:
         )
 
 
-def _degrees(axes: Parallelism, mode: Mapping[str, Any]) -> tuple[int, int, str]:
-    """Degrees of replication and of sharding, and what is to be said of them.
+def _degrees(axes: Parallelism, mode: Mapping[str, Any]) -> tuple[int, int]:
+    """Degrees of replication and of sharding.
 
     torchtitan shards over ``dp_shard x cp`` ranks, so shards of ``shard_size`` ranks
     are of ``shard_size / cp`` data-parallel ones.
@@ -105,18 +121,23 @@ def _degrees(axes: Parallelism, mode: Mapping[str, Any]) -> tuple[int, int, str]
                 f"torchtitan shards parameters over dp_shard x cp ranks, so that a "
                 f"shard_size of {size} is none with cp {axes.cp}"
             )
-        return axes.dp * axes.cp // size, size // axes.cp, ""
+        return axes.dp * axes.cp // size, size // axes.cp
     if sharding == "ddp":
         if axes.cp > 1:
             raise EmitError(
                 "torchtitan shards parameters over cp: with cp > 1 it has no ddp"
             )
-        return axes.dp, 1, ""
-    if sharding == "zero3":
-        return 1, axes.dp, ""
+        return axes.dp, 1
+    return 1, axes.dp
+
+
+def _remark(mode: Mapping[str, Any]) -> str:
+    """That torchtitan shares parameters otherwise than the plan's job, if so."""
+    sharding = mode.get("sharding")
+    if sharding in ("hsdp", "ddp", "zero3"):
+        return ""
     said = f"sharding is {sharding}" if sharding else "sharding is not in it"
-    remark = f"# The plan's {said}: torchtitan has FSDP over dp for that.\n"
-    return 1, axes.dp, remark
+    return f"# The plan's {said}: torchtitan has FSDP over dp for that.\n"
 
 
 def _require_its_experts(axes: Parallelism, shard: int) -> None:

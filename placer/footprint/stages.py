@@ -113,6 +113,22 @@ def footprints(job: Job) -> tuple[Footprint, ...]:
     )
 
 
+def restart_bytes(job: Job) -> float:
+    """Bytes that a rank reads back after a failure: weights and optimizer states.
+
+    Every rank of the job does, as all start again from the last checkpoint. A rank
+    reads what it keeps between steps, of the stage where that is the most; gradients
+    and activations are made anew. 0 for a job without a model.
+    """
+    model = job.model
+    if model is None:
+        return 0.0
+    dense, moe = layers_by_chunk(job, model, volumes(job))
+    how = states(job)
+    held, _ = _held_by_stage(job, model, dense, moe)
+    return max(how.weights(stage) + how.optimizers(stage) for stage in held)
+
+
 def _held_by_stage(
     job: Job, model: Model, dense: FloatArray, moe: FloatArray
 ) -> tuple[list[Held], list[Held]]:

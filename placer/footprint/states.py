@@ -73,14 +73,18 @@ class States:
         whole : Held
             Gathered for the whole step: the vocabulary.
         """
-        dense, expert = self.weight_shards
-        kept = held.matrices * self.matrix + held.others * self.other
-        kept = kept / dense + held.experts * self.matrix / expert
+        kept = self.weights(held)
         if not self.gathers:
             return kept
         if self.keeps:
             return kept + _GATHERED * held.total
         return kept + _GATHERED * min(2 * unit.total + whole.total, held.total)
+
+    def weights(self, held: Held) -> float:
+        """Bytes of weights that stay between steps, none gathered."""
+        dense, expert = self.weight_shards
+        kept = held.matrices * self.matrix + held.others * self.other
+        return kept / dense + held.experts * self.matrix / expert
 
     def gradients(self, held: Held, unit: Held) -> float:
         """Bytes of gradients; of a gathered unit also before they are reduced."""

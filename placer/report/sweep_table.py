@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placer.report.columns import columns, wrapped
+from placer.report.html_table import html_table
 from placer.report.words import gap_text
 from placer.units import format_bandwidth, format_seconds
 
@@ -38,11 +39,7 @@ def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
     swept : sequence of str
         Keys that vary from row to row; they come first.
     """
-    shown = [key for key in _LABELS if key not in swept]
-    keys = [*swept, *(key for key in shown if any(row.get(key) for row in rows))]
-    head = [label(key) for key in keys]
-    table = [head, *([cell(row, key) for key in keys] for row in rows)]
-    lines = list(columns(table))
+    lines = list(columns(_table(rows, swept)))
     without: dict[str, list[Row]] = {}
     for row in rows:
         if "error" in row:
@@ -52,6 +49,19 @@ def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
         more = f" and {len(same) - 1:,} more" if len(same) > 1 else ""
         lines += ["", *wrapped(f"{first}{more}: {error}", "  ")]
     return "\n".join(lines)
+
+
+def sweep_html(rows: Sequence[Row], swept: Sequence[str]) -> str:
+    """The same table, for a notebook."""
+    return html_table(_table(rows, swept))
+
+
+def _table(rows: Sequence[Row], swept: Sequence[str]) -> list[list[str]]:
+    """A head, and a line a row."""
+    shown = [key for key in _LABELS if key not in swept]
+    keys = [*swept, *(key for key in shown if any(row.get(key) for row in rows))]
+    head = [label(key) for key in keys]
+    return [head, *([cell(row, key) for key in keys] for row in rows)]
 
 
 def sweep_csv(rows: Sequence[Row]) -> str:

@@ -1,23 +1,32 @@
-"""The rows of a search over degrees as a table for people, and as CSV."""
+"""The rows of a search over degrees as text for people, as CSV and as HTML."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.cost.noise import DIFFERENCE
-from placer.report.columns import columns, wrapped
+from placer.report.columns import columns, paragraphs, wrapped
+from placer.report.html_table import html_table
+from placer.report.tune_words import (
+    AXES,
+    degrees,
+    sharding,
+    tells,
+    ties,
+    verdict,
+    why_not,
+)
 from placer.units import format_bytes, format_seconds
 
 Row = Mapping[str, Any]
 
-_AXES = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
 _HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory", "exposed")
+_NOT_IN_CSV = ("parallelism", "parts_s", "flags")
 
 
-def tune_text(found: Mapping[str, Any], *, explain: bool = False) -> str:
+def tune_text(found: Mapping[str, Any], *, explain: bool = False, row: int = 0) -> str:
     """The verdict, a table with a line a row, what was left out and what is proved.
 
     Parameters
@@ -25,20 +34,27 @@ def tune_text(found: Mapping[str, Any], *, explain: bool = False) -> str:
     found : mapping
         As `placer.degrees.tuning.Tuning.to_dict` gives it.
     explain : bool
-        Also say what the best row and the next are made of.
+        Also say why the first row is better than another and than the job's own.
+    row : int
+        Of which the flags are shown.
     """
     rows = found["rows"]
-    best = rows[0]
-    axes = [axis for axis in _AXES if any(_tells(row, axis) for row in rows)]
-    table = [[*axes, *_HEAD], *(_cells(row, axes, best) for row in rows)]
-    lines = [*wrapped(_verdict(best), ""), "", *columns(table)]
-    ties = _ties(rows)
-    if ties:
-        lines += ["", *wrapped(ties, "")]
-    if explain and len(rows) > 1:
-        lines += ["", *_explained(rows)]
-    lines += ["", *wrapped(_left_out(found), ""), *wrapped(found["proof"] + ".", "")]
-    return "\n".join(lines)
+    return paragraphs(
+        (
+            wrapped(verdict(found)),
+            columns(_table(rows)),
+            wrapped(ties(rows)),
+            _by_gpus(found["fronts"]["gpus"]),
+            _explained(rows, found["own"]) if explain else (),
+            (*wrapped(_left_out(found)), *wrapped(found["proof"] + ".")),
+            _flags(found, row),
+        )
+    )
+
+
+def tune_html(found: Mapping[str, Any]) -> str:
+    """The verdict and the table, for a notebook."""
+    return html_table(_table(found["rows"]), verdict(found), found["proof"])
 
 
 def tune_csv(rows: Sequence[Row]) -> str:
@@ -46,7 +62,8 @@ def tune_csv(rows: Sequence[Row]) -> str:
     flat = [
         {
             **row["parallelism"],
-            **{k: v for k, v in row.items() if k not in ("parallelism", "parts_s")},
+            **{k: v for k, v in row.items() if k not in _NOT_IN_CSV},
+            "flags": " ".join(row["flags"]),
         }
         for row in rows
     ]
@@ -57,34 +74,25 @@ def tune_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def _verdict(best: Row) -> str:
-    sizes = best["parallelism"]
-    degrees = ", ".join(f"{a} {n}" for a, n in sizes.items() if _tells(best, a))
-    return (
-        f"{degrees or 'data parallelism alone'} on {best['gpus']:,} GPUs: "
-        f"{format_seconds(best['step_time_s'])} a step, "
-        f"{best['tokens_per_s_per_gpu']:,.0f} tokens a second and GPU."
-    )
+def _table(rows: Sequence[Row]) -> list[list[str]]:
+    """A head, and a line a row with the axes that tell rows apart."""
+    axes = [axis for axis in AXES if any(tells(row, axis) for row in rows)]
+    gpus = ["GPUs"] if len({row["gpus"] for row in rows}) > 1 else []
+    lines = [["", *gpus, *axes, *_HEAD]]
+    for number, row in enumerate(rows, 1):
+        count = [f"{row['gpus']:,}"] if gpus else []
+        sizes = [str(row["parallelism"][axis]) for axis in axes]
+        lines.append([f"{number}", *count, *sizes, *_cells(row, rows[0])])
+    return lines
 
 
-def _tells(row: Row, axis: str) -> bool:
-    """Whether an axis is worth a column for this row."""
-    sizes = row["parallelism"]
-    usual = sizes["tp"] if axis == "etp" and sizes["ep"] == 1 else 1
-    return bool(sizes[axis] != usual)
-
-
-def _cells(row: Row, axes: Sequence[str], best: Row) -> list[str]:
+def _cells(row: Row, best: Row) -> list[str]:
     step = row["step_time_s"]
     behind = step / best["step_time_s"] - 1
-    sharding = row["sharding"]
-    if row["shard_size"]:
-        sharding += f" {row['shard_size']}"
     return [
-        *(str(row["parallelism"][axis]) for axis in axes),
         f"{row['micro_batch']} x {row['micro_batches']}",
         row["recompute"],
-        sharding,
+        sharding(row),
         format_seconds(step),
         f"+{behind:z.2%}" if behind else "",
         format_bytes(row["memory_bytes"]),
@@ -92,36 +100,50 @@ def _cells(row: Row, axes: Sequence[str], best: Row) -> list[str]:
     ]
 
 
-def _ties(rows: Sequence[Row]) -> str:
-    """Which rows the model cannot tell from the best, and what does."""
-    best = rows[0]["step_time_s"]
-    near = [row for row in rows if row["step_time_s"] <= best * (1 + DIFFERENCE)]
-    if len(near) < 2:
-        return ""
-    smallest = min(near, key=lambda row: row["memory_bytes"])
-    fewest = min(near, key=lambda row: row["scale_up_domains"])
-    return (
-        f"Rows 1 to {len(near)} are within the noise of the model ({DIFFERENCE:z.0%}). "
-        f"Row {rows.index(smallest) + 1} needs the least memory "
-        f"({format_bytes(smallest['memory_bytes'])}), row {rows.index(fewest) + 1} the "
-        f"fewest scale-up domains ({fewest['scale_up_domains']:,})."
+def _by_gpus(front: Sequence[Row]) -> Iterator[str]:
+    """The best with fewer GPUs, and how well more of them are used."""
+    if len(front) < 2:
+        return
+    table = [["best with", "step", "tokens/s/GPU", "degrees"]]
+    for row in front:
+        step, tokens = format_seconds(row["step_time_s"]), row["tokens_per_s_per_gpu"]
+        table.append([f"{row['gpus']:,} GPUs", step, f"{tokens:,.0f}", degrees(row)])
+    yield from columns(table)
+
+
+def _explained(rows: Sequence[Row], own: Row | None) -> Iterator[str]:
+    """Why the first row is better than the next of other degrees and the job's own."""
+    best = rows[0]
+    number = next(
+        (i for i, row in enumerate(rows) if row["parallelism"] != best["parallelism"]),
+        min(1, len(rows) - 1),
     )
+    others = {f"Row {number + 1}": rows[number]} if number else {}
+    if own is not None and "error" not in own:
+        others["The job's own choice"] = own
+    if not others:
+        return
+    yield from columns(_parts({"row 1": best} | others))
+    for name, row in others.items():
+        yield from ("", *wrapped(why_not(best, row, name)))
 
 
-def _explained(rows: Sequence[Row]) -> list[str]:
-    """What the best row and the next spend their step on."""
-    first, second = rows[:2]
-    parts = list(dict.fromkeys((*first["parts_s"], *second["parts_s"])))
-    table = [["", "row 1", "row 2", "difference"]]
-    for part in parts:
-        one, two = (row["parts_s"].get(part, 0.0) for row in (first, second))
-        if max(one, two) > 1e-9:
-            change = format_seconds(abs(two - one))
-            sign = "+" if two > one else "-"
-            table.append(
-                [part, format_seconds(one), format_seconds(two), sign + change]
-            )
-    return list(columns(table))
+def _parts(rows: Mapping[str, Row]) -> list[list[str]]:
+    """A head, and a line a part of the step; parts that are nothing are left out."""
+    names = dict.fromkeys(part for row in rows.values() for part in row["parts_s"])
+    lines = [["", *(name[0].lower() + name[1:] for name in rows)]]
+    for part in names:
+        times = [row["parts_s"].get(part, 0.0) for row in rows.values()]
+        if max(times) > 1e-9:
+            lines.append([part, *map(format_seconds, times)])
+    lines.append(
+        ["step", *(format_seconds(row["step_time_s"]) for row in rows.values())]
+    )
+    memory = [format_bytes(row["memory_bytes"]) for row in rows.values()]
+    lines.append(["memory of a GPU", *memory])
+    restart = [format_bytes(row["restart_bytes"]) for row in rows.values()]
+    lines.append(["read at a restart", *restart])
+    return lines
 
 
 def _left_out(found: Mapping[str, Any]) -> str:
@@ -134,3 +156,15 @@ def _left_out(found: Mapping[str, Any]) -> str:
         f"{found['framework']}{refused}, {pruned['memory']:,} do not fit into memory, "
         f"{pruned['bound']:,} have a lower bound above the best."
     )
+
+
+def _flags(found: Mapping[str, Any], index: int) -> Iterator[str]:
+    """The flags that choose a row, instead of those that a script has."""
+    words = found["rows"][index]["flags"]
+    if not words:
+        return
+    yield f"Flags of row {index + 1} for {found['framework']}:"
+    # A flag stays with its values.
+    bound = " ".join(words).replace(" ", "\N{NO-BREAK SPACE}")
+    bound = bound.replace("\N{NO-BREAK SPACE}--", " --")
+    yield from (f"  {line}" for line in wrapped(bound, width=78))

@@ -11,6 +11,7 @@ from placer.document.tree import visible
 from placer.errors import InputError, Problem
 
 Scalar = bool | int | float | str
+Value = Scalar | list[str]
 Kind = Literal["given", "read", "derived", "assumed"]
 
 # Facts that are no keys of a job: ranks of it, and sequences of a step.
@@ -46,7 +47,7 @@ class Fact:
         Where it is read, or what it is derived from.
     """
 
-    value: Scalar
+    value: Value
     kind: Kind
     origin: str
     place: Place
@@ -100,7 +101,7 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     rules: list[Callable[[Findings], None]] = field(default_factory=list)
 
-    def read(self, key: str, value: Scalar, place: Place) -> None:
+    def read(self, key: str, value: Value, place: Place) -> None:
         """Set a fact that stands at a place of the source."""
         self.facts[key] = Fact(value, "read", str(place), place)
 
@@ -117,7 +118,7 @@ class Findings:
         self._weaker(key, value, "assumed", why, place)
 
     def _weaker(
-        self, key: str, value: Scalar, kind: Kind, origin: str, place: Place | None
+        self, key: str, value: Value, kind: Kind, origin: str, place: Place | None
     ) -> None:
         if key not in self.facts or self.facts[key].kind == "assumed":
             self.facts[key] = Fact(value, kind, origin, place or Place(self.source))
@@ -129,7 +130,9 @@ class Findings:
     def integer(self, key: str, default: int = 0) -> int:
         """The value of a fact as an integer, or the default."""
         fact = self.facts.get(key)
-        return int(fact.value) if fact and not isinstance(fact.value, str) else default
+        if fact is None or isinstance(fact.value, str | list):
+            return default
+        return int(fact.value)
 
     def text(self, key: str, default: str = "") -> str:
         """The value of a fact as a text, or the default."""

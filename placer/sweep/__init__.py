@@ -1,0 +1,141 @@
+"""The best placement over a grid of sizes and link rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from placer.arguments import (
+    CALL,
+    HOSTS,
+    INTEGER,
+    INTEGERS,
+    NOTHING,
+    NUMBER,
+    NUMBERS,
+    NUMBERS_BY_NAME,
+    TEXT,
+    Kind,
+    takes,
+)
+from placer.loading import answer_calls
+
+if TYPE_CHECKING:
+    from placer.api.inputs import JobLike, TopologyLike
+    from placer.api.options import ObjectiveName
+    from placer.engines.engine import Engine
+    from placer.sweep.result import Sweep
+
+_SIZES = INTEGERS | NOTHING
+_ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
+
+
+@takes(
+    dp=_SIZES,
+    tp=_SIZES,
+    pp=_SIZES,
+    cp=_SIZES,
+    ep=_SIZES,
+    vp=_SIZES,
+    micro_batches=_SIZES,
+    gpus=_SIZES,
+    global_batch=_SIZES,
+    nic_rate=NUMBERS | NOTHING,
+    oversubscription=NUMBERS | NUMBERS_BY_NAME | NOTHING,
+    hosts=HOSTS | NOTHING,
+    objective=TEXT | NOTHING,
+    time_limit=NUMBER,
+    seed=INTEGER,
+    engine=_ENGINE,
+    progress=CALL,
+    stop=CALL,
+)
+def sweep(
+    topology: TopologyLike,
+    job: JobLike,
+    *,
+    dp: Sequence[int] | None = None,
+    tp: Sequence[int] | None = None,
+    pp: Sequence[int] | None = None,
+    cp: Sequence[int] | None = None,
+    ep: Sequence[int] | None = None,
+    vp: Sequence[int] | None = None,
+    micro_batches: Sequence[int] | None = None,
+    gpus: Sequence[int] | None = None,
+    global_batch: Sequence[int] | None = None,
+    nic_rate: Sequence[float] | None = None,
+    oversubscription: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+    hosts: Sequence[str] | str | None = None,
+    objective: ObjectiveName | None = None,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    engine: Engine | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Sweep:
+    """The best placement of a job for every combination of the lists.
+
+    Parameters
+    ----------
+    topology : Topology, or what `read_topology` takes
+    job : Job, or what `read_job` takes
+    dp, tp, pp, cp, ep, vp, micro_batches : sequence of int, optional
+    gpus : sequence of int, optional
+        dp follows.
+    global_batch : sequence of int, optional
+        Micro-batches follow.
+    nic_rate : sequence of float, optional, B/s
+        Bandwidths a GPU of every scale-out tier.
+    oversubscription : sequence of float, or mapping of tier to such, optional
+        Ratios of the outermost tier, or of tiers by name.
+    hosts, objective, seed : as for `place`
+    time_limit : float, s
+        For each point.
+    engine : Engine, optional
+        Where points are worked out; this process by default.
+    progress : callable
+        Told how many points are done, and how many there are.
+    stop : callable
+        Asked now and then; once true, the rows done so far are returned.
+
+    Returns
+    -------
+    Sweep
+        A point without a placement is a row too, with an ``error``.
+
+    Raises
+    ------
+    InputError
+        If nothing is listed, an argument cannot be used, or the inputs cannot be read.
+    """
+    from placer.api.inputs import read_inputs
+    from placer.sweep.grid import grid, listed_axes
+    from placer.sweep.inputs import check_axes
+    from placer.sweep.point import Task
+    from placer.sweep.result import Sweep
+    from placer.sweep.run import sweep as run
+    from placer.topology.allocation import allocate, host_names
+
+    sizes = {
+        "dp": dp,
+        "tp": tp,
+        "pp": pp,
+        "cp": cp,
+        "ep": ep,
+        "vp": vp,
+        "micro_batches": micro_batches,
+        "gpus": gpus,
+        "global_batch": global_batch,
+    }
+    axes = listed_axes(sizes, nic_rate or (), oversubscription or ())
+    points = grid(axes)
+    machine, work = read_inputs(topology, job)
+    check_axes(machine, axes)
+    named = None if hosts is None else tuple(host_names(hosts))
+    allocate(machine, named)
+    task = Task(machine, work, named, objective, time_limit, seed)
+    rows = run(task, points, engine, progress, stop)
+    return Sweep(task, rows, tuple(axis.key for axis in axes), len(points))
+
+
+answer_calls(__name__, sweep)

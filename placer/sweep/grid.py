@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
-from placer.errors import InputError
+from placer.errors import InputError, Problem, refuse
 from placer.units import parse_bandwidth, parse_number
 
 Point = Mapping[str, int | float]
@@ -86,6 +86,42 @@ def parse_oversubscriptions(text: str) -> tuple[str, tuple[float, ...]]:
     if equals and not tier.strip():
         raise ValueError(f'"{text}" names no tier before the =')
     return tier.strip(), _numbers(ratios, parse_number, 1e-6)
+
+
+def listed_axes(
+    sizes: Mapping[str, Sequence[int] | None],
+    rates: Sequence[float],
+    ratios: Sequence[float] | Mapping[str, Sequence[float]],
+) -> list[Axis]:
+    """The axes of lists: sizes by key, NIC rates in B/s, oversubscriptions (by tier).
+
+    Raises
+    ------
+    InputError
+        If a value is out of its range, or comes twice.
+    """
+    by_tier = ratios if isinstance(ratios, Mapping) else {"": ratios}
+    lists: list[tuple[str, Sequence[float], float, float]] = [
+        *((key, values or (), 1, MAX_SIZE) for key, values in sizes.items()),
+        (NIC_RATE, rates, 1.0, math.inf),
+        *(
+            ("_".join(filter(None, (OVERSUBSCRIPTION, tier))), values, 1e-6, math.inf)
+            for tier, values in by_tier.items()
+        ),
+    ]
+    problems = [
+        Problem(f"{value:g} is not from {low:g} to {high:g}", key=key)
+        for key, values, low, high in lists
+        for value in values
+        if not low <= value <= high
+    ]
+    problems += [
+        Problem("a value is given twice", key=key)
+        for key, values, *_ in lists
+        if len(set(values)) < len(values)
+    ]
+    refuse(problems)
+    return [Axis(key, tuple(values)) for key, values, *_ in lists if len(values)]
 
 
 def grid(axes: Iterable[Axis]) -> list[Point]:

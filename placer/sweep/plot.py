@@ -43,12 +43,12 @@ def sweep_plot(rows: Sequence[Row], swept: Sequence[str], theme: str = "auto") -
                 for name, line in lines.items()
             ),
             format_seconds,
+            label(x_key),
+            lambda value: cell({x_key: value}, x_key),
         )
         for y_key, title in _PANELS.items()
     ]
-    return line_plot(
-        panels, label(x_key), lambda value: cell({x_key: value}, x_key), theme
-    )
+    return line_plot(panels, f"Best placement by {label(x_key)}", theme)
 
 
 def _point(row: Row, x_key: str, y_key: str) -> tuple[float, float | None, str]:

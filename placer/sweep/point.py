@@ -13,6 +13,7 @@ from placer.report.memory_text import misfit
 from placer.sweep.inputs import job_at, machine_at
 
 if TYPE_CHECKING:
+    from placer.api.options import ObjectiveName
     from placer.api.result import Result
     from placer.job.model import Job
     from placer.sweep.grid import Point
@@ -45,7 +46,7 @@ class Task:
     topology: Topology
     job: Job
     hosts: tuple[str, ...] | None = None
-    objective: str | None = None
+    objective: ObjectiveName | None = None
     time_limit: float = 60.0
     seed: int = 0
 

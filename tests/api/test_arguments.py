@@ -36,6 +36,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
         "read_topology": {"source": MACHINE},
         "replace": both | {"plan": plan, "time_limit": 0},
         "score": both | {"placement": plan},
+        "sweep": both | {"dp": [1], "time_limit": 0},
         "tune": both | {"memory": 80e9, "tp": [1], "pp": [1]},
         "write_plan": {"plan": plan, "path": "again.json"},
     }

@@ -224,10 +224,7 @@ def test_diff_of_a_plan_with_itself_is_empty(result: placer.Result) -> None:
 
 
 def test_library_touches_no_signals_and_no_logging() -> None:
-    """Signal handlers are the command's alone, and nothing configures logging.
-
-    The worker processes of a pool are placer's own: they leave Ctrl-C to their parent.
-    """
+    """Signal handlers are the command's alone, and nothing configures logging."""
     users = {}
     for path in (ROOT / "placer").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -240,7 +237,7 @@ def test_library_touches_no_signals_and_no_logging() -> None:
             )
             if {"signal", "logging"} & set(names):
                 users[str(path.relative_to(ROOT))] = names
-    assert set(users) == {"placer/cli/interrupt.py", "placer/engines/pool.py"}
+    assert set(users) == {"placer/cli/interrupt.py"}
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])

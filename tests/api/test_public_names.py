@@ -2,10 +2,16 @@
 
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
 import placer
+from placer.api.checked_plan import OBJECTIVES
+from placer.api.options import ObjectiveName
+from placer.degrees.frameworks import FRAMEWORKS, FrameworkName
+from placer.emit import FormatName
+from placer.emit.registry import FORMATS
 
 
 @pytest.mark.parametrize("name", sorted(set(placer.__all__) - {"__version__"}))
@@ -19,3 +25,10 @@ def test_a_public_name_stays_what_it_is(name: str) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
+
+
+def test_names_that_editors_complete() -> None:
+    """The literals of arguments are what the calls take."""
+    assert set(get_args(FormatName)) == set(FORMATS)
+    assert set(get_args(ObjectiveName)) == set(OBJECTIVES)
+    assert set(get_args(FrameworkName)) == set(FRAMEWORKS)

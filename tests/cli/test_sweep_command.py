@@ -136,7 +136,7 @@ def test_no_placement_at_all(job: str) -> None:
     ],
 )
 def test_plot(job: str, tmp_path: Path, args: list[str], lines: int) -> None:
-    """The figure is SVG with a point a row in both panels, and a legend if needed."""
+    """The figure has a title, a point a row in both panels, a legend if needed."""
     path = tmp_path / "figure.svg"
     found = sweep(job, *args, "--plot", path, "--format", "json")
     rows = json.loads(found.stdout)["rows"]
@@ -154,7 +154,8 @@ def test_plot(job: str, tmp_path: Path, args: list[str], lines: int) -> None:
         assert len(points) == len(rows)
         assert len(missing) == sum("error" in row for row in rows)
         assert all(point.find(f"{SVG}title") is not None for point in points)
-    legend = [element.text for element in root.findall(f"{SVG}text") if element.text]
+    title, *legend = [element.text for element in root.findall(f"{SVG}text")]
+    assert title == f"Best placement by {args[0].removeprefix('--')}"
     assert len(legend) == (lines if lines > 1 else 0)
 
 

@@ -295,3 +295,13 @@ def test_crossing_hops_of_the_slowest_replica() -> None:
     path = score(racks(4), closed, Placement(gpus))["critical_path"]
     messages = next(entry for entry in path if "pp" in entry["operation"])
     assert [hop["from_stage"] for hop in messages["crossing_hops"]] == [1, 2]
+
+
+def test_tp_runs_beside_products_within_a_rack_alone() -> None:
+    """A group over two racks is waited for in full, one inside is not."""
+    beside = Overlap(tp=True, cp=False, pp=False, ep=False)
+    inside, across = ([0, 1, 2, 3], [0, 1, 4, 5])
+    for order, hides in ((inside, True), (across, False)):
+        waited = step(job(Parallelism(tp=4)), order).exposed_s()["tp"]
+        found = step(job(Parallelism(tp=4), overlap=beside), order).exposed_s()["tp"]
+        assert found == pytest.approx(waited / 4 if hides else waited)

@@ -62,7 +62,7 @@ def all_legal(work: Job, gpus: int, batch: int) -> Iterator[Choice]:
                 range(1, shape.layers + 3), (0.0, 1.0), sizes(batch // dp)
             ):
                 count = batch // dp // size
-                if size <= 16 and may_run(work, shape, pp, vp, end, count):
+                if size <= 16 and may_run(shape, pp, vp, end, count):
                     degrees = tp, cp, ep, etp, pp, vp, dp, size, count
                     yield from kept(work, degrees, end)
 
@@ -78,13 +78,13 @@ def expert_sizes(shape: Model, tp: int, ranks: int) -> list[tuple[int, int]]:
     ]
 
 
-def may_run(work: Job, shape: Model, pp: int, vp: int, end: float, count: int) -> bool:
+def may_run(shape: Model, pp: int, vp: int, end: float, count: int) -> bool:
     if pp == 1:
         return vp == 1 and end == 0
     layers, chunks = shape.layers + 2 * end, pp * vp
     if layers % chunks or end * chunks > layers:
         return False
-    return vp == 1 or (count % pp == 0 and (work.overlap.pp or pp > 2))
+    return vp == 1 or count % pp == 0
 
 
 def kept(work: Job, degrees: tuple[int, ...], end: float) -> Iterator[Choice]:
@@ -191,6 +191,11 @@ def test_what_is_wrong_is_said() -> None:
         placer.tune(unknown, work, framework="megatro", gpus=[64])
     keys = {problem.key for problem in failure.value.problems}
     assert keys == {"memory", "framework", "gpus"}
+    wrong = {"recompute": ["moe_atc"], "sharding": ["zero2"], "cp": [0], "top": 0}
+    with pytest.raises(InputError) as failure:
+        placer.tune(machine(), work, slack=-1.0, memory=float("nan"), **wrong)
+    keys = {problem.key for problem in failure.value.problems}
+    assert keys == {*wrong, "slack", "memory"}
     with pytest.raises(InfeasibleError, match="heads that tp does not divide"):
         placer.tune(machine(), work, tp=[16], gpus=[16])
 

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
+import placer
 from placer.api.place import place
 from placer.cost.step import StepModel
+from placer.degrees.plot import tune_plot
 from placer.draw.heat_map import traffic_map
 from placer.draw.pipeline import pipeline_chart
 from placer.draw.placement_map import placement_map
 from placer.draw.time_line import time_line
 from placer.job.read import read_job
 from placer.placement.build import placement_of_plan
+from placer.sweep.plot import sweep_plot
 from placer.topology.read import read_topology
 from tests.page.browser import Browser, chromium
 
@@ -61,6 +64,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     job = read_job(str(folder / "job.yaml"))
     plan = place(topology, job).plan
     step = StepModel(topology, job).step(placement_of_plan(plan, topology).gpu_of_rank)
+    swept = placer.sweep(topology, job, dp=[1, 2, 4], nic_rate=[25e9, 50e9])
+    few = {"tp": [2, 4], "cp": [1], "pp": [2], "micro_batch": [1]}
+    tuned = placer.tune(topology, job, gpus=[36, 72], memory=80e9, slack=0.5, **few)
     drawn = {
         "map": placement_map(plan),
         "stages": placement_map(plan, colour="pp"),
@@ -68,6 +74,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "traffic": traffic_map(plan),
         "timeline": time_line(plan),
         "pipeline": pipeline_chart(step),
+        "sweep": sweep_plot(swept.rows, swept.swept),
+        "choices": tune_plot(tuned),
     }
     for name, text in drawn.items():
         (folder / f"{name}.svg").write_text(text)
@@ -75,7 +83,11 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize(
-    "name", ["map", "stages", "rack", "traffic", "timeline", "pipeline"]
+    "name",
+    [
+        *("map", "stages", "rack", "traffic", "timeline", "pipeline"),
+        *("sweep", "choices"),
+    ],
 )
 def test_picture(browser: Browser, pictures: dict[str, Path], name: str) -> None:
     """Nothing on the console, no request, texts apart, dark ground in the dark."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 NO_LOAD = LinkLoad([], [])
 
@@ -314,6 +315,10 @@ class IdealNetwork:
     def leaves_scale_up(self, members: IntArray) -> bool:
         """Whether no row of ``members`` fits a scale-up domain."""
         return bool(self._spread(members)[self.fabric.scale_up_tier + 1] > 1)
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` may lie in one scale-up domain."""
+        return np.full(len(members), not self.leaves_scale_up(members))
 
     def _facts(self, members: IntArray) -> tuple[IntArray, IntArray, bool]:
         """What is known of ``members``, worked out once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from placer.job.memory import MODULES
 from placer.sources import core_rules
 from placer.sources.findings import Findings, Remark
 from placer.sources.megatron.refusals import refuse
@@ -210,7 +211,7 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
         "activations_checkpoint_method"
     )
     if granularity == "selective":
-        arguments.texts("recompute_modules")
+        _modules(found, arguments)
         return
     reason = "one more forward; a measured time holds it"
     found.not_modelled.append(Remark("recompute full", place, reason))
@@ -218,6 +219,22 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
         found.facts["memory.recompute_method"] = found.facts["memory.recompute"]
         found.read("memory.recompute_method", method, place)
         arguments.fact("memory.recompute_layers", "recompute_num_layers")
+
+
+def _modules(found: Findings, arguments: Arguments) -> None:
+    """What is computed again; attention proper where nothing is said."""
+    given, place = (
+        arguments.texts("recompute_modules"),
+        arguments.place("recompute_modules"),
+    )
+    known = [name for name in given if name in MODULES]
+    if place is None:
+        return
+    if known:
+        found.read("memory.recompute_modules", known, place)
+    for name in given:
+        if name not in MODULES:
+            found.not_modelled.append(Remark(f"recompute {name}", place))
 
 
 def _not_modelled(found: Findings, arguments: Arguments) -> None:

@@ -142,7 +142,12 @@ class _Step:
             times = all_reduces(self.machine, rows, slab, algorithms.all_reduce)
         if self.job.overlap.tp:
             product = self.sizes.layer_forward / count
-            times = [max(t / self.axes.tp, t - product) for t in times]
+            rows = self._on(ranks)
+            inside = [len({self.machine.island(g) for g in row}) == 1 for row in rows]
+            times = [
+                max(t / self.axes.tp, t - product) if near else t
+                for t, near in zip(times, inside, strict=True)
+            ]
         once = [t * count * self.sizes.layers for t in times]
         return self._both(ranks, once, 1 + layers_twice(self.job))
 

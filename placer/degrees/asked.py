@@ -1,0 +1,61 @@
+"""What is wrong with what a search over degrees is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from math import inf
+from typing import TYPE_CHECKING
+
+from placer.degrees.choice import JOINED
+from placer.degrees.frameworks import FRAMEWORKS
+from placer.errors import Problem
+from placer.job.memory import MODULES
+
+if TYPE_CHECKING:
+    from placer.degrees.space import Space
+    from placer.topology.model import Topology
+
+_SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
+_WHOLE = ("none", "full", "op")
+
+
+def problems(space: Space, machine: Topology, memory: float) -> Iterator[Problem]:
+    """Problems of the space and the memory of a GPU, in bytes."""
+    for key in _SIZES:
+        for value in getattr(space, key):
+            if value < 1:
+                yield Problem(f"expected at least 1, got {value}", key=key)
+    if space.global_batch < 1:
+        message = f"expected at least 1, got {space.global_batch}"
+        yield Problem(message, key="global_batch")
+    for count in space.gpus:
+        if not 1 <= count <= machine.num_gpus:
+            yield Problem(f"{count:,} of {machine.num_gpus:,} GPUs", key="gpus")
+    if not 0 < memory < inf:
+        hint = "give --memory, for example 80GB, or a topology that says gpu: memory"
+        message = f"how much memory a GPU of {machine.name} has is not known"
+        yield Problem(message, key="memory", hint=hint)
+    yield from _unknown_names(space)
+
+
+def _unknown_names(space: Space) -> Iterator[Problem]:
+    framework = FRAMEWORKS.get(space.framework)
+    if framework is None:
+        yield _unknown("framework", space.framework, FRAMEWORKS)
+    else:
+        for name in space.sharding:
+            if name not in framework.shardings:
+                yield _unknown("sharding", name, framework.shardings, space.framework)
+    for name in space.recompute:
+        modules = [] if name in _WHOLE else name.split(JOINED)
+        for module in modules:
+            if module not in MODULES:
+                yield _unknown("recompute", module, (*_WHOLE, *MODULES))
+
+
+def _unknown(key: str, name: str, known: Collection[str], of: str = "") -> Problem:
+    near = get_close_matches(name, known, 1)
+    hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+    owner = f" of {of}" if of else ""
+    return Problem(f'no {key}{owner} "{name}"', key=key, hint=hint)

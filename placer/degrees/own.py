@@ -1,0 +1,81 @@
+"""The degrees that the job has by itself, beside which the best ones are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.degrees.choice import Choice, recompute_name
+from placer.footprint.stages import footprint
+from placer.units import format_bytes
+
+if TYPE_CHECKING:
+    from placer.degrees.search import Row, Search
+    from placer.degrees.space import Space
+    from placer.job.model import Job
+
+
+class Own(NamedTuple):
+    """The job's own degrees: as a row, or why they are none."""
+
+    choice: Choice
+    row: Row | None
+    refusal: str = ""
+
+
+def own(search: Search, job: Job, space: Space, memory_limit: float) -> Own | None:
+    """The job's own degrees on the GPUs and with the batch that are asked for.
+
+    None where a replica finds no number of copies for them, or time is up.
+    """
+    choice = own_choice(job, space)
+    if choice is None:
+        return None
+    needs = footprint(choice.applied(job))
+    if needs is not None and needs.total > memory_limit:
+        need, limit = format_bytes(needs.total), format_bytes(memory_limit)
+        return Own(choice, None, f"{need} of memory needed, {limit} in a GPU")
+    answer = search.ask(choice)
+    if answer is None:
+        return None
+    if answer.refusal:
+        return Own(choice, None, answer.refusal)
+    return Own(choice, search.row(choice, answer))
+
+
+def own_choice(job: Job, space: Space) -> Choice | None:
+    """The job's sizes of a replica, as many of these as GPUs and batch allow."""
+    axes, mode = job.parallelism, job.data_parallel
+    replica = axes.tp * axes.cp * axes.pp
+    counts = space.gpus or (space.at_most,)
+    most = max(counts) // replica
+    samples, rest = divmod(space.global_batch, job.micro_batch)
+    copies = [n for n in range(1, min(most, samples) + 1) if samples % n == 0]
+    if space.gpus:
+        copies = [n for n in copies if n * replica in counts]
+    if rest or not copies:
+        return None
+    dp = copies[-1]
+    if axes.tp * axes.cp * dp % (axes.ep * axes.etp):
+        return None
+    members, sharding = dp * axes.cp, mode.sharding
+    shard_size = mode.shard_size if sharding == "hsdp" else 0
+    if shard_size and shard_size >= members:  # one shard group is left
+        sharding, shard_size = "zero3", 0
+    if shard_size and members % shard_size:
+        return None
+    return Choice(
+        tp=axes.tp,
+        cp=axes.cp,
+        ep=axes.ep,
+        etp=axes.etp if job.model is not None and job.model.experts else axes.tp,
+        pp=axes.pp,
+        vp=axes.vp,
+        dp=dp,
+        micro_batch=job.micro_batch,
+        micro_batches=samples // dp,
+        recompute=recompute_name(job),
+        sharding=sharding,
+        shard_size=shard_size,
+        embedding=job.stages.embedding,
+        loss=job.stages.loss,
+    )

@@ -1,0 +1,147 @@
+"""The flags with which a framework trains a job as it is: degrees, batch, memory.
+
+The model, the data and the rates are the user's own. What a flag means is what the
+readers of ``-j`` take it for (`placer.sources`): reading the flags gives the job back.
+
+Sources: Megatron-LM d98e8a64, ``megatron/training/arguments.py``; torchtitan b5bcd76c,
+``torchtitan/config/configs.py``; Megatron-DeepSpeed 4efb479d,
+``megatron/arguments.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from placer.emit import megatron, torchtitan
+from placer.errors import EmitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.job.model import Job
+
+    Flags = dict[str, int | str]
+
+_FSDP = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
+_ZERO = ("ddp", "zero1", "zero2", "zero3")
+_OF_TORCHTITAN = {"none": "none", "op": "selective", "full": "full"}
+
+
+def job_flags(job: Job, framework: str) -> tuple[str, ...]:
+    """The flags as words, such as ``--tensor-model-parallel-size``, ``4``.
+
+    Parameters
+    ----------
+    job : Job
+    framework : str
+        ``megatron``, ``torchtitan``, ``deepspeed`` (Megatron-DeepSpeed).
+
+    Raises
+    ------
+    EmitError
+        If the framework has no flags for that job, or none that are known here.
+    """
+    if framework not in _FLAGS:
+        raise EmitError(f"no flags of {framework} are known")
+    flags = _FLAGS[framework](job)
+    return tuple(
+        word
+        for name, value in flags.items()
+        for word in (f"--{name}", *str(value).split())
+    )
+
+
+def _batch(job: Job) -> Flags:
+    return {
+        "micro-batch-size": job.micro_batch,
+        "global-batch-size": job.parallelism.dp * job.micro_batch * job.micro_batches,
+    }
+
+
+def _of_megatron(job: Job) -> Flags:
+    axes, mode = job.parallelism, job.data_parallel
+    flags = megatron.flags_of_axes(axes)
+    if axes.tp > 1 and job.tensor_parallel.sequence:
+        flags["sequence-parallel"] = ""
+    for end in ("embedding", "loss"):
+        if getattr(job.stages, end):
+            flags[f"account-for-{end}-in-pipeline-split"] = ""
+    flags |= _batch(job)
+    if mode.sharding == "zero1":
+        flags["use-distributed-optimizer"] = ""
+    elif mode.sharding != "ddp":
+        flags["use-megatron-fsdp"] = ""
+        kind = _FSDP.get(mode.sharding, _FSDP["zero3"])
+        flags["data-parallel-sharding-strategy"] = kind
+    if mode.sharding == "hsdp":
+        groups = axes.dp * axes.cp // mode.shard_size
+        flags["num-distributed-optimizer-instances"] = groups
+    return flags | _recompute_of_megatron(job)
+
+
+def _recompute_of_megatron(job: Job) -> Flags:
+    memory = job.memory
+    if memory.recompute == "none":
+        return {}
+    if memory.recompute == "full":
+        return {
+            "recompute-granularity": "full",
+            "recompute-method": memory.recompute_method,
+            "recompute-num-layers": memory.recompute_layers,
+        }
+    if memory.recompute != "selective":
+        raise EmitError(f"Megatron-LM has no recomputation by {memory.recompute}")
+    modules = " ".join(memory.recompute_modules)
+    return {"recompute-granularity": "selective", "recompute-modules": modules}
+
+
+def _of_torchtitan(job: Job) -> Flags:
+    axes = job.parallelism
+    mode = _OF_TORCHTITAN.get(job.memory.recompute)
+    if mode is None:
+        raise EmitError("torchtitan does not recompute single modules")
+    flags = torchtitan.flags_of_axes(axes, asdict(job.data_parallel))
+    if axes.pp > 1:
+        ends = {"first": job.stages.embedding, "last": job.stages.loss}
+        prefix = "parallelism.pipeline_parallel"
+        for end, layers in ends.items():
+            flags[f"{prefix}_{end}_stage_less_layers"] = int(layers)
+        flags[f"{prefix}_microbatch_size"] = job.micro_batch
+    local = job.micro_batch * (job.micro_batches if axes.pp > 1 else 1)
+    flags["training.local_batch_size"] = local
+    flags["training.global_batch_size"] = _batch(job)["global-batch-size"]
+    flags["activation_checkpoint.mode"] = mode
+    return flags
+
+
+def _of_deepspeed(job: Job) -> Flags:
+    """Ulysses is its context parallelism; experts are cut by tp as dense layers are."""
+    axes, mode = job.parallelism, job.data_parallel
+    flags: Flags = {
+        "deepspeed": "",
+        "zero-stage": _ZERO.index(mode.sharding),
+        "tensor-model-parallel-size": axes.tp,
+        "pipeline-model-parallel-size": axes.pp,
+        "ds-sequence-parallel-size": axes.cp,
+    }
+    if axes.pp == 1:
+        flags["no-pipeline-parallel"] = ""
+    if axes.ep > 1:
+        flags["moe-expert-parallel-size"] = axes.ep
+    flags |= _batch(job)
+    if job.memory.recompute == "full":
+        flags |= {
+            "checkpoint-activations": "",
+            "deepspeed-activation-checkpointing": "",
+        }
+    elif job.memory.recompute != "none":
+        raise EmitError("Megatron-DeepSpeed recomputes whole layers or nothing")
+    return flags
+
+
+_FLAGS: dict[str, Callable[[Job], Flags]] = {
+    "megatron": _of_megatron,
+    "torchtitan": _of_torchtitan,
+    "deepspeed": _of_deepspeed,
+}

@@ -1,0 +1,164 @@
+"""Names and sentences for rows of a search over degrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from placer.cost.noise import DIFFERENCE, noise
+from placer.report.words import compared, share_text, within_noise
+from placer.units import format_bytes, format_seconds
+
+Row = Mapping[str, Any]
+
+AXES = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
+
+# What tells rows apart whose steps the model cannot: key, words, and its unit.
+_TIE_BREAKERS = {
+    "memory_bytes": ("leaves the most memory free", "{} needed"),
+    "gpus": ("uses the fewest GPUs", "{}"),
+    "scale_up_domains": ("touches the fewest scale-up domains", "{}"),
+    "restart_bytes": ("has the least to read after a failure", "{} a rank"),
+}
+
+
+def tells(row: Row, axis: str) -> bool:
+    """Whether the size of an axis has to be said."""
+    sizes = row["parallelism"]
+    usual = sizes["tp"] if axis == "etp" and sizes["ep"] == 1 else 1
+    return bool(sizes[axis] != usual)
+
+
+def degrees(row: Row) -> str:
+    """The degrees of a row: ``tp 4, pp 8, dp 2``."""
+    sizes = row["parallelism"]
+    named = [f"{axis} {sizes[axis]}" for axis in AXES if tells(row, axis)]
+    return ", ".join(named) or "one GPU alone"
+
+
+def sharding(row: Row) -> str:
+    """How a row keeps its states: ``hsdp 8``."""
+    return f"{row['sharding']} {row['shard_size'] or ''}".rstrip()
+
+
+def verdict(found: Mapping[str, Any]) -> str:
+    """What was found in a sentence or two."""
+    best = found["rows"][0]
+    asked = found["gpus"]
+    there = max(asked) if isinstance(asked, list) else asked
+    used = f"{best['gpus']:,}" + (f" of {there:,}" if best["gpus"] < there else "")
+    step = format_seconds(best["step_time_s"])
+    said = (
+        f"{degrees(best)} on {used} GPUs: {step} a step, "
+        f"{best['tokens_per_s_per_gpu']:,.0f} tokens a second and GPU."
+    )
+    if best["gpus"] < there:
+        said += " No choice that uses more GPUs is faster."
+    return f"{said} {_beside_own(best, found['own'])}".rstrip()
+
+
+def _beside_own(best: Row, own: Row | None) -> str:
+    """How much better the best row is than the degrees that the job had."""
+    if own is None:
+        return ""
+    name = f"the job's own degrees ({degrees(own)})"
+    if "error" in own:
+        return f"{name[0].upper()}{name[1:]} cannot be used: {own['error']}."
+    if _choice(own) == _choice(best):
+        return "These are the job's own degrees."
+    mine, theirs = best["step_time_s"], own["step_time_s"]
+    said = compared("time", mine, theirs, name, noise(theirs, mine))
+    said = f"{said[0].upper()}{said[1:]}."
+    return said + _not_considered(mine, theirs)
+
+
+def _not_considered(mine: float, theirs: float) -> str:
+    if theirs >= mine * (1 - 1e-9):
+        return ""
+    return " Those were not among the choices: a rule or a list leaves them out."
+
+
+def _choice(row: Row) -> dict[str, Any]:
+    keys = ("parallelism", "micro_batch", "recompute", "sharding", "shard_size")
+    return {key: row[key] for key in keys}
+
+
+def ties(rows: Sequence[Row]) -> str:
+    """Which rows the model cannot tell from the first, and what tells them apart."""
+    best = rows[0]["step_time_s"]
+    near = [row for row in rows if row["step_time_s"] <= best * (1 + DIFFERENCE)]
+    if len(near) < 2:
+        return ""
+    said = f"Rows 1 to {len(near)} are {within_noise(DIFFERENCE)}."
+    best_at: dict[int, list[str]] = {}
+    for key, (words, unit) in _TIE_BREAKERS.items():
+        values = [row[key] for row in near]
+        if max(values) > min(values) * (1 + 1e-6):
+            least = values.index(min(values))
+            text = unit.format(_amount(key, min(values)))
+            best_at.setdefault(least, []).append(f"{words} ({text})")
+    if not best_at:
+        return said
+    parts = [f"row {i + 1} {_and(best_at[i])}" for i in sorted(best_at)]
+    return f"{said} Of these {'; '.join(parts)}."
+
+
+def _amount(key: str, value: float) -> str:
+    return format_bytes(value) if key.endswith("bytes") else f"{value:,}"
+
+
+def _and(words: Sequence[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def why_not(best: Row, other: Row, name: str) -> str:
+    """Why a row is worse than the best: what grows, what shrinks, and memory."""
+    more = other["step_time_s"] - best["step_time_s"]
+    share = share_text(abs(more) / best["step_time_s"])
+    length = f"{format_seconds(abs(more))} {'more' if more >= 0 else 'less'}"
+    said = f"{name} ({degrees(other)}) takes {length}, {share}"
+    changes = list(_changes(best, other))
+    said += f": {'; '.join(changes)}." if changes else "."
+    spared = other["memory_bytes"] - best["memory_bytes"]
+    word = "more" if spared > 0 else "less"
+    if format_bytes(other["memory_bytes"]) == format_bytes(best["memory_bytes"]):
+        return f"{said} It needs the same memory."
+    needs = format_bytes(other["memory_bytes"])
+    return f"{said} It needs {needs} of memory, {format_bytes(abs(spared))} {word}."
+
+
+def _changes(best: Row, other: Row) -> Iterator[str]:
+    """The parts of the step that differ, the largest first, with their causes."""
+    before, after = best["parts_s"], other["parts_s"]
+    names = dict.fromkeys((*before, *after))
+    by_part = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in names}
+    least = 5e-4 * best["step_time_s"]
+    for name in sorted(by_part, key=lambda name: -abs(by_part[name])):
+        change = by_part[name]
+        if abs(change) >= least:
+            sign = "+" if change > 0 else "-"
+            cause = _cause(name, best, other)
+            yield f"{name} {sign}{format_seconds(abs(change))}{cause}"
+
+
+def _cause(part: str, best: Row, other: Row) -> str:
+    """What makes a part of the step of one row differ from that of another."""
+    if part == "compute":
+        if best["recompute"] != other["recompute"]:
+            return f" (recompute {other['recompute']}, not {best['recompute']})"
+        return " (products of another size)"
+    sizes, theirs = best["parallelism"], other["parallelism"]
+    keys = {"bubble": ("pp", "vp")}.get(part, (part.removeprefix("exposed "),))
+    changed = [
+        f"{key} {theirs[key]}, not {sizes[key]}"
+        for key in keys
+        if key in sizes and sizes[key] != theirs[key]
+    ]
+    if part == "bubble" and best["micro_batches"] != other["micro_batches"]:
+        changed.append(
+            f"{other['micro_batches']:,} micro-batches, not {best['micro_batches']:,}"
+        )
+    if part == "exposed dp" and sharding(best) != sharding(other):
+        changed.append(f"{sharding(other)}, not {sharding(best)}")
+    return f" ({'; '.join(changed)})" if changed else ""

@@ -1,0 +1,259 @@
+"""What `tune` gives back: rows, sentences, fronts, a picture, what a stop leaves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+import placer
+from placer.cost.volumes import volumes
+from placer.degrees.choice import Choice
+from placer.degrees.own import own_choice
+from placer.degrees.plot import tune_plot
+from placer.degrees.space import Space
+from placer.document import parse_document
+from placer.engines.cluster import Cluster
+from placer.footprint.stages import footprint, restart_bytes
+from placer.job.axes import Parallelism
+from placer.job.memory import Memory
+from placer.job.model import DataParallel
+from placer.job.read import decode_job
+from placer.job.write import to_document
+from placer.report.tune_words import ties, verdict, why_not
+from tests.degrees.cases import GB, job, machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.degrees.search import State
+    from placer.degrees.tuning import Tuning
+    from placer.job.model import Job
+
+FEW = {"tp": [1, 2], "cp": [1, 2], "pp": [1, 2], "micro_batch": [1, 2]}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def work() -> Job:
+    """A dense job that would run with tp 2 and pp 2."""
+    axes = Parallelism(tp=2, etp=2, pp=2, dp=4)
+    return replace(job(Random(1)), parallelism=axes, micro_batches=4)
+
+
+@pytest.fixture(scope="module")
+def found() -> Tuning:
+    """On 8 and 16 GPUs, with what needs less memory."""
+    return placer.tune(machine(), work(), gpus=[8, 16], slack=0.5, **FEW)
+
+
+def test_rows_are_plain_data(found: Tuning) -> None:
+    """JSON as they are; a line of CSV each; HTML with every cell escaped."""
+    content = found.to_dict()
+    assert json.loads(json.dumps(content)) == content
+    assert len(found.to_csv().splitlines()) == len(found.rows) + 1
+    assert found._repr_html_().count("<tr>") == len(found.rows) + 1
+    text = repr(found)
+    assert text.startswith("<placer.Tuning: ")
+    assert "\n" not in text
+    assert found.summary().splitlines()[0] in " ".join(text.split())
+
+
+def test_the_best_with_fewer_gpus_and_less_memory(found: Tuning) -> None:
+    """A row of a front is the best of its own search; none beats another in both."""
+    fronts = found.to_dict()["fronts"]
+    assert [row["gpus"] for row in fronts["gpus"]] == [16, 8]
+    alone = placer.tune(machine(), work(), gpus=[8], top=1, **FEW)
+    assert fronts["gpus"][1]["step_time_s"] == alone.rows[0]["step_time_s"]
+    front = fronts["memory"]
+    assert len(front) > 2
+    for row, following in pairwise(front):
+        assert following["memory_bytes"] < row["memory_bytes"]
+        assert following["step_time_s"] > row["step_time_s"]
+    for row, following in list(pairwise(front))[:3]:
+        less = row["memory_bytes"] - 1
+        again = placer.tune(machine(), work(), gpus=[8, 16], memory=less, top=1, **FEW)
+        step = again.rows[0]["step_time_s"]
+        assert step == pytest.approx(following["step_time_s"], rel=1e-12)
+    assert front[-1]["step_time_s"] <= front[0]["step_time_s"] * 1.5
+
+
+def test_the_job_s_own_degrees(found: Tuning) -> None:
+    """They are placed as they are, on as many GPUs as were asked for."""
+    own = found.to_dict()["own"]
+    assert own["parallelism"] | {"tp": 2, "pp": 2, "dp": 4} == own["parallelism"]
+    placed = placer.place(found.machine, work(), effort="quick")
+    assert own["step_time_s"] == pytest.approx(placed.score["step_time_s"])
+    share = 1 - found.rows[0]["step_time_s"] / own["step_time_s"]
+    assert f"{100 * share:.1f} % faster" in found.summary()
+    explained = found.summary(explain=True)
+    assert "The job's own choice (tp 2, pp 2, dp 4) takes" in " ".join(
+        explained.split()
+    )
+    best = found.job_of(0)
+    again = placer.tune(machine(), best, gpus=[best.world_size], top=1, **FEW)
+    assert "These are the job's own degrees." in repr(again)
+
+
+def test_own_degrees_that_are_none() -> None:
+    """Those that fit no number of GPUs are left out; those that lack memory say so."""
+    assert own_choice(work(), Space((8, 16), 16)) == Choice(
+        tp=2, etp=2, pp=2, dp=4, micro_batches=4, sharding="zero1"
+    )
+    assert own_choice(work(), Space((6,), 16)) is None
+    assert own_choice(work(), Space((), 16, at_most=15)).dp == 2
+    plain = replace(work(), data_parallel=DataParallel(sharding="ddp"))
+    limit = footprint(plain).total - 1
+    tight = placer.tune(machine(), plain, gpus=[16], memory=limit, top=1, **FEW)
+    own = tight.to_dict()["own"]
+    assert own["status"] == "infeasible"
+    assert "of memory needed" in own["error"]
+    assert "cannot be used" in tight.summary()
+
+
+@pytest.mark.parametrize(
+    ("sharding", "each"), [("ddp", 14.0), ("zero1", 2 + 12 / 4), ("zero3", 12 / 4)]
+)
+def test_what_a_rank_reads_after_a_failure(sharding: str, each: float) -> None:
+    """Weights and optimizer states of what it keeps between steps, no gradients."""
+    mode = DataParallel(sharding=sharding)
+    axes = Parallelism(tp=2, dp=4)
+    one = replace(work(), parallelism=axes, data_parallel=mode)
+    parameters = volumes(one).dense_parameters(1, 1).sum()
+    # Norms, which tp does not cut, count in full in memory.
+    assert restart_bytes(one) == pytest.approx(parameters * each, rel=2e-3)
+    assert restart_bytes(replace(one, model=None)) == 0
+
+
+def row(step: float, **changes: object) -> dict[str, object]:
+    """A row as the report takes it."""
+    sizes = {"tp": 2, "cp": 1, "ep": 1, "etp": 2, "pp": 2, "vp": 1, "dp": 4}
+    usual = {"parallelism": sizes, "gpus": 16, "micro_batch": 1, "micro_batches": 4}
+    usual |= {"sharding": "zero1", "shard_size": 0, "recompute": "none"}
+    usual |= {"step_time_s": step, "tokens_per_s_per_gpu": 100.0}
+    usual |= {"memory_bytes": 50 * GB, "restart_bytes": GB, "scale_up_domains": 2}
+    usual |= {"parts_s": {"compute": 0.9, "bubble": step - 0.9}}
+    return usual | changes
+
+
+def test_what_breaks_ties() -> None:
+    """Rows within the noise, told apart by what differs alone."""
+    rows = [
+        row(1.0),
+        row(1.004, memory_bytes=30 * GB, restart_bytes=GB / 2),
+        row(1.009, scale_up_domains=1),
+        row(1.02, memory_bytes=GB),
+    ]
+    assert ties(rows) == (
+        "Rows 1 to 3 are within the noise of the model (1%). Of these row 2 leaves the "
+        "most memory free (30 GB needed) and has the least to read after a failure "
+        "(500 MB a rank); row 3 touches the fewest scale-up domains (1)."
+    )
+    assert ties(rows[::3]) == ""
+    assert ties([row(1.0), row(1.0)]).endswith("model (1%).")
+
+
+def test_fewer_gpus_than_there_are() -> None:
+    """The first line says how many are used, and that more would not help."""
+    content = {"rows": [row(1.0)], "gpus": 18, "own": None}
+    assert " on 16 of 18 GPUs: 1 s a step" in verdict(content)
+    assert "No choice that uses more GPUs is faster." in verdict(content)
+    assert "more GPUs" not in verdict(content | {"gpus": [8, 16]})
+
+
+def test_why_another_is_worse() -> None:
+    """What grows with what changed it, then memory."""
+    sizes = row(1.0)["parallelism"] | {"pp": 4, "dp": 2}
+    parts = {"compute": 0.9, "bubble": 0.3}
+    other = row(1.2, parallelism=sizes, parts_s=parts, memory_bytes=40 * GB)
+    assert why_not(row(1.0), other, "Row 2") == (
+        "Row 2 (tp 2, pp 4, dp 2) takes 200 ms more, 20 %: bubble +200 ms (pp 4, not "
+        "2). It needs 40 GB of memory, 10 GB less."
+    )
+
+
+def test_the_picture(found: Tuning) -> None:
+    """Two panels, a point a choice, own degrees apart, a title in both themes."""
+    for theme in ("auto", "light", "dark"):
+        root = Xml.fromstring(tune_plot(found, theme))
+        panels = [g for g in root.findall(f"{SVG}g") if g.get("class") == "panel"]
+        assert len(panels) == 2
+        for panel in panels:
+            points = [e for e in panel.iter() if "point" in (e.get("class") or "")]
+            assert all(point.find(f"{SVG}title") is not None for point in points)
+            assert len(panel.findall(f"{SVG}polyline")) == 1
+        texts = [text.text for text in root.findall(f"{SVG}text")]
+        assert texts == [
+            "Step time against memory and GPUs: small",
+            "placed too",
+            "none is better in both",
+            "the job's own degrees",
+        ]
+
+
+def stopped_after(count: int) -> tuple[Callable[[], bool], Callable[[State], None]]:
+    """A stop that is true once so many choices are placed, and who tells it."""
+    placed = 0
+
+    def tell(state: State) -> None:
+        nonlocal placed
+        placed = state.placed
+
+    return lambda: placed >= count, tell
+
+
+def test_a_stop_keeps_what_is_placed() -> None:
+    """Rows, each with its placement, and how much better another could be."""
+    stop, tell = stopped_after(1)
+    limited = placer.tune(machine(), work(), gpus=[16], stop=stop, progress=tell)
+    whole = placer.tune(machine(), work(), gpus=[16], top=1)
+    assert limited.rows
+    assert limited.lower_bound_s <= whole.rows[0]["step_time_s"] * (1 + 1e-9)
+    assert whole.is_proved
+    if not limited.is_proved:
+        assert "can be better by more than" in limited.proof
+
+
+def test_dask_gives_the_same(found: Tuning) -> None:
+    """Rows, fronts and proof from the workers of a cluster."""
+    distributed = pytest.importorskip("distributed")
+    local = {"processes": False, "dashboard_address": None, "protocol": "tcp://"}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **local) as there:
+        engine = Cluster(there.scheduler_address)
+        asked = {"gpus": [8, 16], "slack": 0.5, "engine": engine}
+        again = placer.tune(machine(), work(), **asked, **FEW)
+    assert again.to_dict() == found.to_dict()
+
+
+def test_no_machine_overlaps_tp_beyond_nvlink() -> None:
+    """Choices whose tp leaves a node are there, and wait for it."""
+    usual = work()
+    plain, beside = (
+        replace(usual, overlap=replace(usual.overlap, tp=tp)) for tp in (False, True)
+    )
+    asked = {"gpus": [16], "tp": [2], "cp": [1], "pp": [1], "top": 1}
+    wide, narrow = machine("node:4 gpu:4"), machine("node:16 gpu:1")
+    for topology, hides in ((wide, True), (narrow, False)):
+        waited = placer.tune(topology, plain, **asked).rows[0]["parts_s"]
+        parts = placer.tune(topology, beside, **asked).rows[0]["parts_s"]
+        assert (parts["exposed tp"] < waited["exposed tp"]) == hides
+
+
+@pytest.mark.parametrize("own", ["full", "selective"])
+def test_the_chosen_job_is_a_job(own: str) -> None:
+    """Whatever the job computed again: written and read it is the same, its plan is."""
+    memory = Memory(recompute=own, recompute_modules=("mlp",) * (own == "selective"))
+    if own == "full":
+        memory = Memory(recompute="full", recompute_method="block")
+    start = replace(work(), memory=memory)
+    few = FEW | {"recompute": ["none"]}
+    found = placer.tune(machine(), start, gpus=[16], top=4, **few)
+    for index in range(4):
+        chosen = found.job_of(index)
+        text = json.dumps(to_document(chosen))
+        assert decode_job(parse_document(text, "job.json")).sha256 == chosen.sha256
+    placer.check(placer.place(found.machine, found.best, effort="quick").plan)

@@ -1,0 +1,131 @@
+"""Flags of a job: what `-j` reads from them is the job again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.degrees.space import Legal, Space
+from placer.emit.job_flags import job_flags
+from placer.errors import EmitError
+from placer.sources.job import read_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from placer.job.model import Job
+
+# Readers warn of what they do not model.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+GPUS, BATCH = 16, 32
+SHAPE = (
+    "--num-layers 16 --hidden-size 1024 --num-attention-heads 16 --vocab-size 51200 "
+    "--max-position-embeddings 4096 --seq-length 4096 --bf16"
+)
+EXPERTS = "--num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 512"
+SAME = ("parallelism", "micro_batch", "micro_batches", "memory", "stages", "overlap")
+TITAN = """\
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+seq_len = 8192
+"""
+
+
+def megatron(folder: Path, flags: str) -> Job:
+    """The job of a script with these flags."""
+    path = folder / "train.sh"
+    path.write_text(f"torchrun pretrain_gpt.py {SHAPE} {flags}\n")
+    return read_job(f"megatron:{path}", gpus=GPUS, tflops=400)
+
+
+def torchtitan(folder: Path, flags: dict[str, str]) -> Job:
+    """The job of a configuration with these settings."""
+    tables: dict[str, list[str]] = {}
+    for name, value in flags.items():
+        table, _, key = name.removeprefix("--").partition(".")
+        shown = value if value.lstrip("-").isdecimal() else f'"{value}"'
+        tables.setdefault(table, []).append(f"{key} = {shown}")
+    text = TITAN + "\n".join(tables.pop("training")) + "\n"
+    text += "".join(f"[{t}]\n" + "\n".join(rows) + "\n" for t, rows in tables.items())
+    path = folder / "train.toml"
+    path.write_text(text)
+    return read_job(f"torchtitan:{path}", gpus=GPUS, tflops=400)
+
+
+def sampled(job: Job, framework: str, count: int) -> list[Job]:
+    """Jobs of random legal choices."""
+    assert job.model is not None
+    legal = Legal(job, job.model, Space((GPUS,), BATCH, framework=framework))
+    choices = [choice for shape in legal.shapes() for choice in legal.variants(shape)]
+    return [choice.applied(job) for choice in Random(0).sample(choices, count)]
+
+
+def assert_same(job: Job, back: Job) -> None:
+    for key in SAME:
+        assert getattr(back, key) == getattr(job, key), key
+    if job.parallelism.dp * job.parallelism.cp == 1:  # nothing to share out
+        return
+    for key in ("sharding", "shard_size", "keep_parameters"):
+        got, expected = (getattr(j.data_parallel, key) for j in (back, job))
+        assert got == expected, key
+
+
+@pytest.mark.parametrize("experts", ["", EXPERTS])
+def test_megatron_reads_back_what_was_chosen(experts: str, tmp_path: Path) -> None:
+    """Degrees, batch, interleaving, ends, sharding, recomputation, sequence slices."""
+    usual = "--sequence-parallel --tensor-model-parallel-size 2 "
+    usual += "--micro-batch-size 1 --global-batch-size 32"
+    start = megatron(tmp_path, f"{experts} {usual}")
+    for job in sampled(start, "megatron", 60):
+        flags = " ".join(job_flags(job, "megatron"))
+        back = megatron(tmp_path, f"{experts} {flags}")
+        assert_same(job, back)
+        axes = job.parallelism
+        assert back.tensor_parallel.sequence == (axes.tp > 1)
+
+
+def test_torchtitan_reads_back_what_was_chosen(tmp_path: Path) -> None:
+    """Also the ends of the pipeline, the local batch and how activations are kept."""
+    batch = {"global_batch_size": BATCH, "local_batch_size": 1}
+    given = {f"--training.{key}": str(value) for key, value in batch.items()}
+    start = torchtitan(tmp_path, given)
+    checked = 0
+    for job in sampled(start, "torchtitan", 60):
+        try:
+            words = job_flags(job, "torchtitan")
+        except EmitError:  # single modules, or a sharding that its mesh has not
+            continue
+        back = torchtitan(tmp_path, dict(zip(words[::2], words[1::2], strict=True)))
+        alike = replace(back.parallelism, vp=job.parallelism.vp)
+        assert_same(job, replace(back, parallelism=alike, overlap=job.overlap))
+        checked += 1
+    assert checked >= 20
+
+
+def test_megatron_deepspeed_reads_back_what_was_chosen(tmp_path: Path) -> None:
+    """Stage of ZeRO, Ulysses, and layers that are computed again."""
+    start = megatron(
+        tmp_path, "--deepspeed --micro-batch-size 1 --global-batch-size 32"
+    )
+    checked = 0
+    for job in sampled(start, "deepspeed", 60):
+        try:
+            flags = " ".join(job_flags(job, "deepspeed"))
+        except EmitError:  # single modules
+            continue
+        assert_same(job, megatron(tmp_path, flags))
+        checked += 1
+    assert checked >= 20
+
+
+def test_a_framework_without_flags_says_so(tmp_path: Path) -> None:
+    """JAX has none that are known here."""
+    start = megatron(tmp_path, "--micro-batch-size 1 --global-batch-size 32")
+    with pytest.raises(EmitError, match="jax"):
+        job_flags(start, "jax")
