@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
+from placer.solve.bounds.expert_parts import least_in_parts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.problem.colocation import Colocation, colocation_of, join
@@ -127,7 +128,10 @@ def _cases(
                     step, most = model.step_on(outside), int(room.max())
                     yield _with_cuts(NicTrade.of(step, outside, most, params))
                 else:
-                    yield _with_crossing(model, outside, axis)
+                    yield max(
+                        _with_crossing(model, outside, axis),
+                        _in_parts(model, outside, room, params),
+                    )
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
             label = label.copy()
@@ -188,6 +192,18 @@ def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
     )
     text = f"cheapest when a {axis} group leaves its scale-up domain"
     return Proof(value, f"{text}, {BEST}")
+
+
+def _in_parts(
+    model: StepModel, network: IdealNetwork, room: IntArray, params: Params
+) -> Proof:
+    """Least step time for parts of expert groups that fit scale-up domains."""
+    value = least_in_parts(model.step_on(network), network, room, params)
+    return Proof(
+        value,
+        "expert groups that scale-up domains do not hold whole in parts that fit them, "
+        f"{BEST}",
+    )
 
 
 def _with_cuts(trade: NicTrade) -> Proof:

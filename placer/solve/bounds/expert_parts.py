@@ -1,0 +1,185 @@
+"""A bound on the step time: parts of expert groups must fit what domains hold.
+
+A *unit* is made of expert groups of one stage, and of what must stay together with
+them; a *piece* is a set of ranks that must. A unit lies in a scale-up domain or in
+parts, and its smallest part sends the most through its NICs, so the size of that part
+sets the time of its stage. Good parts are scarce: any prices of parts (`part_prices`)
+say what all domains are worth, and some replica has stages whose units cost no more
+together than its share. No step is shorter than that of the fastest such replica.
+Shapes: P stages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.collectives import distinct_domains
+from placer.cost.schedule import pipeline_times
+from placer.cost.stage_times import expert_passes
+from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
+from placer.solve.problem.colocation import join
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step
+    from placer.job.model import Job
+    from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+class Units(NamedTuple):
+    """Expert groups with all that is tied to them.
+
+    Attributes
+    ----------
+    count : int
+    pieces : int
+        Of each unit.
+    ranks : int
+        Of a piece.
+    members : int
+        That a piece has of each expert group of its unit.
+    """
+
+    count: int
+    pieces: int
+    ranks: int
+    members: int
+
+
+def units_of(job: Job, label: IntArray) -> Units | None:
+    """Units where the ranks of each set lie in one domain; None where they differ.
+
+    Where sets differ, single ranks may lie anywhere, which bounds them as well.
+    """
+    return _alike(job, label) or _alike(job, np.arange(job.world_size))
+
+
+def _alike(job: Job, label: IntArray) -> Units | None:
+    """Units that are all alike in every way that counts, None if they are not."""
+    axes = job.parallelism
+    members = axes.ranks_of_group["ep"]
+    group = np.empty(job.world_size, dtype=np.int64)
+    group[members] = np.arange(len(members))[:, None]
+    stage = axes.coordinates["pp"]
+    place = axes.coordinates["dp"] * axes.pp + stage
+    piece = np.unique(label, return_inverse=True)[1]
+    unit = np.unique(join(label, members), return_inverse=True)[1]
+    facts = (
+        np.bincount(piece),
+        np.bincount(unit),
+        _shared(piece, group),
+        _shared(unit, piece, ends=True),
+        _shared(unit, group, ends=True),
+        _shared(piece, group, ends=True),
+        _shared(unit, place, ends=True),
+        _shared(place, unit, ends=True),
+    )
+    ranks, size, each, _, groups, touched, *_ = (int(fact[0]) for fact in facts)
+    is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
+    one_stage = (_shared(unit, stage, ends=True) == 1).all()
+    if not (is_alike and one_stage):
+        return None
+    return Units(job.world_size // size, size // ranks, ranks, each)
+
+
+def _shared(one: IntArray, other: IntArray, *, ends: bool = False) -> IntArray:
+    """Ranks that sets of either kind share, or how many others each of one kind meets.
+
+    Only pairs that share a rank count.
+    """
+    pairs, ranks = np.unique(one * (other.max() + 1) + other, return_counts=True)
+    return np.bincount(pairs // (other.max() + 1)) if ends else ranks
+
+
+def seconds_of_parts(
+    step: Step, network: IdealNetwork, units: Units, packing: Packing
+) -> dict[int, float]:
+    """Least seconds of an all-to-all by the pieces of its smallest part.
+
+    The last entry is that of a whole unit, where one fits. A member of that part has
+    ``here - 1`` peers inside its domain; those outside take its NIC.
+    """
+    job, fabric = step.model.job, network.fabric
+    copies = 0
+    if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
+        copies = job.model.top_k
+    size = units.pieces * units.members
+    share = step.model.volumes.ep_buffer / size
+    inner, outer = np.split(np.arange(fabric.num_tiers), [fabric.scale_up_tier + 1])
+    near = share / float(fabric.bandwidth[inner].max())
+    near_s = float(fabric.latency[inner].min())
+    found = {}
+    if len(outer):
+        far = share / float(fabric.bandwidth[outer].max())
+        far_s = float(fabric.latency[outer].min())
+        domains = max(2, -(-units.pieces // packing.largest))
+        for pieces in range(1, units.pieces // domains + 1):
+            here = pieces * units.members
+            hops, sent = size - here, float(size - here)
+            if copies:
+                hops = domains - 1
+                sent *= float(distinct_domains(np.array(domains), copies)) / copies
+            seconds = max(sent * far, (here - 1) * near)
+            found[pieces] = seconds + (here - 1) * near_s + hops * far_s
+    if packing.largest == units.pieces:
+        found[units.pieces] = (size - 1) * (near + near_s)
+    return found
+
+
+def least_in_parts(
+    step: Step, network: IdealNetwork, room: IntArray, params: Params
+) -> float:
+    """The bound, s; 0 where there is nothing to be bounded.
+
+    Parameters
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    room : ndarray, shape (D,)
+        Ranks that each scale-up domain may hold.
+    params : Params
+    """
+    job, scale_up = step.model.job, network.fabric.scale_up_tier
+    if job.model is None or job.parallelism.ep == 1 or scale_up < 0:
+        return 0.0
+    units = units_of(job, network.label[scale_up])
+    if units is None or units.pieces == 1:
+        return 0.0
+    packing = Packing.of(room // units.ranks, units.pieces)
+    if packing is None or packing.work > params.expert_part_work:
+        return 0.0
+    seconds = seconds_of_parts(step, network, units, packing)
+    stages = job.parallelism.pp
+    # Should a part be faster than a larger one, no more than its time is counted on.
+    of_level = np.minimum.accumulate(list(seconds.values()))
+    rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
+    boxes = Boxes(
+        stages,
+        len(of_level),
+        lambda levels: rest + _replica_times(step, of_level[levels]),
+        params.expert_boxes,
+    )
+    prices = PartPrices(packing, list(seconds), boxes, units.count / stages)
+    return prices.climb(params.expert_rounds)
+
+
+def _replica_times(step: Step, seconds: FloatArray) -> FloatArray:
+    """Pipeline times of replicas with all-to-alls of so many seconds (D, P); (D,)."""
+    model, job = step.model, step.model.job
+    forward, backward = expert_passes(job, model.volumes, model.work, seconds)
+    others = tuple(axis for axis in step.stage_times if axis not in ("ep", "pp"))
+    for axis in others:
+        forward = forward + step.stage_times[axis].forward[0]
+        backward = backward + step.stage_times[axis].backward[0]
+    hop = np.zeros(seconds.shape)
+    if "pp" in step.stage_times:
+        hop = hop + step.stage_times["pp"].forward[0]
+    schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+    return pipeline_times(model.patterns(forward, backward, hop), *schedule)
