@@ -11,6 +11,8 @@ Shapes: P stages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -97,13 +99,93 @@ def _shared(one: IntArray, other: IntArray, *, ends: bool = False) -> IntArray:
     return np.bincount(pairs // (other.max() + 1)) if ends else ranks
 
 
-def seconds_of_parts(
+@dataclass(frozen=True, eq=False)
+class StageParts:
+    """Units and domains of a job, and what parts make of its step.
+
+    Attributes
+    ----------
+    step : Step
+        On the best network imaginable.
+    units : Units
+    packing : Packing
+        Of units, in pieces.
+    seconds : mapping of int to float, s
+        Least time of an all-to-all by the pieces of the smallest part of its unit, as
+        many as all pieces for a whole one.
+    """
+
+    step: Step
+    units: Units
+    packing: Packing
+    seconds: Mapping[int, float]
+
+    @classmethod
+    def of(
+        cls, step: Step, network: IdealNetwork, room: IntArray
+    ) -> StageParts | None:
+        """Units of a job with experts; None where all are single pieces or differ.
+
+        Parameters
+        ----------
+        step : Step
+            On ``network``.
+        network : IdealNetwork
+        room : ndarray, shape (D,)
+            Ranks that each scale-up domain may hold.
+        """
+        job, scale_up = step.model.job, network.fabric.scale_up_tier
+        if job.model is None or job.parallelism.ep == 1 or scale_up < 0:
+            return None
+        units = units_of(job, network.label[scale_up])
+        if units is None or units.pieces == 1:
+            return None
+        packing = Packing.of(room // units.ranks, units.pieces)
+        if packing is None:
+            return None
+        return cls(step, units, packing, _seconds(step, network, units, packing))
+
+    def step_times(self, seconds: FloatArray) -> FloatArray:
+        """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
+        step, model, job = self.step, self.step.model, self.step.model.job
+        forward, backward = expert_passes(job, model.volumes, model.work, seconds)
+        for axis, time in step.stage_times.items():
+            if axis not in ("ep", "pp"):
+                forward = forward + time.forward[0]
+                backward = backward + time.backward[0]
+        hop = np.zeros(seconds.shape)
+        if "pp" in step.stage_times:
+            hop = hop + step.stage_times["pp"].forward[0]
+        schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+        rows = model.patterns(forward, backward, hop)
+        rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
+        return rest + pipeline_times(rows, *schedule)
+
+    def least(self, params: Params) -> float:
+        """The bound, s; 0 where there is too much to be worked out."""
+        if self.packing.work > params.expert_part_work:
+            return 0.0
+        # Should a part be faster than a larger one, its time is all that is counted on.
+        times = np.minimum.accumulate(list(self.seconds.values()))
+        stages = self.step.model.job.parallelism.pp
+        boxes = Boxes(
+            stages,
+            len(times),
+            lambda levels: self.step_times(times[levels]),
+            params.expert_boxes,
+        )
+        number = self.units.count / stages
+        prices = PartPrices(self.packing, list(self.seconds), boxes, number)
+        return prices.climb(params.expert_rounds)
+
+
+def _seconds(
     step: Step, network: IdealNetwork, units: Units, packing: Packing
 ) -> dict[int, float]:
     """Least seconds of an all-to-all by the pieces of its smallest part.
 
-    The last entry is that of a whole unit, where one fits. A member of that part has
-    ``here - 1`` peers inside its domain; those outside take its NIC.
+    A member of that part has ``here - 1`` peers inside its domain; what it sends to the
+    others leaves through its NIC.
     """
     job, fabric = step.model.job, network.fabric
     copies = 0
@@ -130,56 +212,3 @@ def seconds_of_parts(
     if packing.largest == units.pieces:
         found[units.pieces] = (size - 1) * (near + near_s)
     return found
-
-
-def least_in_parts(
-    step: Step, network: IdealNetwork, room: IntArray, params: Params
-) -> float:
-    """The bound, s; 0 where there is nothing to be bounded.
-
-    Parameters
-    ----------
-    step : Step
-        On ``network``.
-    network : IdealNetwork
-    room : ndarray, shape (D,)
-        Ranks that each scale-up domain may hold.
-    params : Params
-    """
-    job, scale_up = step.model.job, network.fabric.scale_up_tier
-    if job.model is None or job.parallelism.ep == 1 or scale_up < 0:
-        return 0.0
-    units = units_of(job, network.label[scale_up])
-    if units is None or units.pieces == 1:
-        return 0.0
-    packing = Packing.of(room // units.ranks, units.pieces)
-    if packing is None or packing.work > params.expert_part_work:
-        return 0.0
-    seconds = seconds_of_parts(step, network, units, packing)
-    stages = job.parallelism.pp
-    # Should a part be faster than a larger one, no more than its time is counted on.
-    of_level = np.minimum.accumulate(list(seconds.values()))
-    rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
-    boxes = Boxes(
-        stages,
-        len(of_level),
-        lambda levels: rest + _replica_times(step, of_level[levels]),
-        params.expert_boxes,
-    )
-    prices = PartPrices(packing, list(seconds), boxes, units.count / stages)
-    return prices.climb(params.expert_rounds)
-
-
-def _replica_times(step: Step, seconds: FloatArray) -> FloatArray:
-    """Pipeline times of replicas with all-to-alls of so many seconds (D, P); (D,)."""
-    model, job = step.model, step.model.job
-    forward, backward = expert_passes(job, model.volumes, model.work, seconds)
-    others = tuple(axis for axis in step.stage_times if axis not in ("ep", "pp"))
-    for axis in others:
-        forward = forward + step.stage_times[axis].forward[0]
-        backward = backward + step.stage_times[axis].backward[0]
-    hop = np.zeros(seconds.shape)
-    if "pp" in step.stage_times:
-        hop = hop + step.stage_times["pp"].forward[0]
-    schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
-    return pipeline_times(model.patterns(forward, backward, hop), *schedule)

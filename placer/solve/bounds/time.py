@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.expert_parts import least_in_parts
+from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.problem.colocation import Colocation, colocation_of, join
@@ -110,6 +110,21 @@ def nic_trade(
     return NicTrade.of(model.step_on(network), network, room, params or Params())
 
 
+def stage_parts(
+    model: StepModel, colocation: Colocation, capacity_of_node: IntArray
+) -> StageParts | None:
+    """What parts of expert groups make of a step; None where they do not matter.
+
+    Parameters
+    ----------
+    model, colocation, capacity_of_node
+        As for `time_bound`.
+    """
+    network = _ideal(model, colocation, colocation.label, capacity_of_node)
+    room = _rooms(model, capacity_of_node)
+    return StageParts.of(model.step_on(network), network, room)
+
+
 def _cases(
     model: StepModel, colocation: Colocation, capacity: IntArray, params: Params
 ) -> Iterator[Proof]:
@@ -128,9 +143,9 @@ def _cases(
                     step, most = model.step_on(outside), int(room.max())
                     yield _with_cuts(NicTrade.of(step, outside, most, params))
                 else:
+                    parts = StageParts.of(model.step_on(outside), outside, room)
                     yield max(
-                        _with_crossing(model, outside, axis),
-                        _in_parts(model, outside, room, params),
+                        _with_crossing(model, outside, axis), _in_parts(parts, params)
                     )
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
@@ -194,16 +209,14 @@ def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
     return Proof(value, f"{text}, {BEST}")
 
 
-def _in_parts(
-    model: StepModel, network: IdealNetwork, room: IntArray, params: Params
-) -> Proof:
+def _in_parts(parts: StageParts | None, params: Params) -> Proof:
     """Least step time for parts of expert groups that fit scale-up domains."""
-    value = least_in_parts(model.step_on(network), network, room, params)
-    return Proof(
-        value,
-        "expert groups that scale-up domains do not hold whole in parts that fit them, "
-        f"{BEST}",
+    value = parts.least(params) if parts else 0.0
+    argument = (
+        "expert groups in parts that fit the scale-up domains, "
+        "the smallest of a group setting its pace"
     )
+    return Proof(value, f"{argument}, {BEST}")
 
 
 def _with_cuts(trade: NicTrade) -> Proof:

@@ -167,6 +167,8 @@ class Params:
         prices of parts that it tries.
     expert_part_work : int
         Pieces of a group times room of a domain, in pieces: larger ones go without.
+    parts_program_work : float
+        Work of a program that chooses parts of expert groups.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
     small_machine : int
@@ -288,6 +290,7 @@ class Params:
     expert_boxes: int = 40_000
     expert_rounds: int = 100
     expert_part_work: int = 20_000
+    parts_program_work: float = 4.0
     avoided_sets: int = 24
     small_machine: int = 64
     limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)
