@@ -11,7 +11,6 @@ Shapes: P stages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,19 +105,18 @@ class StageParts:
     Attributes
     ----------
     step : Step
-        On the best network imaginable.
+        On the network.
+    network : IdealNetwork
+        The best imaginable.
     units : Units
     packing : Packing
         Of units, in pieces.
-    seconds : mapping of int to float, s
-        Least time of an all-to-all by the pieces of the smallest part of its unit, as
-        many as all pieces for a whole one.
     """
 
     step: Step
+    network: IdealNetwork
     units: Units
     packing: Packing
-    seconds: Mapping[int, float]
 
     @classmethod
     def of(
@@ -141,9 +139,40 @@ class StageParts:
         if units is None or units.pieces == 1:
             return None
         packing = Packing.of(room // units.ranks, units.pieces)
-        if packing is None:
-            return None
-        return cls(step, units, packing, _seconds(step, network, units, packing))
+        return None if packing is None else cls(step, network, units, packing)
+
+    def seconds(self, tier: int) -> dict[int, float]:
+        """Least seconds of an all-to-all by the pieces of the smallest part of a unit.
+
+        A member of that part has ``here - 1`` peers inside its domain; what it sends to
+        the others leaves through its NIC, over ``tier`` or a wider one. The last entry
+        is that of a whole unit, where one fits.
+        """
+        job, fabric = self.step.model.job, self.network.fabric
+        copies = 0
+        if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
+            copies = job.model.top_k
+        size = self.units.pieces * self.units.members
+        share = self.step.model.volumes.ep_buffer / size
+        inner = slice(0, fabric.scale_up_tier + 1)
+        near = share / float(fabric.bandwidth[inner].max())
+        near_s = float(fabric.latency[inner].min())
+        found = {}
+        if tier < fabric.num_tiers:
+            far = share / float(fabric.bandwidth[tier:].max())
+            far_s = float(fabric.latency[tier:].min())
+            domains = max(2, -(-self.units.pieces // self.packing.largest))
+            for pieces in range(1, self.units.pieces // domains + 1):
+                here = pieces * self.units.members
+                hops, sent = size - here, float(size - here)
+                if copies:
+                    hops = domains - 1
+                    sent *= float(distinct_domains(np.array(domains), copies)) / copies
+                seconds = max(sent * far, (here - 1) * near)
+                found[pieces] = seconds + (here - 1) * near_s + hops * far_s
+        if self.packing.largest == self.units.pieces:
+            found[self.units.pieces] = (size - 1) * (near + near_s)
+        return found
 
     def step_times(self, seconds: FloatArray) -> FloatArray:
         """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
@@ -165,8 +194,9 @@ class StageParts:
         """The bound, s; 0 where there is too much to be worked out."""
         if self.packing.work > params.expert_part_work:
             return 0.0
+        seconds = self.seconds(self.network.fabric.scale_up_tier + 1)
         # Should a part be faster than a larger one, its time is all that is counted on.
-        times = np.minimum.accumulate(list(self.seconds.values()))
+        times = np.minimum.accumulate(list(seconds.values()))
         stages = self.step.model.job.parallelism.pp
         boxes = Boxes(
             stages,
@@ -175,40 +205,5 @@ class StageParts:
             params.expert_boxes,
         )
         number = self.units.count / stages
-        prices = PartPrices(self.packing, list(self.seconds), boxes, number)
+        prices = PartPrices(self.packing, list(seconds), boxes, number)
         return prices.climb(params.expert_rounds)
-
-
-def _seconds(
-    step: Step, network: IdealNetwork, units: Units, packing: Packing
-) -> dict[int, float]:
-    """Least seconds of an all-to-all by the pieces of its smallest part.
-
-    A member of that part has ``here - 1`` peers inside its domain; what it sends to the
-    others leaves through its NIC.
-    """
-    job, fabric = step.model.job, network.fabric
-    copies = 0
-    if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
-        copies = job.model.top_k
-    size = units.pieces * units.members
-    share = step.model.volumes.ep_buffer / size
-    inner, outer = np.split(np.arange(fabric.num_tiers), [fabric.scale_up_tier + 1])
-    near = share / float(fabric.bandwidth[inner].max())
-    near_s = float(fabric.latency[inner].min())
-    found = {}
-    if len(outer):
-        far = share / float(fabric.bandwidth[outer].max())
-        far_s = float(fabric.latency[outer].min())
-        domains = max(2, -(-units.pieces // packing.largest))
-        for pieces in range(1, units.pieces // domains + 1):
-            here = pieces * units.members
-            hops, sent = size - here, float(size - here)
-            if copies:
-                hops = domains - 1
-                sent *= float(distinct_domains(np.array(domains), copies)) / copies
-            seconds = max(sent * far, (here - 1) * near)
-            found[pieces] = seconds + (here - 1) * near_s + hops * far_s
-    if packing.largest == units.pieces:
-        found[units.pieces] = (size - 1) * (near + near_s)
-    return found

@@ -1,8 +1,15 @@
-"""Expert groups in the parts that a program chooses, on domains along the tree."""
+"""Expert groups in the parts that a program chooses, on domains along the tree.
+
+Shapes: R ranks, U units, D domains along the tree.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,127 +17,213 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.time import stage_parts
-from placer.solve.construct.parts_program import PartsProgram, Shares
+from placer.solve.construct.parts_program import Made, Question, Shares, shared
+from placer.solve.construct.replica_levels import replicas
 from placer.solve.construct.units import Floor, Units, floors, units_of
 from placer.solve.count.engine import Limits
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
+    from placer.solve.bounds.expert_parts import StageParts
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 IntArray = npt.NDArray[np.int64]
 
-# Steps that a program looks for, in those of the bound.
-NEAR = (1.02, 1.1, np.inf)
+# Steps that a program looks for, in those of the bound, until it finds some.
+NEAR = (1.01, 1.05, inf)
+# Parts of a unit of equal size, from coarse ones on, of which all parts consist.
+GRAINS = (8, 16, 32)
 
 
 def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Parts of expert groups that make the slowest replica as fast as can be."""
     if problem.goal.name == "time":
-        value, bound = float(incumbent.value), incumbent.bound
-        for name, gpu_of_rank in chosen_parts_fills(problem, value, bound, budget):
+        for name, gpu_of_rank in chosen_fills(problem, incumbent, budget):
             incumbent.offer(name, gpu_of_rank)
 
 
-def chosen_parts_fills(
-    problem: Problem, value: float, bound: float, budget: Budget
+def chosen_fills(
+    problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of the program's choice."""
-    for floor in floors(problem):
-        for units in units_of(problem.job, floor):
-            program = _program(problem, floor, units)
-            if program is None:
+    """(name, GPU of every rank) of what programs of finer and finer grain choose."""
+    work = problem.params.parts_work_in_all
+    for ground in _grounds(problem):
+        for grain, is_apart in product(ground.grains(), (False, True)):
+            value, bound = float(incumbent.value), float(incumbent.bound)
+            if budget.is_over() or work <= 0 or value <= bound:
+                return
+            if is_apart and len(set(ground.outer.tolist())) == 1:
                 continue
-            shares = _shares(program, problem, value, bound, budget)
-            if shares is not None:
-                node_of_rank = _laid(floor, units, program, shares)
-                placement = Placement.on_nodes(problem.machine, node_of_rank)
-                yield "ep groups in chosen parts", placement.gpu_of_rank
+            question = ground.question(grain, is_apart=is_apart)
+            every = replicas(ground.parts, question.times(), value)
+            tried = 0
+            for some in (every.up_to(near * bound) for near in NEAR):
+                if len(some.seconds) == tried:
+                    continue
+                tried = len(some.seconds)
+                most = min(work, problem.params.parts_program_work)
+                limits = Limits(most, budget.seconds_left, problem.seed)
+                shares, used = shared(question, some, limits)
+                work -= used
+                if shares is not None:
+                    node_of_rank = ground.laid(grain, shares)
+                    placement = Placement.on_nodes(problem.machine, node_of_rank)
+                    yield "ep groups in chosen parts", placement.gpu_of_rank
+                    break
 
 
-def _program(problem: Problem, floor: Floor, units: Units) -> PartsProgram | None:
-    """The program for such units, None if it has other ones."""
-    if floor.tier != problem.model.fabric.scale_up_tier:
-        return None
-    parts = stage_parts(problem.model, floor.colocation, floor.capacity)
-    if parts is None or parts.packing.work > problem.params.expert_part_work:
-        return None
-    size = parts.units.pieces * parts.units.ranks
-    if floor.grain != parts.units.ranks or units.ranks.shape != (parts.units.count, size):
-        return None
-    if len(parts.seconds) < 2:
-        return None
-    places = np.unique(_cohort(units) * (units.stage.max() + 1) + units.stage, return_counts=True)[1]
-    if (places != places[0]).any():
-        return None
-    return PartsProgram(parts, int(places[0]))
+def _grounds(problem: Problem) -> Iterator[_Ground]:
+    for floor in floors(problem):
+        if floor.colocation.block == problem.colocation.block:
+            for units in units_of(problem.job, floor):
+                ground = _Ground.of(problem, floor, units)
+                if ground is not None:
+                    yield ground
 
 
-def _cohort(units: Units) -> IntArray:
-    return units.coordinate.get("edp", np.zeros(len(units.ranks), dtype=np.int64))
+@dataclass(frozen=True, eq=False)
+class _Ground:
+    """Units, and the domains along the tree that take them.
 
+    Attributes
+    ----------
+    floor : Floor
+    units : Units
+    parts : StageParts
+    cohort : ndarray, shape (U,)
+        Units of one cohort belong to the same replicas.
+    domain, room, outer : ndarray, shape (D,)
+        Its number, room in pieces, and domain of the next tier.
+    """
 
-def _shares(
-    program: PartsProgram, problem: Problem, value: float, bound: float, budget: Budget
-) -> Shares | None:
-    choices = program.choices(value)
-    work = problem.params.parts_program_work
-    before = 0
-    for near in NEAR:
-        count = int(np.searchsorted(choices.seconds, bound * near))
-        if count == before or budget.is_over():
-            continue
-        before = count
-        some = choices._replace(levels=choices.levels[:count], seconds=choices.seconds[:count])
-        limits = Limits(work, budget.seconds_left, problem.seed)
-        shares = program.solved(some, limits)
-        if shares is not None:
-            return shares
-    return None
+    floor: Floor
+    units: Units
+    parts: StageParts
+    cohort: IntArray
+    domain: IntArray
+    room: IntArray
+    outer: IntArray
 
+    @classmethod
+    def of(cls, problem: Problem, floor: Floor, units: Units) -> _Ground | None:
+        """None where the parts of such units do not decide on the step."""
+        machine, tier = floor.machine, floor.tier
+        if tier != problem.model.fabric.scale_up_tier:
+            return None
+        parts = stage_parts(problem.model, floor.colocation, floor.capacity)
+        if parts is None or len(parts.seconds(tier + 1)) == 1:
+            return None
+        shape = parts.units.count, parts.units.pieces * parts.units.ranks
+        if floor.grain != parts.units.ranks or units.ranks.shape != shape:
+            return None
+        single = np.zeros(len(units.ranks), dtype=np.int64)
+        cohort = units.coordinate.get("edp", single)
+        stages = int(units.stage.max()) + 1
+        alike = np.bincount(cohort * stages + units.stage)
+        if (alike != alike[0]).any():
+            return None
+        nodes = tree_order(machine)
+        domain, first = np.unique(machine.domain_of_node[tier][nodes], return_index=True)
+        along = np.argsort(first)
+        takes = floor.takes(floor.capacity, floor.grain, floor.grain)[tier]
+        return cls(
+            floor,
+            units,
+            parts,
+            cohort,
+            domain[along],
+            takes[domain[along]] // floor.grain,
+            machine.domain_of_node[tier + 1][nodes[first[along]]],
+        )
 
-def _laid(floor: Floor, units: Units, program: PartsProgram, shares: Shares) -> IntArray:
-    """Node of every rank; shape (R,)."""
-    grain = floor.grain
-    domains = floor.machine.domain_of_node[floor.tier][tree_order(floor.machine)]
-    along = domains[np.sort(np.unique(domains, return_index=True)[1])]
-    room = np.bincount(floor.machine.domain_of_node[floor.tier], floor.capacity)
-    fills = {size: list(found) for size, found in shares.fills.items()}
-    free: dict[int, list[int]] = {}
-    for place, domain in enumerate(along.tolist()):
-        mine = fills.get(int(room[domain]) // grain)
-        for part in mine.pop() if mine else []:
-            free.setdefault(part, []).append(place)
-    outer = floor.machine.domain_of_node[floor.tier + 1][tree_order(floor.machine)]
-    outer = outer[np.sort(np.unique(domains, return_index=True)[1])]
-    placed = [_near(unit, free, outer) for unit in shares.units]
-    # The best units to the stages that ask for the most.
-    cohort, stage = _cohort(units), units.stage
-    asked = shares.levels[cohort, stage]
-    least = np.array([min(unit) for unit in shares.units])
-    main = np.array([min(place for place, _ in unit) for unit in placed])
-    order = np.lexsort((main, -least))
-    wanted = np.lexsort((stage, cohort, -asked))
-    domain_of_rank = np.empty(units.ranks.size, dtype=np.int64)
-    for index, unit in zip(wanted.tolist(), order.tolist(), strict=True):
-        places, sizes = zip(*placed[unit], strict=True)
-        held = np.repeat(along[list(places)], np.array(sizes) * grain)
-        domain_of_rank[units.ranks[index]] = held
-    return floor.node_of_rank(domain_of_rank, units)
+    @property
+    def alike(self) -> int:
+        """Units of a stage of a cohort."""
+        cohorts, stages = int(self.cohort.max()) + 1, int(self.units.stage.max()) + 1
+        return len(self.units.ranks) // (cohorts * stages)
 
+    def grains(self) -> list[int]:
+        """Pieces of the grains that leave room for all units, the coarsest first."""
+        pieces, count = self.parts.units.pieces, self.parts.units.count
+        found = [pieces // n for n in GRAINS if pieces % n == 0]
+        if pieces <= GRAINS[-1] or not found:
+            found.append(1)
+        fits = [g for g in found if (self.room // g).sum() * g >= pieces * count]
+        return list(dict.fromkeys(fits))
 
-def _near(unit: list[int], free: dict[int, list[int]], outer: IntArray) -> list[tuple[int, int]]:
-    """Places and sizes of the parts of a unit, side by side if they can be."""
-    found: list[tuple[int, int]] = []
-    for part in sorted(unit, key=lambda size: len(free[size])):
-        places = free[part]
-        if not found:
-            best = places[0]
-        else:
-            home = found[0][0]
-            best = min(places, key=lambda p: (p == home, outer[p] != outer[home], abs(p - home)))
-        places.remove(best)
-        found.append((best, part))
-    return found
+    def question(self, grain: int, *, is_apart: bool) -> Question:
+        """The question to a program that counts in so many pieces.
+
+        Outer domains are told apart, or all count as one.
+        """
+        homes = self._homes(is_apart)
+        rooms = Counter(zip(homes, (self.room // grain).tolist(), strict=True))
+        near, across = (
+            {
+                size // grain: seconds
+                for size, seconds in self.parts.seconds(tier).items()
+                if size % grain == 0
+            }
+            for tier in (self.floor.tier + 1, self.floor.tier + 2)
+        )
+        return Question(
+            {key: count for key, count in rooms.items() if key[1]},
+            self.parts.units.pieces // grain,
+            self.parts.units.count,
+            self.alike,
+            near,
+            across,
+        )
+
+    def laid(self, grain: int, shares: Shares) -> IntArray:
+        """Node of every rank; the best units go to stages that ask for the most."""
+        placed = self._placed(grain, shares)
+        order = sorted(placed, key=lambda unit: (unit[0].seconds, unit[1]))
+        stage = self.units.stage
+        wanted = np.lexsort((stage, self.cohort, -shares.levels[self.cohort, stage]))
+        domain_of_rank = np.empty(self.units.ranks.size, dtype=np.int64)
+        for index, (made, places) in zip(wanted.tolist(), order, strict=True):
+            ranks = np.array(made.sizes) * grain * self.floor.grain
+            domain_of_rank[self.units.ranks[index]] = np.repeat(
+                self.domain[places], ranks
+            )
+        return self.floor.node_of_rank(domain_of_rank, self.units)
+
+    def _homes(self, is_apart: bool) -> list[int]:
+        return (self.outer if is_apart else 0 * self.outer).tolist()
+
+    def _placed(self, grain: int, shares: Shares) -> list[tuple[Made, list[int]]]:
+        """Units, with the place along the tree of each part.
+
+        Those that have a home first, the fastest of them on domains that send the least
+        out: all parts of a domain share its uplink.
+        """
+        fills = {key: list(found) for key, found in shares.fills.items()}
+        homes = self._homes(len({home for home, _ in fills}) > 1)
+        size = self.parts.units.pieces // grain
+        free: dict[int, list[int]] = {}
+        busy = np.zeros(len(homes))
+        for place, home in enumerate(homes):
+            room = int(self.room[place])
+            for part in fills.get((home, room // grain), [[]]).pop():
+                free.setdefault(part, []).append(place)
+                busy[place] += part * (size - part) / room
+        placed = []
+        for made in sorted(shares.units, key=lambda u: (u.home < 0, u.seconds, u)):
+            found: list[int] = []
+            for part in made.sizes:
+                best = min(
+                    (
+                        made.home not in (-1, homes[place]),
+                        bool(found) and self.outer[place] != self.outer[found[0]],
+                        busy[place],
+                        place,
+                    )
+                    for place in free[part]
+                )[-1]
+                free[part].remove(best)
+                found.append(int(best))
+            placed.append((made, found))
+        return placed

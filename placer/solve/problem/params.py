@@ -167,8 +167,8 @@ class Params:
         prices of parts that it tries.
     expert_part_work : int
         Pieces of a group times room of a domain, in pieces: larger ones go without.
-    parts_program_work : float
-        Work of a program that chooses parts of expert groups.
+    parts_program_work, parts_work_in_all : float
+        Work of one program that chooses parts of expert groups, and of all.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
     small_machine : int
@@ -290,7 +290,8 @@ class Params:
     expert_boxes: int = 40_000
     expert_rounds: int = 100
     expert_part_work: int = 20_000
-    parts_program_work: float = 4.0
+    parts_program_work: float = 0.5
+    parts_work_in_all: float = 2.0
     avoided_sets: int = 24
     small_machine: int = 64
     limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)
