@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from placer.errors import InfeasibleError
 from placer.solve.bounds.certificate import prove
-from placer.solve.construct.chosen_parts import chosen_parts
 from placer.solve.construct.chains import laid_chains, stitched
+from placer.solve.construct.chosen_parts import chosen_parts
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven

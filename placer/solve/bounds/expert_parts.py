@@ -38,7 +38,7 @@ class Units(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    number : int
     pieces : int
         Of each unit.
     ranks : int
@@ -47,7 +47,7 @@ class Units(NamedTuple):
         That a piece has of each expert group of its unit.
     """
 
-    count: int
+    number: int
     pieces: int
     ranks: int
     members: int
@@ -119,9 +119,7 @@ class StageParts:
     packing: Packing
 
     @classmethod
-    def of(
-        cls, step: Step, network: IdealNetwork, room: IntArray
-    ) -> StageParts | None:
+    def of(cls, step: Step, network: IdealNetwork, room: IntArray) -> StageParts | None:
         """Units of a job with experts; None where all are single pieces or differ.
 
         Parameters
@@ -192,7 +190,7 @@ class StageParts:
 
     def least(self, params: Params) -> float:
         """The bound, s; 0 where there is too much to be worked out."""
-        if self.packing.work > params.expert_part_work:
+        if not params.expert_rounds or self.packing.work > params.expert_part_work:
             return 0.0
         seconds = self.seconds(self.network.fabric.scale_up_tier + 1)
         # Should a part be faster than a larger one, its time is all that is counted on.
@@ -204,6 +202,6 @@ class StageParts:
             lambda levels: self.step_times(times[levels]),
             params.expert_boxes,
         )
-        number = self.units.count / stages
+        number = self.units.number / stages
         prices = PartPrices(self.packing, list(seconds), boxes, number)
         return prices.climb(params.expert_rounds)

@@ -103,7 +103,9 @@ class Packing:
             most = min(high, pieces)
             if most < low:
                 continue
-            added = best[pieces - most : pieces - low + 1][::-1] + prices[low : most + 1]
+            added = (
+                best[pieces - most : pieces - low + 1][::-1] + prices[low : most + 1]
+            )
             last[pieces] = low + int(added.argmin())
             best[pieces] = added.min()
         if not np.isfinite(best[-1]):
@@ -162,10 +164,11 @@ class Boxes:
             if not len(affordable):
                 return float(self.values.max())
             order = affordable[np.argsort(self.values[affordable], kind="stable")]
-            is_open = (self.low < self.high)[order].any(axis=1)
-            if not is_open[0] or len(self.values) >= self.most:
+            several = order[(self.low[order] < self.high[order]).any(axis=1)]
+            is_exact = not len(several) or several[0] != order[0]
+            if is_exact or len(self.values) >= self.most:
                 return float(self.values[order[0]])
-            self._split(order[is_open][:BATCH])
+            self._split(several[:BATCH])
 
     def _split(self, chosen: IntArray) -> None:
         """Halve boxes at the place with the most levels, the highest level first."""

@@ -54,14 +54,18 @@ def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | 
     """
     if not isinstance(problem.goal, TimeObjective):
         return None
-    return max(_least(problem, one) for one in {block, 1})
+    least = _least(problem, block, problem.params)
+    if block == 1:
+        return least
+    # Parts of single ranks say no more than those of whole blocks.
+    return max(least, _least(problem, 1, replace(problem.params, expert_rounds=0)))
 
 
-def _least(problem: Problem, block: int) -> Proof:
+def _least(problem: Problem, block: int, params: Params) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    return time_bound(problem.model, colocation, capacity, problem.params)
+    return time_bound(problem.model, colocation, capacity, params)
 
 
 def time_bound(

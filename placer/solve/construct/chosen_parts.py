@@ -115,7 +115,7 @@ class _Ground:
         parts = stage_parts(problem.model, floor.colocation, floor.capacity)
         if parts is None or len(parts.seconds(tier + 1)) == 1:
             return None
-        shape = parts.units.count, parts.units.pieces * parts.units.ranks
+        shape = parts.units.number, parts.units.pieces * parts.units.ranks
         if floor.grain != parts.units.ranks or units.ranks.shape != shape:
             return None
         single = np.zeros(len(units.ranks), dtype=np.int64)
@@ -125,7 +125,9 @@ class _Ground:
         if (alike != alike[0]).any():
             return None
         nodes = tree_order(machine)
-        domain, first = np.unique(machine.domain_of_node[tier][nodes], return_index=True)
+        domain, first = np.unique(
+            machine.domain_of_node[tier][nodes], return_index=True
+        )
         along = np.argsort(first)
         takes = floor.takes(floor.capacity, floor.grain, floor.grain)[tier]
         return cls(
@@ -146,7 +148,7 @@ class _Ground:
 
     def grains(self) -> list[int]:
         """Pieces of the grains that leave room for all units, the coarsest first."""
-        pieces, count = self.parts.units.pieces, self.parts.units.count
+        pieces, count = self.parts.units.pieces, self.parts.units.number
         found = [pieces // n for n in GRAINS if pieces % n == 0]
         if pieces <= GRAINS[-1] or not found:
             found.append(1)
@@ -171,7 +173,7 @@ class _Ground:
         return Question(
             {key: count for key, count in rooms.items() if key[1]},
             self.parts.units.pieces // grain,
-            self.parts.units.count,
+            self.parts.units.number,
             self.alike,
             near,
             across,
@@ -192,7 +194,8 @@ class _Ground:
         return self.floor.node_of_rank(domain_of_rank, self.units)
 
     def _homes(self, is_apart: bool) -> list[int]:
-        return (self.outer if is_apart else 0 * self.outer).tolist()
+        homes: list[int] = (self.outer if is_apart else 0 * self.outer).tolist()
+        return homes
 
     def _placed(self, grain: int, shares: Shares) -> list[tuple[Made, list[int]]]:
         """Units, with the place along the tree of each part.

@@ -1,4 +1,4 @@
-"""Parts of units that a program chooses so that the slowest replica is as fast as can be.
+"""Parts of units that a program chooses, to make the slowest replica fast.
 
 Good parts are scarce: a rack of 40 GPUs and one of 56 hold a group of 64 as 40 + 24 or
 as 32 + 32, and what is left of either decides what others can have. The program counts
@@ -31,7 +31,7 @@ TICK = 1e-6  # s, in which steps are compared
 
 
 class Arc(NamedTuple):
-    """A domain filled up to ``begin`` is filled up to ``end``, with a part or nothing."""
+    """A domain is filled from ``begin`` to ``end``, with a part or nothing."""
 
     begin: int
     end: int
@@ -156,8 +156,15 @@ def shared(
     if counts is None:
         return None, answer.work
     shares = Shares(
-        {key: _filled(arcs[key[0]], counts, key[1], n) for key, n in question.rooms.items()},
-        [w for column, w in zip(made, ways, strict=True) for _ in range(counts[column])],
+        {
+            key: _filled(arcs[key[0]], counts, key[1], n)
+            for key, n in question.rooms.items()
+        },
+        [
+            w
+            for column, w in zip(made, ways, strict=True)
+            for _ in range(counts[column])
+        ],
         np.repeat(choices.levels, [counts[column] for column in taken], axis=0),
     )
     return shares, answer.work
@@ -175,7 +182,9 @@ def _few_parts(size: int, largest: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _summands(total: int, count: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
+def _summands(
+    total: int, count: int, least: int, most: int
+) -> Iterator[tuple[int, ...]]:
     """Ascending summands from ``least`` to ``most``, so many."""
     if count == 1:
         if least <= total <= most:
@@ -215,7 +224,11 @@ def _parts_suffice(
     for size in range(1, question.largest + 1):
         lent = []
         for home, mine in arcs.items():
-            held = [Term(c) for a, c in mine.items() if a.is_part and a.end - a.begin == size]
+            held = [
+                Term(c)
+                for a, c in mine.items()
+                if a.is_part and a.end - a.begin == size
+            ]
             used = _used(made, size, home)
             if held or used:
                 lent.append(program.column(question.count * question.size))

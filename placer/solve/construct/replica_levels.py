@@ -55,7 +55,9 @@ def replicas(parts: StageParts, times: FloatArray, value: float) -> Replicas:
     last = np.zeros(1, dtype=np.int64)
     found = [(rows, parts.step_times(times[rows]))]
     for _ in range(stages):
-        place = [_slowed(parts, times, rows[last <= level], level) for level in range(top)]
+        place = [
+            _slowed(parts, times, rows[last <= level], level) for level in range(top)
+        ]
         rows = np.concatenate([one for one, _ in place])
         seconds = np.concatenate([one for _, one in place])
         last = np.repeat(np.arange(top), [len(one) for one, _ in place])

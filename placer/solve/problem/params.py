@@ -288,7 +288,7 @@ class Params:
     cut_sets: int = 1000
     uplink_sizes: int = 8
     expert_boxes: int = 40_000
-    expert_rounds: int = 100
+    expert_rounds: int = 40
     expert_part_work: int = 20_000
     parts_program_work: float = 0.5
     parts_work_in_all: float = 2.0
