@@ -107,6 +107,11 @@ class Question:
         times = {*self.near.values(), *self.across.values()}
         return np.array(sorted((t for t in times if t >= fastest), reverse=True))
 
+    def sent(self, made: Made) -> int:
+        """What leaves the domains of a unit, once more if it leaves outer ones."""
+        leaving = sum(size * (self.size - size) for size in made.sizes)
+        return leaving * (1 + (made.home < 0))
+
     def ways(self) -> list[Made]:
         """All ways to make up a unit in few parts, wherever they may lie."""
         homes = sorted({home for home, _ in self.rooms})
@@ -131,7 +136,7 @@ def shared(
     ways = [
         way for way in question.ways() if way.seconds <= choices.times[0] * (1 + 1e-9)
     ]
-    made = [program.column(question.count) for _ in ways]
+    made = [program.column(question.count, question.sent(way)) for way in ways]
     program.row([Term(column) for column in made], question.count, question.count)
     _parts_suffice(program, question, arcs, list(zip(made, ways, strict=True)))
     replicas = question.count // (choices.levels.shape[1] * question.alike)
@@ -150,7 +155,8 @@ def shared(
             if count
         ]
         program.row([*good, *needed], 0)
-    _slowest(program, taken, replicas, choices.seconds)
+    dearest = max(question.sent(way) for way in ways) * question.count
+    _slowest(program, taken, replicas, choices.seconds, dearest + 1)
     answer = solve(program, limits)
     counts = answer.counts
     if counts is None:
@@ -247,12 +253,12 @@ def _used(made: Sequence[tuple[int, Made]], size: int, home: int) -> list[Term]:
 
 
 def _slowest(
-    program: Program, taken: list[int], replicas: int, seconds: FloatArray
+    program: Program, taken: list[int], replicas: int, seconds: FloatArray, price: int
 ) -> None:
-    """The price is that of the slowest choice that is taken."""
+    """A tick of the slowest choice that is taken has a price."""
     tick = np.round((seconds - seconds[0]) / TICK).astype(np.int64)
     ticks = np.unique(tick).tolist()
-    above = [program.column(1, slow - fast) for fast, slow in pairwise(ticks)]
+    above = [program.column(1, price * (slow - fast)) for fast, slow in pairwise(ticks)]
     for fast, slow in pairwise(above):
         program.row([Term(fast), Term(slow, -1)], 0)
     for column, own in zip(above, ticks[1:], strict=True):
