@@ -31,7 +31,9 @@ FloatArray = npt.NDArray[np.float64]
 
 # Share of a total that rounding may take away: far more than it does.
 ROUNDING = 1e-9
-BATCH = 256
+BATCH = 256  # boxes that are split at once
+# What a part too many or too few costs in the program, where a choice left out costs 1,
+# and the price of a unit that no parts add up to.
 MISSING = 100.0
 UNKNOWN = 1e9
 
@@ -152,6 +154,8 @@ class Boxes:
     def least(self, prices: FloatArray, share: float) -> float:
         """The least value of a choice that costs no more than a share of the worth.
 
+        Where all cost more, there are no such units and any value will do.
+
         Parameters
         ----------
         prices : ndarray, shape (L,)
@@ -194,7 +198,7 @@ class Boxes:
 
 
 class PartPrices:
-    """Prices of parts, better and better: rows of parts, rooms, kinds and choices.
+    """Prices of parts, better and better: rows of parts, rooms, levels and choices.
 
     Parameters
     ----------
@@ -213,8 +217,8 @@ class PartPrices:
         self.packing, self.lows, self.boxes = packing, lows, boxes
         self.number = number
         self.sizes, room = packing.largest, int(packing.rooms[-1])
-        self.first_kind = self.sizes + room
-        self.last = self.first_kind + len(lows)
+        self.first_level = self.sizes + room
+        self.last = self.first_level + len(lows)
         sums = np.zeros(self.last + 1)
         sums[self.sizes + packing.rooms - 1] = packing.domains
         sums[-1] = number
@@ -232,11 +236,18 @@ class PartPrices:
         self.program.add(0.0, {node + end: 1.0} | leaves | part)
 
     def climb(self, rounds: int) -> float:
-        """The highest bound on the least greatest value of all choices."""
+        """The highest bound that is found on the greatest value of all choices.
+
+        Parameters
+        ----------
+        rounds : int
+            Prices that are tried.
+        """
         highest, prices = -np.inf, self.packing.by_volume
         for _ in range(rounds):
             makes = [self.packing.cheapest(prices, low) for low in self.lows]
             levels = np.array([one.price if one else UNKNOWN for one in makes])
+            # One choice costs no more than the mean.
             share = self.packing.worth(prices) / self.number
             share += ROUNDING * (share + float(levels.min()))
             highest = max(highest, self.boxes.least(levels, share))
@@ -249,15 +260,17 @@ class PartPrices:
         return highest
 
     def _add_makes(self, makes: Sequence[Make | None]) -> None:
-        for kind, make in enumerate(makes):
+        """The cheapest way to make up a unit of each level."""
+        for level, make in enumerate(makes):
             if make is not None:
                 sizes = np.flatnonzero(make.parts)
                 used = {int(size) - 1: -float(make.parts[size]) for size in sizes}
-                self.program.add(0.0, used | {self.first_kind + kind: 1.0})
+                self.program.add(0.0, used | {self.first_level + level: 1.0})
 
     def _add_choice(self, prices: FloatArray, highest: float) -> None:
-        levels = self.boxes.cheapest(prices, highest)
-        kinds, counts = np.unique(levels, return_counts=True)
-        rows = (self.first_kind + kinds).tolist()
+        """The cheapest choice among those that are no slower than the bound."""
+        taken = self.boxes.cheapest(prices, highest)
+        levels, counts = np.unique(taken, return_counts=True)
+        rows = (self.first_level + levels).tolist()
         used = dict(zip(rows, (-counts.astype(float)).tolist(), strict=True))
         self.program.add(0.0, used | {self.last: 1.0})

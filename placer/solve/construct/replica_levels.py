@@ -54,7 +54,9 @@ def replicas(parts: StageParts, times: FloatArray, value: float) -> Replicas:
     rows = np.full((1, stages), top)
     last = np.zeros(1, dtype=np.int64)
     found = [(rows, parts.step_times(times[rows]))]
-    for _ in range(stages):
+    for _ in range(stages if top else 0):
+        if not len(rows):
+            break
         place = [
             _slowed(parts, times, rows[last <= level], level) for level in range(top)
         ]

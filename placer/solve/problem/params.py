@@ -164,7 +164,7 @@ class Params:
         Sizes of uplinks that are told apart; of more, only the largest counts.
     expert_boxes, expert_rounds : int
         Boxes of replicas that the bound with parts of expert groups tells apart, and
-        prices of parts that it tries.
+        prices of parts that it tries; with none it is left out.
     expert_part_work : int
         Pieces of a group times room of a domain, in pieces: larger ones go without.
     parts_program_work, parts_work_in_all : float
