@@ -142,15 +142,25 @@ def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     if mode.dispatch == "deduplicated" and job.model is not None:
         copies = job.model.top_k
     cost = network.all_to_all(members, sizes.ep_buffer, copies)
-    per_pass = EP_OPERATIONS_PER_PASS * sizes.moe_layers_per_chunk
-    hidden = times.layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
-    seen = np.maximum(cost.seconds - hidden, 0.0)
-    added = _per_stage(job, members, seen) * per_pass
+    slowest = _per_stage(job, members, cost.seconds)
+    forward, backward = expert_passes(job, sizes, times, slowest)
     passes = 2 + experts_again(job)
     rounds = passes * EP_OPERATIONS_PER_PASS * job.micro_batches / mode.imbalance
     rounds *= _layers(job, sizes, sizes.moe_layers_per_chunk)
-    backward = (passes - 1) * added
-    return StageTime(added, backward, cost.seconds, Traffic.of(cost, rounds))
+    return StageTime(forward, backward, cost.seconds, Traffic.of(cost, rounds))
+
+
+def expert_passes(
+    job: Job, sizes: Volumes, times: Work, seconds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What all-to-alls of so many seconds add to a full chunk's forward and backward.
+
+    Elementwise, s.
+    """
+    per_pass = EP_OPERATIONS_PER_PASS * sizes.moe_layers_per_chunk
+    hidden = times.layer_forward_s / EP_OPERATIONS_PER_PASS if job.overlap.ep else 0.0
+    added = np.maximum(seconds - hidden, 0.0) * per_pass
+    return added, (1 + experts_again(job)) * added
 
 
 def pipeline_hops(network: Network, job: Job, sizes: Volumes) -> StageTime:

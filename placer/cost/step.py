@@ -184,7 +184,7 @@ class Step:
 
         Rows are as `pipeline_times` takes them.
         """
-        sizes, times = self.model.job.parallelism, self.model.work
+        sizes = self.model.job.parallelism
         shape = (sizes.dp, sizes.pp)
         forward, backward, hop = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for axis in axes:
@@ -194,23 +194,7 @@ class Step:
             else:
                 forward = forward + added.forward
                 backward = backward + added.backward
-        share = self.model.volumes.layer_share(sizes.pp, sizes.vp)
-        first, last = share[0, 0], share[-1, -1]
-        ends = (
-            times.forward_s + first * forward[:, 0],
-            times.backward_s + first * backward[:, 0],
-            times.forward_s + last * forward[:, -1],
-            times.backward_s + last * backward[:, -1],
-        )
-        return np.concatenate(
-            (
-                times.forward_s + forward,
-                times.backward_s + backward,
-                hop,
-                np.stack(ends, axis=1),
-            ),
-            axis=1,
-        )
+        return self.model.patterns(forward, backward, hop)
 
 
 def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -278,6 +262,37 @@ class StepModel:
             self._stage_times(network) if self.job.model else {},
             self._sync(network),
             custom_times(network, self.job),
+        )
+
+    def patterns(
+        self, forward: FloatArray, backward: FloatArray, hop: FloatArray
+    ) -> FloatArray:
+        """Times of replicas to which communication adds so much; shape (D, 3 p + 4), s.
+
+        Parameters
+        ----------
+        forward, backward : ndarray, shape (D, P), s
+            Added to a full chunk.
+        hop : ndarray, shape (D, P), s
+            Message from each stage to the next.
+        """
+        sizes, times = self.job.parallelism, self.work
+        share = self.volumes.layer_share(sizes.pp, sizes.vp)
+        first, last = share[0, 0], share[-1, -1]
+        ends = (
+            times.forward_s + first * forward[:, 0],
+            times.backward_s + first * backward[:, 0],
+            times.forward_s + last * forward[:, -1],
+            times.backward_s + last * backward[:, -1],
+        )
+        return np.concatenate(
+            (
+                times.forward_s + forward,
+                times.backward_s + backward,
+                hop,
+                np.stack(ends, axis=1),
+            ),
+            axis=1,
         )
 
     def _first_chunk_parameters(self) -> float:

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
+from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.problem.colocation import Colocation, colocation_of, join
@@ -53,14 +54,18 @@ def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | 
     """
     if not isinstance(problem.goal, TimeObjective):
         return None
-    return max(_least(problem, one) for one in {block, 1})
+    least = _least(problem, block, problem.params)
+    if block == 1:
+        return least
+    # Parts of single ranks say no more than those of whole blocks.
+    return max(least, _least(problem, 1, replace(problem.params, expert_rounds=0)))
 
 
-def _least(problem: Problem, block: int) -> Proof:
+def _least(problem: Problem, block: int, params: Params) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    return time_bound(problem.model, colocation, capacity, problem.params)
+    return time_bound(problem.model, colocation, capacity, params)
 
 
 def time_bound(
@@ -109,6 +114,21 @@ def nic_trade(
     return NicTrade.of(model.step_on(network), network, room, params or Params())
 
 
+def stage_parts(
+    model: StepModel, colocation: Colocation, capacity_of_node: IntArray
+) -> StageParts | None:
+    """What parts of expert groups make of a step; None where they do not matter.
+
+    Parameters
+    ----------
+    model, colocation, capacity_of_node
+        As for `time_bound`.
+    """
+    network = _ideal(model, colocation, colocation.label, capacity_of_node)
+    room = _rooms(model, capacity_of_node)
+    return StageParts.of(model.step_on(network), network, room)
+
+
 def _cases(
     model: StepModel, colocation: Colocation, capacity: IntArray, params: Params
 ) -> Iterator[Proof]:
@@ -127,7 +147,10 @@ def _cases(
                     step, most = model.step_on(outside), int(room.max())
                     yield _with_cuts(NicTrade.of(step, outside, most, params))
                 else:
-                    yield _with_crossing(model, outside, axis)
+                    parts = StageParts.of(model.step_on(outside), outside, room)
+                    yield max(
+                        _with_crossing(model, outside, axis), _in_parts(parts, params)
+                    )
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
             label = label.copy()
@@ -188,6 +211,16 @@ def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
     )
     text = f"cheapest when a {axis} group leaves its scale-up domain"
     return Proof(value, f"{text}, {BEST}")
+
+
+def _in_parts(parts: StageParts | None, params: Params) -> Proof:
+    """Least step time for parts of expert groups that fit scale-up domains."""
+    value = parts.least(params) if parts else 0.0
+    argument = (
+        "expert groups in parts that fit the scale-up domains, "
+        "the smallest of a group setting its pace"
+    )
+    return Proof(value, f"{argument}, {BEST}")
 
 
 def _with_cuts(trade: NicTrade) -> Proof:

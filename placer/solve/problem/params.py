@@ -162,6 +162,13 @@ class Params:
         Sets of equally many cuts of a pipeline that are timed.
     uplink_sizes : int
         Sizes of uplinks that are told apart; of more, only the largest counts.
+    expert_boxes, expert_rounds : int
+        Boxes of replicas that the bound with parts of expert groups tells apart, and
+        prices of parts that it tries; with none it is left out.
+    expert_part_work : int
+        Pieces of a group times room of a domain, in pieces: larger ones go without.
+    parts_program_work, parts_work_in_all : float
+        Work of one program that chooses parts of expert groups, and of all.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
     small_machine : int
@@ -280,6 +287,11 @@ class Params:
     size_steps: int = 2500
     cut_sets: int = 1000
     uplink_sizes: int = 8
+    expert_boxes: int = 40_000
+    expert_rounds: int = 40
+    expert_part_work: int = 20_000
+    parts_program_work: float = 0.5
+    parts_work_in_all: float = 2.0
     avoided_sets: int = 24
     small_machine: int = 64
     limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)

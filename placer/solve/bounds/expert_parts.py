@@ -1,0 +1,207 @@
+"""A bound on the step time: parts of expert groups must fit what domains hold.
+
+A *unit* is made of expert groups of one stage, and of what must stay together with
+them; a *piece* is a set of ranks that must. A unit lies in a scale-up domain or in
+parts, and its smallest part sends the most through its NICs, so the size of that part
+sets the time of its stage. Good parts are scarce: any prices of parts (`part_prices`)
+say what all domains are worth, and some replica has stages whose units cost no more
+together than its share. No step is shorter than that of the fastest such replica.
+Shapes: P stages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.collectives import distinct_domains
+from placer.cost.schedule import pipeline_times
+from placer.cost.stage_times import expert_passes
+from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
+from placer.solve.problem.colocation import join
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step
+    from placer.job.model import Job
+    from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+class Units(NamedTuple):
+    """Expert groups with all that is tied to them.
+
+    Attributes
+    ----------
+    number : int
+    pieces : int
+        Of each unit.
+    ranks : int
+        Of a piece.
+    members : int
+        That a piece has of each expert group of its unit.
+    """
+
+    number: int
+    pieces: int
+    ranks: int
+    members: int
+
+
+def units_of(job: Job, label: IntArray) -> Units | None:
+    """Units where the ranks of each set lie in one domain; None where they differ.
+
+    Where sets differ, single ranks may lie anywhere, which bounds them as well.
+    """
+    return _alike(job, label) or _alike(job, np.arange(job.world_size))
+
+
+def _alike(job: Job, label: IntArray) -> Units | None:
+    """Units that are all alike in every way that counts, None if they are not."""
+    axes = job.parallelism
+    members = axes.ranks_of_group["ep"]
+    group = np.empty(job.world_size, dtype=np.int64)
+    group[members] = np.arange(len(members))[:, None]
+    stage = axes.coordinates["pp"]
+    place = axes.coordinates["dp"] * axes.pp + stage
+    piece = np.unique(label, return_inverse=True)[1]
+    unit = np.unique(join(label, members), return_inverse=True)[1]
+    facts = (
+        np.bincount(piece),
+        np.bincount(unit),
+        _shared(piece, group),
+        _shared(unit, piece, ends=True),
+        _shared(unit, group, ends=True),
+        _shared(piece, group, ends=True),
+        _shared(unit, place, ends=True),
+        _shared(place, unit, ends=True),
+    )
+    ranks, size, each, _, groups, touched, *_ = (int(fact[0]) for fact in facts)
+    is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
+    one_stage = (_shared(unit, stage, ends=True) == 1).all()
+    if not (is_alike and one_stage):
+        return None
+    return Units(job.world_size // size, size // ranks, ranks, each)
+
+
+def _shared(one: IntArray, other: IntArray, *, ends: bool = False) -> IntArray:
+    """Ranks that sets of either kind share, or how many others each of one kind meets.
+
+    Only pairs that share a rank count.
+    """
+    pairs, ranks = np.unique(one * (other.max() + 1) + other, return_counts=True)
+    return np.bincount(pairs // (other.max() + 1)) if ends else ranks
+
+
+@dataclass(frozen=True, eq=False)
+class StageParts:
+    """Units and domains of a job, and what parts make of its step.
+
+    Attributes
+    ----------
+    step : Step
+        On the network.
+    network : IdealNetwork
+        The best imaginable.
+    units : Units
+    packing : Packing
+        Of units, in pieces.
+    """
+
+    step: Step
+    network: IdealNetwork
+    units: Units
+    packing: Packing
+
+    @classmethod
+    def of(cls, step: Step, network: IdealNetwork, room: IntArray) -> StageParts | None:
+        """Units of a job with experts; None where all are single pieces or differ.
+
+        Parameters
+        ----------
+        step : Step
+            On ``network``.
+        network : IdealNetwork
+        room : ndarray, shape (D,)
+            Ranks that each scale-up domain may hold.
+        """
+        job, scale_up = step.model.job, network.fabric.scale_up_tier
+        if job.model is None or job.parallelism.ep == 1 or scale_up < 0:
+            return None
+        units = units_of(job, network.label[scale_up])
+        if units is None or units.pieces == 1:
+            return None
+        packing = Packing.of(room // units.ranks, units.pieces)
+        return None if packing is None else cls(step, network, units, packing)
+
+    def seconds(self, tier: int) -> dict[int, float]:
+        """Least seconds of an all-to-all by the pieces of the smallest part of a unit.
+
+        A member of that part has ``here - 1`` peers inside its domain; what it sends to
+        the others leaves through its NIC, over ``tier`` or a wider one. The last entry
+        is that of a whole unit, where one fits.
+        """
+        job, fabric = self.step.model.job, self.network.fabric
+        copies = 0
+        if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
+            copies = job.model.top_k
+        size = self.units.pieces * self.units.members
+        share = self.step.model.volumes.ep_buffer / size
+        inner = slice(0, fabric.scale_up_tier + 1)
+        near = share / float(fabric.bandwidth[inner].max())
+        near_s = float(fabric.latency[inner].min())
+        found = {}
+        if tier < fabric.num_tiers:
+            far = share / float(fabric.bandwidth[tier:].max())
+            far_s = float(fabric.latency[tier:].min())
+            domains = max(2, -(-self.units.pieces // self.packing.largest))
+            for pieces in range(1, self.units.pieces // domains + 1):
+                here = pieces * self.units.members
+                hops, sent = size - here, float(size - here)
+                if copies:
+                    hops = domains - 1
+                    sent *= float(distinct_domains(np.array(domains), copies)) / copies
+                seconds = max(sent * far, (here - 1) * near)
+                found[pieces] = seconds + (here - 1) * near_s + hops * far_s
+        if self.packing.largest == self.units.pieces:
+            found[self.units.pieces] = (size - 1) * (near + near_s)
+        return found
+
+    def step_times(self, seconds: FloatArray) -> FloatArray:
+        """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
+        step, model, job = self.step, self.step.model, self.step.model.job
+        forward, backward = expert_passes(job, model.volumes, model.work, seconds)
+        for axis, time in step.stage_times.items():
+            if axis not in ("ep", "pp"):
+                forward = forward + time.forward[0]
+                backward = backward + time.backward[0]
+        hop = np.zeros(seconds.shape)
+        if "pp" in step.stage_times:
+            hop = hop + step.stage_times["pp"].forward[0]
+        schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
+        rows = model.patterns(forward, backward, hop)
+        rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
+        return rest + pipeline_times(rows, *schedule)
+
+    def least(self, params: Params) -> float:
+        """The bound, s; 0 where there is too much to be worked out."""
+        if not params.expert_rounds or self.packing.work > params.expert_part_work:
+            return 0.0
+        seconds = self.seconds(self.network.fabric.scale_up_tier + 1)
+        # Should a part be faster than a larger one, its time is all that is counted on.
+        times = np.minimum.accumulate(list(seconds.values()))
+        stages = self.step.model.job.parallelism.pp
+        boxes = Boxes(
+            stages,
+            len(times),
+            lambda levels: self.step_times(times[levels]),
+            params.expert_boxes,
+        )
+        number = self.units.number / stages
+        prices = PartPrices(self.packing, list(seconds), boxes, number)
+        return prices.climb(params.expert_rounds)

@@ -1,0 +1,284 @@
+"""Parts of units that a program chooses, to make the slowest replica fast.
+
+Good parts are scarce: a rack of 40 GPUs and one of 56 hold a group of 64 as 40 + 24 or
+as 32 + 32, and what is left of either decides what others can have. The program counts
+how often domains are filled in each way (paths along their room), how often units are
+made up in each way, inside an outer domain or across, and how often replicas have
+stages of each level. Shapes: C choices, P stages, L levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.count.engine import Limits, solve
+from placer.solve.count.model import Program, Term
+
+if TYPE_CHECKING:
+    from placer.solve.construct.replica_levels import Replicas
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+MOST_WAYS = 3_000  # to make up a unit
+TICK = 1e-6  # s, in which steps are compared
+
+
+class Arc(NamedTuple):
+    """A domain is filled from ``begin`` to ``end``, with a part or nothing."""
+
+    begin: int
+    end: int
+    is_part: bool
+
+
+class Made(NamedTuple):
+    """A unit in parts.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Of its parts, ascending.
+    home : int
+        The outer domain that it lies in, -1 if in several.
+    seconds : float, s
+        Least time of its all-to-all.
+    """
+
+    sizes: tuple[int, ...]
+    home: int
+    seconds: float
+
+
+class Shares(NamedTuple):
+    """How all domains are filled, all units made up and all replicas chosen.
+
+    Attributes
+    ----------
+    fills : mapping of (int, int) to list of list of int
+        By outer domain and room, for each such domain the sizes of its parts.
+    units : list of Made
+    levels : ndarray, shape (replicas, P)
+        Level of each stage; replicas that share their units count once.
+    """
+
+    fills: Mapping[tuple[int, int], list[list[int]]]
+    units: list[Made]
+    levels: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is to be shared out, in whatever is counted.
+
+    Attributes
+    ----------
+    rooms : mapping of (int, int) to int
+        Domains by outer domain and room.
+    size : int
+        Of a unit.
+    count, alike : int
+        Units, and how many of a stage the same replicas wait for.
+    near, across : mapping of int to float, s
+        Time of a unit by its smallest part, inside an outer domain and across several.
+    """
+
+    rooms: Mapping[tuple[int, int], int]
+    size: int
+    count: int
+    alike: int
+    near: Mapping[int, float]
+    across: Mapping[int, float]
+
+    @property
+    def largest(self) -> int:
+        """Size of the largest part."""
+        return min(self.size, max(room for _, room in self.rooms))
+
+    def times(self) -> FloatArray:
+        """All times that units take, the longest first, s."""
+        fastest = min(self.near.values())
+        times = {*self.near.values(), *self.across.values()}
+        return np.array(sorted((t for t in times if t >= fastest), reverse=True))
+
+    def sent(self, made: Made) -> int:
+        """What leaves the domains of a unit, once more if it leaves outer ones."""
+        leaving = sum(size * (self.size - size) for size in made.sizes)
+        return leaving * (1 + (made.home < 0))
+
+    def ways(self) -> list[Made]:
+        """All ways to make up a unit in few parts, wherever they may lie."""
+        homes = sorted({home for home, _ in self.rooms})
+        return [
+            Made(sizes, home, seconds)
+            for sizes in _few_parts(self.size, self.largest)
+            for home in (*homes, -1)
+            for seconds in [(self.across if home < 0 else self.near).get(sizes[0])]
+            if seconds is not None and (home >= 0 or len(sizes) > 1 < len(homes))
+        ]
+
+
+def shared(
+    question: Question, choices: Replicas, limits: Limits
+) -> tuple[Shares | None, float]:
+    """The fastest slowest replica among these choices, and the work of finding it.
+
+    None if none is found.
+    """
+    program = Program()
+    arcs = _paths(program, question)
+    ways = [
+        way for way in question.ways() if way.seconds <= choices.times[0] * (1 + 1e-9)
+    ]
+    made = [program.column(question.count, question.sent(way)) for way in ways]
+    program.row([Term(column) for column in made], question.count, question.count)
+    _parts_suffice(program, question, arcs, list(zip(made, ways, strict=True)))
+    replicas = question.count // (choices.levels.shape[1] * question.alike)
+    taken = [program.column(replicas) for _ in choices.seconds]
+    program.row([Term(column) for column in taken], replicas, replicas)
+    for level, seconds in enumerate(choices.times.tolist()):
+        asked = question.alike * (choices.levels >= level).sum(axis=1)
+        good = [
+            Term(column)
+            for column, way in zip(made, ways, strict=True)
+            if way.seconds <= seconds * (1 + 1e-9)
+        ]
+        needed = [
+            Term(column, -int(count))
+            for column, count in zip(taken, asked, strict=True)
+            if count
+        ]
+        program.row([*good, *needed], 0)
+    dearest = max(question.sent(way) for way in ways) * question.count
+    _slowest(program, taken, replicas, choices.seconds, dearest + 1)
+    answer = solve(program, limits)
+    counts = answer.counts
+    if counts is None:
+        return None, answer.work
+    shares = Shares(
+        {
+            key: _filled(arcs[key[0]], counts, key[1], n)
+            for key, n in question.rooms.items()
+        },
+        [
+            w
+            for column, w in zip(made, ways, strict=True)
+            for _ in range(counts[column])
+        ],
+        np.repeat(choices.levels, [counts[column] for column in taken], axis=0),
+    )
+    return shares, answer.work
+
+
+def _few_parts(size: int, largest: int) -> list[tuple[int, ...]]:
+    """Parts of a unit, as few as can be and two more at the most."""
+    fewest = -(-size // largest)
+    found: list[tuple[int, ...]] = []
+    for count in range(fewest, max(fewest + 2, 4) + 1):
+        for sizes in _summands(size, count, 1, largest):
+            if len(found) == MOST_WAYS:
+                return found
+            found.append(sizes)
+    return found
+
+
+def _summands(
+    total: int, count: int, least: int, most: int
+) -> Iterator[tuple[int, ...]]:
+    """Ascending summands from ``least`` to ``most``, so many."""
+    if count == 1:
+        if least <= total <= most:
+            yield (total,)
+        return
+    for first in range(least, min(most, total // count) + 1):
+        for rest in _summands(total - first, count - 1, first, most):
+            yield (first, *rest)
+
+
+def _paths(program: Program, question: Question) -> dict[int, dict[Arc, int]]:
+    """Columns of the arcs of each outer domain: paths end at the rooms of domains."""
+    arcs: dict[int, dict[Arc, int]] = {}
+    for home in sorted({home for home, _ in question.rooms}):
+        ends = {room: n for (at, room), n in question.rooms.items() if at == home}
+        mine = arcs[home] = {}
+        into: dict[int, list[Term]] = {}
+        for begin in range(max(ends)):
+            last = min(begin + question.largest, max(ends))
+            lasting = [Arc(begin, end, True) for end in range(begin + 1, last + 1)]
+            for arc in (Arc(begin, begin + 1, False), *lasting):
+                column = mine[arc] = program.column(sum(ends.values()))
+                into.setdefault(arc.end, []).append(Term(column))
+                into.setdefault(arc.begin, []).append(Term(column, -1))
+        for place in range(1, max(ends) + 1):
+            program.row(into[place], ends.get(place, 0), ends.get(place, 0))
+    return arcs
+
+
+def _parts_suffice(
+    program: Program,
+    question: Question,
+    arcs: Mapping[int, Mapping[Arc, int]],
+    made: Sequence[tuple[int, Made]],
+) -> None:
+    """Domains hold the parts of units that lie at home, and of others together."""
+    for size in range(1, question.largest + 1):
+        lent = []
+        for home, mine in arcs.items():
+            held = [
+                Term(c)
+                for a, c in mine.items()
+                if a.is_part and a.end - a.begin == size
+            ]
+            used = _used(made, size, home)
+            if held or used:
+                lent.append(program.column(question.count * question.size))
+                program.row([*held, *used, Term(lent[-1], -1)], 0, 0)
+        used = _used(made, size, -1)
+        if lent or used:
+            program.row([*(Term(column) for column in lent), *used], 0, 0)
+
+
+def _used(made: Sequence[tuple[int, Made]], size: int, home: int) -> list[Term]:
+    return [
+        Term(column, -way.sizes.count(size))
+        for column, way in made
+        if way.home == home and size in way.sizes
+    ]
+
+
+def _slowest(
+    program: Program, taken: list[int], replicas: int, seconds: FloatArray, price: int
+) -> None:
+    """A tick of the slowest choice that is taken has a price."""
+    tick = np.round((seconds - seconds[0]) / TICK).astype(np.int64)
+    ticks = np.unique(tick).tolist()
+    above = [program.column(1, price * (slow - fast)) for fast, slow in pairwise(ticks)]
+    for fast, slow in pairwise(above):
+        program.row([Term(fast), Term(slow, -1)], 0)
+    for column, own in zip(above, ticks[1:], strict=True):
+        slower = np.flatnonzero(tick == own).tolist()
+        used = [Term(taken[choice], -1) for choice in slower]
+        program.row([Term(column, replicas), *used], 0)
+
+
+def _filled(
+    arcs: Mapping[Arc, int], counts: list[int], room: int, domains: int
+) -> list[list[int]]:
+    """Parts of each domain of a room: paths that are taken out of the counts."""
+    fills = []
+    for _ in range(domains):
+        place, parts = room, []
+        while place:
+            arc = next(a for a, c in arcs.items() if a.end == place and counts[c])
+            counts[arcs[arc]] -= 1
+            place = arc.begin
+            if arc.is_part:
+                parts.append(arc.end - arc.begin)
+        fills.append(parts)
+    return fills

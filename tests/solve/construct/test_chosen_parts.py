@@ -1,0 +1,68 @@
+"""Expert groups in parts that a program chooses."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.job.model import Compute
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.construct.chosen_parts import chosen_fills
+from placer.solve.construct.in_parts import in_parts_fills
+from placer.solve.construct.whole_first import whole_first_fills
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
+from tests.solve.construct.test_whole_first import job, machine
+
+# Fifteen hosts of 9 hold 15 of 16 groups of 8 whole, the last one in eight parts.
+NINES = machine([9] * 15, [0] * 15)
+SIXTEEN_GROUPS = replace(
+    job(tp=1, ep=8, pp=4, dp=32, vp=2), compute=Compute(micro_batch_time=0.005)
+)
+
+
+def chosen(problem: Problem) -> list[np.ndarray]:
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.prove(lower_bound(problem, 1).value, "")
+    return [
+        gpu_of_rank for _, gpu_of_rank in chosen_fills(problem, incumbent, Budget(60))
+    ]
+
+
+def test_a_few_halves_beat_one_group_in_crumbs() -> None:
+    """Neither as many whole groups as can be nor parts as even as can be are best."""
+    problem = Problem.of(NINES, SIXTEEN_GROUPS)
+    step = min(map(problem.goal.value, chosen(problem)))
+    for others in (whole_first_fills(problem), in_parts_fills(problem)):
+        assert step < 0.95 * min(problem.goal.value(gpus) for _, gpus in others)
+    assert step < 1.03 * lower_bound(problem, 1).value
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_rank_has_a_gpu(seed: int) -> None:
+    """Any expert layout on any nodes: nobody lost, nobody twice."""
+    rng = random.Random(f"chosen parts {seed}")
+    nodes = rng.randint(16, 30)
+    gpus = [rng.choice((8, 7, 6, 5, 4)) for _ in range(nodes)]
+    topology = machine(gpus, sorted(rng.randrange(3) for _ in range(nodes)))
+    tp, pp = rng.choice((1, 2)), rng.choice((1, 2, 4))
+    ep, etp = rng.choice((4, 8)), rng.choice((1, tp))
+    whole = ep * etp // tp if etp == 1 else ep
+    dp = sum(gpus) * 9 // 10 // (pp * tp) // whole * whole
+    sparse = job(tp=tp, ep=ep, etp=etp, pp=pp, dp=dp)
+    problem = Problem.of(topology, sparse, "time")
+    for gpu_of_rank in chosen(problem):
+        assert len(np.unique(gpu_of_rank)) == sparse.world_size
+
+
+def test_groups_that_fit_are_left_alone() -> None:
+    """On hosts that hold every group whole there is nothing to choose."""
+    problem = Problem.of(machine([8] * 16, [0] * 16), SIXTEEN_GROUPS)
+    assert all(
+        problem.goal.value(gpus) <= 1.01 * lower_bound(problem, 1).value
+        for gpus in chosen(problem)
+    )
