@@ -11,8 +11,9 @@ For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
   whose chunks enter a domain once, ``(W n - r) / (n - 1) / U``.
 * A domain without: of a group of ``n_e`` members that send ``s`` bytes to each other,
   ``m`` members put ``s m (n_e - m)`` bytes on the uplink. In ``E`` seconds a NIC sends
-  all that leaves a node with ``q = n_e - E bandwidth / s`` members or more, so at least
-  ``q`` members are elsewhere: ``m q s`` bytes or more, and at most ``E U / (q s)`` ranks.
+  what leaves a node with ``q = n_e - E bandwidth / s`` members or more. At least ``q``
+  members are elsewhere, so that ``m`` members send ``s m q`` bytes or more, and the
+  domain holds at most ``E U / (s q)`` ranks.
 * With units whole, what is left over of a room is a divided group.
 
 A placement that exposes less than ``x`` of data-parallel time keeps units whole only
@@ -92,7 +93,8 @@ def floors(step: Step, network: IdealNetwork, params: Params) -> list[list[Floor
     ]
 
 
-class _Exchange(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Exchange:
     """All-to-alls that may leave a domain.
 
     Attributes
@@ -100,13 +102,57 @@ class _Exchange(NamedTuple):
     groups : ndarray, shape (g, n)
     share : float, bytes
         What one member sends to another, in another scale-up domain.
-    pace : float, s/B
+    bandwidth : float, B/s
         Of the fastest NIC.
     """
 
     groups: IntArray
     share: float
-    pace: float
+    bandwidth: float
+
+    @property
+    def size(self) -> int:
+        """Members of a group."""
+        return int(self.groups.shape[1])
+
+    def room(
+        self,
+        seconds: float,
+        gpus: IntArray,
+        uplink: FloatArray,
+        may_be_whole: BoolArray,
+    ) -> int:
+        """Ranks that all domains hold where all-to-alls take so long.
+
+        Parameters
+        ----------
+        seconds : float, s
+            Without latency.
+        gpus : ndarray, shape (C,)
+            Ranks that each domain may hold.
+        uplink : ndarray, shape (C,), B/s
+        may_be_whole : ndarray of bool, shape (C,)
+            Whether it may hold whole groups.
+        """
+        size = self.size
+        # Messages that an uplink carries, and that a NIC sends, in the time.
+        load = seconds * uplink / self.share * (1 + ROUNDING)
+        sent = seconds * self.bandwidth / self.share * (1 + ROUNDING)
+        together = max(1, int(np.ceil(size - sent)))
+        divided, rest = np.zeros_like(gpus), np.zeros_like(gpus)
+        if 2 * together <= size:
+            elsewhere = np.maximum(together, size - gpus)
+            divided = np.minimum(gpus, load / elsewhere).astype(np.int64)
+            # The most members, of half a group, that send no more than the load.
+            root = np.sqrt(np.maximum(size * size / 4 - load, 0.0))
+            rest = np.floor(size / 2 - root + ROUNDING).astype(np.int64)
+            rest[load < together * (size - together)] = 0
+        left = gpus % size
+        fits = (left <= rest) | ((rest > 0) & (left * (size - left) <= load))
+        whole = gpus - np.where(fits, 0, left - rest)
+        is_whole = may_be_whole & (gpus >= size)
+        held = np.where(is_whole, np.maximum(whole, divided), divided)
+        return int(held.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +172,24 @@ class _Uplinks:
 
     def floors(self, params: Params) -> list[Floor]:
         """Floors of which every placement has one."""
-        exposed = self._exposed(params.uplink_sizes)
-        free = self.step.exposed_data_parallel_s
+        world = self.step.model.job.world_size
+        if self._room.sum() < world:  # that is for others to say
+            return [FREE]
+        # Any set brings its rings, whether or not expert groups are whole.
+        in_use = self._exposed(self._sets, params.uplink_sizes)
+        fullest = np.argsort(in_use, kind="stable")
+        last = int(np.searchsorted(np.cumsum(self._room[fullest]), world))
+        least = float(in_use[fullest[last]])
+        if self._exchange is None:
+            return [Floor(exposed_s=least)]
         found = []
-        for level in np.unique(np.append(exposed, free)).tolist():
+        exposed = self._exposed(self._units, params.uplink_sizes)
+        for level in np.unique(np.append(exposed, least)).tolist():
             seconds = self._least_exchange(exposed <= level)
-            if seconds is None:
-                continue
-            found.append(Floor(self._pipeline_s(seconds), max(level, free)))
+            found.append(Floor(self._pipeline_s(seconds), max(level, least)))
             if seconds == 0.0:
                 break
-        # Where no floor is found the ranks have no room, which is for others to say.
-        return found or [FREE]
+        return found
 
     @cached_property
     def _room(self) -> IntArray:
@@ -152,7 +204,7 @@ class _Uplinks:
 
     @cached_property
     def _sets(self) -> IntArray:
-        """Ranks that lie in one domain, a row a set; single ranks where sizes differ."""
+        """Ranks that lie in one domain, a row a set; single where sizes differ."""
         label = self.network.label[self.tier - 1]
         sizes = np.unique(np.unique(label, return_counts=True)[1])
         if len(sizes) > 1:
@@ -163,11 +215,15 @@ class _Uplinks:
     def _set(self) -> int:
         return int(self._sets.shape[1])
 
+    @property
+    def _members(self) -> IntArray:
+        """Expert groups."""
+        return self.step.model.job.parallelism.ranks_of_group["ep"]
+
     @cached_property
     def _exchange(self) -> _Exchange | None:
         """The all-to-alls of experts; None where none may leave a domain."""
-        job = self.step.model.job
-        members = job.parallelism.ranks_of_group["ep"]
+        job, members = self.step.model.job, self._members
         of_set = self.network.label[self.tier - 1][members]
         if (of_set == of_set[:, :1]).all():
             return None
@@ -176,29 +232,25 @@ class _Uplinks:
         if job.expert_parallel.dispatch == "deduplicated" and job.model is not None:
             copies = job.model.top_k
             share *= distinct_domains(np.array(2), copies).item() / copies
-        pace = 1 / float(fabric.bandwidth[fabric.scale_up_tier + 1 :].max())
-        return _Exchange(members, share, pace) if share > 0 else None
+        bandwidth = float(fabric.bandwidth[fabric.scale_up_tier + 1 :].max())
+        return _Exchange(members, share, bandwidth) if share > 0 else None
 
     @cached_property
     def _units(self) -> IntArray:
-        """Sets with an expert group whole, a row of ranks each; ranks may come twice."""
+        """Sets with an expert group whole, a row of ranks each, some of them twice."""
         sets = self._sets
-        if self._exchange is None:
-            return sets
         set_of_rank = np.empty(sets.size, dtype=np.int64)
         set_of_rank[sets] = np.arange(len(sets))[:, None]
-        members = self._exchange.groups
+        members = self._members
         return sets[set_of_rank[members]].reshape(len(members), -1)
 
-    def _exposed(self, most_classes: int) -> FloatArray:
-        """Data-parallel time with a unit whole in each domain, at the least; (C,), s."""
-        model = self.step.model
+    def _exposed(self, units: IntArray, most_classes: int) -> FloatArray:
+        """Least data-parallel time with one of the units in each domain; (C,), s."""
         paces = []
-        groups_of = sync_groups(model.job, model.volumes)
-        families = [groups for groups in groups_of.values() if groups.shape[1] > 1]
+        families = self._families
         for groups in families:
             size = groups.shape[1]
-            rings = self._rings_of_a_unit(groups)
+            rings = _fewest_groups(units, groups)
             ring = np.maximum(rings - self._room // size, 0)
             pat = np.maximum(rings * size - self._room, 0) / (size - 1)
             paces += [ring / self._uplink, pat / self._uplink]
@@ -217,12 +269,16 @@ class _Uplinks:
             exposed[some] = self._exposed_with(limits)
         return exposed
 
-    def _rings_of_a_unit(self, groups: IntArray) -> int:
-        """Fewest of ``groups`` that a unit has ranks of."""
-        group_of_rank = np.empty(groups.size, dtype=np.int64)
-        group_of_rank[groups] = np.arange(len(groups))[:, None]
-        found = np.sort(group_of_rank[self._units], axis=1)
-        return 1 + int(np.count_nonzero(np.diff(found, axis=1), axis=1).min())
+    @cached_property
+    def _families(self) -> list[IntArray]:
+        """Gradient groups of each sort; once where two sorts have the same groups."""
+        model = self.step.model
+        found: list[IntArray] = []
+        for groups in sync_groups(model.job, model.volumes).values():
+            is_known = any(np.array_equal(groups, known) for known in found)
+            if groups.shape[1] > 1 and not is_known:
+                found.append(groups)
+        return found
 
     def _exposed_with(self, limits: list[Limit]) -> float:
         """Data-parallel time when each limit holds back some stage, s."""
@@ -247,58 +303,22 @@ class _Uplinks:
         network = self.network.with_limits(limit)
         return sync_time(network, model.job, model.volumes, model.windows.buckets)
 
-    def _least_exchange(self, may_be_whole: BoolArray) -> float | None:
-        """Least seconds of all-to-alls, without latency, with which all ranks fit.
-
-        0 where experts need not leave a domain, None where the ranks do not fit.
-        """
-        world = self.step.model.job.world_size
-        if self._exchange is None:
-            return 0.0 if self._room[may_be_whole].sum() >= world else None
-        if self._room.sum() < world:
-            return None
-        low, high = (
-            0.0,
-            self._exchange.share
-            * float(
-                (self._room.max() * self._exchange.groups.shape[1] / self._uplink).max()
-            ),
-        )
-        high += (
-            self._exchange.share * self._exchange.groups.shape[1] * self._exchange.pace
-        )
-        if self._fits(low, may_be_whole):
+    def _least_exchange(self, may_be_whole: BoolArray) -> float:
+        """Least seconds of all-to-alls, without latency, with which all ranks fit."""
+        world, exchange = self.step.model.job.world_size, self._exchange
+        if exchange is None:
+            return 0.0
+        sent = exchange.share * exchange.size
+        low, high = 0.0, sent / exchange.bandwidth
+        high += sent * float((self._room / self._uplink).max())
+        known = self._room, self._uplink, may_be_whole
+        if exchange.room(low, *known) >= world:
             return 0.0
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
-            if self._fits(middle, may_be_whole):
-                high = middle
-            else:
-                low = middle
-        return low * (1 - ROUNDING)
-
-    def _fits(self, seconds: float, may_be_whole: BoolArray) -> bool:
-        """Whether all ranks have room where all-to-alls take so long, s."""
-        assert self._exchange is not None
-        size = self._exchange.groups.shape[1]
-        # Messages from one member to another, on an uplink and out of a scale-up domain.
-        load = seconds * self._uplink / self._exchange.share
-        away = seconds / self._exchange.pace / self._exchange.share
-        together = max(1, int(np.ceil(size - away - ROUNDING)))
-        divided = np.zeros(len(self._room), dtype=np.int64)
-        rest = divided
-        if 2 * together <= size:
-            elsewhere = np.maximum(together, size - self._room)
-            divided = np.minimum(self._room, load / elsewhere + ROUNDING).astype(int)
-            root = np.sqrt(np.maximum(size * size / 4 - load, 0.0))
-            rest = np.floor(size / 2 - root + ROUNDING).astype(int)
-            rest[load * (1 + ROUNDING) < together * (size - together)] = 0
-        left = self._room % size
-        all_left = (rest > 0) & (left * (size - left) <= load * (1 + ROUNDING))
-        whole = self._room - np.where(all_left, 0, np.maximum(left - rest, 0))
-        is_whole = may_be_whole & (self._room >= size)
-        room = np.where(is_whole, np.maximum(whole, divided), divided)
-        return int(room.sum()) >= self.step.model.job.world_size
+            is_enough = exchange.room(middle, *known) >= world
+            low, high = (low, middle) if is_enough else (middle, high)
+        return low
 
     def _pipeline_s(self, exchange_s: float) -> float:
         """Pipeline of a replica one stage of which has all-to-alls that slow, s."""
@@ -313,3 +333,11 @@ class _Uplinks:
             with_slow_axis(self.step, "ep", slow, stage).pipeline_s(axes)
             for stage in range(model.job.parallelism.pp)
         )
+
+
+def _fewest_groups(units: IntArray, groups: IntArray) -> int:
+    """Fewest of ``groups`` that a row of ``units`` has ranks of."""
+    group_of_rank = np.empty(groups.size, dtype=np.int64)
+    group_of_rank[groups] = np.arange(len(groups))[:, None]
+    found = np.sort(group_of_rank[units], axis=1)
+    return 1 + int(np.count_nonzero(np.diff(found, axis=1), axis=1).min())
