@@ -53,7 +53,7 @@ def test_one_replica_a_rack_is_proved(tmp_path: Path) -> None:
 def test_two_replicas_of_seven_a_rack(tmp_path: Path) -> None:
     """Half the stages of 4, 4, 3 and 3 members a rack: three NICs or more in each.
 
-    Seven whole replicas have two members of a gradient group in each rack, 3.8 % slower.
+    Seven whole replicas, two members of a gradient group a rack, are 3.8 % slower.
     """
     found = placed(tmp_path / "clean.yaml", 7, 2)
     assert found.bound["gap"] < 0.001
