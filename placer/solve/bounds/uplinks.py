@@ -49,6 +49,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
 BISECTIONS = 60
+# Ranks of all units; of more only the expert groups count, which is less but as true.
+MOST_ELEMENTS = 1 << 25
 # Stages tried at once for several sorts of gradient groups.
 MOST_CHOICES = 256
 
@@ -239,6 +241,8 @@ class _Uplinks:
     def _units(self) -> IntArray:
         """Sets with an expert group whole, a row of ranks each, some of them twice."""
         sets = self._sets
+        if self._members.size * self._set > MOST_ELEMENTS:
+            return self._members
         set_of_rank = np.empty(sets.size, dtype=np.int64)
         set_of_rank[sets] = np.arange(len(sets))[:, None]
         members = self._members
