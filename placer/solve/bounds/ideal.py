@@ -54,7 +54,7 @@ class IdealNetwork:
         Most ranks that each node may hold.
     in_runs : bool
         Whether each node holds one run of consecutive ranks, of any length.
-    limit : Limit, optional
+    limits : tuple of Limit
         On some groups; all others are free.
     replica : ndarray, shape (R,), optional
         Data-parallel replica of each rank, where their number in a domain is limited.
@@ -66,7 +66,7 @@ class IdealNetwork:
     label: IntArray
     capacity_of_node: IntArray
     in_runs: bool = False
-    limit: Limit | None = None
+    limits: tuple[Limit, ...] = ()
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()
     # Groups met so far by the identity of their array, which is kept alive here: the
@@ -75,9 +75,9 @@ class IdealNetwork:
         default_factory=dict, init=False, repr=False
     )
 
-    def with_limit(self, limit: Limit) -> IdealNetwork:
+    def with_limits(self, *limits: Limit) -> IdealNetwork:
         """The same when some groups are held back."""
-        limited = replace(self, limit=limit)
+        limited = replace(self, limits=limits)
         limited._known.update(self._known)
         return limited
 
@@ -89,7 +89,7 @@ class IdealNetwork:
         num_members = members.shape[1]
         if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
             route = self._routes(members)
-            shared = np.maximum(route.outer_pace, self._limit_of(members).shared_pace)
+            shared = np.maximum(route.outer_pace, self._limit_of(members).pat_pace)
             seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
             # Every member has a domain of its own: the last number of domains.
             found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
@@ -176,7 +176,7 @@ class IdealNetwork:
             rate = max(nic, min(nics, inner))
         else:
             rate = self._rate_of_few(used, num_members)
-        pace = max(1 / rate, limit.shared_pace)
+        pace = max(1 / rate, limit.ring_pace)
         transfer = edge_bytes * pace if num_members > 1 else 0.0
         return transfer, self._ring_latency(num_members, spread)
 
@@ -198,8 +198,9 @@ class IdealNetwork:
             least = max(domains, 2)
             away *= distinct_domains(np.array(least), copies).item() / copies
             hops = least - 1
-        seconds = self._outside(away) + hops * latency
-        if inside == num_members:
+        on_uplink = self._limit_of(members).exchange_s
+        seconds = max(self._outside(away), on_uplink) + hops * latency
+        if inside == num_members and not on_uplink:
             # Together on NVLink, or split in two: NVLink and NICs work side by side.
             together = share * (num_members - 1) / float(self.fabric.bandwidth.max())
             seconds = min(seconds, together + (num_members - 1) * latency)
@@ -241,7 +242,7 @@ class IdealNetwork:
         first_outer = self.fabric.scale_up_tier + 1
         inner, outer = np.split(self.fabric.bandwidth, [first_outer])
         rates = np.array([inner.max(initial=0.0), outer.max(initial=0.0)])
-        room = int(self._capacities[first_outer - 1].max()) if first_outer else 1
+        room = int(self.capacities[first_outer - 1].max()) if first_outer else 1
         order = np.lexsort((-size_bytes, ranks))
         rank, size = ranks[order], size_bytes[order]
         place = np.arange(len(rank)) - np.searchsorted(rank, rank)
@@ -274,9 +275,9 @@ class IdealNetwork:
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""
-        if self.limit is not None and np.array_equal(self.limit.groups, members):
-            return self.limit
-        return Limit(members, int(members.shape[1]))
+        free = Limit(members, int(members.shape[1]))
+        held = (one for one in self.limits if np.array_equal(one.groups, members))
+        return next(held, free)
 
     def _outside(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""
@@ -339,7 +340,7 @@ class IdealNetwork:
         fewest = [num_members]
         topology = self.fabric.topology
         most = np.empty(0, dtype=np.int64)
-        for t, capacity in enumerate(self._capacities):
+        for t, capacity in enumerate(self.capacities):
             inside = self._most_in_part(t, members) * (capacity // self._set_size(t))
             if t > 0:
                 parent = parent_of_domain(topology, t)
@@ -366,7 +367,7 @@ class IdealNetwork:
         return int(np.unique(self.label[tier], return_counts=True)[1].min())
 
     @cached_property
-    def _capacities(self) -> list[IntArray]:
+    def capacities(self) -> list[IntArray]:
         """Most ranks of each domain, one array a tier."""
         topology = self.fabric.topology
         single = [1] * len(topology.tiers)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from placer.cost.gradients import SyncTime
+    from placer.cost.stage_times import StageTime
+    from placer.cost.step import Step
 
     IntArray = npt.NDArray[np.int64]
 
@@ -22,15 +27,58 @@ class Limit:
     nics : int
         Most members in the domain that has the fewest; with fewer than ``n`` the groups
         leave their scale-up domain.
-    shared_pace : float, s/B
+    ring_pace, pat_pace : float, s/B
         Least seconds that a byte of a ring, or of PAT, takes on an uplink.
+    exchange_s : float, s
+        Least seconds that an all-to-all takes on an uplink, without latency.
     """
 
     groups: IntArray
     nics: int
-    shared_pace: float = 0.0
+    ring_pace: float = 0.0
+    pat_pace: float = 0.0
+    exchange_s: float = 0.0
 
     @property
     def leaves(self) -> bool:
         """Whether the groups are known to leave their scale-up domain."""
         return self.nics < int(self.groups.shape[1])
+
+
+def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
+    """The step when the data-parallel times of some stages are slow.
+
+    Parameters
+    ----------
+    step : Step
+    slow : iterable of (SyncTime, int)
+        Slow times, and the stage that has them. What several are slower by adds up.
+    """
+    base = step.sync
+    if base is None:
+        return step
+    mixed = base
+    for times, stage in slow:
+        changed = {}
+        for name in ("reduce", "gather", "again_reduce", "again_gather"):
+            row = getattr(mixed, name).copy()
+            row[stage] += getattr(times, name)[stage] - getattr(base, name)[stage]
+            changed[name] = row
+        bucket = mixed.first_bucket
+        if stage == 0:
+            bucket += times.first_bucket - base.first_bucket
+        mixed = replace(mixed, **changed, first_bucket=bucket)
+    return replace(step, sync=mixed)
+
+
+def with_slow_axis(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
+    """The step when one stage of one replica has the slow time of ``axis``."""
+    time = step.stage_times[axis]
+    forward, backward = time.forward.copy(), time.backward.copy()
+    forward[0, stage] = slow.forward[0, stage]
+    backward[0, stage] = slow.backward[0, stage]
+    times = {
+        **step.stage_times,
+        axis: replace(time, forward=forward, backward=backward),
+    }
+    return replace(step, stage_times=times)

@@ -18,7 +18,7 @@ take ``g(x)`` or longer, and its step ``x + g(x)``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,10 +26,9 @@ import numpy.typing as npt
 
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
-from placer.solve.bounds.limit import Limit
+from placer.solve.bounds.limit import Limit, with_slow_stages
 
 if TYPE_CHECKING:
-    from placer.cost.gradients import SyncTime
     from placer.cost.step import Step
     from placer.job.model import Job
     from placer.solve.bounds.ideal import IdealNetwork
@@ -108,11 +107,14 @@ class NicTrade:
             shape.groups,
         )
 
-    def least(self) -> tuple[float, Level]:
-        """(s, level) of the best compromise, for a lane that leaves its domain."""
+    def least(self, exposed_s: float = 0.0) -> tuple[float, Level]:
+        """(s, level) of the best compromise, for a lane that leaves its domain.
+
+        ``exposed_s`` is the least data-parallel time for other reasons.
+        """
         fewest = 1 if self.crossings.is_open else 2
         found = [
-            (self.other_s + level.exposed_s + seconds, level)
+            (self.other_s + max(level.exposed_s, exposed_s) + seconds, level)
             for level in self.levels
             for seconds in [self.crossings.least_seconds(level.need, fewest)]
         ]
@@ -200,10 +202,11 @@ class _Exposure:
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         model = self.step.model
-        network = self.network.with_limit(Limit(self.groups, nics, shared_pace))
+        limit = Limit(self.groups, nics, shared_pace, shared_pace)
+        network = self.network.with_limits(limit)
         slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
         return [
-            _with_stage(self.step, slow, stage).exposed_data_parallel_s
+            with_slow_stages(self.step, [(slow, stage)]).exposed_data_parallel_s
             for stage in range(model.job.parallelism.pp)
         ]
 
@@ -270,16 +273,3 @@ def _by_pace(
     paces = np.unique(stages * shape.groups / capacities[:, None])
     exposed = [exposure.under(exposure.size, pace) for pace in paces.tolist()]
     return paces, np.array(exposed)
-
-
-def _with_stage(step: Step, slow: SyncTime, stage: int) -> Step:
-    """The step when the data-parallel times of one stage are those of ``slow``."""
-    if step.sync is None:
-        return step
-    mixed = {}
-    for name in ("reduce", "gather", "again_reduce", "again_gather"):
-        mixed[name] = getattr(step.sync, name).copy()
-        mixed[name][stage] = getattr(slow, name)[stage]
-    bucket = (slow if stage == 0 else step.sync).first_bucket
-    sync = replace(step.sync, **mixed, first_bucket=bucket)
-    return replace(step, sync=sync)

@@ -106,7 +106,7 @@ class TierCut:
     def _lines(
         self, product: Product, prices: FloatArray
     ) -> Iterator[tuple[Axis, FloatArray]]:
-        """Rings of copies and cliques, with the least boundary of sets across them.
+        """Rings and cliques, with the least boundary of sets across them.
 
         Where all axes across are dearer, domains rather cut a line into single members,
         which the plain floors see as well.
@@ -117,7 +117,7 @@ class TierCut:
             yield copies, across[0]
         for axis in stage:
             others = tuple(other for other in stage if other is not axis)
-            if axis.is_clique and _is_line(axis, (*others, product.chain, copies)):
+            if _is_line(axis, (*others, product.chain, copies)):
                 across = self._floor(replace(product, stage=others), prices)
                 yield axis, across[0]
 

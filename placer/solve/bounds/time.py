@@ -16,8 +16,9 @@ Valid because the step is monotone in the time of every operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,9 @@ import numpy.typing as npt
 from placer.solve.bounds import Proof
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limit import with_slow_axis
 from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.uplinks import FREE, Floor, floors
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.params import Params
@@ -34,7 +37,6 @@ from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.cost.exchange import ExchangeCost
-    from placer.cost.stage_times import StageTime
     from placer.cost.step import Step, StepModel
     from placer.solve.problem.compiled import Problem
 
@@ -143,13 +145,18 @@ def _cases(
         if scale_up < 0 or not _together(label[scale_up], members):
             outside = _ideal(model, colocation, label, capacity)
             if scale_up < len(model.topology.tiers) - 1:
+                step = model.step_on(outside)
                 if axis == "pp":
-                    step, most = model.step_on(outside), int(room.max())
-                    yield _with_cuts(NicTrade.of(step, outside, most, params))
+                    trade = NicTrade.of(step, outside, int(room.max()), params)
+                    yield _past_uplinks(
+                        partial(_with_cuts, trade), step, outside, params
+                    )
                 else:
-                    parts = StageParts.of(model.step_on(outside), outside, room)
+                    parts = StageParts.of(step, outside, room)
+                    case = partial(_with_crossing, step, outside, axis)
                     yield max(
-                        _with_crossing(model, outside, axis), _in_parts(parts, params)
+                        _past_uplinks(case, step, outside, params),
+                        _in_parts(parts, params),
                     )
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
@@ -160,8 +167,38 @@ def _cases(
                 return
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
+    yield _past_uplinks(partial(_inside, step), step, network, params)
+
+
+def _past_uplinks(
+    case: Callable[[Floor], Proof], step: Step, network: IdealNetwork, params: Params
+) -> Proof:
+    """The bound of a case, given also what has to pass the uplinks of each tier."""
+    over = [
+        min((case(floor) for floor in of_tier), key=lambda proof: proof.value)
+        for of_tier in floors(step, network, params)
+    ]
+    free = case(FREE)
+    best = max([free, *over], key=lambda proof: proof.value)
+    if best.value == free.value:
+        return free
+    return best._replace(argument=f"{best.argument}, and what has to pass thin uplinks")
+
+
+def _inside(step: Step, floor: Floor) -> Proof:
+    """Least step time with all groups inside their scale-up domains."""
     argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
-    yield Proof(step.step_time_s, argument)
+    return Proof(_above(step, floor), argument)
+
+
+def _above(step: Step, floor: Floor) -> float:
+    """The step time, no part of it below its floor, s."""
+    pipeline_s = step.pipeline_s(tuple(step.stage_times))
+    return (
+        step.step_time_s
+        + max(0.0, floor.pipeline_s - pipeline_s)
+        + max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
+    )
 
 
 def _ideal(
@@ -199,15 +236,13 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
     return bool(sizes.max() <= room.max()) and places >= len(sizes)
 
 
-def _with_crossing(model: StepModel, network: IdealNetwork, axis: str) -> Proof:
+def _with_crossing(step: Step, network: IdealNetwork, axis: str, floor: Floor) -> Proof:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
-    step = model.step_on(network)
-    slow = model.step_on(
-        _Split(**{f.name: getattr(network, f.name) for f in fields(network) if f.init})
-    )
+    split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
+    slow = step.model.step_on(_Split(**split)).stage_times[axis]
     value = min(
-        _with_one_stage(step, slow, axis, stage)
-        for stage in range(model.job.parallelism.pp)
+        _above(with_slow_axis(step, axis, slow, stage), floor)
+        for stage in range(step.model.job.parallelism.pp)
     )
     text = f"cheapest when a {axis} group leaves its scale-up domain"
     return Proof(value, f"{text}, {BEST}")
@@ -223,9 +258,12 @@ def _in_parts(parts: StageParts | None, params: Params) -> Proof:
     return Proof(value, f"{argument}, {BEST}")
 
 
-def _with_cuts(trade: NicTrade) -> Proof:
-    """Least step time when a pipeline leaves its scale-up domain."""
-    value, level = trade.least()
+def _with_cuts(trade: NicTrade, floor: Floor) -> Proof:
+    """Least step time when a pipeline leaves its scale-up domain.
+
+    All expert groups are inside, so that the pipeline has no floor of its own.
+    """
+    value, level = trade.least(floor.exposed_s)
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(
@@ -253,17 +291,3 @@ class _Split(IdealNetwork):
         cost = super().send(senders, receivers, size_bytes)
         crossing = self.message_across(size_bytes)
         return replace(cost, seconds=np.maximum(cost.seconds, crossing))
-
-
-def _with_one_stage(step: Step, slow: Step, axis: str, stage: int) -> float:
-    """Step time when one stage of one replica has the slow time of ``axis``."""
-    fast_time, slow_time = step.stage_times[axis], slow.stage_times[axis]
-    forward, backward = fast_time.forward.copy(), fast_time.backward.copy()
-    forward[0, stage] = slow_time.forward[0, stage]
-    backward[0, stage] = slow_time.backward[0, stage]
-    return _replaced(step, axis, replace(fast_time, forward=forward, backward=backward))
-
-
-def _replaced(step: Step, axis: str, time: StageTime) -> float:
-    times = {**step.stage_times, axis: time}
-    return replace(step, stage_times=times).step_time_s

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.job.axes import REPLICA_MAJOR_ORDER
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
 from placer.solve.construct.nesting import nestings
 from placer.solve.construct.runs import run_fills
@@ -53,25 +54,66 @@ def fullest_fills(problem: Problem) -> Iterator[Candidate]:
     capacity = machine.gpus_of_node // axes.tp * axes.tp
     if capacity.sum() < axes.world_size:
         capacity = machine.gpus_of_node
-    few = _without_smallest(machine, capacity, axes.world_size)
+    few = _without_smallest(machine, capacity, base_tier(machine), axes.world_size)
     orders = list(dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)))
     for told, room in (("", capacity), (", the smallest left out", few)):
         if told and (room == capacity).all():
-            return
+            break
         nodes = fullest_first(machine, room)
-        slots = np.repeat(nodes, room[nodes])
         for order in orders:
-            node_of_rank = slots[axes.numbers_in(order)]
-            placement = Placement.on_nodes(machine, node_of_rank)
-            yield f"fullest domains first{told}", placement.gpu_of_rank
+            yield f"fullest domains first{told}", _laid(problem, room, nodes, order)
+    yield from _fullest_in_groups(problem, capacity)
 
 
-def _without_smallest(machine: Topology, capacity: IntArray, world: int) -> IntArray:
-    """The capacity without as many domains as can be spared; shape (N,).
+def _fullest_in_groups(problem: Problem, capacity: IntArray) -> Iterator[Candidate]:
+    """Expert groups that no node holds on the fullest domains, stage by stage.
 
-    The domains are those inside which a hop costs the least.
+    Gradient rings of one stage then share an uplink. Groups lie whole, or those domains
+    that do not hold whole ones only lie side by side.
     """
-    domain_of_node = machine.domain_of_node[base_tier(machine)]
+    machine, axes = problem.machine, problem.job.parallelism
+    unit = axes.ep * axes.etp
+    rooms = (np.bincount(row, capacity).max() for row in machine.domain_of_node)
+    tier = next(t for t, room in enumerate([*rooms, inf]) if room >= unit)
+    if not 0 < tier < len(machine.tiers) - 1:
+        return
+    domain = machine.domain_of_node[tier]
+    whole = _in_units(capacity, domain, unit)
+    for some in (whole, capacity):
+        if some.sum() < axes.world_size:
+            continue
+        room = _without_smallest(machine, some, tier, axes.world_size)
+        of_domain = np.bincount(domain, room).astype(np.int64)
+        is_whole = of_domain % unit == 0
+        nodes = np.lexsort((domain, -of_domain[domain], is_whole[domain]))
+        placed = _laid(problem, room, nodes, MEGATRON_DEFAULT_ORDER)
+        yield "fullest domains first, by ep groups", placed
+
+
+def _laid(
+    problem: Problem, room: IntArray, nodes: IntArray, order: tuple[str, ...]
+) -> IntArray:
+    """GPU of every rank when nodes take in turn what they have room for."""
+    slots = np.repeat(nodes, room[nodes])
+    node_of_rank = slots[problem.job.parallelism.numbers_in(order)]
+    return Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+
+
+def _in_units(capacity: IntArray, domain_of_node: IntArray, unit: int) -> IntArray:
+    """The capacity if domains hold whole units, their last nodes giving up; (N,)."""
+    left = np.bincount(domain_of_node, capacity).astype(np.int64) // unit * unit
+    taken = np.zeros_like(capacity)
+    for node, domain in enumerate(domain_of_node.tolist()):
+        taken[node] = min(int(left[domain]), int(capacity[node]))
+        left[domain] -= taken[node]
+    return taken
+
+
+def _without_smallest(
+    machine: Topology, capacity: IntArray, tier: int, world: int
+) -> IntArray:
+    """The capacity without as many domains of ``tier`` as can be spared; shape (N,)."""
+    domain_of_node = machine.domain_of_node[tier]
     room = np.bincount(domain_of_node, capacity)
     smallest = np.argsort(room, kind="stable")
     is_spare = np.cumsum(room[smallest]) <= capacity.sum() - world

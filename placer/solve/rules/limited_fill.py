@@ -1,10 +1,12 @@
-"""Replicas one after the other, no domain taking more of them than it may.
+"""Replicas shared out so that no domain takes more of them than it may.
 
-Laid out like this, a domain that begins ``o`` ranks into a replica of ``S`` can take up
-to ``k S - o`` more. What it has beyond that is lost, so the order of the domains
-matters: the next one is the smallest that ends a replica, or, when no domain does, the
-largest (best fit). It is chosen among the next few in tree order, then among more,
-which trades nearness for room.
+Replicas one after the other: a domain that begins ``o`` ranks into a replica of ``S``
+can take up to ``k S - o`` more. What it has beyond that is lost, so the order of the
+domains matters: the next one is the smallest that ends a replica, or, when no domain
+does, the largest (best fit). It is chosen among the next few in tree order, then among
+more, which trades nearness for room.
+
+Or pipelines cut alike, and what each piece has of all replicas shared out evenly.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.tree.capacity import whole_sets
-from placer.solve.tree.fill import share_down, tree_order
+from placer.solve.tree.fill import fill_domains, share_down, tree_order
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -71,6 +73,44 @@ def limited_fills(
         node_of_rank[sequence] = np.repeat(order, of_node[order])
         placement = Placement.on_nodes(topology, node_of_rank)
         yield f"replicas in order, windows of {window}", placement.gpu_of_rank
+
+
+def even_cuts(
+    problem: Problem, at_most: tuple[tuple[int, int], ...]
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of replicas cut alike, shared out evenly.
+
+    All pipelines are cut at the same stages. The members of gradient groups lie side by
+    side on as few domains for each piece as may hold all replicas, as many on each as
+    can be: of seven replicas with two context ranks, two a rack, 4, 4, 3 and 3.
+    """
+    sizes = problem.colocation.uniform_sizes()
+    if sizes is None or len(at_most) != 1:
+        return
+    ((tier, most),) = at_most
+    topology, axes = problem.machine, problem.job.parallelism
+    takes = whole_sets(topology, problem.capacity, sizes)[: tier + 1]
+    domains = np.argsort(-takes[tier], kind="stable")[: int((takes[tier] > 0).sum())]
+    members = axes.dp * axes.cp
+    at = axes.coordinates
+    member = at["dp"] * axes.cp + at["cp"]
+    fewest = -(-axes.dp // most)
+    for pieces in range(1, min(axes.pp, len(domains) // fewest) + 1):
+        if axes.pp % pieces:
+            continue
+        piece = at["pp"] * pieces // axes.pp
+        for share in range(fewest, len(domains) // pieces + 1):
+            parts = np.array_split(np.arange(members), share)
+            part = np.repeat(np.arange(share), [len(one) for one in parts])
+            domain_of_rank = domains[piece * share + part[member]]
+            held = np.bincount(domain_of_rank, minlength=len(takes[tier]))
+            if (held > takes[tier]).any():
+                continue
+            sequence = np.lexsort((np.arange(len(member)), at["pp"], member))
+            node = fill_domains(topology, takes, domain_of_rank, sequence)
+            placement = Placement.on_nodes(topology, node)
+            yield f"pipelines in {pieces} pieces, shared out", placement.gpu_of_rank
+            break
 
 
 def _replica_major(job: Job, block: int) -> tuple[IntArray, int]:

@@ -36,7 +36,7 @@ from placer.solve.rules.attempts import (
     unit_of,
     without_spares,
 )
-from placer.solve.rules.limited_fill import limited_fills
+from placer.solve.rules.limited_fill import even_cuts, limited_fills
 from placer.solve.rules.readmit import readmitted
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
@@ -200,6 +200,7 @@ class _RuledSearch:
             known += [(incumbent.method, inside)] if inside is not None else []
         if problem.choices:
             known += limited_fills(problem, self.limits.at_most)
+            known += even_cuts(problem, self.limits.at_most)
         mend = mender(self.problem, attempt, problem, offered)
         # Pinned ranks come home by exchanges of islands that a launch tells apart.
         turns = bool(self.limits.job.rules.pin) and problem.machine.node_tier > 0

@@ -42,6 +42,15 @@ def test_two_rings_by_hand() -> None:
     assert cut_bound(topology, job).value == 4 * 10 + 2 == optimum(topology, job)
 
 
+def test_context_rings_by_hand() -> None:
+    """The same two rings along cp, which are two stages of a pipeline."""
+    topology = machine([2, 2, 2], nodes_of(2, 2, 2), [0, 1])
+    axes = Parallelism(cp=3, pp=2, order=ORDER)
+    job = Job("rings", axes, weights={"cp": 10, "pp": 1})
+    assert cut_bound(topology, job).value == 4 * 10 + 2 == optimum(topology, job)
+    assert cut_bound(topology, job, params=Params(parts_work=0)).value < 42
+
+
 def test_experts_by_hand() -> None:
     """Two cliques of three on nodes of two: each loses at least two of its edges.
 

@@ -1,0 +1,134 @@
+"""What has to pass thin uplinks, by hand and against all placements."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, DataParallel, Job, Model, Overlap
+from placer.solve.bounds.time import time_bound
+from placer.solve.problem.colocation import colocation_of
+from placer.solve.tree.capacity import node_capacity
+from placer.topology.model import Tier
+from tests.marks import slow
+from tests.solve.oracle import least, legal_placements
+from tests.solve.random_cases import machine_of, random_model
+
+OUTER = 50e9
+MODEL = Model("m", 8, 1024, 4096, 16, 16, 32000)
+EXPERTS = replace(MODEL, experts=8, top_k=1, expert_ffn=1024, moe_layers=8)
+# tp, ep, pp and dp of six ranks.
+SIZES = ((1, 2, 1, 6), (1, 3, 1, 6), (1, 3, 2, 3), (1, 6, 1, 6), (2, 3, 1, 3))
+
+
+def model_on(
+    leaves: list[int], thin: float, axes: Parallelism, model: Model
+) -> StepModel:
+    """Nodes of one GPU in leaves whose uplinks are so thin; no latency, no overlap."""
+    tiers = [
+        Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0),
+        Tier("leaf", OUTER, 0.0, False, 1.0, 1.0, 2.0),
+        Tier("cluster", OUTER, 0.0, False, thin, 1.0, 3.0),
+    ]
+    leaf = [number for number, size in enumerate(leaves) for _ in range(size)]
+    job = Job(
+        name="by hand",
+        parallelism=axes,
+        model=model,
+        sequence=512,
+        micro_batches=1,
+        data_parallel=DataParallel(overlap_reduce=False, overlap_gather=False),
+        overlap=Overlap(),
+        compute=Compute(micro_batch_time=1e-3),
+        launcher="free",
+    )
+    rows = [leaf, [0] * len(leaf)]
+    return StepModel(machine_of([1] * len(leaf), rows, tiers), job)
+
+
+def bound(model: StepModel) -> float:
+    colocation = colocation_of(model.topology, model.job, 1)
+    return time_bound(model, colocation, node_capacity(model.topology, 1)).value
+
+
+def gradients(model: StepModel, pace: float) -> float:
+    """Seconds of a reduction and a gather of dense parameters at a pace of a ring."""
+    size = model.job.parallelism.dp
+    sent = model.volumes.dense_parameters(1, 1)[0, 0] * 2.0
+    return float(2 * (size - 1) / size * sent * pace)
+
+
+def test_a_ring_over_a_small_leaf() -> None:
+    """Six ranks need the leaf of two, whose uplink is half a NIC: two seconds a byte.
+
+    Four ranks fit the large leaf and leave no uplink a byte.
+    """
+    six = model_on([4, 2], 4.0, Parallelism(1, 1, 1, 1, 6, 1, 1), MODEL)
+    four = model_on([4, 2], 4.0, Parallelism(1, 1, 1, 1, 4, 1, 1), MODEL)
+    assert bound(six) == pytest.approx(1e-3 + gradients(six, 2 / OUTER))
+    assert bound(four) == pytest.approx(1e-3 + gradients(four, 1 / OUTER))
+
+
+def test_experts_that_no_leaf_holds() -> None:
+    """Four experts over two leaves of two: four messages each over half a NIC.
+
+    Gradients take PAT: two chunks of four enter a leaf, at three quarters of its rate.
+    """
+    model = model_on([2, 2], 4.0, Parallelism(1, 1, 4, 1, 4, 1, 1), EXPERTS)
+    message = model.volumes.ep_buffer / 4
+    all_to_all = 4 * message / (OUTER / 2)
+    layers, passes = 8, 2 * 2
+    rest = gradients(model, 2 / 3 / 0.75 / (OUTER / 2))
+    assert bound(model) == pytest.approx(1e-3 + layers * passes * all_to_all + rest)
+
+
+def test_sorts_of_gradient_groups_with_the_same_ranks() -> None:
+    """Dense and expert rings of tp 2, ep 2 are the same groups: each waits once.
+
+    A node of two GPUs has two of them on an uplink of half a NIC.
+    """
+    tiers = [
+        Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0),
+        Tier("cluster", OUTER, 0.0, False, 4.0, 1.0, 3.0),
+    ]
+    plain = model_on([1] * 6, 4.0, Parallelism(2, 1, 2, 1, 3, 1, 1), EXPERTS)
+    topology = machine_of([2, 2, 2], [[0, 0, 0]], tiers)
+    job = replace(plain.job, require={"tp": "node"})
+    model = StepModel(topology, job)
+    best = least(topology, job, "time", legal_placements(topology, job))
+    assert bound(model) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 200))])
+def test_no_placement_is_faster(seed: int) -> None:
+    """No placement of six ranks with experts over three thin leaves beats the bound."""
+    rng = random.Random(seed)
+    tp, ep, pp, dp = rng.choice(SIZES)
+    axes = Parallelism(tp, 1, ep, pp, dp, 1, rng.choice((1, tp)))
+    gpus = [rng.choice((1, 2)) for _ in range(4)]
+    gpus += [2] * (sum(gpus) < 6)
+    outer = [
+        Tier(name, OUTER, 5e-6, False, float(rng.choice((1, 4, 16))), 1.0, 9.0)
+        for name in ("leaf", "cluster")
+    ]
+    tiers = [Tier("node", 400e9, 1e-6, True, 1.0, 1.0, 1.0), *outer]
+    leaf = [0, 0, 1, 1, 2][: len(gpus)]
+    topology = machine_of(gpus, [leaf, [0] * len(gpus)], tiers)
+    if sum(gpus) < 6:
+        pytest.skip("too few GPUs")
+    job = replace(
+        model_on([1] * 6, 1.0, axes, random_model(rng, axes)).job,
+        data_parallel=DataParallel(
+            sharding=rng.choice(("zero1", "ddp", "zero3")),
+            overlap_reduce=rng.random() < 0.5,
+            overlap_gather=rng.random() < 0.5,
+        ),
+        compute=Compute(micro_batch_time=rng.choice((1e-5, 1e-3))),
+        micro_batches=pp,
+    )
+    best = least(topology, job, "time", legal_placements(topology, job))
+    assert bound(StepModel(topology, job)) <= best * (1 + 1e-9)
