@@ -56,6 +56,9 @@ class Network(Protocol):
     ) -> ExchangeCost:
         """Messages of any sizes between different ranks, all at once."""
 
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+
 
 @dataclass(frozen=True, eq=False)
 class PlacedNetwork:
@@ -106,6 +109,14 @@ class PlacedNetwork:
         """Messages of any sizes between different ranks, all at once."""
         at = self.gpu_of_rank
         return flows_cost(self.fabric, at[senders], at[receivers], size_bytes)
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+        speed = self.fabric.speed_of_gpu
+        if speed is None:
+            return np.ones(len(members))
+        slowest: FloatArray = speed[self.gpu_of_rank[members]].min(axis=1)
+        return slowest
 
     def _communicators(self, members: IntArray) -> Communicators:
         known = self._known.get(id(members))

@@ -99,6 +99,10 @@ class OneGroup:
         """Messages of any sizes between ranks, which are of no group."""
         return _without_bytes(self.whole.flows(senders, receivers, size_bytes))
 
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+        return self.whole.speed(members)
+
     def _own(self, members: IntArray) -> BoolArray:
         """Which rows are the group; shape (g,)."""
         size = np.count_nonzero(self.is_member)

@@ -59,12 +59,21 @@ class Step:
         Per axis of ``tp cp ep pp`` that has members.
     sync : SyncTime or None
     custom : mapping of str to GroupTime
+    slowness : ndarray, shape (D, P)
+        How many times as long as on a GPU of the usual speed the work of each stage of
+        each replica takes: on its slowest GPU.
     """
 
     model: StepModel
     stage_times: Mapping[str, StageTime]
     sync: SyncTime | None
     custom: Mapping[str, GroupTime]
+    slowness: FloatArray
+
+    @property
+    def compute_s(self) -> float:
+        """Seconds that the stage with the slowest GPU works."""
+        return self.model.compute_s * float(self.slowness.max())
 
     @cached_property
     def step_time_s(self) -> float:
@@ -196,16 +205,17 @@ class Step:
                 backward = backward + added.backward
         share = self.model.volumes.layer_share(sizes.pp, sizes.vp)
         first, last = share[0, 0], share[-1, -1]
+        work_f, work_b = times.forward_s * self.slowness, times.backward_s * self.slowness
         ends = (
-            times.forward_s + first * forward[:, 0],
-            times.backward_s + first * backward[:, 0],
-            times.forward_s + last * forward[:, -1],
-            times.backward_s + last * backward[:, -1],
+            work_f[:, 0] + first * forward[:, 0],
+            work_b[:, 0] + first * backward[:, 0],
+            work_f[:, -1] + last * forward[:, -1],
+            work_b[:, -1] + last * backward[:, -1],
         )
         return np.concatenate(
             (
-                times.forward_s + forward,
-                times.backward_s + backward,
+                work_f + forward,
+                work_b + backward,
                 hop,
                 np.stack(ends, axis=1),
             ),
@@ -273,12 +283,21 @@ class StepModel:
 
     def step_on(self, network: Network) -> Step:
         """The cost when ``network`` says what each operation takes."""
+        axes = self.job.parallelism
         return Step(
             self,
             self._stage_times(network) if self.job.model else {},
             self._sync(network),
             custom_times(network, self.job),
+            1 / network.speed(self._ranks_of_stage).reshape(axes.dp, axes.pp),
         )
+
+    @cached_property
+    def _ranks_of_stage(self) -> IntArray:
+        """Ranks of every stage of every replica; shape (D P, ranks of a stage)."""
+        axes, at = self.job.parallelism, self.job.parallelism.coordinates
+        by_stage = np.argsort(at["dp"] * axes.pp + at["pp"], kind="stable")
+        return by_stage.reshape(axes.dp * axes.pp, -1)
 
     def _first_chunk_parameters(self) -> float:
         shape = self.job.parallelism.pp, self.job.parallelism.vp

@@ -28,6 +28,7 @@ from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad, weighted_counts
 from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_in_runs
+from placer.solve.bounds.speeds import fastest_stages
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
@@ -229,6 +230,11 @@ class IdealNetwork:
         received = self._port_times(receivers, size_bytes)[receivers]
         seconds = np.maximum(sent, received)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """No row of ranks works faster, each on the fastest GPUs by itself."""
+        fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
+        return np.full(len(members), fastest[-1])
 
     def _port_times(self, ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
         """Least seconds of the messages of each rank; shape (R,).

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from placer.solve.bounds import Proof
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.params import Params
@@ -58,9 +59,13 @@ def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | 
 
 def _least(problem: Problem, block: int) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
+    model = problem.model
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    return time_bound(problem.model, colocation, capacity, problem.params)
+    least = time_bound(model, colocation, capacity, problem.params)
+    ideal = _ideal(model, colocation, colocation.label, capacity)
+    slowest = slowest_stages(model.step_on(ideal))
+    return least if slowest is None else max(least, slowest)
 
 
 def time_bound(
