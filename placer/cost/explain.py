@@ -24,9 +24,9 @@ def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
 
     ``critical_path`` (longest first, with shares of the step), ``worst_groups`` (by
     axis, see `placer.cost.worst_groups`), ``slowest_replica`` with the hops that leave
-    its scale-up domain, ``slowest_host``, ``hottest_links`` with the share of every axis,
-    ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and tier. What
-    the job does not have is left out.
+    its scale-up domain, ``slowest_host``, ``hottest_links`` with the share of every
+    axis, ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and tier.
+    What the job does not have is left out.
     """
     step = model.step(placement.gpu_of_rank)
     found: dict[str, Any] = {}

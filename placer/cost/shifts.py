@@ -180,7 +180,9 @@ class Shifts:
         if self.fabric.has_rails:
             total = total + self._detours()
         if self.fabric.links:
-            hops = [self.fabric.link_latency(self.gpus, self._at(d)) for d in self.shares]
+            hops = [
+                self.fabric.link_latency(self.gpus, self._at(d)) for d in self.shares
+            ]
             total = total + np.sum(hops, axis=(0, 2))
         return np.asarray(total / np.maximum(flows.sum(axis=0), 1))
 

@@ -205,7 +205,10 @@ class Step:
                 backward = backward + added.backward
         share = self.model.volumes.layer_share(sizes.pp, sizes.vp)
         first, last = share[0, 0], share[-1, -1]
-        work_f, work_b = times.forward_s * self.slowness, times.backward_s * self.slowness
+        work_f, work_b = (
+            times.forward_s * self.slowness,
+            times.backward_s * self.slowness,
+        )
         ends = (
             work_f[:, 0] + first * forward[:, 0],
             work_b[:, 0] + first * backward[:, 0],

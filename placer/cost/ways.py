@@ -1,4 +1,4 @@
-"""The shared links of a machine by name: uplinks both ways, and links between domains."""
+"""The shared links of a machine by name: uplinks both ways, links between domains."""
 
 from __future__ import annotations
 

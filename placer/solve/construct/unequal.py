@@ -18,12 +18,12 @@ import numpy.typing as npt
 from placer.solve.construct.fills import fullest_fills, nested_fills
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
-from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
