@@ -249,8 +249,11 @@ class GroupCosts:
 
     def _links(self, own: LinkLoad, rank: int | None) -> Iterator[dict[str, Any]]:
         """The shared links with bytes of a group, of all domains or those of a rank."""
-        for way in ways(self.model.fabric) if self._load else ():
-            sent, total = way.bytes_of(own), way.bytes_of(self._load)
+        load = self._load
+        if load is None:
+            return
+        for way in ways(self.model.fabric):
+            sent, total = way.bytes_of(own), way.bytes_of(load)
             loaded = sent > 0
             if rank is not None:
                 loaded &= way.begins_at(self.gpu_of_rank[rank])

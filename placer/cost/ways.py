@@ -64,7 +64,7 @@ class Way:
         here = self.fabric.child_domain_of_gpu(self.tier)[gpu]
         if self.kind == "between":
             return np.asarray(self.fabric.links[self.tier].sources == here)
-        return np.arange(len(self.capacity)) == here
+        return np.asarray(np.arange(len(self.capacity)) == here)
 
     def name(self, link: int) -> dict[str, str]:
         """``tier``, ``domain`` and ``direction``: ``up``, ``down`` or ``to r2``."""
