@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job, Model
+from placer.job.model import Collectives, Compute, DataParallel, Job, Model
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.speeds import fastest_stages
@@ -18,13 +19,15 @@ from placer.solve.construct.unequal import exchanges
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.links import Link
-from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import unequal
 from tests.solve.oracle import distinct, legal_placements
 from tests.solve.random_cases import random_case
 from tests.solve.solving import solve
 from tests.solve.test_against_brute_force import compare
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 ROUNDING = 1e-9
 FEW = 150  # placements that are priced one by one
@@ -109,7 +112,7 @@ def test_slow_hosts_share_a_pipeline_where_one_is_slow() -> None:
 
 
 def test_the_bound_is_that_of_the_fastest_gpus() -> None:
-    """With no GPU to spare a step of data parallel work alone is proved by the bound."""
+    """No GPU to spare, and data parallel work alone: the slowest used one."""
     machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
     job = Job("work", Parallelism(dp=5), compute=Compute(micro_batch_time=1.0))
     job = replace(job, groups=(), model=job_of(Parallelism()).model)
@@ -151,7 +154,7 @@ def test_a_pipeline_is_laid_around_the_slow_links() -> None:
 
 
 def test_domains_with_links_are_exchanged_whole() -> None:
-    """Every pair of regions changes places node by node; without links there is none."""
+    """Every pair of regions changes places node by node; unlinked ones do not."""
     machine = parse_topology(REGIONS, "regions")
     found = [becomes.tolist() for becomes in exchanges(machine)]
     assert found == [
@@ -194,3 +197,23 @@ def test_slower_is_never_shorter() -> None:
                     StepModel(m, job).step(at).step_time_s for m in (before, slower)
                 ]
                 assert steps[1] >= steps[0] * (1 - ROUNDING), seed
+
+
+@pytest.mark.parametrize(("algorithm", "share"), [("ring", 1.0), ("tree", 0.5)])
+def test_the_bound_counts_what_must_cross_the_links(
+    algorithm: str, share: float
+) -> None:
+    """Four GPUs in two regions: a ring crosses once each way, which is the bound.
+
+    Double trees of four cross twice, where two trees might cross once.
+    """
+    machine = parse_topology(REGIONS, "regions").select(np.arange(4))
+    mode = DataParallel(sharding="ddp", overlap_reduce=False)
+    job = job_of(Parallelism(dp=4), data_parallel=mode)
+    job = replace(job, collectives=Collectives(algorithm))
+    value = solve(machine, job).value
+    problem = Problem.of(machine, job, "time")
+    step_s = job.micro_batches * job.compute.micro_batch_time
+    bound = lower_bound(problem, 1).value
+    assert bound - step_s == pytest.approx(share * (value - step_s))
+    assert value > 5 * solve(replace(machine, links=()), job).value

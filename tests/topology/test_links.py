@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from placer.errors import InputError
 from placer.topology.compact import compact_document
 from placer.topology.drawing import draw
 from placer.topology.links import Link
-from placer.topology.model import Topology
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_text
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 BASE = """\
 format: placer/topology

@@ -22,6 +22,7 @@ from placer.cost.collectives import (
     distinct_domains,
     pat_pass,
     runs_all_reduce,
+    tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
@@ -89,7 +90,9 @@ class IdealNetwork:
         num_members = members.shape[1]
         if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
             route = self._routes(members)
-            shared = np.maximum(route.outer_pace, self._limit_of(members).shared_pace)
+            limit = self._limit_of(members)
+            shared = np.maximum(limit.shared_pace, limit.links_pace / 2)
+            shared = np.maximum(route.outer_pace, shared)
             seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
             # Every member has a domain of its own: the last number of domains.
             found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
@@ -146,6 +149,8 @@ class IdealNetwork:
         together = (domains < num_members).astype(np.float64)
         apart = (domains > 1).astype(np.float64)
         nics = np.minimum(num_members // domains, limit.nics)
+        on_nics = _least(1 / bandwidth[used:]) / nics
+        on_links = limit.links_pace / tree_buffers(domains)
         return Route(
             num_members,
             domains,
@@ -153,7 +158,7 @@ class IdealNetwork:
             -(-num_members // domains),
             self.fabric.has_rack_switch,
             together * _least(1 / bandwidth[:first_outer]),
-            apart * _least(1 / bandwidth[used:]) / nics,
+            apart * np.maximum(on_nics, on_links),
             together * _least(latency[:first_outer]),
             apart * _least(latency[first_outer:]),
         )
@@ -176,7 +181,7 @@ class IdealNetwork:
             rate = max(nic, min(nics, inner))
         else:
             rate = self._rate_of_few(used, num_members)
-        pace = max(1 / rate, limit.shared_pace)
+        pace = max(1 / rate, limit.shared_pace, limit.links_pace)
         transfer = edge_bytes * pace if num_members > 1 else 0.0
         return transfer, self._ring_latency(num_members, spread)
 
@@ -308,6 +313,10 @@ class IdealNetwork:
         outer_sum = float(leaving @ np.diff(rising, prepend=0.0))
         inner_sum = (num_members - domains) * cheapest if domains < num_members else 0.0
         return (domains - 1) / domains * outer_sum + inner_sum
+
+    def fewest_domains(self, members: IntArray, tier: int) -> int:
+        """Fewest child domains of a tier that hold a row of ``members``."""
+        return int(self._spread(members)[tier])
 
     def _spread(self, members: IntArray) -> IntArray:
         """Fewest domains that hold a row of ``members``."""

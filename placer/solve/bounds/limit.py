@@ -24,11 +24,15 @@ class Limit:
         leave their scale-up domain.
     shared_pace : float, s/B
         Least seconds that a byte of a ring, or of PAT, takes on an uplink.
+    links_pace : float, s/B
+        Least seconds that a byte of a ring takes on a link between domains, or one of
+        the buffer in a double tree; half of it in PAT.
     """
 
     groups: IntArray
     nics: int
     shared_pace: float = 0.0
+    links_pace: float = 0.0
 
     @property
     def leaves(self) -> bool:

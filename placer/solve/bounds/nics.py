@@ -27,6 +27,7 @@ import numpy.typing as npt
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
 from placer.solve.bounds.limit import Limit
+from placer.solve.bounds.sync_stages import gradient_groups, with_stage
 
 if TYPE_CHECKING:
     from placer.cost.gradients import SyncTime
@@ -98,7 +99,7 @@ class NicTrade:
             Ranks that the largest scale-up domain may hold.
         params : Params
         """
-        groups = _gradient_groups(step.model.job)
+        groups = gradient_groups(step.model.job)
         shape = _shape_of_parts(step.model.job, network, groups)
         message_s = network.message_across(step.model.volumes.pp_message)
         return cls(
@@ -137,12 +138,6 @@ class _PartShape(NamedTuple):
         """Ranks of a stage that a domain holds with so many of each group."""
         parts = -(-members // self.members)
         return np.asarray(parts * self.members * self.groups)
-
-
-def _gradient_groups(job: Job) -> IntArray:
-    """Groups that reduce gradients together; shard groups where there are some."""
-    members = job.parallelism.ranks_of_group["dp_cp"]
-    return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
 
 
 def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartShape:
@@ -203,7 +198,7 @@ class _Exposure:
         network = self.network.with_limit(Limit(self.groups, nics, shared_pace))
         slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
         return [
-            _with_stage(self.step, slow, stage).exposed_data_parallel_s
+            with_stage(self.step, slow, stage).exposed_data_parallel_s
             for stage in range(model.job.parallelism.pp)
         ]
 
@@ -270,16 +265,3 @@ def _by_pace(
     paces = np.unique(stages * shape.groups / capacities[:, None])
     exposed = [exposure.under(exposure.size, pace) for pace in paces.tolist()]
     return paces, np.array(exposed)
-
-
-def _with_stage(step: Step, slow: SyncTime, stage: int) -> Step:
-    """The step when the data-parallel times of one stage are those of ``slow``."""
-    if step.sync is None:
-        return step
-    mixed = {}
-    for name in ("reduce", "gather", "again_reduce", "again_gather"):
-        mixed[name] = getattr(step.sync, name).copy()
-        mixed[name][stage] = getattr(slow, name)[stage]
-    bucket = (slow if stage == 0 else step.sync).first_bucket
-    sync = replace(step.sync, **mixed, first_bucket=bucket)
-    return replace(step, sync=sync)

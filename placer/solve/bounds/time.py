@@ -26,6 +26,7 @@ import numpy.typing as npt
 from placer.solve.bounds import Proof
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
@@ -62,10 +63,14 @@ def _least(problem: Problem, block: int) -> Proof:
     model = problem.model
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    least = time_bound(model, colocation, capacity, problem.params)
     ideal = _ideal(model, colocation, colocation.label, capacity)
-    slowest = slowest_stages(model.step_on(ideal))
-    return least if slowest is None else max(least, slowest)
+    step = model.step_on(ideal)
+    proofs = (
+        time_bound(model, colocation, capacity, problem.params),
+        slowest_stages(step),
+        least_over_links(step, ideal),
+    )
+    return max(proof for proof in proofs if proof is not None)
 
 
 def time_bound(
