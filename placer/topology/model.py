@@ -222,7 +222,11 @@ class Topology:
             is_linked = np.array([end in linked for end in self.domain_names[t]])
             row = self.domain_of_node[t]
             facts.append(np.where(is_linked[row], row, -1))
-        kind: IntArray = np.unique(facts, axis=1, return_inverse=True)[1].reshape(-1)
+        kind = np.zeros(self.num_nodes, dtype=np.int64)
+        for fact in facts:
+            number = np.unique(fact, return_inverse=True)[1]
+            both = kind * (int(number.max()) + 1) + number
+            kind = np.unique(both, return_inverse=True)[1]
         return kind
 
     @property

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import placer
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, DataParallel, Job, Model
 from placer.placement.placement import Placement
+from placer.report.score_text import score_text
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.speeds import fastest_stages
 from placer.solve.construct.unequal import exchanges
@@ -100,6 +102,18 @@ def test_slow_hosts_stay_idle() -> None:
     used = set(machine.node_of_gpu[found.placement.gpu_of_rank].tolist())
     assert used == {0, 2, 3, 5}
     assert found.status == "optimal"
+
+
+def test_who_is_slow_is_told() -> None:
+    """In what a score says in words, and in what is said of a host."""
+    machine, job = with_speeds([0.5] * 6), job_of(Parallelism(dp=2, pp=2))
+    plan = placer.place(machine, job).plan
+    found = placer.explain(plan, machine, job, hosts=["a1"])["subjects"][0]
+    assert found["compute_factor"] == 0.5
+    text = score_text(plan.score, ("node", "region", "cluster"), 1)
+    assert "a1 works at 50% of the usual speed; stage 0 of replica 0" in " ".join(
+        text.split()
+    )
 
 
 def test_slow_hosts_share_a_pipeline_where_one_is_slow() -> None:

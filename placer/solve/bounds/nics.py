@@ -18,7 +18,7 @@ take ``g(x)`` or longer, and its step ``x + g(x)``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.sync_stages import gradient_groups, with_stage
 
 if TYPE_CHECKING:
-    from placer.cost.gradients import SyncTime
     from placer.cost.step import Step
     from placer.job.model import Job
     from placer.solve.bounds.ideal import IdealNetwork
