@@ -120,7 +120,7 @@ def all_to_all_cost(
         shared = np.maximum(shared, path)
     for t, links in fabric.links.items():
         busy = load.between[t] / links.capacity
-        for link, (mine, there) in enumerate(_on_links(fabric, gpus, t)):
+        for link, mine, there in _on_links(fabric, gpus, t):
             path = np.where(mine & (there > 0), busy[link], 0.0)
             shared = np.maximum(shared, path)
             latency = latency + mine * there * links.more_latency[link] * messages
@@ -156,14 +156,16 @@ def _deduplicated(
 
 def _on_links(
     fabric: Fabric, gpus: IntArray, t: int
-) -> Iterator[tuple[BoolArray, IntArray]]:
-    """For each link of a tier, who is at its start and how many at its end.
+) -> Iterator[tuple[int, BoolArray, IntArray]]:
+    """Links of a tier with members at both ends: who at its start, how many at its end.
 
-    Shapes (g, n) and (g, 1).
+    With the link come arrays of shapes (g, n) and (g, 1).
     """
     child, links = fabric.child_domain_of_gpu(t)[gpus], fabric.links[t]
-    for source, target in zip(links.sources, links.targets, strict=True):
-        yield child == source, (child == target).sum(axis=1, keepdims=True)
+    ends = np.stack((links.sources, links.targets))
+    for link in np.flatnonzero(np.isin(ends, child).all(axis=0)).tolist():
+        there = (child == links.targets[link]).sum(axis=1, keepdims=True)
+        yield link, child == links.sources[link], there
 
 
 def _exchange_load(
@@ -178,15 +180,11 @@ def _exchange_load(
         child = fabric.child_domain_of_gpu(t)[gpus]
         num_children = len(fabric.uplink_capacity[t])
         loads[t] = weighted_counts(child, size_bytes * outside[t], num_children)
-    between = {
-        t: np.array(
-            [
-                (mine * there * size_bytes).sum()
-                for mine, there in _on_links(fabric, gpus, t)
-            ]
-        )
-        for t in fabric.links
-    }
+    between = {}
+    for t, links in fabric.links.items():
+        between[t] = np.zeros(len(links.capacity))
+        for link, mine, there in _on_links(fabric, gpus, t):
+            between[t][link] = (mine * there * size_bytes).sum()
     return LinkLoad(loads, loads, between)
 
 
