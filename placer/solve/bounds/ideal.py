@@ -28,7 +28,7 @@ from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad, weighted_counts
 from placer.solve.bounds.limit import Limit
-from placer.solve.bounds.runs import most_in_runs
+from placer.solve.bounds.runs import most_alike, most_in_runs
 from placer.solve.bounds.speeds import fastest_stages
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
@@ -359,7 +359,7 @@ class IdealNetwork:
                 gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
                 inside = np.minimum(inside, most_in_runs(members, gpus))
             if self.replica is not None:
-                of_one = _most_alike(self.replica[members])
+                of_one = most_alike(self.replica[members])
                 inside = np.minimum(inside, self.most_replicas[t] * of_one)
             most = inside
             filled = np.cumsum(np.sort(most)[::-1])
@@ -370,7 +370,7 @@ class IdealNetwork:
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
         """Most members of one row in one set of a tier."""
-        return _most_alike(self.label[tier][members])
+        return most_alike(self.label[tier][members])
 
     def _set_size(self, tier: int) -> int:
         return int(np.unique(self.label[tier], return_counts=True)[1].min())
@@ -391,13 +391,6 @@ class IdealNetwork:
 
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)
-
-
-def _most_alike(values: IntArray) -> int:
-    """How often a value comes in a row, at the most."""
-    row = np.arange(len(values))[:, None]
-    key = row * (int(values.max()) + 1) + values
-    return int(np.unique(key, return_counts=True)[1].max())
 
 
 def _least(values: FloatArray) -> float:
