@@ -59,7 +59,9 @@ tiers:
 nodes:
   - {names: "n[01-07]", rack: a}
   - {names: "n08", rack: a, gpus: 3, bandwidth_factor: 0.5}
-  - {names: "n[09-16]", rack: b}
+  - {names: "n[09-16]", rack: b, compute_factor: 0.9}
+links:
+  - {between: [a, b], bandwidth: 10Gb/s, latency: 1ms}
 unavailable: {"n[03-04]": "xid 79"}
 """
 LAYOUT = re.sub(

@@ -58,10 +58,15 @@ class Configuration:
         """Work of its micro-batch in that of the base."""
         return work_ratio(self.point.job, self.base)
 
-    @property
+    @cached_property
     def slope(self) -> float:
-        """Micro-batch times of the base in a step, without communication."""
-        return self.ratio * rounds(self.point.job)
+        """Micro-batch times of the base in a step, without communication.
+
+        All at the pace of the slowest GPU; the base's is that of the usual speed.
+        """
+        machine = self.point.topology
+        slowest = machine.speed_of_node[machine.node_of_gpu[self._gpus]].min()
+        return self.ratio * rounds(self.point.job) / float(slowest)
 
     def rise(self, time: float) -> float:
         """How much the step grows with the micro-batch time near ``time``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +111,19 @@ def all_to_all_cost(
     latency = np.tensordot(fabric.latency, hops, axes=1)
     if fabric.has_rails:
         latency = latency + _detours(fabric, gpus, peers).sum(axis=0) * messages
-    load = _exchange_load(fabric, gpus, share * crossing * (num_members - within[:-1]))
+    load = _exchange_load(fabric, gpus, share * crossing, num_members - within[:-1])
     shared = np.zeros(gpus.shape)
     for t in fabric.scale_out_tiers:
         busy = load.up[t] / fabric.uplink_capacity[t]
         sends = num_members > within[t]
         path = np.where(sends, busy[fabric.child_domain_of_gpu(t)[gpus]], 0.0)
         shared = np.maximum(shared, path)
+    for t, links in fabric.links.items():
+        busy = load.between[t] / links.capacity
+        for link, mine, there in _on_links(fabric, gpus, t):
+            path = np.where(mine & (there > 0), busy[link], 0.0)
+            shared = np.maximum(shared, path)
+            latency = latency + mine * there * links.more_latency[link] * messages
     return ExchangeCost(
         (np.maximum(own, shared) + latency).max(axis=1),
         sent.sum(axis=(1, 2)),
@@ -146,8 +154,24 @@ def _deduplicated(
     return num_members / here, crossing, messages
 
 
-def _exchange_load(fabric: Fabric, gpus: IntArray, leaving: FloatArray) -> LinkLoad:
-    """Uplink loads when member ``i`` sends ``leaving[t, i]`` bytes out of its child.
+def _on_links(
+    fabric: Fabric, gpus: IntArray, t: int
+) -> Iterator[tuple[int, BoolArray, IntArray]]:
+    """Links of a tier with members at both ends: who at its start, how many at its end.
+
+    With the link come arrays of shapes (g, n) and (g, 1).
+    """
+    child, links = fabric.child_domain_of_gpu(t)[gpus], fabric.links[t]
+    ends = np.stack((links.sources, links.targets))
+    for link in np.flatnonzero(np.isin(ends, child).all(axis=0)).tolist():
+        there = (child == links.targets[link]).sum(axis=1, keepdims=True)
+        yield link, child == links.sources[link], there
+
+
+def _exchange_load(
+    fabric: Fabric, gpus: IntArray, size_bytes: FloatArray, outside: IntArray
+) -> LinkLoad:
+    """The load when a member sends ``size_bytes`` to each of ``outside[t]`` others.
 
     An all-to-all is symmetric: as much enters a domain as leaves it.
     """
@@ -155,8 +179,13 @@ def _exchange_load(fabric: Fabric, gpus: IntArray, leaving: FloatArray) -> LinkL
     for t in fabric.scale_out_tiers:
         child = fabric.child_domain_of_gpu(t)[gpus]
         num_children = len(fabric.uplink_capacity[t])
-        loads[t] = weighted_counts(child, leaving[t], num_children)
-    return LinkLoad(loads, loads)
+        loads[t] = weighted_counts(child, size_bytes * outside[t], num_children)
+    between = {}
+    for t, links in fabric.links.items():
+        between[t] = np.zeros(len(links.capacity))
+        for link, mine, there in _on_links(fabric, gpus, t):
+            between[t][link] = (mine * there * size_bytes).sum()
+    return LinkLoad(loads, loads, between)
 
 
 def flows_cost(
@@ -174,6 +203,7 @@ def flows_cost(
     load = flow_load(fabric, sources, targets, tiers, size_bytes)
     shared = flow_link_seconds(fabric, load, sources, targets, tiers)
     seconds, latency = shared, np.zeros(len(tiers))
+    hop = fabric.latency[tiers] + fabric.link_latency(sources, targets)
     count = fabric.domain_of_gpu.shape[1]
     outside = tiers > fabric.scale_up_tier
     for ends in (sources, targets):
@@ -181,7 +211,7 @@ def flows_cost(
             pace = np.where(over, size_bytes / fabric.bandwidth[tiers], 0.0)
             busy = weighted_counts(ends, pace, count) / fabric.factor_of_gpu
             seconds = np.maximum(seconds, busy[ends])
-        waits = weighted_counts(ends, fabric.latency[tiers], count)
+        waits = weighted_counts(ends, hop, count)
         latency = np.maximum(latency, waits[ends])
     by_tier = weighted_counts(tiers, size_bytes, fabric.num_tiers)
     return ExchangeCost(seconds + latency, by_tier, load)

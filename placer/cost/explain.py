@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.hop_cost import HopCost
-from placer.cost.score import critical_path, hottest_links
-from placer.cost.worst_groups import child_name, worst_groups
+from placer.cost.score import critical_path, hottest_links, slowest_host
+from placer.cost.ways import child_name
+from placer.cost.worst_groups import worst_groups
 
 if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
     from placer.cost.step import Step, StepModel
-    from placer.cost.traffic import Traffic
     from placer.placement.placement import Placement
 
 IntArray = npt.NDArray[np.int64]
@@ -25,9 +24,9 @@ def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
 
     ``critical_path`` (longest first, with shares of the step), ``worst_groups`` (by
     axis, see `placer.cost.worst_groups`), ``slowest_replica`` with the hops that leave
-    its scale-up domain, ``hottest_links`` with the share of every axis,
-    ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and tier. What
-    the job does not have is left out.
+    its scale-up domain, ``slowest_host``, ``hottest_links`` with the share of every
+    axis, ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and tier.
+    What the job does not have is left out.
     """
     step = model.step(placement.gpu_of_rank)
     found: dict[str, Any] = {}
@@ -36,10 +35,12 @@ def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
             entry | {"share": entry["seconds"] / step.step_time_s}
             for entry in critical_path(step)
         ]
+        if (slow := slowest_host(step, placement.gpu_of_rank)) is not None:
+            found["slowest_host"] = slow
         found["worst_groups"] = worst_groups(step, placement.gpu_of_rank)
         if "pp" in step.stage_times:
             found["slowest_replica"] = _slowest_replica(step, placement.gpu_of_rank)
-        found["hottest_links"] = _links_by_axis(model.fabric, step.traffic())
+        found["hottest_links"] = hottest_links(model.fabric, step.traffic())
         found["free_scale_out"] = _free_scale_out(step, placement.gpu_of_rank)
     if model.job.weights:
         found["hop_cost"] = _hop_cost(model, placement.gpu_of_rank)
@@ -89,31 +90,6 @@ def _hop(step: Step, gpus: IntArray, tier: IntArray, stage: int) -> dict[str, An
         "lanes_leaving": int((tier[:, stage] > fabric.scale_up_tier).sum()),
         "seconds": float(step.stage_times["pp"].forward[step.slowest_replica(), stage]),
     }
-
-
-def _links_by_axis(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str, Any]]:
-    """The hottest links, each with the share of its bytes that every axis sends."""
-    entries = hottest_links(fabric, traffic)
-    for entry in entries:
-        t = fabric.topology.tier_index(entry["tier"])
-        child = _child(fabric, t, entry["domain"])
-        bytes_of_axis = {
-            axis: float(getattr(item.load, entry["direction"])[t][child])
-            for axis, item in traffic.items()
-        }
-        entry["share_by_axis"] = {
-            axis: size_bytes / entry["bytes"]
-            for axis, size_bytes in bytes_of_axis.items()
-            if size_bytes
-        }
-    return entries
-
-
-def _child(fabric: Fabric, tier: int, name: str) -> int:
-    """The child domain of ``tier`` called ``name``, as `child_name` calls it."""
-    if tier == 0:
-        return int(name.removeprefix("gpu "))
-    return fabric.topology.domain_names[tier - 1].index(name)
 
 
 def _free_scale_out(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:

@@ -7,13 +7,15 @@ resource.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from placer.cost.pair_links import PairLinks
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -40,6 +42,8 @@ class Fabric:
     detour : ndarray, shape (T,), s
         What a hop to another rail of a tier takes besides: it goes over NVLink to the
         GPU that is on the rail first (PXN in NCCL); 0 on tiers without rails.
+    links : mapping of int to PairLinks
+        Links between named child domains, of the tiers that have some.
     """
 
     topology: Topology
@@ -47,6 +51,7 @@ class Fabric:
     latency: FloatArray
     scale_up_tier: int
     detour: FloatArray
+    links: Mapping[int, PairLinks] = field(default_factory=dict)
 
     @classmethod
     def of(cls, topology: Topology) -> Fabric:
@@ -59,6 +64,7 @@ class Fabric:
             np.array([tier.latency for tier in tiers]),
             topology.scale_up_tier,
             np.array([tiers[0].latency if tier.rails else 0.0 for tier in tiers]),
+            PairLinks.by_tier(topology),
         )
 
     def with_free_scale_out(self) -> Fabric:
@@ -69,6 +75,7 @@ class Fabric:
             bandwidth=np.where(outer, np.inf, self.bandwidth),
             latency=np.where(outer, 0.0, self.latency),
             detour=np.zeros_like(self.detour),
+            links={},
         )
 
     @cached_property
@@ -89,6 +96,19 @@ class Fabric:
         if self.has_rails:
             leaves = self.rail_of_gpu[sources] != self.rail_of_gpu[targets]
             latency = latency + self.detour[tiers] * leaves
+        return latency + self.link_latency(sources, targets)
+
+    def link_of(self, t: int, sources: IntArray, targets: IntArray) -> IntArray:
+        """Link of tier ``t`` between GPUs, elementwise; -1 where there is none."""
+        child = self.child_domain_of_gpu(t)
+        return self.links[t].find(child[sources], child[targets])
+
+    def link_latency(self, sources: IntArray, targets: IntArray) -> FloatArray:
+        """What links make hops between GPUs take longer, elementwise, s."""
+        latency = np.zeros(np.broadcast(sources, targets).shape)
+        for t, links in self.links.items():
+            link = self.link_of(t, sources, targets)
+            latency += np.where(link >= 0, links.more_latency[link], 0.0)
         return latency
 
     @property
@@ -117,6 +137,12 @@ class Fabric:
     def factor_of_gpu(self) -> FloatArray:
         """Share of the nominal bandwidth each GPU reaches; shape (G,)."""
         return self.topology.bandwidth_factor[self.topology.node_of_gpu]
+
+    @cached_property
+    def speed_of_gpu(self) -> FloatArray | None:
+        """Share of the usual speed of each GPU; shape (G,). None: all work alike."""
+        factor = self.topology.compute_factor
+        return None if factor is None else factor[self.topology.node_of_gpu]
 
     @cached_property
     def scale_up_domain_of_gpu(self) -> IntArray:

@@ -22,7 +22,8 @@ from placer.cost.network import PlacedNetwork
 from placer.cost.one_group import OneGroup
 from placer.cost.rings import build_rings
 from placer.cost.traffic import total_load
-from placer.cost.worst_groups import OPERATIONS, SAME, PlacedGroups, child_name
+from placer.cost.ways import ways
+from placer.cost.worst_groups import OPERATIONS, SAME, PlacedGroups
 from placer.job.edges import EDGE_AXES, LIKE_AXIS
 
 if TYPE_CHECKING:
@@ -247,27 +248,24 @@ class GroupCosts:
         return replace(step, sync=shadow.sync)
 
     def _links(self, own: LinkLoad, rank: int | None) -> Iterator[dict[str, Any]]:
-        """The uplinks with bytes of a group, of all domains or those of one rank."""
-        fabric = self.model.fabric
-        for t in fabric.scale_out_tiers if self._load else ():
-            for direction in ("up", "down"):
-                sent = getattr(own, direction)[t]
-                total = getattr(self._load, direction)[t]
-                loaded = sent > 0
-                if rank is not None:
-                    here = fabric.child_domain_of_gpu(t)[self.gpu_of_rank[rank]]
-                    loaded &= np.arange(len(sent)) == here
-                for child in np.flatnonzero(loaded).tolist():
-                    capacity = float(fabric.uplink_capacity[t][child])
-                    yield {
-                        "tier": fabric.topology.tiers[t].name,
-                        "domain": child_name(fabric, t, child),
-                        "direction": direction,
-                        "bandwidth": capacity,
-                        "bytes": float(sent[child]),
-                        "share": float(sent[child] / total[child]),
-                        "busy_s": float(total[child] / capacity),
-                    }
+        """The shared links with bytes of a group, of all domains or those of a rank."""
+        load = self._load
+        if load is None:
+            return
+        for way in ways(self.model.fabric):
+            sent, total = way.bytes_of(own), way.bytes_of(load)
+            loaded = sent > 0
+            if rank is not None:
+                loaded &= way.begins_at(self.gpu_of_rank[rank])
+            for link in np.flatnonzero(loaded).tolist():
+                capacity = float(way.capacity[link])
+                yield {
+                    **way.name(link),
+                    "bandwidth": capacity,
+                    "bytes": float(sent[link]),
+                    "share": float(sent[link] / total[link]),
+                    "busy_s": float(total[link] / capacity),
+                }
 
     def _bandwidth(self, where: Mapping[str, Any]) -> dict[str, float]:
         """What a GPU of the slowest node reaches at each tier up to the common one."""

@@ -1,4 +1,4 @@
-"""Load on shared uplinks, and the seconds that the fullest of them needs.
+"""Load on uplinks and links, and the seconds that the fullest of them needs.
 
 Bottleneck rule for flows that run together: each takes as long as its most loaded link,
 loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networks*,
@@ -7,7 +7,8 @@ loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,28 +23,42 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LinkLoad:
-    """Bytes on every uplink of every tier, both directions.
+    """Bytes on every uplink of every tier and on every link, both directions.
 
     Attributes
     ----------
     up, down : list of ndarray, bytes
         ``up[t][d]`` leaves child domain ``d`` of tier ``t``; ``down[t][d]`` enters it.
         Arrays of NVLink tiers are empty.
+    between : mapping of int to ndarray, bytes
+        On the links of every tier that has some, each direction by itself
+        (`PairLinks`).
     """
 
     up: list[FloatArray]
     down: list[FloatArray]
+    between: Mapping[int, FloatArray] = field(default_factory=dict)
 
     def scaled(self, factor: float) -> LinkLoad:
         """The load of ``factor`` such rounds."""
-        return LinkLoad([u * factor for u in self.up], [d * factor for d in self.down])
+        return LinkLoad(
+            [u * factor for u in self.up],
+            [d * factor for d in self.down],
+            {t: sent * factor for t, sent in self.between.items()},
+        )
 
     def plus(self, other: LinkLoad) -> LinkLoad:
         """Both loads together."""
         return LinkLoad(
             [one + more for one, more in zip(self.up, other.up, strict=True)],
             [one + more for one, more in zip(self.down, other.down, strict=True)],
+            {t: sent + other.between[t] for t, sent in self.between.items()},
         )
+
+    def reversed(self) -> LinkLoad:
+        """As many bytes the other way."""
+        back = {t: np.roll(sent, len(sent) // 2) for t, sent in self.between.items()}
+        return LinkLoad(self.down, self.up, back)
 
 
 def weighted_counts(index: IntArray, weights: npt.ArrayLike, length: int) -> FloatArray:
@@ -69,7 +84,11 @@ def flow_load(
         sizes = np.broadcast_to(size_bytes, tiers.shape)[crosses]
         up[t] = weighted_counts(child[sources[crosses]], sizes, num_children)
         down[t] = weighted_counts(child[targets[crosses]], sizes, num_children)
-    return LinkLoad(up, down)
+    between = {
+        t: links.load(fabric.link_of(t, sources, targets), size_bytes)
+        for t, links in fabric.links.items()
+    }
+    return LinkLoad(up, down, between)
 
 
 def flow_link_seconds(
@@ -92,4 +111,8 @@ def flow_link_seconds(
             busy_up[child[sources[crosses]]], busy_down[child[targets[crosses]]]
         )
         seconds[crosses] = np.maximum(seconds[crosses], path)
+    for t, links in fabric.links.items():
+        link = fabric.link_of(t, sources, targets)
+        busy = load.between[t] / links.capacity
+        seconds = np.maximum(seconds, np.where(link >= 0, busy[link], 0.0))
     return seconds

@@ -60,6 +60,9 @@ class Network(Protocol):
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""
 
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+
 
 @dataclass(frozen=True, eq=False)
 class PlacedNetwork:
@@ -115,6 +118,14 @@ class PlacedNetwork:
         """Whether each row of ``members`` lies in one scale-up domain."""
         inside: BoolArray = self._communicators(members).rings.domains == 1
         return inside
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+        speed = self.fabric.speed_of_gpu
+        if speed is None:
+            return np.ones(len(members))
+        slowest: FloatArray = speed[self.gpu_of_rank[members]].min(axis=1)
+        return slowest
 
     def _communicators(self, members: IntArray) -> Communicators:
         known = self._known.get(id(members))

@@ -36,7 +36,7 @@ _QUEUED = 1e9
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The links that vary: a NIC for each rank, then every child domain's uplink.
+    """The links that vary: NICs of ranks, then uplinks, then links by name.
 
     Attributes
     ----------
@@ -57,6 +57,18 @@ class Links:
             first += len(self.fabric.uplink_capacity[t])
         return found
 
+    @cached_property
+    def first_link(self) -> dict[int, int]:
+        """Index of the first link of every tier that has some."""
+        uplinks = self.fabric.uplink_capacity
+        first = self.num_ranks
+        first += sum(len(uplinks[t]) for t in self.fabric.scale_out_tiers)
+        found = {}
+        for t, links in self.fabric.links.items():
+            found[t] = first
+            first += len(links.capacity)
+        return found
+
     def spread(self, by_tier: FloatArray) -> FloatArray:
         """Deviation of every link, from that of every tier; shape (L,).
 
@@ -70,6 +82,8 @@ class Links:
             own = t > tiers[0] or self.fabric.topology.tiers[t].oversubscription > 1
             count = len(self.fabric.uplink_capacity[t])
             parts.append(np.full(count, by_tier[t] if own else 0.0))
+        for t, links in self.fabric.links.items():
+            parts.append(np.full(len(links.capacity), by_tier[t]))
         return np.concatenate(parts)
 
 
@@ -190,6 +204,10 @@ class NoisyNetwork:
         pairs = np.stack((senders, receivers), axis=1)
         return self._answer(ask, pairs, 1.0, one_way=True)
 
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+        return self._placed.speed(members)
+
     def _answer(
         self,
         ask: _Ask[Cost],
@@ -248,18 +266,31 @@ class NoisyNetwork:
             operation = np.repeat(crosses, members.shape[1])
             link = self.links.first_uplink[t] + child.ravel()
             entries.append(_Entries(operation, link, busy.ravel()))
+        for t, links in fabric.links.items():
+            ends = gpus[:, :1] if one_way else gpus
+            found = fabric.link_of(t, ends[:, :, None], gpus[:, None, :])
+            operation, *_ = np.nonzero(found >= 0)
+            link = found[found >= 0]
+            busy = cost.load.between[t][link] / links.capacity[link]
+            entries.append(_Entries(operation, self.links.first_link[t] + link, busy))
         nics, *uplinks = entries
         return _parts(floor, [nics, *_as_slow_as(queued / _QUEUED, uplinks)])
 
 
 def _with_queues(placed: PlacedNetwork, factor: float) -> PlacedNetwork:
-    """The network with uplinks so many times as oversubscribed."""
+    """The network with uplinks and links so many times as oversubscribed."""
     topology = placed.fabric.topology
     tiers = tuple(
         replace(tier, oversubscription=tier.oversubscription * factor)
         for tier in topology.tiers
     )
-    fabric = replace(placed.fabric, topology=replace(topology, tiers=tiers))
+    links = {
+        t: of_tier.times_as_fast(1 / factor)
+        for t, of_tier in placed.fabric.links.items()
+    }
+    fabric = replace(
+        placed.fabric, topology=replace(topology, tiers=tiers), links=links
+    )
     return PlacedNetwork(fabric, placed.gpu_of_rank)
 
 

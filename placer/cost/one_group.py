@@ -103,6 +103,10 @@ class OneGroup:
         """Whether each row of ``members`` lies in one scale-up domain."""
         return self.whole.stays_inside(members)
 
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+        return self.whole.speed(members)
+
     def _own(self, members: IntArray) -> BoolArray:
         """Which rows are the group; shape (g,)."""
         size = np.count_nonzero(self.is_member)

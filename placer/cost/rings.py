@@ -113,6 +113,9 @@ class Rings:
         latency = fabric.latency[self.hop_tier]
         if fabric.has_rails:
             latency = latency + fabric.detour[self.hop_tier] * self.leaves_rail
+        if fabric.links:
+            following = np.roll(self.gpus, -1, axis=1)
+            latency = latency + fabric.link_latency(self.gpus, following)
         one_nic = np.where(outer, pace, 0.0).max(axis=1) / self.factor
         return Route(
             self.gpus.shape[1],

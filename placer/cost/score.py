@@ -12,12 +12,10 @@ from placer.cost.custom import TRAFFIC
 from placer.cost.group_cost import GroupCosts
 from placer.cost.step import Step, StepModel
 from placer.cost.traffic import Traffic, total_load
+from placer.cost.ways import Way, ways
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.cost.fabric import Fabric
-    from placer.cost.links import LinkLoad
     from placer.job.model import Job
     from placer.placement.placement import Placement
     from placer.topology.model import Topology
@@ -50,8 +48,8 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
     traffic = step.traffic()
     result = {
         "step_time_s": step.step_time_s,
-        "compute_s": model.compute_s,
-        "bubble_s": step.pipeline_s(()) - model.compute_s,
+        "compute_s": step.compute_s,
+        "bubble_s": step.pipeline_s(()) - step.compute_s,
         "fixed_s": model.fixed_s,
         "exposed_s": step.exposed_s(),
         "exposed_scale_out_s": exposed_scale_out,
@@ -63,12 +61,17 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
             axis: _by_tier(model.fabric, item.bytes_by_tier)
             for axis, item in traffic.items()
         },
-        "hottest_links": hottest_links(model.fabric, traffic),
+        "hottest_links": [
+            {key: value for key, value in link.items() if key != "share_by_axis"}
+            for link in hottest_links(model.fabric, traffic)
+        ],
         "critical_path": critical_path(step, gpu_of_rank),
     }
     if error := model.job.compute.step_error:
         low = max(1 - error, 0.0) * step.step_time_s
         result["step_time_interval_s"] = [low, (1 + error) * step.step_time_s]
+    if (slow := slowest_host(step, gpu_of_rank)) is not None:
+        result["slowest_host"] = slow
     worst = GroupCosts(step, gpu_of_rank).worst()
     if worst is not None:
         result["worst_group"] = worst
@@ -145,52 +148,69 @@ def hottest_links(fabric: Fabric, traffic: dict[str, Traffic]) -> list[dict[str,
     """The shared links that are busy longest in a step, longest first.
 
     Of links that are equally busy those come first whose names do, as numbers count:
-    the list does not depend on the order of the hosts.
+    the list does not depend on the order of the hosts. Each has the ``share_by_axis``
+    of its bytes.
     """
     load = total_load(traffic.values())
     if load is None:
         return []
     entries = []
-    for t in fabric.scale_out_tiers:
-        entries += _busiest(fabric, load, t)
+    for way in ways(fabric):
+        size_bytes, busy = way.bytes_of(load), way.busy_s(load)
+        for link in _longest_first(busy, way):
+            if size_bytes[link] > 0:
+                by_axis = {
+                    axis: float(way.bytes_of(item.load)[link])
+                    for axis, item in traffic.items()
+                }
+                entries.append(
+                    {
+                        **way.name(link),
+                        "bytes": size_bytes[link].item(),
+                        "busy_s": busy[link].item(),
+                        "share_by_axis": {
+                            axis: sent / size_bytes[link].item()
+                            for axis, sent in by_axis.items()
+                            if sent
+                        },
+                    }
+                )
     entries.sort(key=lambda entry: -entry["busy_s"])
     return entries[:HOTTEST_LINKS]
 
 
-def _busiest(fabric: Fabric, load: LinkLoad, t: int) -> list[dict[str, Any]]:
-    """The busiest uplinks into tier ``t``, both directions."""
-    topology = fabric.topology
-    entries = []
-    for direction, size_bytes in (("up", load.up[t]), ("down", load.down[t])):
-        busy = size_bytes / fabric.uplink_capacity[t]
-        for child in _longest_first(busy, topology.domain_names[t - 1] if t else ()):
-            if size_bytes[child] > 0:
-                name = topology.domain_names[t - 1][child] if t else f"gpu {child}"
-                entries.append(
-                    {
-                        "tier": topology.tiers[t].name,
-                        "domain": name,
-                        "direction": direction,
-                        "bytes": size_bytes[child].item(),
-                        "busy_s": busy[child].item(),
-                    }
-                )
-    return entries
-
-
-def _longest_first(busy: FloatArray, names: Sequence[str]) -> list[int]:
-    """Domains of the hottest links; of equally busy ones short names come first."""
+def _longest_first(busy: FloatArray, way: Way) -> list[int]:
+    """The hottest links of a way; of equally busy ones short names come first."""
     if len(busy) > HOTTEST_LINKS:
         least = np.partition(busy, -HOTTEST_LINKS)[-HOTTEST_LINKS]
         candidates = np.flatnonzero(busy >= least).tolist()
     else:
         candidates = list(range(len(busy)))
 
-    def order(child: int) -> tuple[float, int, str]:
-        name = names[child] if names else ""
-        return -float(busy[child]), len(name), name
+    def order(link: int) -> tuple[float, int, str, str]:
+        name = way.name(link)
+        return -busy[link].item(), len(name["domain"]), *tuple(name.values())[1:]
 
     return nsmallest(HOTTEST_LINKS, candidates, key=order)
+
+
+def slowest_host(step: Step, gpu_of_rank: IntArray) -> dict[str, Any] | None:
+    """The host that sets the pace of the work; None where all GPUs are as fast.
+
+    ``host``, its ``compute_factor``, and the ``replica`` and ``stage`` that wait for
+    it: the first of equals.
+    """
+    speed = step.model.fabric.speed_of_gpu
+    if speed is None or speed[gpu_of_rank].min() == 1:
+        return None
+    rank = int(speed[gpu_of_rank].argmin())
+    topology, at = step.model.fabric.topology, step.model.job.parallelism.coordinates
+    return {
+        "host": topology.host_names[topology.host_of_gpu[gpu_of_rank[rank]]],
+        "compute_factor": float(speed[gpu_of_rank[rank]]),
+        "replica": int(at["dp"][rank]),
+        "stage": int(at["pp"][rank]),
+    }
 
 
 def critical_path(
@@ -205,8 +225,8 @@ def critical_path(
     exposed = step.exposed_s()
     sync = step.exposed_sync_s
     parts = [
-        ("compute", model.compute_s),
-        ("pipeline bubble", step.pipeline_s(()) - model.compute_s),
+        ("compute", step.compute_s),
+        ("pipeline bubble", step.pipeline_s(()) - step.compute_s),
         ("fixed", model.fixed_s),
         ("gradient reduction (dp)", sync["reduction"]),
         ("parameter gather (dp)", sync["gather"]),

@@ -88,6 +88,19 @@ class Shifts:
         return found
 
     @cached_property
+    def _links(self) -> list[tuple[int, float, IntArray]]:
+        """(tier, share, link) of the flows of each distance; links (g, n), or -1."""
+        return [
+            (t, share, self.fabric.link_of(t, self.gpus, self._at(distance)))
+            for t in self.fabric.links
+            for distance, share in self.shares.items()
+        ]
+
+    def _at(self, distance: int) -> IntArray:
+        """GPU so far from each member; shape (g, n)."""
+        return np.roll(self.gpus, -distance, axis=1)
+
+    @cached_property
     def load(self) -> LinkLoad:
         """Load of one byte of buffer in every group."""
         up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
@@ -100,21 +113,30 @@ class Shifts:
                 continue
             up[t] = weighted_counts(crossing.child, crossing.sent, num_children)
             down[t] = weighted_counts(crossing.child, crossing.received, num_children)
-        return LinkLoad(up, down)
+        links = self.fabric.links
+        between = {t: np.zeros(len(links[t].capacity)) for t in links}
+        for t, share, link in self._links:
+            between[t] += links[t].load(link, share)
+        return LinkLoad(up, down, between)
 
     @cached_property
     def crossings(self) -> list[Crossings]:
-        """Where the flows use uplinks, both directions of every tier."""
-        return [
+        """Where the flows use uplinks and links, both directions of every tier."""
+        uplinks = [
             Crossings(rows, found.child[rows, columns], self.fabric.uplink_capacity[t])
             for t, found in self._crossings.items()
             for moved in (found.sent, found.received)
             for rows, columns in [np.nonzero(moved > 0)]
         ]
+        return uplinks + [
+            Crossings(rows, link[rows, columns], self.fabric.links[t].capacity)
+            for t, _, link in self._links
+            for rows, columns in [np.nonzero(link >= 0)]
+        ]
 
     @cached_property
     def shared_pace(self) -> FloatArray:
-        """Seconds a byte of buffer takes on the fullest uplink of a group; (g,)."""
+        """Seconds a byte of buffer takes on a group's fullest uplink or link; (g,)."""
         slowest = np.zeros(len(self.gpus))
         for t, crossing in self._crossings.items():
             for load, moved in (
@@ -123,6 +145,10 @@ class Shifts:
             ):
                 busy = (load / self.fabric.uplink_capacity[t])[crossing.child]
                 np.maximum(slowest, (busy * (moved > 0)).max(axis=1), out=slowest)
+        for t, _, link in self._links:
+            busy = self.load.between[t] / self.fabric.links[t].capacity
+            on_links = np.where(link >= 0, busy[link], 0.0)
+            np.maximum(slowest, on_links.max(axis=1), out=slowest)
         return slowest
 
     @cached_property
@@ -153,6 +179,11 @@ class Shifts:
         total = self.fabric.latency @ flows
         if self.fabric.has_rails:
             total = total + self._detours()
+        if self.fabric.links:
+            hops = [
+                self.fabric.link_latency(self.gpus, self._at(d)) for d in self.shares
+            ]
+            total = total + np.sum(hops, axis=(0, 2))
         return np.asarray(total / np.maximum(flows.sum(axis=0), 1))
 
     def _detours(self) -> FloatArray:
@@ -161,7 +192,7 @@ class Shifts:
         rail = fabric.rail_of_gpu[self.gpus]
         total = np.zeros(len(self.gpus))
         for distance in self.shares:
-            tier = fabric.tier_between(self.gpus, np.roll(self.gpus, -distance, axis=1))
+            tier = fabric.tier_between(self.gpus, self._at(distance))
             leaves = rail != np.roll(rail, -distance, axis=1)
             total += (fabric.detour[tier] * leaves).sum(axis=1)
         return total

@@ -59,12 +59,21 @@ class Step:
         Per axis of ``tp cp ep pp`` that has members.
     sync : SyncTime or None
     custom : mapping of str to GroupTime
+    slowness : ndarray, shape (D, P)
+        How many times as long as on a GPU of the usual speed the work of each stage of
+        each replica takes: on its slowest GPU.
     """
 
     model: StepModel
     stage_times: Mapping[str, StageTime]
     sync: SyncTime | None
     custom: Mapping[str, GroupTime]
+    slowness: FloatArray
+
+    @property
+    def compute_s(self) -> float:
+        """Seconds that the stage with the slowest GPU works."""
+        return self.model.compute_s * float(self.slowness.max())
 
     @cached_property
     def step_time_s(self) -> float:
@@ -194,7 +203,7 @@ class Step:
             else:
                 forward = forward + added.forward
                 backward = backward + added.backward
-        return self.model.patterns(forward, backward, hop)
+        return self.model.patterns(forward, backward, hop, self.slowness)
 
 
 def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -257,15 +266,21 @@ class StepModel:
 
     def step_on(self, network: Network) -> Step:
         """The cost when ``network`` says what each operation takes."""
+        axes = self.job.parallelism
         return Step(
             self,
             self._stage_times(network) if self.job.model else {},
             self._sync(network),
             custom_times(network, self.job),
+            1 / network.speed(self._ranks_of_stage).reshape(axes.dp, axes.pp),
         )
 
     def patterns(
-        self, forward: FloatArray, backward: FloatArray, hop: FloatArray
+        self,
+        forward: FloatArray,
+        backward: FloatArray,
+        hop: FloatArray,
+        slowness: FloatArray,
     ) -> FloatArray:
         """Times of replicas to which communication adds so much; shape (D, 3 p + 4), s.
 
@@ -275,25 +290,38 @@ class StepModel:
             Added to a full chunk.
         hop : ndarray, shape (D, P), s
             Message from each stage to the next.
+        slowness : ndarray, shape (D, P)
+            As in `Step`.
         """
-        sizes, times = self.job.parallelism, self.work
+        sizes = self.job.parallelism
+        work_f, work_b = (
+            self.work.forward_s * slowness,
+            self.work.backward_s * slowness,
+        )
         share = self.volumes.layer_share(sizes.pp, sizes.vp)
         first, last = share[0, 0], share[-1, -1]
         ends = (
-            times.forward_s + first * forward[:, 0],
-            times.backward_s + first * backward[:, 0],
-            times.forward_s + last * forward[:, -1],
-            times.backward_s + last * backward[:, -1],
+            work_f[:, 0] + first * forward[:, 0],
+            work_b[:, 0] + first * backward[:, 0],
+            work_f[:, -1] + last * forward[:, -1],
+            work_b[:, -1] + last * backward[:, -1],
         )
         return np.concatenate(
             (
-                times.forward_s + forward,
-                times.backward_s + backward,
+                work_f + forward,
+                work_b + backward,
                 hop,
                 np.stack(ends, axis=1),
             ),
             axis=1,
         )
+
+    @cached_property
+    def _ranks_of_stage(self) -> IntArray:
+        """Ranks of every stage of every replica; shape (D P, ranks of a stage)."""
+        axes, at = self.job.parallelism, self.job.parallelism.coordinates
+        by_stage = np.argsort(at["dp"] * axes.pp + at["pp"], kind="stable")
+        return by_stage.reshape(axes.dp * axes.pp, -1)
 
     def _first_chunk_parameters(self) -> float:
         shape = self.job.parallelism.pp, self.job.parallelism.vp

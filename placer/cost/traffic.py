@@ -50,7 +50,7 @@ class Traffic:
 
     def reversed(self) -> Traffic:
         """The answers: as many bytes the other way."""
-        return Traffic(self.bytes_by_tier, LinkLoad(self.load.down, self.load.up))
+        return Traffic(self.bytes_by_tier, self.load.reversed())
 
 
 def total_load(traffic: Iterable[Traffic]) -> LinkLoad | None:

@@ -66,7 +66,7 @@ class Edges:
 
     @cached_property
     def crossings(self) -> list[Crossings]:
-        """Where the flows use uplinks, both directions of every tier."""
+        """Where the flows use uplinks and links, both directions of every tier."""
         fabric = self.rings.fabric
         found = []
         by_group = np.argsort(self.group, kind="stable")
@@ -76,6 +76,10 @@ class Edges:
             for ends in (self.sources[leaves], self.targets[leaves]):
                 capacity = fabric.uplink_capacity[t]
                 found.append(Crossings(self.group[leaves], child[ends], capacity))
+        for t, links in fabric.links.items():
+            link = fabric.link_of(t, self.sources, self.targets)
+            on = by_group[link[by_group] >= 0]
+            found.append(Crossings(self.group[on], link[on], links.capacity))
         return found
 
     @cached_property

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.rings import build_rings
+from placer.cost.ways import child_name, ways
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -35,7 +36,7 @@ SAME = 1e-9  # relative difference below which two groups are as fast
 
 @dataclass(frozen=True)
 class Uplink:
-    """A shared uplink and the seconds a step that one axis keeps it busy."""
+    """A shared uplink or link, and the seconds a step that one axis keeps it busy."""
 
     tier: str
     domain: str
@@ -206,27 +207,17 @@ class PlacedGroups:
         """The uplink of the members' domains that the axis keeps busy longest."""
         if self.traffic is None:
             return None
-        fabric, load = self.fabric, self.traffic.load
-        uplinks = [
-            (float(busy[child]), -t, direction, child)
-            for t in fabric.scale_out_tiers
-            if t <= common
-            for direction, busy in (
-                ("up", load.up[t] / fabric.uplink_capacity[t]),
-                ("down", load.down[t] / fabric.uplink_capacity[t]),
-            )
-            for child in np.unique(fabric.child_domain_of_gpu(t)[gpus]).tolist()
+        load = self.traffic.load
+        found = [
+            (float(way.busy_s(load)[link]), -way.tier, way.kind, link, way)
+            for way in ways(self.fabric)
+            if way.tier <= common
+            for link in np.flatnonzero(way.touches(gpus)).tolist()
         ]
-        if not uplinks:
+        if not found:
             return None
-        busy_s, inner, direction, child = max(uplinks)
-        tier = fabric.topology.tiers[-inner].name
-        return Uplink(tier, child_name(fabric, -inner, child), direction, busy_s)
-
-
-def child_name(fabric: Fabric, tier: int, child: int) -> str:
-    """Name of a child domain of ``tier``; of a GPU when the tier is the node."""
-    return fabric.topology.domain_names[tier - 1][child] if tier else f"gpu {child}"
+        busy_s, *_, link, way = max(found, key=lambda entry: entry[:4])
+        return Uplink(**way.name(link), busy_s=busy_s)
 
 
 def _busy(facts: GroupFacts) -> float:

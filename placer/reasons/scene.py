@@ -52,7 +52,7 @@ class Scene:
     def rank(self, rank: int, share: float) -> dict[str, Any]:
         """One rank: where it is, each group it is in, its exchanges."""
         found = self._seat(rank) | {
-            "domains": self._domains(int(self.node_of_rank[rank])),
+            **self._place(int(self.node_of_rank[rank])),
             "coordinates": self._coordinates(rank),
             "groups": [],
         }
@@ -86,7 +86,7 @@ class Scene:
         ranks = np.flatnonzero(self.node_of_rank == node).tolist()
         return {
             "host": name,
-            "domains": self._domains(node),
+            **self._place(node),
             "ranks": [
                 self._seat(rank) | {"coordinates": self._coordinates(rank)}
                 for rank in ranks
@@ -145,6 +145,12 @@ class Scene:
             "host": self.topology.node_names[node],
             "gpu": int(self.topology.index_of_gpu[self.gpu_of_rank[rank]]),
         }
+
+    def _place(self, node: int) -> dict[str, Any]:
+        """``domains`` around a node, and its ``compute_factor`` where it is slow."""
+        speed = float(self.topology.speed_of_node[node])
+        slow = {"compute_factor": speed} if speed < 1 else {}
+        return {"domains": self._domains(node), **slow}
 
     def _domains(self, node: int) -> dict[str, str]:
         topology = self.topology

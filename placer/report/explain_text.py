@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.report.columns import columns, paragraphs, table, wrapped
-from placer.report.words import hop_cost, largest_island
+from placer.report.words import hop_cost, largest_island, slowest_host
 from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 5
@@ -35,6 +35,7 @@ def explain_text(explained: Facts, tiers: Sequence[str], scale_up: int) -> str:
     island = largest_island(tiers, scale_up)
     blocks = (
         _critical_path(explained.get("critical_path", ())),
+        wrapped(slowest_host(explained.get("slowest_host")), "  "),
         _worst_groups(explained.get("worst_groups", {}), island),
         _slowest_replica(explained.get("slowest_replica"), island),
         _links(explained.get("hottest_links", ())),

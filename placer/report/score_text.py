@@ -8,7 +8,7 @@ from typing import Any
 from placer.report.columns import columns, paragraphs, seen, table, wrapped
 from placer.report.look import PLAIN, Look
 from placer.report.memory_text import misfit
-from placer.report.words import hop_cost, largest_island, plural
+from placer.report.words import hop_cost, largest_island, plural, slowest_host
 from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 3
@@ -36,6 +36,7 @@ def score_text(
     island = largest_island(tiers, scale_up)
     blocks = (
         (*_step(score, island, look), *_meaning(score, island, look.width)),
+        wrapped(slowest_host(score.get("slowest_host")), "  ", look.width),
         _crossings(score.get("crossings", {}), tiers, look.width),
         _links(score.get("hottest_links", ()), look.width),
         wrapped(misfit(score), "  ", look.width),

@@ -67,6 +67,10 @@ def _head(subject: Facts) -> Iterator[str]:
         at = _ranges([subject["coordinates"]])
     outer = list(subject["domains"].items())[1:-1]
     yield from _detail(", ".join(f"{tier} {name}" for tier, name in outer))
+    if "compute_factor" in subject:
+        yield from _detail(
+            f"works at {subject['compute_factor']:z.0%} of the usual speed"
+        )
     yield from _detail(at)
 
 

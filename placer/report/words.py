@@ -27,6 +27,17 @@ def gap_text(gap: float) -> str:
     return f"{thousandths / 1e5:.3%}"
 
 
+def slowest_host(facts: Mapping[str, Any] | None) -> str:
+    """Who sets the pace of the work; empty where all GPUs are as fast."""
+    if facts is None:
+        return ""
+    share = f"{facts['compute_factor']:z.0%}"
+    return (
+        f"slowest host: {facts['host']} works at {share} of the usual speed; "
+        f"stage {facts['stage']} of replica {facts['replica']} waits for it"
+    )
+
+
 def within_noise(relative: float) -> str:
     """What a difference is that the model cannot tell, of at most this share."""
     return f"within the noise of the model ({relative * 100:.2g}%)"

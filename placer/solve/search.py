@@ -19,6 +19,7 @@ from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.in_parts import in_parts
+from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -48,6 +49,8 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     stitched,
     cut_alike,
     partitioned,
+    fastest_first,
+    exchanged,
 )
 METHODS: tuple[Method, ...] = (
     *CONSTRUCTIONS,
@@ -55,6 +58,7 @@ METHODS: tuple[Method, ...] = (
     exact,
     rebalanced,
     annealed,
+    exchanged,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -62,6 +66,8 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
     in_parts,
+    fastest_first,
+    exchanged,
     enumerated,
 )
 

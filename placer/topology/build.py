@@ -9,12 +9,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.topology.islands import launcher_indices
 from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
+
+if TYPE_CHECKING:
+    from placer.topology.links import Link
 
 MAX_GPUS = 1 << 24
 MAX_GPUS_OF_NODE = 1024
@@ -38,6 +42,11 @@ class Nodes:
         Nodes that must not be used, with the reason.
     islands : Islands or None
         The tiers inside the nodes, when there are any.
+    compute_factor : ndarray, shape (N,), or None
+        Share of the usual speed at which a node's GPUs work, in (0, 1]; None where all
+        work alike.
+    links : tuple of Link
+        Between domains that are slower than their tier says.
     """
 
     domains: IntArray
@@ -46,6 +55,8 @@ class Nodes:
     bandwidth_factor: FloatArray
     unavailable: Mapping[str, str] = field(default_factory=dict)
     islands: Islands | None = None
+    compute_factor: FloatArray | None = None
+    links: tuple[Link, ...] = ()
 
     @property
     def usable(self) -> npt.NDArray[np.bool_]:
@@ -94,6 +105,8 @@ def build(
         listed=nodes,
         islands=nodes.islands,
         gpu_index=launcher_indices(nodes.islands) if nodes.islands else None,
+        compute_factor=nodes.compute_factor,
+        links=nodes.links,
     )
     if unavailable or not _in_order(nodes.domains):
         machine = machine.select(np.flatnonzero(nodes.usable))
@@ -131,6 +144,14 @@ def _digest(machine: Topology) -> str:
         ]
         digest.update(json.dumps(inside).encode())
         digest.update(np.ascontiguousarray(islands.gpus, dtype="<i8").tobytes())
+    if machine.compute_factor is not None:
+        digest.update(np.asarray(machine.compute_factor, dtype="<f8").tobytes())
+    if machine.links:
+        links = sorted(
+            (link.tier, sorted(link.between), link.bandwidth, link.latency)
+            for link in machine.links
+        )
+        digest.update(json.dumps(links).encode())
     return digest.hexdigest()
 
 

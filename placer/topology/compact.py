@@ -12,12 +12,15 @@ from placer.document.tree import MAX_TEXT
 from placer.hostlist import fold
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
+from placer.topology.links import link_entries
 from placer.topology.write import (
     affinity_entry,
     listed_gpus,
     node_size,
     scheduler_entry,
+    speeds,
     tier_entries,
+    unusual,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         document["layout"] = layout
     else:
         document["nodes"] = list(_entries(nodes, names, size))
+    document |= link_entries(nodes.links)
     if nodes.unavailable:
         document["unavailable"] = dict(_unavailable(nodes))
     return document
@@ -62,6 +66,8 @@ def _own_nodes(topology: Topology) -> Nodes:
         topology.gpus_of_node,
         topology.bandwidth_factor,
         islands=topology.islands,
+        compute_factor=topology.compute_factor,
+        links=topology.links,
     )
 
 
@@ -70,6 +76,8 @@ def _layout(nodes: Nodes, tiers: list[str]) -> str:
     if nodes.islands and not nodes.islands.are_whole:
         return ""
     if (nodes.gpus != nodes.gpus[0]).any() or (nodes.bandwidth_factor != 1).any():
+        return ""
+    if nodes.compute_factor is not None:
         return ""
     counts = [len(names) for names in nodes.names[::-1]]
     outside = [1, *counts]
@@ -94,11 +102,12 @@ def _entries(nodes: Nodes, tiers: list[str], size: int) -> Iterator[dict[str, An
         *nodes.domains[1:-1].tolist(),
         listed_gpus(nodes.gpus, nodes.islands),
         nodes.bandwidth_factor.tolist(),
+        speeds(nodes.compute_factor, len(nodes.gpus)),
         strict=True,
     )
     whole = {tiers[-1]: nodes.names[-1][0]} if nodes.names[-1] != (tiers[-1],) else {}
     named = zip(alike, nodes.names[0], strict=True)
-    for (*path, gpus, factor), group in groupby(named, key=lambda pair: pair[0]):
+    for (*path, gpus, factor, speed), group in groupby(named, key=lambda pair: pair[0]):
         entry: dict[str, Any] = {
             tier: nodes.names[t][domain]
             for t, (tier, domain) in enumerate(
@@ -107,10 +116,7 @@ def _entries(nodes: Nodes, tiers: list[str], size: int) -> Iterator[dict[str, An
         }
         entry |= whole
         whole = {}
-        if gpus != size:
-            entry["gpus"] = gpus
-        if factor != 1.0:
-            entry["bandwidth_factor"] = factor
+        entry |= unusual(size, gpus, factor, speed)
         for text in fold([name for _, name in group], MAX_TEXT):
             yield {"names": text, **entry}
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from placer.topology.model import IntArray, Tier, Topology
 
 _MAX_SIZES = 8
+_MAX_LINKS = 10
 _HEADER: tuple[str, ...] = (
     "tier",
     "domains",
@@ -40,9 +41,13 @@ def draw(topology: Topology) -> str:
         "",
         *_tree(topology.by_island),
     ]
-    slow = int(np.count_nonzero(topology.bandwidth_factor < 1.0))
-    if slow:
-        lines.append(f"{_count(slow, 'node')} with a bandwidth factor below 1")
+    for what, factor in (
+        ("bandwidth", topology.bandwidth_factor),
+        ("compute", topology.speed_of_node),
+    ):
+        if slow := int(np.count_nonzero(factor < 1.0)):
+            lines.append(f"{_count(slow, 'node')} with a {what} factor below 1")
+    lines += _links(topology)
     lines += _inside(topology)
     lines += _left_out(topology)
     if topology.sources:
@@ -67,6 +72,17 @@ def _inside(topology: Topology) -> Iterator[str]:
     if islands := topology.islands:
         yield f"{islands.tiers[0].name}: {'; '.join(map(gpu_words, islands.groups))}"
     yield from topology.affinity.words()
+
+
+def _links(topology: Topology) -> Iterator[str]:
+    """The links between named domains, the slowest first, a few of many."""
+    links = sorted(topology.links, key=lambda link: (link.bandwidth, link.between))
+    for link in links[:_MAX_LINKS]:
+        one, other = link.between
+        facts = format_bandwidth(link.bandwidth), format_seconds(link.latency)
+        yield f"link {one} - {other}: {', '.join(facts)}"
+    if len(links) > _MAX_LINKS:
+        yield f"and {_count(len(links) - _MAX_LINKS, 'faster link')}"
 
 
 def _table(topology: Topology) -> Iterator[str]:

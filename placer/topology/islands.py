@@ -48,6 +48,9 @@ def seen_by_island(topology: Topology, islands: Islands) -> Topology:
         node_names=names[0],
         gpus_of_node=islands.gpus.ravel()[kept],
         bandwidth_factor=topology.bandwidth_factor[node_of_kept],
+        compute_factor=None
+        if topology.compute_factor is None
+        else topology.compute_factor[node_of_kept],
         domain_of_node=np.vstack([*rows, outer]),
         domain_names=(*names, *topology.domain_names),
         built=(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from placer.topology.affinity import Affinity
 from placer.topology.gpu import Gpu
+from placer.topology.links import Link, kept_links
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -145,6 +146,11 @@ class Topology:
         What one GPU holds and can do.
     affinity : Affinity
         What the GPUs of a node are near to; no placement depends on it.
+    compute_factor : ndarray, shape (N,), or None
+        Share of the usual speed at which the GPUs of each node work, in (0, 1]; None
+        where all work alike.
+    links : tuple of Link
+        Between domains that are slower than their tier says.
     scheduler : str
         Who hands out its nodes, ``slurm`` or ``kubernetes``; empty when that is not
         known. No placement depends on it.
@@ -168,6 +174,8 @@ class Topology:
     gpu_index: IntArray | None = None
     gpu: Gpu = field(default_factory=Gpu)
     affinity: Affinity = field(default_factory=Affinity)
+    compute_factor: FloatArray | None = None
+    links: tuple[Link, ...] = ()
     scheduler: str = ""
 
     @property
@@ -192,6 +200,34 @@ class Topology:
     def host_of_gpu(self) -> IntArray:
         """Host of each GPU; shape (G,)."""
         return self.host_of_node[self.node_of_gpu]
+
+    @property
+    def speed_of_node(self) -> FloatArray:
+        """Share of the usual speed at which each node's GPUs work; shape (N,)."""
+        if self.compute_factor is None:
+            return np.ones(self.num_nodes)
+        return self.compute_factor
+
+    @cached_property
+    def kind_of_node(self) -> IntArray:
+        """Number of each node's kind; shape (N,).
+
+        Nodes of a kind are as fast, and in the same domains that links name. Their GPUs
+        may differ in number.
+        """
+        facts = [self.bandwidth_factor, self.speed_of_node]
+        for name in dict.fromkeys(link.tier for link in self.links):
+            t = self.tier_index(name)
+            linked = {end for li in self.links if li.tier == name for end in li.between}
+            is_linked = np.array([end in linked for end in self.domain_names[t]])
+            row = self.domain_of_node[t]
+            facts.append(np.where(is_linked[row], row, -1))
+        kind = np.zeros(self.num_nodes, dtype=np.int64)
+        for fact in facts:
+            number = np.unique(fact, return_inverse=True)[1]
+            both = kind * (int(number.max()) + 1) + number
+            kind = np.unique(both, return_inverse=True)[1]
+        return kind
 
     @property
     def num_gpus(self) -> int:
@@ -316,12 +352,17 @@ class Topology:
             node_names=tuple(self.node_names[n] for n in nodes),
             gpus_of_node=self.gpus_of_node[nodes],
             bandwidth_factor=self.bandwidth_factor[nodes],
+            compute_factor=self._compute_factor_on(nodes),
+            links=kept_links(self.links, [tier.name for tier in self.tiers], names),
             domain_of_node=domain_of_node,
             domain_names=tuple(names),
             built=tuple(built),
             islands=self.islands.of_nodes(nodes) if self.islands else None,
             gpu_index=self._gpu_index_on(nodes),
         )
+
+    def _compute_factor_on(self, nodes: IntArray) -> FloatArray | None:
+        return None if self.compute_factor is None else self.compute_factor[nodes]
 
     def _gpu_index_on(self, nodes: IntArray) -> IntArray | None:
         if self.gpu_index is None:

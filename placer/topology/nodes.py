@@ -15,6 +15,7 @@ import numpy as np
 from placer.hostlist import HostLists
 from placer.topology.build import MAX_GPUS_OF_NODE, NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
+from placer.topology.links import read_links
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def read_nodes(document: Document, tiers: Tiers) -> Nodes:
     if nodes is NO_NODES:
         return NO_NODES
     unavailable = _read_unavailable(root, nodes.names[0])
-    return replace(nodes, unavailable=unavailable)
+    links = read_links(root, tiers.tiers, nodes)
+    return replace(nodes, unavailable=unavailable, links=links)
 
 
 def _read_layout(value: Value, tiers: Tiers) -> Nodes:
@@ -89,6 +91,7 @@ class _Listing:
         self.lists = HostLists(2 * MAX_NODES)
         self.gpus: list[tuple[int, ...]] = []
         self.bandwidth_factor: list[float] = []
+        self.compute_factor: list[float] = []
         self.outer = [_Domains() for _ in tiers.tiers[1:]]
 
     def read(self, listed: Value) -> Nodes:
@@ -112,14 +115,19 @@ class _Listing:
             gpus.sum(axis=1),
             np.array(self.bandwidth_factor),
             islands=self.tiers.islands(gpus),
+            compute_factor=np.array(self.compute_factor)
+            if min(self.compute_factor) < 1
+            else None,
         )
 
     def _read_entry(self, section: Section) -> None:
         gpus = self._read_gpus(section)
         factor = section.number("bandwidth_factor", 1.0, minimum=_SMALLEST, maximum=1.0)
+        speed = section.number("compute_factor", 1.0, minimum=_SMALLEST, maximum=1.0)
         count = self._read_names(section)
         self.gpus += [gpus] * count
         self.bandwidth_factor += [factor] * count
+        self.compute_factor += [speed] * count
         for tier, domain in zip(self.outer, self._read_path(section), strict=True):
             tier.of_node += [tier.index.setdefault(domain, len(tier.index))] * count
 

@@ -23,7 +23,7 @@ NODE = "node"  # the tier that is the host, where a tier has this name
 
 _SMALLEST = 1e-6
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
-_TAKEN = frozenset({"names", "gpus", "bandwidth_factor", "gpu"})
+_TAKEN = frozenset({"names", "gpus", "bandwidth_factor", "compute_factor", "gpu"})
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import json
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from placer.topology.links import link_entries
+
 if TYPE_CHECKING:
-    from placer.topology.model import IntArray, Islands, Tier, Topology
+    from placer.topology.model import FloatArray, IntArray, Islands, Tier, Topology
 
 
 def to_document(topology: Topology) -> dict[str, Any]:
@@ -31,6 +33,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),
         "nodes": _nodes(topology, size),
+        **link_entries(topology.links),
     }
 
 
@@ -39,7 +42,7 @@ def to_text(topology: Topology) -> str:
     document = to_document(topology)
     parts = []
     for key, value in document.items():
-        if key in ("tiers", "nodes"):
+        if key in ("tiers", "nodes", "links"):
             lines = ",\n".join(f"  {json.dumps(entry)}" for entry in value)
             parts.append(f'"{key}": [\n{lines}\n]')
         else:
@@ -100,8 +103,25 @@ def listed_gpus(gpus: IntArray, islands: Islands | None) -> list[int | tuple[int
     ]
 
 
+def speeds(compute_factor: FloatArray | None, num_nodes: int) -> list[float]:
+    """The compute factor of every node."""
+    return [1.0] * num_nodes if compute_factor is None else compute_factor.tolist()
+
+
+def unusual(
+    size: int, gpus: int | tuple[int, ...], bandwidth: float, compute: float
+) -> dict[str, Any]:
+    """What an entry of ``nodes`` says of its GPUs, bandwidth and compute factor."""
+    facts = {
+        "gpus": (gpus, size),
+        "bandwidth_factor": (bandwidth, 1.0),
+        "compute_factor": (compute, 1.0),
+    }
+    return {key: own for key, (own, usual) in facts.items() if own != usual}
+
+
 def _nodes(topology: Topology, size: int) -> list[dict[str, Any]]:
-    """One entry a node; GPUs and bandwidth factor only where they are not the usual."""
+    """One entry a node; GPUs and factors only where they are not the usual."""
     tier_names = [tier.name for tier in topology.tiers]
     entries: list[dict[str, Any]] = [{"names": n} for n in topology.node_names]
     for t in range(1, len(tier_names)):
@@ -110,10 +130,8 @@ def _nodes(topology: Topology, size: int) -> list[dict[str, Any]]:
         for entry, domain in zip(entries, row, strict=True):
             entry[tier_names[t]] = names[domain]
     gpus_of_node = listed_gpus(topology.gpus_of_node, topology.islands)
-    columns = gpus_of_node, topology.bandwidth_factor.tolist()
-    for entry, gpus, factor in zip(entries, *columns, strict=True):
-        if gpus != size:
-            entry["gpus"] = gpus
-        if factor != 1.0:
-            entry["bandwidth_factor"] = factor
+    speed = speeds(topology.compute_factor, topology.num_nodes)
+    columns = gpus_of_node, topology.bandwidth_factor.tolist(), speed
+    for entry, *facts in zip(entries, *columns, strict=True):
+        entry |= unusual(size, *facts)
     return entries

@@ -72,6 +72,21 @@ def test_recovers_invented_times(
     assert found.warnings == ()
 
 
+def test_times_are_those_of_hosts_of_the_usual_speed() -> None:
+    """Runs that waited for a host of half the speed give the same times."""
+    made = synthetic([(4, 4), (4, 16), (8, 32)], 5e-3, 0.05)
+    machine = made.points[0].topology
+    speed = np.where(np.arange(machine.num_nodes) == 1, 0.5, 1.0)
+    slow = replace(machine, compute_factor=speed)
+    points = tuple(
+        replace(one, topology=slow, runs_s=(step_s(slow, one.job, 5e-3, 0.05),))
+        for one in made.points
+    )
+    found = calibrate(replace(made, points=points))
+    assert found.micro_batch_s == pytest.approx(5e-3, rel=1e-9)
+    assert found.fixed_s == pytest.approx(0.05, rel=1e-9)
+
+
 def test_two_points_are_met_exactly() -> None:
     """Any two steps that grow with micro-batches are met without residual."""
     made = synthetic([(4, 4), (4, 16)], 5e-3, 0.05)

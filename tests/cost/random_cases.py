@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -25,6 +26,7 @@ from placer.job.model import (
 )
 from placer.job.read_axes import pipeline_groups_agree
 from placer.topology.build import Nodes, build
+from placer.topology.links import Link
 from placer.topology.model import Tier, Topology
 
 COLLECTIVES = (
@@ -260,3 +262,28 @@ def _random_group(draw: np.random.Generator, index: int, world_size: int) -> Gro
         overlap=bool(draw.integers(2)),
         ranks=tuple(tuple(part.tolist()) for part in parts),
     )
+
+
+def unequal(topology: Topology, seed: int) -> Topology:
+    """The machine with links between some of its domains, and hosts of other speeds."""
+    draw = np.random.default_rng([seed, 1])
+    links = []
+    for t, tier in enumerate(topology.tiers[1:], start=1):
+        names, inside = topology.domain_names[t - 1], topology.tiers[t - 1].name
+        parent = np.zeros(len(names), dtype=np.int64)
+        parent[topology.domain_of_node[t - 1]] = topology.domain_of_node[t]
+        for one, other in combinations(range(len(names)), 2):
+            if tier.scale_up or parent[one] != parent[other] or draw.random() < 0.3:
+                continue
+            ends = (other, one) if draw.random() < 0.5 else (one, other)
+            more = float(draw.choice([0.0, 0.0, 1e-5, 1e-3]))
+            links.append(
+                Link(
+                    inside,
+                    (names[ends[0]], names[ends[1]]),
+                    float(draw.choice([1e9, 5e9, 20e9, 50e9])),
+                    tier.latency + more,
+                )
+            )
+    speed = draw.choice([1.0, 1.0, 0.5, 0.8], size=topology.num_nodes)
+    return replace(topology, links=tuple(links), compute_factor=speed)

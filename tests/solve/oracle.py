@@ -116,8 +116,21 @@ def distinct(
     rows = topology.domain_of_node.tolist()
     gpus = [np.bincount(row, topology.gpus_of_node).tolist() for row in rows]
     factor = topology.bandwidth_factor.tolist()
+    speed = topology.compute_factor
+    linked = {(link.tier, name) for link in topology.links for name in link.between}
     looks = [
-        (factor[node], *(gpus[t][row[node]] for t, row in enumerate(rows)))
+        (
+            factor[node],
+            1.0 if speed is None else float(speed[node]),
+            *(gpus[t][row[node]] for t, row in enumerate(rows)),
+            *(
+                row[node]
+                for tier, names, row in zip(
+                    topology.tiers, topology.domain_names, rows, strict=True
+                )
+                if (tier.name, names[row[node]]) in linked
+            ),
+        )
         for node in range(topology.num_nodes)
     ]
     found = {}

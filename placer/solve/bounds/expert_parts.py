@@ -184,7 +184,7 @@ class StageParts:
         if "pp" in step.stage_times:
             hop = hop + step.stage_times["pp"].forward[0]
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
-        rows = model.patterns(forward, backward, hop)
+        rows = model.patterns(forward, backward, hop, step.slowness[:1])
         rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
         return rest + pipeline_times(rows, *schedule)
 

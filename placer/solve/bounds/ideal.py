@@ -22,12 +22,14 @@ from placer.cost.collectives import (
     distinct_domains,
     pat_pass,
     runs_all_reduce,
+    tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad, weighted_counts
 from placer.solve.bounds.limit import Limit
-from placer.solve.bounds.runs import most_in_runs
+from placer.solve.bounds.runs import most_alike, most_in_runs
+from placer.solve.bounds.speeds import fastest_stages
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
@@ -89,7 +91,9 @@ class IdealNetwork:
         num_members = members.shape[1]
         if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
             route = self._routes(members)
-            shared = np.maximum(route.outer_pace, self._limit_of(members).pat_pace)
+            limit = self._limit_of(members)
+            shared = np.maximum(limit.pat_pace, limit.links_pace / 2)
+            shared = np.maximum(route.outer_pace, shared)
             seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
             # Every member has a domain of its own: the last number of domains.
             found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
@@ -146,6 +150,8 @@ class IdealNetwork:
         together = (domains < num_members).astype(np.float64)
         apart = (domains > 1).astype(np.float64)
         nics = np.minimum(num_members // domains, limit.nics)
+        on_nics = _least(1 / bandwidth[used:]) / nics
+        on_links = limit.links_pace / tree_buffers(domains)
         return Route(
             num_members,
             domains,
@@ -153,7 +159,7 @@ class IdealNetwork:
             -(-num_members // domains),
             self.fabric.has_rack_switch,
             together * _least(1 / bandwidth[:first_outer]),
-            apart * _least(1 / bandwidth[used:]) / nics,
+            apart * np.maximum(on_nics, on_links),
             together * _least(latency[:first_outer]),
             apart * _least(latency[first_outer:]),
         )
@@ -176,7 +182,7 @@ class IdealNetwork:
             rate = max(nic, min(nics, inner))
         else:
             rate = self._rate_of_few(used, num_members)
-        pace = max(1 / rate, limit.ring_pace)
+        pace = max(1 / rate, limit.ring_pace, limit.links_pace)
         transfer = edge_bytes * pace if num_members > 1 else 0.0
         return transfer, self._ring_latency(num_members, spread)
 
@@ -231,6 +237,11 @@ class IdealNetwork:
         received = self._port_times(receivers, size_bytes)[receivers]
         seconds = np.maximum(sent, received)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """No row of ranks works faster, each on the fastest GPUs by itself."""
+        fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
+        return np.full(len(members), fastest[-1])
 
     def _port_times(self, ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
         """Least seconds of the messages of each rank; shape (R,).
@@ -305,6 +316,10 @@ class IdealNetwork:
         inner_sum = (num_members - domains) * cheapest if domains < num_members else 0.0
         return (domains - 1) / domains * outer_sum + inner_sum
 
+    def fewest_domains(self, members: IntArray, tier: int) -> int:
+        """Fewest child domains of a tier that hold a row of ``members``."""
+        return int(self._spread(members)[tier])
+
     def _spread(self, members: IntArray) -> IntArray:
         """Fewest domains that hold a row of ``members``."""
         return self._facts(members)[1]
@@ -350,7 +365,7 @@ class IdealNetwork:
                 gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
                 inside = np.minimum(inside, most_in_runs(members, gpus))
             if self.replica is not None:
-                of_one = _most_alike(self.replica[members])
+                of_one = most_alike(self.replica[members])
                 inside = np.minimum(inside, self.most_replicas[t] * of_one)
             most = inside
             filled = np.cumsum(np.sort(most)[::-1])
@@ -361,7 +376,7 @@ class IdealNetwork:
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
         """Most members of one row in one set of a tier."""
-        return _most_alike(self.label[tier][members])
+        return most_alike(self.label[tier][members])
 
     def _set_size(self, tier: int) -> int:
         return int(np.unique(self.label[tier], return_counts=True)[1].min())
@@ -382,13 +397,6 @@ class IdealNetwork:
 
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)
-
-
-def _most_alike(values: IntArray) -> int:
-    """How often a value comes in a row, at the most."""
-    row = np.arange(len(values))[:, None]
-    key = row * (int(values.max()) + 1) + values
-    return int(np.unique(key, return_counts=True)[1].max())
 
 
 def _least(values: FloatArray) -> float:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from placer.cost.gradients import SyncTime
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step
+    from placer.job.model import Job
 
     IntArray = npt.NDArray[np.int64]
 
@@ -31,6 +32,9 @@ class Limit:
         Least seconds that a byte of a ring, or of PAT, takes on an uplink.
     exchange_s : float, s
         Least seconds that an all-to-all takes on an uplink, without latency.
+    links_pace : float, s/B
+        Least seconds that a byte of a ring takes on a link between domains, or one of
+        the buffer in a double tree; half of it in PAT.
     """
 
     groups: IntArray
@@ -38,11 +42,18 @@ class Limit:
     ring_pace: float = 0.0
     pat_pace: float = 0.0
     exchange_s: float = 0.0
+    links_pace: float = 0.0
 
     @property
     def leaves(self) -> bool:
         """Whether the groups are known to leave their scale-up domain."""
         return self.nics < int(self.groups.shape[1])
+
+
+def gradient_groups(job: Job) -> IntArray:
+    """Groups that reduce gradients together; shard groups where there are some."""
+    members = job.parallelism.ranks_of_group["dp_cp"]
+    return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
 
 
 def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
-from placer.solve.bounds.limit import Limit, with_slow_stages
+from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
@@ -97,7 +97,7 @@ class NicTrade:
             Ranks that the largest scale-up domain may hold.
         params : Params
         """
-        groups = _gradient_groups(step.model.job)
+        groups = gradient_groups(step.model.job)
         shape = _shape_of_parts(step.model.job, network, groups)
         message_s = network.message_across(step.model.volumes.pp_message)
         return cls(
@@ -139,12 +139,6 @@ class _PartShape(NamedTuple):
         """Ranks of a stage that a domain holds with so many of each group."""
         parts = -(-members // self.members)
         return np.asarray(parts * self.members * self.groups)
-
-
-def _gradient_groups(job: Job) -> IntArray:
-    """Groups that reduce gradients together; shard groups where there are some."""
-    members = job.parallelism.ranks_of_group["dp_cp"]
-    return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
 
 
 def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartShape:

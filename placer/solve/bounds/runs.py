@@ -37,3 +37,10 @@ def most_in_runs(members: IntArray, lengths: IntArray) -> IntArray:
             low, high = (count, high) if (apart < size).any() else (low, count - 1)
         most.append(low)
     return np.array(most, dtype=np.int64)[place]
+
+
+def most_alike(values: IntArray) -> int:
+    """How often a value comes in a row, at the most."""
+    row = np.arange(len(values))[:, None]
+    key = row * (int(values.max()) + 1) + values
+    return int(np.unique(key, return_counts=True)[1].max())

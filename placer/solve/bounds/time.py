@@ -29,6 +29,8 @@ from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import with_slow_axis
 from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.regions import least_over_links
+from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.uplinks import FREE, Floor, floors
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
@@ -65,9 +67,17 @@ def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | 
 
 def _least(problem: Problem, block: int, params: Params) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
+    model = problem.model
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    return time_bound(problem.model, colocation, capacity, params)
+    ideal = _ideal(model, colocation, colocation.label, capacity)
+    step = model.step_on(ideal)
+    proofs = (
+        time_bound(model, colocation, capacity, params),
+        slowest_stages(step),
+        least_over_links(step, ideal),
+    )
+    return max(proof for proof in proofs if proof is not None)
 
 
 def time_bound(

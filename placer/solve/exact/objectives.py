@@ -130,7 +130,9 @@ def minimise_groups(homes: Assignment, problem: Problem, start: IntArray) -> flo
     known = model.step(start)
     unit = unit_of([], known.step_time_s)
     longest = in_units(known.step_time_s + model.compute_s, unit) + 1
-    same = known.step_time_s - sum(known.exposed_custom_s.values())
+    # The slowest GPUs may be left out.
+    alike = replace(known, slowness=np.ones_like(known.slowness))
+    same = alike.step_time_s - sum(known.exposed_custom_s.values())
     exposed = []
     for group in model.job.groups:
         slowest = homes.model.new_int_var(0, longest, "")

@@ -241,7 +241,8 @@ def time_region(problem: Problem, gpu_of_rank: IntArray) -> MoveRegion | None:
     if problem.colocation.uniform_sizes() is None:
         return None
     # Nodes that differ are told apart; equal ones of a domain are not.
-    is_even = len(np.unique(topology.bandwidth_factor)) == 1
+    factors = topology.bandwidth_factor, topology.speed_of_node
+    is_even = all((factor == factor[0]).all() for factor in factors)
     innermost = linked_tier(topology) if is_even else 0
     groups = problem.job.parallelism.ranks_of_group
     members = (groups[axis] for axis in KEPT_WHOLE)

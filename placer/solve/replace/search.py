@@ -152,8 +152,10 @@ class _Search:
 
     def _usable(self) -> Iterator[BoolArray]:
         """Nodes for newcomers: at full speed and not to be avoided; then all others."""
-        factor = self._problem.machine.bandwidth_factor
-        wanted, fast = ~self._problem.limits.avoided, factor == factor.max()
+        machine = self._problem.machine
+        factors = machine.bandwidth_factor, machine.speed_of_node
+        wanted = ~self._problem.limits.avoided
+        fast = np.all([factor == factor.max() for factor in factors], axis=0)
         tried: list[BoolArray] = []
         for usable in (wanted & fast, wanted, np.ones_like(wanted)):
             if not any(np.array_equal(usable, one) for one in tried):

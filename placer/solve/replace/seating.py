@@ -103,8 +103,10 @@ class Seating:
                     return False
                 queue = [*cells, *queue]
                 continue
-            factor = topology.bandwidth_factor
-            node = min(fitting, key=lambda n: (-factor[n], len(seats[n]), n))
+            fast = topology.speed_of_node, topology.bandwidth_factor
+            node = min(
+                fitting, key=lambda n: (-fast[0][n], -fast[1][n], len(seats[n]), n)
+            )
             gpu_of_rank[group] = first[node] + seats[node][: len(group)]
             seats[node] = seats[node][len(group) :]
             if self._is_whole:

@@ -158,7 +158,7 @@ def loses_nothing(limits: Limits, offered: BoolArray) -> bool:
     row = topology.domain_of_node[1]
     return all(
         _is_same_inside(row, values, offered)
-        for values in (topology.gpus_of_node, topology.bandwidth_factor)
+        for values in (topology.gpus_of_node, topology.kind_of_node)
     )
 
 
@@ -186,7 +186,8 @@ def _withhold(
     pinned = _pinned(limits)
     gpus = topology.gpus_of_node
     nodes = np.flatnonzero(inside)
-    order = np.lexsort((topology.bandwidth_factor[nodes], gpus[nodes], pinned[nodes]))
+    factors = topology.bandwidth_factor[nodes], topology.speed_of_node[nodes]
+    order = np.lexsort((*factors, gpus[nodes], pinned[nodes]))
     queue: dict[int, list[int]] = {}
     room: dict[int, int] = {}
     for node in nodes[order][::-1].tolist():

@@ -1,6 +1,7 @@
 """Exchanges of equal domains, the one that is worth the most.
 
-Domains are alike when their nodes have the same GPUs and speed, in the same tree.
+Domains are alike when their nodes have the same GPUs and speed, in the same tree. One
+that a link names is like no other.
 Exchanging them changes no cost. What is exchanged is chosen by assignment: an exchange
 of domain A for domain B is worth what the best assignment of A's children to B's is,
 found from the nodes outwards; the choice is then read off from the outermost tier in.
@@ -55,8 +56,8 @@ class Symmetry:
     def shape(self) -> list[list[int]]:
         """Number of each domain's shape, by tier: equal numbers mean alike."""
         topology = self.topology
-        nodes = zip(topology.gpus_of_node, topology.bandwidth_factor, strict=True)
-        shapes = [_numbered([(int(gpus), float(factor)) for gpus, factor in nodes])]
+        facts = topology.gpus_of_node.tolist(), topology.kind_of_node.tolist()
+        shapes = [_numbered([*zip(*facts, strict=True)])]
         for inside in self.children[1:]:
             below = shapes[-1]
             shapes.append(

@@ -106,7 +106,7 @@ def all_to_alls(
                 each = (islands - 1) / away if copies else 1.0
                 far_latency += each * machine.hop_latency(one, other)
                 for link in machine.links(one, other):
-                    if link[2] == "up":
+                    if link[2] != "down":
                         shared = max(shared, busy[link])
             own = max(near, far, shared)
             slowest = max(slowest, own + near_latency + far_latency)
@@ -153,7 +153,7 @@ def flows(machine: Machine, sizes: dict[tuple[int, int], float]) -> list[float]:
             key = gpu, way, t < machine.nvlink_tiers
             own = size / (machine.rate(t) * machine.factor[gpu])
             port[key] = port.get(key, 0.0) + own
-            waits[gpu, way] = waits.get((gpu, way), 0.0) + machine.latency(t)
+            waits[gpu, way] = waits.get((gpu, way), 0.0) + machine.wire_latency(*pair)
     times = []
     for one, other in sizes:
         found = [busy[link] for link in machine.links(one, other)]
@@ -171,7 +171,7 @@ def ring_latency(
     (here,) = [{machine.rail[g] for g in part} for part in parts if one in part]
     (there,) = [{machine.rail[g] for g in part} for part in parts if other in part]
     on_rail = here <= there or there <= here
-    return machine.latency(t) + (0.0 if on_rail else machine.detour(t))
+    return machine.wire_latency(one, other) + (0.0 if on_rail else machine.detour(t))
 
 
 def by_island(machine: Machine, group: list[int]) -> list[list[int]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
-Link = tuple[int, int, str]  # tier, child domain of that tier, "up" or "down"
+# Tier, child domain of that tier and "up" or "down", or number of a link and "wire".
+Link = tuple[int, int, str]
 Flow = tuple[int, int, float]  # from GPU, to GPU, bytes
 
 
@@ -32,6 +33,7 @@ class Machine:
             self.nvlink_tiers += 1
         self.domains: list[list[int]] = []  # of each GPU, at each tier
         self.factor: list[float] = []
+        self.speed: list[float] = []
         self.rail = topology.index_of_gpu.tolist()  # index of each GPU on its node
         for node, gpus in enumerate(topology.gpus_of_node.tolist()):
             for _ in range(gpus):
@@ -41,6 +43,8 @@ class Machine:
                 ]
                 self.domains.append(row)
                 self.factor.append(float(topology.bandwidth_factor[node]))
+                speed = topology.compute_factor
+                self.speed.append(1.0 if speed is None else float(speed[node]))
         self.gpus_of_child: dict[tuple[int, int], int] = {}
         for gpu in range(len(self.domains)):
             for t in range(len(self.tiers)):
@@ -54,6 +58,21 @@ class Machine:
             if t + 1 == self.nvlink_tiers:
                 largest = int(built.max())
         self.in_racks = largest > 8
+        # (tier, from child, to child) -> number; then bytes a second, and latency
+        self.wires: dict[tuple[int, int, int], int] = {}
+        self.wire_facts: list[tuple[float, float]] = []
+        if not free:
+            self._lay_wires(topology)
+
+    def _lay_wires(self, topology: Topology) -> None:
+        names = [tier.name for tier in topology.tiers]
+        for link in topology.links:
+            t = names.index(link.tier)
+            one, other = (topology.domain_names[t].index(n) for n in link.between)
+            for ends in ((one, other), (other, one)):
+                self.wires[t + 1, ends[0], ends[1]] = len(self.wire_facts)
+                rate = link.bandwidth * self.tiers[t + 1].efficiency
+                self.wire_facts.append((rate, link.latency))
 
     def child(self, tier: int, gpu: int) -> int:
         """The domain just below ``tier`` that holds a GPU; at the node, the GPU."""
@@ -84,10 +103,22 @@ class Machine:
         """Seconds of one hop of a tier."""
         return 0.0 if self.is_free(tier) else self.tiers[tier].latency
 
+    def wire(self, one: int, other: int) -> int | None:
+        """The link that a hop takes at the tier of its GPUs, if it has a name."""
+        t = self.tier(one, other)
+        return self.wires.get((t, self.child(t, one), self.child(t, other)))
+
+    def wire_latency(self, one: int, other: int) -> float:
+        """Seconds of a hop between two GPUs on the same rail."""
+        wire = self.wire(one, other)
+        if wire is None:
+            return self.latency(self.tier(one, other))
+        return self.wire_facts[wire][1]
+
     def hop_latency(self, one: int, other: int) -> float:
         """Seconds of a hop between two GPUs; another rail is reached over NVLink."""
         t = self.tier(one, other)
-        seconds = self.latency(t)
+        seconds = self.wire_latency(one, other)
         if self.rail[one] != self.rail[other]:
             seconds += self.detour(t)
         return seconds
@@ -96,8 +127,11 @@ class Machine:
         """Seconds that a hop to another rail of a tier takes besides."""
         return self.latency(0) if self.tiers[tier].rails and not self.free else 0.0
 
-    def capacity(self, tier: int, child: int) -> float:
-        """Bytes a second that a child's uplink into a tier carries."""
+    def capacity(self, link: Link) -> float:
+        """Bytes a second that a link carries, or a child's uplink into a tier."""
+        tier, child, way = link
+        if way == "wire":
+            return self.wire_facts[child][0]
         gpus = self.gpus_of_child[tier, child]
         return gpus * self.rate(tier) / self.tiers[tier].oversubscription
 
@@ -107,6 +141,9 @@ class Machine:
         for t in range(self.nvlink_tiers, self.tier(one, other) + 1):
             found.append((t, self.child(t, one), "up"))
             found.append((t, self.child(t, other), "down"))
+        wire = self.wire(one, other)
+        if wire is not None:
+            found.append((self.tier(one, other), wire, "wire"))
         return found
 
     def busy(self, flows: Iterable[Flow]) -> dict[Link, float]:
@@ -115,10 +152,7 @@ class Machine:
         for one, other, size in flows:
             for link in self.links(one, other):
                 bytes_on[link] = bytes_on.get(link, 0.0) + size
-        return {
-            (t, child, way): size / self.capacity(t, child)
-            for (t, child, way), size in bytes_on.items()
-        }
+        return {link: size / self.capacity(link) for link, size in bytes_on.items()}
 
     def fair_paces(
         self, hops: list[list[tuple[int, int]]], nics: list[int], alone: list[float]
@@ -142,7 +176,7 @@ class Machine:
                 if count < own:
                     continue
                 paces = {
-                    link: max(limit, left[link] / self.capacity(link[0], link[1]))
+                    link: max(limit, left[link] / self.capacity(link))
                     for link in by_link
                 }
                 for link, pace in paces.items():

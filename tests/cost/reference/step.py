@@ -70,6 +70,7 @@ class _Step:
         exposed: dict[str, float] = {}
         present: list[str] = []
         last = bare = self._pipeline(added, present)
+        slowest = max(max(row) for row in self._slowness())
         for axis in ("tp", "cp", "ep", "pp"):
             if axis in added:
                 present.append(axis)
@@ -84,8 +85,8 @@ class _Step:
         fixed = job.compute.fixed_time
         return {
             "step_time_s": bare + sum(exposed.values()) + fixed,
-            "compute_s": compute,
-            "bubble_s": bare - compute,
+            "compute_s": compute * slowest,
+            "bubble_s": bare - compute * slowest,
             "fixed_s": fixed,
             "exposed_s": exposed,
         }
@@ -96,8 +97,9 @@ class _Step:
         """Seconds of the slowest replica when only some axes communicate."""
         slowest = 0.0
         for replica in range(self.axes.dp):
-            forward = [self.sizes.forward] * self.axes.pp
-            backward = [self.sizes.backward] * self.axes.pp
+            slow = self._slowness()[replica]
+            forward = [self.sizes.forward * times for times in slow]
+            backward = [self.sizes.backward * times for times in slow]
             hop = [0.0] * self.axes.pp
             for axis in present:
                 for stage in range(self.axes.pp):
@@ -107,7 +109,8 @@ class _Step:
                     forward[stage] += added[axis][0][replica][stage]
                     backward[stage] += added[axis][1][replica][stage]
             ends = [
-                bare + self.sizes.part(*where) * (times[rank] - bare)
+                bare * slow[rank]
+                + self.sizes.part(*where) * (times[rank] - bare * slow[rank])
                 for rank, where in ((0, self._only((True, False))), (-1, (False, True)))
                 for bare, times in (
                     (self.sizes.forward, forward),
@@ -124,6 +127,11 @@ class _Step:
                 )
             slowest = max(slowest, self.timed[key])
         return slowest
+
+    def _slowness(self) -> Table:
+        """How long work takes on the slowest GPU of each stage of each replica."""
+        times = [1 / self.machine.speed[gpu] for gpu in self.gpus]
+        return self._slowest([[rank] for rank in range(len(times))], times)
 
     def _only(self, ends: tuple[bool, bool]) -> tuple[bool, bool]:
         """The ends of the first chunk: both when there is no other."""

@@ -1,0 +1,189 @@
+"""Links between named domains, and hosts of unequal speed: the examples of the page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.cost.fabric import Fabric
+from placer.cost.hop_cost import hop_cost
+from placer.cost.jitter import jitter_score
+from placer.cost.network import PlacedNetwork
+from placer.cost.score import score
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job, Overlap
+from placer.placement.placement import Placement
+from placer.topology.read import parse_topology
+from tests.cost.random_cases import random_case, unequal
+from tests.cost.reference import reference_step
+
+GB = 1e9
+REGIONS = """
+format: placer/topology
+version: 1
+name: regions
+tiers:
+  - {name: region, size: 1, bandwidth: 4GB/s}
+  - {name: cluster, bandwidth: 4GB/s, latency: 1ms}
+nodes:
+  - {names: "a"}
+  - {names: "b"}
+  - {names: "c"}
+links:
+  - {between: [a, b], bandwidth: 2GB/s, latency: 5ms}
+  - {between: [c, b], bandwidth: 1GB/s}
+"""
+ALL = np.array([[0, 1, 2]])
+
+
+def network(*gpus: int) -> PlacedNetwork:
+    """Ranks on the GPUs of the three regions of the page."""
+    return PlacedNetwork(Fabric.of(parse_topology(REGIONS, "regions")), np.array(gpus))
+
+
+def test_a_ring_takes_the_slowest_link_it_uses() -> None:
+    """A pass over 6 GB on all three: 4 GB on the link of 1 GB/s."""
+    cost = network(0, 1, 2).gather(ALL, 6 * GB, "ring")
+    assert cost.bandwidth_seconds.tolist() == pytest.approx([4.0])
+    # Two hops of three of 1 ms, one of 5 ms; n - 1 steps.
+    assert cost.seconds.tolist() == pytest.approx([4.0 + 2 * 7e-3 / 3])
+
+
+def test_a_ring_that_avoids_a_link_does_not_wait_for_it() -> None:
+    """From a to c and back nothing passes b."""
+    cost = network(0, 2).gather(np.array([[0, 1]]), 8 * GB, "ring")
+    assert cost.bandwidth_seconds.tolist() == pytest.approx([1.0])
+
+
+def test_an_all_to_all_takes_its_slowest_pair() -> None:
+    """2 GB to each other GPU: 2 s from b to c; a waits for 5 and 1 ms, b for 6."""
+    cost = network(0, 1, 2).all_to_all(ALL, 6 * GB)
+    assert cost.seconds.tolist() == pytest.approx([2.0 + 6e-3])
+
+
+def test_messages_share_a_link_one_way() -> None:
+    """Two from b to c take 6 s, one each way 3 s."""
+    same = network(1, 2).send(np.array([0, 0]), np.array([1, 1]), 3 * GB)
+    assert same.seconds.tolist() == pytest.approx([6.001, 6.001])
+    each = network(1, 2).send(np.array([0, 1]), np.array([1, 0]), 3 * GB)
+    assert each.seconds.tolist() == pytest.approx([3.001, 3.001])
+
+
+def test_flows_and_their_loads_are_on_the_link() -> None:
+    """Flows of a job's own wait for links and their latency as messages do."""
+    sizes = np.array([3 * GB, 1 * GB])
+    cost = network(0, 1).flows(np.array([0, 1]), np.array([1, 0]), sizes)
+    assert cost.seconds.tolist() == pytest.approx([1.505, 0.505])
+    assert cost.load.between[1].tolist() == [3 * GB, 0.0, 1 * GB, 0.0]
+    assert cost.load.reversed().between[1].tolist() == [1 * GB, 0.0, 3 * GB, 0.0]
+
+
+def test_free_links_are_free() -> None:
+    """The step with free scale-out knows no links."""
+    fabric = network(0).fabric.with_free_scale_out()
+    cost = PlacedNetwork(fabric, np.arange(3)).send(ALL[0, :2], ALL[0, 1:], 3 * GB)
+    assert cost.seconds.tolist() == [0.0, 0.0]
+
+
+TWO = """
+format: placer/topology
+version: 1
+name: two
+tiers:
+  - {name: node, size: 1, bandwidth: 4GB/s}
+  - {name: cluster, bandwidth: 4GB/s}
+nodes:
+  - {names: fast}
+  - {names: slow, compute_factor: 0.5}
+"""
+FAST, SLOW = 0, 1
+
+
+def two_stages() -> Job:
+    """Four micro-batches, 1 s forward and 2 s backward a stage, nothing sent."""
+    return Job(
+        name="two",
+        parallelism=Parallelism(pp=2),
+        micro_batches=4,
+        compute=Compute(micro_batch_time=3.0),
+        overlap=Overlap(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "seconds"), [((FAST, SLOW), 27.0), ((SLOW, FAST), 25.0)]
+)
+def test_a_slow_stage_sets_the_pace(gpus: tuple[int, int], seconds: float) -> None:
+    """As worked out by hand; the compute is that of the slow stage."""
+    machine = parse_topology(TWO, "two")
+    found = score(machine, two_stages(), Placement(np.array(gpus)))
+    assert found["step_time_s"] == pytest.approx(seconds)
+    assert found["compute_s"] == pytest.approx(24.0)
+    assert found["bubble_s"] == pytest.approx(seconds - 24.0)
+    assert found["slowest_host"] == {
+        "host": "slow",
+        "compute_factor": 0.5,
+        "replica": 0,
+        "stage": gpus.index(SLOW),
+    }
+
+
+def test_a_replica_is_as_slow_as_its_slowest() -> None:
+    """Two replicas of one stage: the step is the slow one's."""
+    job = replace(two_stages(), parallelism=Parallelism(dp=2))
+    step = StepModel(parse_topology(TWO, "two"), job).step(np.array([0, 1]))
+    assert step.step_time_s == pytest.approx(24.0)
+    assert step.slowest_replica() == 1
+
+
+def test_the_hop_cost_knows_tiers_alone() -> None:
+    """Links change no distance."""
+    machine = parse_topology(REGIONS, "regions")
+    job = replace(two_stages(), parallelism=Parallelism(dp=3), weights={"dp": 2.0})
+    without = replace(machine, links=())
+    at = Placement(np.arange(3))
+    assert hop_cost(machine, job, at) == hop_cost(without, job, at) > 0
+
+
+def test_links_are_among_the_busiest_by_name() -> None:
+    """A link is named by both ends, and belongs to whoever sends over it."""
+    for seed in range(40):
+        case = random_case(seed)
+        machine = unequal(case.topology, seed)
+        found = score(machine, case.job, Placement(case.gpu_of_rank))["hottest_links"]
+        by_name = [link for link in found if link["direction"].startswith("to ")]
+        if by_name:
+            ends = {(li.between[0], f"to {li.between[1]}") for li in machine.links}
+            ends |= {(li.between[1], f"to {li.between[0]}") for li in machine.links}
+            assert {(li["domain"], li["direction"]) for li in by_name} <= ends
+            return
+    pytest.fail("no link is ever busy")
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_agrees_with_plain_loops(first: int) -> None:
+    """The second scorer knows links and speeds too, and gives the same step."""
+    for seed in range(first, first + 20):
+        case = random_case(seed)
+        machine = unequal(case.topology, seed)
+        fast = score(machine, case.job, Placement(case.gpu_of_rank))
+        slow = reference_step(machine, case.job, case.gpu_of_rank.tolist())
+        for part in ("step_time_s", "compute_s", "bubble_s", "exposed_scale_out_s"):
+            small = 1e-9 * slow["step_time_s"]
+            assert fast[part] == pytest.approx(slow[part], rel=1e-9, abs=small), seed
+
+
+def test_noise_of_links_makes_steps_longer() -> None:
+    """A link that varies lengthens the mean step; without noise nothing changes."""
+    machine = parse_topology(REGIONS, "regions")
+    job = random_case(3, with_model=True).job
+    job = replace(job, parallelism=Parallelism(dp=3), groups=(), traffic=None)
+    model, at = StepModel(machine, job), np.arange(3)
+    step = model.step(at).step_time_s
+    still = jitter_score(model, at, {"compute": 0.0, "cluster": 0.0, "region": 0.0}, 4)
+    assert still["step_time_s"]["mean"] == pytest.approx(step)
+    moved = jitter_score(model, at, {"compute": 0.0, "cluster": 0.2, "region": 0.0}, 64)
+    assert moved["step_time_s"]["mean"] > step

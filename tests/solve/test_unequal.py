@@ -1,0 +1,233 @@
+"""Hosts of unequal speed and links of unequal rate: optima, bounds, idle slow hosts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.cost.step import StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Collectives, Compute, DataParallel, Job, Model
+from placer.placement.placement import Placement
+from placer.report.score_text import score_text
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.speeds import fastest_stages
+from placer.solve.construct.unequal import exchanges
+from placer.solve.problem.compiled import Problem
+from placer.solve.tree.symmetry import Symmetry
+from placer.topology.links import Link
+from placer.topology.read import parse_topology
+from tests.cost.random_cases import unequal
+from tests.solve.oracle import distinct, legal_placements
+from tests.solve.random_cases import random_case
+from tests.solve.solving import solve
+from tests.solve.test_against_brute_force import compare
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+ROUNDING = 1e-9
+FEW = 150  # placements that are priced one by one
+
+REGIONS = """
+format: placer/topology
+version: 1
+name: regions
+tiers:
+  - {name: node, size: 1, bandwidth: 100GB/s, scale_up: true}
+  - {name: region, bandwidth: 10GB/s}
+  - {name: cluster, bandwidth: 10GB/s}
+nodes:
+  - {names: "a[1-2]", region: a}
+  - {names: "b[1-2]", region: b}
+  - {names: "c[1-2]", region: c}
+links:
+  - {between: [a, b], bandwidth: 0.1GB/s}
+  - {between: [a, c], bandwidth: 1GB/s}
+  - {between: [b, c], bandwidth: 0.1GB/s}
+"""
+
+
+def job_of(axes: Parallelism, **changes: object) -> Job:
+    """A transformer whose gradients are many and whose messages are small."""
+    job = Job(
+        name="job",
+        parallelism=axes,
+        model=Model("small", 4, 1024, 4096, 16, 16, 32000),
+        sequence=128,
+        micro_batches=4,
+        compute=Compute(micro_batch_time=0.01),
+        launcher="free",
+    )
+    return replace(job, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+@pytest.mark.parametrize("first", range(0, 16, 8))
+def test_small_jobs(first: int, objective: str) -> None:
+    """The optimum on unequal machines, a proof of it, and no false bound."""
+    for seed in range(first, first + 8):
+        topology, job = random_case(seed, objective)
+        compare(unequal(topology, seed), job, objective, f"seed {seed} {objective}")
+
+
+def test_no_placement_beats_the_bound() -> None:
+    """The bound alone, on more machines than are solved."""
+    for seed in range(100, 125):
+        topology, job = random_case(seed, "time")
+        machine = unequal(topology, seed)
+        places = distinct(machine, legal_placements(machine, job))
+        problem = Problem.of(machine, job, "time")
+        bound = lower_bound(problem, problem.forced_block).value
+        for nodes in places[:FEW]:
+            at = Placement.on_nodes(machine, np.array(nodes))
+            assert bound <= problem.goal.value(at.gpu_of_rank) * (1 + ROUNDING), seed
+
+
+def with_speeds(speed: list[float]) -> Topology:
+    """Regions without links, their hosts of these speeds."""
+    machine = parse_topology(REGIONS, "regions")
+    return replace(machine, links=(), compute_factor=np.array(speed))
+
+
+def test_slow_hosts_stay_idle() -> None:
+    """Four of six hosts are needed: the slow ones, in two regions, are left out."""
+    machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
+    found = solve(machine, job_of(Parallelism(dp=2, pp=2)))
+    used = set(machine.node_of_gpu[found.placement.gpu_of_rank].tolist())
+    assert used == {0, 2, 3, 5}
+    assert found.status == "optimal"
+
+
+def test_who_is_slow_is_told() -> None:
+    """In what a score says in words, and in what is said of a host."""
+    machine, job = with_speeds([0.5] * 6), job_of(Parallelism(dp=2, pp=2))
+    plan = placer.place(machine, job).plan
+    found = placer.explain(plan, machine, job, hosts=["a1"])["subjects"][0]
+    assert found["compute_factor"] == 0.5
+    text = score_text(plan.score, ("node", "region", "cluster"), 1)
+    assert "a1 works at 50% of the usual speed; stage 0 of replica 0" in " ".join(
+        text.split()
+    )
+
+
+def test_slow_hosts_share_a_pipeline_where_one_is_slow() -> None:
+    """A stage of two GPUs takes both slow hosts, not one of two stages each."""
+    machine = with_speeds([1, 0.5, 1, 0.5, 1, 1])
+    job = job_of(Parallelism(cp=2, pp=3))
+    found = solve(machine, job)
+    step = StepModel(machine, job).step(found.placement.gpu_of_rank)
+    assert sorted(step.slowness[0].tolist()) == [1, 1, 2]
+
+
+def test_the_bound_is_that_of_the_fastest_gpus() -> None:
+    """No GPU to spare, and data parallel work alone: the slowest used one."""
+    machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
+    job = Job("work", Parallelism(dp=5), compute=Compute(micro_batch_time=1.0))
+    job = replace(job, groups=(), model=job_of(Parallelism()).model)
+    problem = Problem.of(machine, job, "time")
+    assert lower_bound(problem, 1).value >= 1 / 0.9
+    assert fastest_stages(machine, 3, 2).tolist() == [1, 1, 0.5]
+    assert fastest_stages(machine, 2, 2).tolist() == [1, 1]
+    assert fastest_stages(machine, 5, 1).tolist() == [1, 1, 1, 1, 0.9]
+
+
+def test_the_regions_of_the_fastest_link_are_taken() -> None:
+    """Four hosts: two regions, a and c; gradients inside them, messages between."""
+    machine = parse_topology(REGIONS, "regions")
+    job = job_of(Parallelism(dp=2, pp=2))
+    found = solve(machine, job)
+    region = machine.domain_of_node[1][machine.node_of_gpu[found.placement.gpu_of_rank]]
+    assert set(region.tolist()) == {0, 2}
+    groups = job.parallelism.ranks_of_group["dp"]
+    assert (region[groups][:, 0] == region[groups][:, 1]).all()
+
+
+def test_a_pipeline_is_laid_around_the_slow_links() -> None:
+    """Three stages, a region each: the chain is a, then c, or the other way around."""
+    machine = parse_topology(REGIONS, "regions")
+    machine = replace(
+        machine,
+        links=(
+            Link("region", ("a", "b"), 1e8, 0.0),
+            Link("region", ("a", "c"), 1e9, 0.0),
+            Link("region", ("b", "c"), 1e9, 0.0),
+        ),
+    )
+    job = job_of(Parallelism(dp=2, pp=3), sequence=4096)
+    found = solve(machine, job)
+    node = machine.node_of_gpu[found.placement.gpu_of_rank]
+    lanes = job.parallelism.ranks_of_group["pp"]
+    middle = machine.domain_of_node[1][node[lanes[:, 1]]]
+    assert middle.tolist() == [2, 2]
+
+
+def test_domains_with_links_are_exchanged_whole() -> None:
+    """Every pair of regions changes places node by node; unlinked ones do not."""
+    machine = parse_topology(REGIONS, "regions")
+    found = [becomes.tolist() for becomes in exchanges(machine)]
+    assert found == [
+        [2, 3, 0, 1, 4, 5],
+        [4, 5, 2, 3, 0, 1],
+        [0, 1, 4, 5, 2, 3],
+    ]
+    assert not list(exchanges(replace(machine, links=())))
+
+
+def test_unequal_domains_are_not_symmetric() -> None:
+    """Linked domains and hosts of other speeds are like no others."""
+    machine = parse_topology(REGIONS, "regions")
+    assert Symmetry(machine).exchange({(0, 2): 1}).tolist() == [0, 1, 2, 3, 4, 5]
+    assert Symmetry(machine).exchange({(0, 1): 1}).tolist()[:2] == [1, 0]
+    slow = with_speeds([1, 0.5, 1, 1, 1, 1])
+    assert Symmetry(slow).exchange({(0, 1): 1}).tolist()[:2] == [0, 1]
+    assert Symmetry(slow).exchange({(2, 4): 1}).tolist()[2] == 4
+
+
+def test_slower_is_never_shorter() -> None:
+    """A slower host or link, or another link: no step gets shorter."""
+    for seed in range(30):
+        rng = random.Random(seed)
+        topology, job = random_case(seed, "time")
+        before = unequal(topology, seed)
+        nodes = legal_placements(topology, job)[:1]
+        for node_of_rank in nodes:
+            at = Placement.on_nodes(topology, np.array(node_of_rank)).gpu_of_rank
+            speed = before.speed_of_node.copy()
+            speed[rng.randrange(len(speed))] *= 0.7
+            links = [
+                replace(link, bandwidth=link.bandwidth / 2) for link in before.links
+            ]
+            for slower in (
+                replace(before, compute_factor=speed),
+                replace(before, links=(*links[:1], *before.links[1:])),
+            ):
+                steps = [
+                    StepModel(m, job).step(at).step_time_s for m in (before, slower)
+                ]
+                assert steps[1] >= steps[0] * (1 - ROUNDING), seed
+
+
+@pytest.mark.parametrize(("algorithm", "share"), [("ring", 1.0), ("tree", 0.5)])
+def test_the_bound_counts_what_must_cross_the_links(
+    algorithm: str, share: float
+) -> None:
+    """Four GPUs in two regions: a ring crosses once each way, which is the bound.
+
+    Double trees of four cross twice, where two trees might cross once.
+    """
+    machine = parse_topology(REGIONS, "regions").select(np.arange(4))
+    mode = DataParallel(sharding="ddp", overlap_reduce=False)
+    job = job_of(Parallelism(dp=4), data_parallel=mode)
+    job = replace(job, collectives=Collectives(algorithm))
+    value = solve(machine, job).value
+    problem = Problem.of(machine, job, "time")
+    step_s = job.micro_batches * job.compute.micro_batch_time
+    bound = lower_bound(problem, 1).value
+    assert bound - step_s == pytest.approx(share * (value - step_s))
+    assert value > 5 * solve(replace(machine, links=()), job).value

@@ -1,0 +1,194 @@
+"""Links between named domains and compute factors: what is read, kept and refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.errors import InputError
+from placer.topology.compact import compact_document
+from placer.topology.drawing import draw
+from placer.topology.links import Link
+from placer.topology.read import parse_topology, read_topology
+from placer.topology.write import to_text
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
+
+BASE = """\
+format: placer/topology
+version: 1
+name: regions
+tiers:
+  - {name: node, size: 2, bandwidth: 100GB/s, scale_up: true}
+  - {name: region, bandwidth: 10GB/s, latency: 10us}
+  - {name: cluster, bandwidth: 1GB/s, latency: 1ms}
+nodes:
+  - {names: "u[1-2]", region: us}
+  - {names: "e[1-2]", region: eu, compute_factor: 0.5}
+  - {names: "a[1-2]", region: asia}
+links:
+  - {between: [us, eu], bandwidth: 0.4Gb/s, latency: 30ms}
+  - {between: [us, asia], bandwidth: 1Gb/s}
+"""
+LAST = "  - {between: [us, asia], bandwidth: 1Gb/s}\n"
+
+
+def read(text: str = BASE) -> Topology:
+    """The machine in a text."""
+    return parse_topology(text, "regions.yaml")
+
+
+def test_links_and_factors_are_read() -> None:
+    """A link without a latency has that of the tier in which its domains meet."""
+    machine = read()
+    assert machine.links == (
+        Link("region", ("us", "eu"), 5e7, 0.03),
+        Link("region", ("us", "asia"), 1.25e8, 1e-3),
+    )
+    assert machine.speed_of_node.tolist() == [1, 1, 0.5, 0.5, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "written", [to_text, lambda m: json.dumps(compact_document(m))]
+)
+def test_what_is_written_reads_back(written) -> None:  # type: ignore[no-untyped-def]
+    """As `topo show` writes it, and as plans keep it."""
+    machine = read()
+    again = read(written(machine))
+    assert again.links == machine.links
+    assert again.speed_of_node.tolist() == machine.speed_of_node.tolist()
+    assert again.sha256 == machine.sha256
+
+
+def test_a_layout_keeps_its_links_in_a_plan() -> None:
+    """Generated names can be linked, and the document stays short."""
+    machine = read_topology("geo-3-regions")
+    document = compact_document(machine)
+    assert "layout" in document
+    assert read(json.dumps(document)).links == machine.links != ()
+
+
+def test_another_link_is_another_machine() -> None:
+    """The digest counts links and factors, not their order or direction."""
+    usual = read().sha256
+    assert read(BASE.replace("[us, eu]", "[eu, us]")).sha256 == usual
+    moved = BASE.replace(LAST, "").replace("links:\n", f"links:\n{LAST}")
+    assert read(moved).sha256 == usual
+    assert read(BASE.replace("0.4Gb/s", "0.5Gb/s")).sha256 != usual
+    assert read(BASE.replace("0.5}", "0.6}")).sha256 != usual
+
+
+def test_an_allocation_keeps_the_links_between_its_domains() -> None:
+    """Those of domains that are left out go; the whole machine is written still."""
+    some = read().select(np.array([0, 2]))
+    assert [link.between for link in some.links] == [("us", "eu")]
+    assert some.speed_of_node.tolist() == [1, 0.5]
+    assert len(compact_document(some)["links"]) == 2
+
+
+def test_islands_keep_speeds_and_links() -> None:
+    """The view by island has the factor of its host, and links of tiers above it."""
+    text = BASE.replace(
+        "  - {name: node, size: 2,",
+        "  - {name: island, size: 1, bandwidth: 200GB/s, scale_up: true}\n"
+        "  - {name: node, size: 2,",
+    )
+    seen = read(text).by_island
+    assert seen.speed_of_node.tolist() == [1] * 4 + [0.5] * 4 + [1] * 4
+    assert len(seen.links) == 2
+
+
+def test_the_drawing_names_links_the_slowest_first() -> None:
+    """And counts the slow nodes."""
+    lines = draw(read()).splitlines()
+    assert "link us - eu: 50 MB/s, 30 ms" in lines
+    assert lines.index("link us - eu: 50 MB/s, 30 ms") < lines.index(
+        "link us - asia: 125 MB/s, 1 ms"
+    )
+    assert "2 nodes with a compute factor below 1" in lines
+
+
+# what a third link says, key of the problem, words of the message, words of the hint
+BAD = {
+    "unknown domain": (
+        "between: [us, @euu], bandwidth: 1GB/s",
+        "between[1]",
+        'no domain is called "euu"',
+        '"eu"',
+    ),
+    "one domain": ("between: @[us], bandwidth: 1GB/s", "between", "two domains", "[us"),
+    "twice the same": (
+        "between: @[us, us], bandwidth: 1GB/s",
+        "between",
+        "two domains",
+        "[us",
+    ),
+    "no list": ("between: @us, bandwidth: 1GB/s", "between", "expected a list", ""),
+    "pair twice": (
+        "between: @[eu, us], bandwidth: 1GB/s",
+        "between",
+        "linked already, by links[0]",
+        "",
+    ),
+    "two tiers": (
+        "between: @[us, u1], bandwidth: 1GB/s",
+        "between",
+        "region 'us' and node 'u1'",
+        "one tier",
+    ),
+    "two parents": (
+        "between: @[u1, e1], bandwidth: 1GB/s",
+        "between",
+        "nodes of different regions",
+        "one domain of the next",
+    ),
+    "faster than its tier": (
+        "between: [eu, asia], bandwidth: 1GB/s, latency: @1us",
+        "latency",
+        "below 1 ms, the latency of tier 'cluster'",
+        "fastest pair",
+    ),
+    "no bandwidth": ("@between: [eu, asia]", "", '"bandwidth" is missing', ""),
+    "unknown key": (
+        "between: [eu, asia], bandwidth: 1GB/s, @latensy: 1s",
+        "",
+        '"latensy"',
+        '"latency"',
+    ),
+}
+
+
+@pytest.mark.parametrize(("link", "key", "message", "hint"), BAD.values(), ids=BAD)
+def test_a_wrong_link_is_refused(link: str, key: str, message: str, hint: str) -> None:
+    """With its place, what is wrong, and what to do."""
+    line = f"  - {{{link.replace('@', '')}}}"
+    with pytest.raises(InputError) as caught:
+        read(f"{BASE}{line}\n")
+    (problem,) = caught.value.problems
+    assert problem.key == f"links[2].{key}".rstrip(".")
+    assert problem.line == BASE.count("\n") + 1
+    if key:
+        assert problem.column == f"  - {{{link}".index("@") + 1
+    assert message in problem.message
+    assert hint in problem.hint
+
+
+def test_nvlink_needs_no_links() -> None:
+    """Domains that a scale-up tier joins, and names that two tiers share."""
+    text = BASE.replace("latency: 10us", "latency: 10us, scale_up: true")
+    with pytest.raises(InputError, match="joined by NVLink"):
+        read(f"{text}  - {{between: [u1, u2], bandwidth: 1GB/s}}\n")
+    both = BASE.replace('"u[1-2]"', '"us,eu"')
+    with pytest.raises(InputError, match="nodes and regions"):
+        read(both)
+
+
+@pytest.mark.parametrize("factor", ["0", "1.5", "fast"])
+def test_a_wrong_factor_is_refused(factor: str) -> None:
+    """It is a number in (0, 1]."""
+    with pytest.raises(InputError, match="compute_factor"):
+        read(BASE.replace("0.5}", f"{factor}}}"))
