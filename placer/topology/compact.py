@@ -10,6 +10,7 @@ import numpy as np
 
 from placer.document.tree import MAX_TEXT
 from placer.hostlist import fold
+from placer.topology.budgets import budgets_entry
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
 from placer.topology.write import (
@@ -42,6 +43,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         "sources": list(topology.sources),
         **scheduler_entry(topology),
         **topology.gpu.to_document(),
+        **budgets_entry(topology.budgets),
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),
     }

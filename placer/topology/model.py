@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.topology.affinity import Affinity
+from placer.topology.budgets import Budget
 from placer.topology.gpu import Gpu
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ class Topology:
     scheduler : str
         Who hands out its nodes, ``slurm`` or ``kubernetes``; empty when that is not
         known. No placement depends on it.
+    budgets : tuple of Budget
+        What sets of hosts may run in all, across the tiers.
     """
 
     name: str
@@ -169,6 +172,7 @@ class Topology:
     gpu: Gpu = field(default_factory=Gpu)
     affinity: Affinity = field(default_factory=Affinity)
     scheduler: str = ""
+    budgets: tuple[Budget, ...] = ()
 
     @property
     def num_nodes(self) -> int:
