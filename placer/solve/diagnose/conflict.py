@@ -264,12 +264,12 @@ def _budget(budget: Budget, job: Job) -> Blamed:
 
     if budget.replicas is None:
         numbers = range((budget.most_gpus or 0) + 1, job.world_size + 1)
-        relaxed = f"with {{}} GPUs on {budget.hosts}"
+        relaxed = f"with {{:,}} GPUs on {budget.hosts}"
         if budget.watts is not None:
             relaxed += f", {format_power(budget.gpu_watts)} each"
     else:
         numbers = range(budget.replicas + 1, job.parallelism.dp + 1)
-        relaxed = f"with {{}} replicas on {budget.hosts}"
+        relaxed = f"with {{:,}} replicas on {budget.hosts}"
     return Blamed(
         str(budget),
         lambda job: with_budget(job, None),

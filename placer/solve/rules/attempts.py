@@ -51,7 +51,7 @@ def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
     if tight is not None:
         capped = within_replicas(limits, spared)
         yield Attempt(Submachine.of(machine, capped), tight, exact=False)
-    for within in within_budgets(limits, spared):
+    for within in within_budgets(limits, spared, unit_of(tied)):
         yield Attempt(Submachine.of(machine, within), plain.job, exact=False)
     is_exact = loses_nothing(limits, offered) and costs_the_same(plain, spared)
     yield Attempt(Submachine.of(machine, spared), plain.job, is_exact)

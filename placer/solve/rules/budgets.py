@@ -16,25 +16,29 @@ if TYPE_CHECKING:
 BoolArray = npt.NDArray[np.bool_]
 
 
-def within_budgets(limits: Limits, offered: BoolArray) -> Iterator[BoolArray]:
+def within_budgets(
+    limits: Limits, offered: BoolArray, unit: int
+) -> Iterator[BoolArray]:
     """Nodes of those ``offered`` on which the limits on GPUs hold by themselves.
 
-    The fullest domains next to the nodes are kept, along the tree; then none of a
-    budget's nodes, for jobs that find room elsewhere. ``r`` replicas count as the GPUs
-    they have; that no others come there is for whoever mends placements to see.
+    Nodes of few budgets and of full domains are kept, along the tree, without what is
+    left over of ``unit`` ranks that stay together. Then none of a budget's nodes are.
+    ``r`` replicas count as the GPUs they have; that no others come there is for whoever
+    mends placements to see. What has too few GPUs for the job is left out.
     """
     if not limits.budgets:
         return
     kept, outside = offered.copy(), offered.copy()
     for cap in limits.budgets:
-        _keep_fullest(limits, kept, cap)
+        _keep_fullest(limits, kept, cap, unit)
         outside &= ~cap.inside
-    yield kept
-    if int(limits.topology.gpus_of_node[outside].sum()) >= limits.job.world_size:
-        yield outside
+    gpus = limits.topology.gpus_of_node
+    for part in (kept, outside):
+        if int(gpus[part].sum()) >= limits.job.world_size:
+            yield part
 
 
-def _keep_fullest(limits: Limits, kept: BoolArray, cap: Cap) -> None:
+def _keep_fullest(limits: Limits, kept: BoolArray, cap: Cap, unit: int) -> None:
     """Take nodes of a budget off the offer until the others are within it."""
     most = _most_ranks(limits, cap)
     topology = limits.topology
@@ -43,19 +47,24 @@ def _keep_fullest(limits: Limits, kept: BoolArray, cap: Cap) -> None:
     if int(gpus[inside].sum()) <= most:
         return
     row = topology.domain_of_node[min(1, len(topology.tiers) - 1)]
-    room = np.bincount(row, gpus * inside)
+    room = np.bincount(row, gpus * inside).astype(np.int64)
+    useful = room // unit * unit
     order = tree_order(topology)
     order = order[inside[order]]
     pinned = np.zeros(topology.num_nodes, dtype=bool)
     for hosts in set(limits.hosts_of_rank.values()):
         pinned[list(hosts)] = True
-    order = order[np.lexsort((-room[row[order]], ~pinned[order]))]
+    budgets = np.sum([one.inside for one in limits.budgets], axis=0)
+    keys = -room[row[order]], budgets[order], ~pinned[order]
+    order = order[np.lexsort(keys)]
     held = 0
     for node in order.tolist():
-        if held + gpus[node] > most:
+        size, domain = int(gpus[node]), int(row[node])
+        if held + size > most or size > useful[domain]:
             kept[node] = False
         else:
-            held += int(gpus[node])
+            held += size
+            useful[domain] -= size
 
 
 def _most_ranks(limits: Limits, cap: Cap) -> int:
