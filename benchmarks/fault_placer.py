@@ -133,12 +133,18 @@ def _between(state: Left, searched: Mapping[Left, Best]) -> Best | None:
 
 
 class Placer:
-    """`placer.replace` where that is as good as `placer.place`, else a new placement."""
+    """What `placer.replace` answers where that is as fast, else what `placer.place` does.
 
-    name = "placer"
+    With ``repairs`` every repair is asked of `placer.replace`. Without, only the plain
+    ones are made, an idle tray of the same rack for each that failed, by its rule and
+    without asking: hundreds of calls on every map take longer than all else.
+    """
 
-    def __init__(self, cluster: Cluster, known: Mapping[Left, Best]) -> None:
-        self._cluster, self._known = cluster, known
+    def __init__(
+        self, cluster: Cluster, known: Mapping[Left, Best], *, repairs: bool = False
+    ) -> None:
+        self.name = "placer, every repair by replace" if repairs else "placer"
+        self._cluster, self._known, self._repairs = cluster, known, repairs
         self._names = np.array(cluster.machine.node_names)
         self._tray = {name: i for i, name in enumerate(self._names.tolist())}
         self._plan: Plan | None = None
@@ -151,8 +157,7 @@ class Placer:
     def seats(self, before: Seats | None, up: BoolArray) -> Seats:
         """The repair of the fewest moves, unless a new placement is faster."""
         target = self._known[left(up)]
-        plan, old = self._plan, before
-        count = self.most(up)
+        old, count = before, self.most(up)
         enough = target.step_s * (1 + WITHIN)
         plan = None
         if old is not None and count <= len(old.trays) and old.step_s <= enough:
@@ -168,12 +173,11 @@ class Placer:
             again = moved(old, kept, trays)
         return Seats(trays, plan.score["step_time_s"], target.bound_s, again)
 
-    def _repaired(self, up: BoolArray) -> Plan:
-        """The plan after a failure, with as few moves as that costs hardly anything."""
+    def _repaired(self, up: BoolArray) -> Plan | None:
+        """The plan after a failure with as few moves as cost hardly anything."""
         assert self._plan is not None
-        swapped = self._swapped(up)
-        if swapped is not None:
-            return swapped
+        if not self._repairs:
+            return self._swapped(up)
         return placer.replace(
             self._plan,
             failed=self._names[self._up & ~up].tolist(),
@@ -184,7 +188,10 @@ class Placer:
         ).plan
 
     def _swapped(self, up: BoolArray) -> Plan | None:
-        """What `placer.replace` does where each tray has an idle one in its rack."""
+        """What replacing does where each tray has an idle one in its rack: the fewest.
+
+        None where one has not.
+        """
         assert self._plan is not None
         idle = up.copy()
         used = np.array([self._tray[name] for name in self._plan.nodes])

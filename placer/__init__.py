@@ -52,6 +52,7 @@ __all__ = [
     "StoppedError",
     "__version__",
     "check",
+    "diagnose",
     "diff",
     "emit",
     "explain",
@@ -63,6 +64,7 @@ __all__ = [
     "replace",
     "score",
     "tune",
+    "vary",
     "write_plan",
 ]
 
@@ -80,6 +82,7 @@ _HOME = {
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
     "check": "placer.api.check",
+    "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",
     "explain": "placer.api.explain",
     "place": "placer.api.place",
@@ -90,6 +93,7 @@ _HOME = {
     "replace": "placer.api.replace",
     "score": "placer.api.score",
     "tune": "placer.api.tune",
+    "vary": "placer.api.vary",
     "write_plan": "placer.placement.plan_file",
 }
 

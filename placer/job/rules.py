@@ -12,7 +12,7 @@ from placer.errors import Problem
 from placer.hostlist import compress
 
 if TYPE_CHECKING:
-    from placer.topology.budgets import Budget
+    from placer.budget import Budget
 
 MAX_HOSTS = 1 << 17  # that pins and avoid may name in all
 

@@ -15,7 +15,7 @@ from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.topology.budgets import Budget
+    from placer.budget import Budget
     from placer.topology.model import Topology
 
 

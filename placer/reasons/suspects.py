@@ -192,7 +192,8 @@ def _parts(
     kinds.append(("rank", np.arange(len(cell))))
     seen: set[bytes] = set()
     for kind, label in kinds:
-        key = np.unique(label, return_inverse=True)[1].tobytes()
+        _, first, number = np.unique(label, return_index=True, return_inverse=True)
+        key = first[number].tobytes()  # equal for equal sets, however numbered
         if key in seen:
             continue
         seen.add(key)

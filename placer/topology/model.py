@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.topology.affinity import Affinity
-from placer.topology.budgets import Budget
+from placer.budget import Budget
 from placer.topology.gpu import Gpu
 
 if TYPE_CHECKING:

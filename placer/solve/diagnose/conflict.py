@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.rules import Pin
     from placer.solve.problem.compiled import Problem
-    from placer.topology.budgets import Budget
+    from placer.budget import Budget
     from placer.topology.model import Topology
 
 

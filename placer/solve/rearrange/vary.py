@@ -8,7 +8,7 @@ domains alike.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-ROUNDS = 60  # passes over a set of domains that mend an exchange
+ROUNDS = 20  # passes over a set of domains that mend an exchange
 DRAWS = 20  # exchanges that are tried for one placement
+TRIES = 32  # partners of a node that is to be told apart
 
 
 def varied(problem: Problem, gpu_of_rank: IntArray, count: int) -> Iterator[IntArray]:
@@ -74,6 +75,15 @@ class _Spread:
                 own.append(held)
             self._holds.append(own)
         self._held = [[held.copy() for held in own] for own in self._holds]
+        # What a node's links carry: its groups along dp, and along pp, by content.
+        self._carries = [
+            _first_of_node(number, node, problem.machine.num_nodes)
+            for number in (
+                at["pp"] * (int(at["cp"].max()) + 1) + at["cp"],
+                at["dp"] * (int(at["cp"].max()) + 1) + at["cp"],
+            )
+        ]
+        self._carried = [_numbered(carries) for carries in self._carries]
 
     def placed(self, content: list[IntArray]) -> IntArray:
         """The placement in which every node holds its content."""
@@ -89,6 +99,10 @@ class _Spread:
         for own, held, now in zip(self._holds, self._held, content, strict=True):
             for first, so_far in zip(own, held, strict=True):
                 so_far |= first[now]
+        self._carried = [
+            _numbered(np.stack([carried, carries[content[0]]]))
+            for carried, carries in zip(self._carried, self._carries, strict=True)
+        ]
 
     def drawn(self, rng: np.random.Generator) -> list[IntArray]:
         """A random exchange of equal domains, mended: content of the domains by tier."""
@@ -107,7 +121,51 @@ class _Spread:
                 for kind, alike in places.items():
                     matched = self._matched(tier - 1, alike, contents[kind], rng)
                     content[tier - 1][alike] = matched
+        self._tell_apart(content[0], rng)
         return content
+
+    def _tell_apart(self, content: IntArray, rng: np.random.Generator) -> None:
+        """Exchange contents of alike nodes that would carry the same once more.
+
+        Two nodes whose links have carried the same groups in every placement cannot be
+        told apart.
+        """
+        parent = self._symmetry.parent[0] if self._symmetry.parent else None
+        shape = np.array(self._symmetry.shape[0])
+        family = shape if parent is None else _numbered(np.stack([parent, shape]))
+        members = [np.flatnonzero(family == f) for f in range(int(family.max()) + 1)]
+        for carried, carries in zip(self._carried, self._carries, strict=True):
+            meets = Counter(zip(carried.tolist(), carries[content].tolist(), strict=True))
+            for node in rng.permutation(len(content)).tolist():
+                if meets[int(carried[node]), int(carries[content[node]])] < 2:
+                    continue
+                for other in rng.permutation(members[family[node]])[:TRIES].tolist():
+                    if self._separates(meets, carried, carries, content, node, other):
+                        break
+
+    def _separates(
+        self,
+        meets: Counter[tuple[int, int]],
+        carried: IntArray,
+        carries: IntArray,
+        content: IntArray,
+        one: int,
+        other: int,
+    ) -> bool:
+        """Exchange the contents of two nodes if fewer then carry the same again."""
+        pair = np.array([one, other])
+        now, then = content[pair], content[pair[::-1]]
+        if self._again(0, pair, then).sum() > self._again(0, pair, now).sum():
+            return False
+        before = [*zip(carried[pair].tolist(), carries[now].tolist(), strict=True)]
+        after = [*zip(carried[pair].tolist(), carries[then].tolist(), strict=True)]
+        meets.subtract(before)
+        if sum(meets[key] for key in after) >= sum(meets[key] for key in before):
+            meets.update(before)
+            return False
+        meets.update(after)
+        content[pair] = then
+        return True
 
     def _matched(
         self,
@@ -137,7 +195,33 @@ class _Spread:
                 if swapped[best] < now[best]:
                     other = others[best]
                     chosen[[one, other]] = chosen[[other, one]]
+        for one in np.flatnonzero(self._again(tier, here, chosen) > 0).tolist():
+            turn = self._turn(tier, here, chosen, one)
+            chosen[turn] = chosen[np.roll(turn, -1)]
         return chosen
+
+    def _turn(
+        self, tier: int, here: IntArray, chosen: IntArray, start: int
+    ) -> IntArray:
+        """Places in a ring, each of which may take what the next one holds.
+
+        The ring begins at ``start``, by breadth first; it is empty where there is none.
+        """
+        came_from = {start: start}
+        queue = deque([start])
+        while queue:
+            place = queue.popleft()
+            fits = self._again(tier, here[[place]], chosen) == 0
+            if place != start and fits[start]:
+                ring = [place]
+                while ring[-1] != start:
+                    ring.append(came_from[ring[-1]])
+                return np.array(ring[::-1])
+            for other in np.flatnonzero(fits).tolist():
+                if other not in came_from:
+                    came_from[other] = place
+                    queue.append(other)
+        return np.zeros(0, dtype=np.int64)
 
     def _again(self, tier: int, places: IntArray, contents: IntArray) -> IntArray:
         """How many stages and replicas each place would hold again."""
@@ -145,3 +229,17 @@ class _Spread:
         for first, so_far in zip(self._holds[tier], self._held[tier], strict=True):
             total += (first[contents] & so_far[places]).sum(axis=1)
         return total
+
+
+def _first_of_node(number: IntArray, node: IntArray, nodes: int) -> IntArray:
+    """The number of the first rank of each node; -1 of one without ranks."""
+    found = np.full(nodes, -1)
+    held, first = np.unique(node, return_index=True)
+    found[held] = number[first]
+    return found
+
+
+def _numbered(columns: IntArray) -> IntArray:
+    """Equal numbers for equal columns."""
+    rows = np.atleast_2d(columns)
+    return np.unique(rows, axis=1, return_inverse=True)[1].ravel()

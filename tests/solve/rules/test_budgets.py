@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from placer.budget import Budget
 from placer.errors import InfeasibleError
 from placer.job.rules import Rules
 from placer.placement.check import violations
-from placer.topology.budgets import Budget
 from tests.solve.oracle import coordinates, hop_cost, least, legal_placements, step_time
 from tests.solve.random_cases import SIZES_OF, random_job, random_machine
 from tests.solve.rules.rules_oracle import keeps, random_pins
