@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.arguments import NUMBER, instance, sequence, takes
 from placer.errors import InputError, Problem, refuse
+from placer.placement.plan import Plan
 from placer.reasons.suspects import Run, Verdict, verdict_of
 
 if TYPE_CHECKING:
@@ -15,9 +17,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from placer.placement.plan import Plan
 
-
+@takes(
+    plans=sequence("a list of plans", instance(Plan)),
+    seconds=sequence("a list of lists of seconds", sequence("seconds", NUMBER)),
+)
 def diagnose(
     plans: Sequence[Plan], seconds: Sequence[npt.ArrayLike | Sequence[float]]
 ) -> Verdict:

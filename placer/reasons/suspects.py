@@ -108,20 +108,19 @@ MOST_SHOWN = 5
 def verdict_of(runs: Sequence[Run]) -> Verdict:
     """The suspect that explains the times of all runs, if one stands out."""
     times = np.concatenate([run.seconds for run in runs])
-    centred = times - times.mean()
+    mean = float(times.mean())
+    centred = times - mean
     spread = float(centred @ centred)
     found: list[Suspect] = []
-    if spread > (EXACT * times.mean()) ** 2 * len(times):
+    if spread > (EXACT * mean) ** 2 * len(times):
         for (kind, name, axis), rows in _rows_of_suspects(runs):
-            slow = np.zeros(len(times), dtype=bool)
-            slow[rows] = True
-            if slow.all() or not slow.any():
+            slow, others = len(rows), len(times) - len(rows)
+            if not (slow and others):
                 continue
-            more = float(times[slow].mean() - times[~slow].mean())
-            share = slow.mean()
-            gain = more * more * share * (1 - share) * len(times) / spread
-            if more > 0:
-                slower = more / float(times[~slow].mean())
+            above = float(centred[rows].sum())  # as far as the others are below
+            if above > 0:
+                slower = (above / slow + above / others) / (mean - above / others)
+                gain = above * above * len(times) / (slow * others * spread)
                 found.append(Suspect(kind, name, axis, slower, min(gain, 1.0)))
     found.sort(key=lambda one: -one.explained)
     if not found:
@@ -147,9 +146,12 @@ def _rows_of_suspects(
     gathered: dict[tuple[str, str, str], list[IntArray]] = {}
     offset = 0
     for run in runs:
+        is_by_rank = np.array_equal(run.row_of_rank, np.arange(run.plan.world_size))
         for key, ranks in _ranks_of_suspects(run.plan):
-            rows = np.unique(run.row_of_rank[ranks])
-            gathered.setdefault(key, []).append(rows[rows >= 0] + offset)
+            rows = run.row_of_rank[ranks]
+            if not is_by_rank:
+                rows = np.unique(rows[rows >= 0])
+            gathered.setdefault(key, []).append(rows + offset)
         offset += len(run.seconds)
     for key, parts in gathered.items():
         yield key, np.concatenate(parts)
@@ -163,6 +165,7 @@ def _ranks_of_suspects(
     assert axes is not None  # plans without axes are refused before
     at = axes.coordinates
     groups = {a: _group_of_rank(at, a) for a in AXES if axes.size(a) > 1}
+    members = {a: _members(group, int(group.max()) + 1) for a, group in groups.items()}
     places = {plan.outer_tiers[0]: plan.nodes, **plan.domains}
     for tier, domain_of_node in places.items():
         names, number = np.unique(np.array(domain_of_node), return_inverse=True)
@@ -173,7 +176,7 @@ def _ranks_of_suspects(
             crossing = _crossing(home, group)
             for index, own in enumerate(crossing):
                 if len(own):
-                    slow = np.flatnonzero(np.isin(group, own))
+                    slow = np.concatenate([members[axis][g] for g in own.tolist()])
                     yield (f"{tier} link", str(names[index]), axis), slow
     yield from _parts(at, groups)
 

@@ -26,6 +26,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
     both = {"topology": MACHINE, "job": JOB}
     return {
         "check": both | {"plan": plan},
+        "diagnose": {"plans": [plan], "seconds": [[1.0] * 16]},
         "diff": {"old": plan, "new": plan, "job": None},
         "emit": {"plan": plan, "format": "json", "path": None},
         "explain": both | {"plan": plan, "ranks": [1], "groups": [], "hosts": []},
@@ -37,6 +38,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
         "replace": both | {"plan": plan, "time_limit": 0},
         "score": both | {"placement": plan},
         "tune": both | {"memory": 80e9, "tp": [1], "pp": [1]},
+        "vary": {"plan": plan, "count": 1, "seed": 0},
         "write_plan": {"plan": plan, "path": "again.json"},
     }
 
