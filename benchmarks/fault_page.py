@@ -24,59 +24,61 @@ NOTHING = 0.0005  # a day that gains less than this gains nothing
 HEAD = """\
 # A year of faults
 
-What placing by trays instead of whole racks is worth when hardware fails: a job runs through
-348 days of real faults under several policies, and the samples that each trained are
-counted. The page is written by the benchmark:
+What placing by trays instead of whole racks is worth when hardware fails: a job runs
+through 348 days of real faults under several policies, and the samples that each
+trained are counted. The page is written by the benchmark:
 
 ```
 python -m benchmarks.faults fault_trace.json --page docs/faults.md
 ```
 
 The trace is `fault_trace.json` of
-[stepfun-ai/InfiniteHBD-Trace](https://github.com/stepfun-ai/InfiniteHBD-Trace) (commit
-7aacdc8c, Apache-2.0; SIGCOMM 2025, arXiv 2502.03885): 584 faults of 400 servers of a
-pretraining cluster. It is not part of this repository.
+[stepfun-ai/InfiniteHBD-Trace](https://github.com/stepfun-ai/InfiniteHBD-Trace)
+(commit 7aacdc8c, Apache-2.0; SIGCOMM 2025, arXiv 2502.03885): 584 faults of 400
+servers of a pretraining cluster. It is not part of this repository.
 
 """
 
 ASSUMPTIONS = """
 ## What is assumed
 
-* **Machine**: 22 racks of 18 trays with 4 GPUs, links as in `azure-gb200-mlperf-v6`, all
-  racks under one tier. 396 servers of the trace are its trays; four that never fail are
-  left out. The trace does not say which servers shared a rack, so each figure is the mean
-  over random maps, with the least and the most. Random maps hide faults of a whole rack:
-  on the clustered map those servers that failed most often are neighbours. The servers had
-  eight GPUs, the trays have four: faults per GPU are twice those of the trace.
-* **Job**: `llama3.1-405b-mlperf-v6` with any number of replicas of 64 GPUs, each on 16
-  trays. Tensor-parallel groups must stay on a tray. Only *whole racks* keeps the
+* **Machine**: 22 racks of 18 trays with 4 GPUs, links as in `azure-gb200-mlperf-v6`,
+  all racks under one tier. 396 servers of the trace are its trays; four that never
+  fail are left out. The trace does not say which servers shared a rack, so each
+  figure is the mean over random maps, with the least and the most. Random maps hide
+  faults of a whole rack: on the clustered map those servers that failed most often
+  are neighbours. The servers had eight GPUs, the trays have four: faults per GPU are
+  twice those of the trace.
+* **Job**: `llama3.1-405b-mlperf-v6` with any number of replicas of 64 GPUs, each on
+  16 trays. Tensor-parallel groups must stay on a tray. Only *whole racks* keeps the
   requirement of the published run, a replica inside one rack.
-* **Interruption**: any fault of a tray in use. 15 minutes pass from the fault to the first
-  new step, and what was trained since the last checkpoint, one an hour, is lost. MegaScale
-  (arXiv 2402.15627) reports less than 10 minutes to find and diagnose a failure and work
-  within 15 minutes of the crash; one user of GB200 saw 15 minutes of silence and 20 more
-  lost, with hourly checkpoints (marin-community/marin#8934). Writing checkpoints costs
-  nothing here. Other numbers are in a table below.
-* **Growing**: when repairs let one more replica in, the job writes a checkpoint, stops
-  and starts with it: 15 minutes, no work lost.
-* **Batch**: eight micro-batches a replica, so the batch grows with the job. A run whose
-  batch must not change gains less, as the last rows of the table of costs show.
-* **Model**: step times are those of placer's cost model, not measured. Which placement is
-  best for so many trays in each rack was searched with `--effort quick`.
-* **Spares**: trays that a policy does not need stay idle. *Whole racks* has two in each
-  rack, and needs no restart when they fail.
+* **Interruption**: any fault of a tray in use. 15 minutes pass from the fault to the
+  first new step, and what was trained since the last checkpoint, one an hour, is
+  lost. MegaScale (arXiv 2402.15627) reports less than 10 minutes to find and diagnose
+  a failure and work within 15 minutes of the crash; one user of GB200 saw 15 minutes
+  of silence and 20 more lost, with hourly checkpoints (marin-community/marin#8934).
+  Writing checkpoints costs nothing here. Other numbers are in a table below.
+* **Growing**: when repairs let one more replica in, the job writes a checkpoint,
+  stops and starts with it: 15 minutes, no work lost.
+* **Batch**: eight micro-batches a replica, so the batch grows with the job. A run
+  whose batch must not change gains less, as the last rows of the table of costs show.
+* **Model**: step times are those of placer's cost model, not measured. Which
+  placement is best for so many trays in each rack was searched with `--effort quick`.
+* **Spares**: trays that a policy does not need stay idle. *Whole racks* has two in
+  each rack, and needs no restart when they fail.
 
 ## Policies
 
-* **whole racks**: a replica takes 16 trays of one rack; a tray that fails is replaced by
-  one of its two spares. A rack with fewer than 16 trays up holds no replica.
+* **whole racks**: a replica takes 16 trays of one rack; a tray that fails is replaced
+  by one of its two spares. A rack with fewer than 16 trays up holds no replica.
 * **sorted hosts**: the trays that are up, by name; every 16 are a replica.
 * **best fit**: a new replica takes the tightest rack that holds it, else trays of the
-  emptiest racks. A failed tray is replaced by one of its rack, else of the fullest rack.
-* **placer**: where a failed tray has an idle one in its rack, that takes over, the answer
-  of `placer.replace`; elsewhere, and where the step would be 0.2 % longer than the best
-  one known, the job is placed again. It has as many replicas as there are trays for:
-  one more gains 4 %, and no placement of them costs as much.
+  emptiest racks. A failed tray is replaced by one of its rack, else of the fullest
+  rack.
+* **placer**: where a failed tray has an idle one in its rack, that takes over, the
+  answer of `placer.replace`; elsewhere, and where the step would be 0.2 % longer than
+  the best one known, the job is placed again. It has as many replicas as there are
+  trays for: one more gains 4 %, and no placement of them costs as much.
 * **placer, every repair by replace**: the same, and every repair is asked of
   `placer.replace`, which moves fewer ranks. It is run on the first map only.
 """
@@ -155,9 +157,7 @@ def _range(values: Sequence[float]) -> str:
     return f"{mean(values):+.1%} ({min(values):+.1%} to {max(values):+.1%})"
 
 
-def _table(
-    replays: Sequence[Replay], terms: Terms, healthy_s: float
-) -> Iterator[str]:
+def _table(replays: Sequence[Replay], terms: Terms, healthy_s: float) -> Iterator[str]:
     """The policies, their means over the maps."""
     policies = list(dict.fromkeys(one.policy for one in replays))
     full = MOST_REPLICAS * MICRO_BATCHES / healthy_s * 86_400

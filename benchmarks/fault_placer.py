@@ -84,9 +84,7 @@ def best(cluster: Cluster, state: Left) -> Best:
     return Best(plan, float(plan.bound["lower_bound"]))
 
 
-def best_of_all(
-    cluster: Cluster, states: Iterable[Left], search: Searches
-) -> dict[Left, Best]:
+def best_of_all(states: Iterable[Left], search: Searches) -> dict[Left, Best]:
     """The best placement for everything that racks may have left.
 
     A machine with more trays left in each rack is never slower. So a state between two
@@ -198,7 +196,7 @@ class Placer:
         idle[used] = False
         trays = used.copy()
         for entry in np.flatnonzero(~up[used]):
-            spare = np.flatnonzero(idle & (RACK_OF_TRAY == RACK_OF_TRAY[used[entry]]))
+            spare = np.flatnonzero(idle & (RACK_OF_TRAY[used[entry]] == RACK_OF_TRAY))
             if not len(spare):
                 return None
             trays[entry] = spare[0]
@@ -214,7 +212,7 @@ class Placer:
         by_count = np.argsort(-counts, kind="stable")
         place = np.zeros(RACKS * TRAYS, dtype=np.int64)
         for position, rack in enumerate(by_count):
-            here = np.flatnonzero(up & (RACK_OF_TRAY == rack))
+            here = np.flatnonzero(up & (rack == RACK_OF_TRAY))
             place[position * TRAYS : position * TRAYS + len(here)] = here
         used = np.array([self._tray[name] for name in plan.nodes])
         return replace(self._named(plan, place[used], up), previous={})

@@ -120,9 +120,9 @@ class WholeRacks:
         home = RACK_OF_TRAY[old[:, 0]]
         fit = np.flatnonzero(self._free(up) >= REPLICA)
         stay = np.flatnonzero(np.isin(home, fit))
-        rows = [_refilled(old[r], up, RACK_OF_TRAY == home[r]) for r in stay]
+        rows = [_refilled(old[r], up, home[r] == RACK_OF_TRAY) for r in stay]
         for rack in np.setdiff1d(fit, home):
-            here = np.flatnonzero(up & (RACK_OF_TRAY == rack))
+            here = np.flatnonzero(up & (rack == RACK_OF_TRAY))
             rows.append(here[:REPLICA])
         trays = np.array(rows)
         return Seats(
@@ -143,6 +143,7 @@ def _refilled(row: IntArray, up: BoolArray, allowed: BoolArray) -> IntArray:
 
 
 def any_trays(up: BoolArray) -> int:
+    """Replicas that fit on the trays that are up, whatever their racks."""
     return int(up.sum()) // REPLICA
 
 
@@ -207,7 +208,7 @@ class BestFit:
         room = np.bincount(RACK_OF_TRAY[free], minlength=RACKS)
         if not room[rack]:
             rack = int(np.where(room > 0, room, TRAYS + 1).argmin())
-        return int(np.flatnonzero(free & (RACK_OF_TRAY == rack))[0])
+        return int(np.flatnonzero(free & (rack == RACK_OF_TRAY))[0])
 
     def _new(self, free: BoolArray) -> IntArray:
         room = np.bincount(RACK_OF_TRAY[free], minlength=RACKS)
@@ -217,5 +218,5 @@ class BestFit:
             if len(whole)
             else np.argsort(-room, kind="stable")
         )
-        taken = [np.flatnonzero(free & (RACK_OF_TRAY == rack)) for rack in racks]
+        taken = [np.flatnonzero(free & (rack == RACK_OF_TRAY)) for rack in racks]
         return np.concatenate(taken)[:REPLICA]

@@ -1,8 +1,8 @@
 """Faults of a real cluster on a map of racks, and what a run makes of them.
 
-A replay has two parts that know nothing of each other. A policy answers every event with
-the trays of each replica (`timeline`), and what is lost between the answers is counted
-afterwards (`account`), so that other assumptions about restarts need no other replay.
+A replay has two parts that know nothing of each other. A policy answers every event
+with the trays of each replica (`timeline`), and what is lost between the answers is
+counted afterwards (`account`), so that other costs of restarts need no other replay.
 """
 
 from __future__ import annotations

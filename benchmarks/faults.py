@@ -1,7 +1,7 @@
 """A year of real faults, replayed: ``python -m benchmarks.faults TRACE``.
 
-A job runs through every fault of the trace on random maps of its servers to racks, under
-policies that pick its trays; the page says what each policy trained.
+A job runs through every fault of the trace on random maps of its servers to racks,
+under policies that pick its trays; the page says what each policy trained.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def replays(trace: Trace, maps: int, repaired: int) -> tuple[list[Replay], float
             return pool.map(searched, batch)
 
         states = all_left(trace, servers.values())
-        known = best_of_all(cluster(), states, search)
+        known = best_of_all(states, search)
         tasks = []
         for index, (name, one) in enumerate(servers.items()):
             own = {state: known[state] for state in all_left(trace, [one])}
@@ -102,12 +102,17 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--maps", type=int, default=20)
     parser.add_argument(
-        "--repaired", type=int, default=1, help="maps on which replace makes all repairs"
+        "--repaired",
+        type=int,
+        default=1,
+        help="maps on which replace makes all repairs",
     )
     parser.add_argument("--page", type=Path, help="where the page goes, else to stdout")
     options = parser.parse_args(words)
     start = perf_counter()
-    found, healthy_s = replays(read_trace(options.trace), options.maps, options.repaired)
+    found, healthy_s = replays(
+        read_trace(options.trace), options.maps, options.repaired
+    )
     seconds = perf_counter() - start
     text = page(found, healthy_s, cluster().micro_batch_s)
     if options.page is None:

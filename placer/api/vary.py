@@ -1,4 +1,4 @@
-"""Other placements of the same cost, so that what is slow can be told by where it is."""
+"""Other placements of the same cost, in which what is slow shows elsewhere."""
 
 from __future__ import annotations
 

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @click.command(epilog="Example: placer diagnose plan-1.json=a.csv plan-2.json=b.csv")
 @click.argument(
-    "runs", nargs=-1, required=True, metavar="PLAN=TIMES...", shell_complete=complete.files
+    "runs",
+    nargs=-1,
+    required=True,
+    metavar="PLAN=TIMES...",
+    shell_complete=complete.files,
 )
 @format_option("text", "json")
 @quiet_option("Only the one to blame.")

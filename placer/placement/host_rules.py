@@ -14,13 +14,13 @@ from placer.placement.tier_names import unknown_tiers
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.budget import Budget
+    from placer.job.model import Job
     from placer.topology.model import Topology
 
 
 def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Job:
-    """The job with its own rules, the ``added`` ones and the machine's budgets, checked.
+    """The job with its own rules, ``added`` ones and the machine's budgets, checked.
 
     Of two numbers for one tier the stricter holds. The digest stays that of the job's
     file: whatever is placed under more rules is a plan for that job.

@@ -23,7 +23,9 @@ _AXIS = {"stage": "pp", "replica": "dp"}
 KEYS = ("rank", *_AXIS)
 
 
-def read_times(text: str, source: str, axes: Parallelism) -> tuple[IntArray, FloatArray]:
+def read_times(
+    text: str, source: str, axes: Parallelism
+) -> tuple[IntArray, FloatArray]:
     """Row of every rank, -1 for none, and the seconds of each row; shapes (R,), (M,).
 
     The first line names the columns: ``seconds``, and ``rank``, or ``stage`` and

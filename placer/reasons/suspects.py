@@ -1,10 +1,10 @@
 """Which place or part of a job explains the times that its ranks took in several runs.
 
-Group testing with a tree: every suspect slows a known set of ranks in each placement. A
-node slows the ranks it holds, a link those of all groups that cross it, a stage or a
-replica its own wherever they run. The suspect whose sets fit the times best (least
-squares, one suspect at a time) is the one to blame. Placements in which what was together
-is apart (`placer.api.vary`) make the sets of any two suspects differ.
+Group testing: every suspect slows a known set of ranks in each placement. A node slows
+the ranks it holds, a link those of all groups that cross it, a stage or a replica its
+own wherever they run. The suspect whose sets fit the times best (least squares, one
+suspect at a time) is the one to blame. Placements in which what was together is apart
+(`placer.api.vary`) make the sets of any two suspects differ.
 
 Shapes: R ranks, K runs, M rows of times over all runs.
 """
@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.plan import Plan
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -127,9 +130,10 @@ def verdict_of(runs: Sequence[Run]) -> Verdict:
         return Verdict(None, (), 0)
     best = found[0].explained
     alike = sum(one.explained > best - 1e-9 for one in found)
-    rows = len(times)
-    after = _evidence(rows, best, found[1].explained) if len(found) > 1 else np.inf
-    alone = _evidence(rows, best, 0.0) - log(len(found))
+    after = (
+        _evidence(len(times), best, found[1].explained) if len(found) > 1 else np.inf
+    )
+    alone = _evidence(len(times), best, 0.0) - log(len(found))
     is_named = alike == 1 and after > EVIDENCE and alone > EVIDENCE
     return Verdict(found[0] if is_named else None, tuple(found[:MOST_SHOWN]), alike)
 
@@ -162,7 +166,8 @@ def _ranks_of_suspects(
 ) -> Iterator[tuple[tuple[str, str, str], IntArray]]:
     """(kind, name, axis) of each suspect, and the ranks that it slows in a plan."""
     axes = plan.axes
-    assert axes is not None  # plans without axes are refused before
+    if axes is None:
+        raise ValueError("the plan does not record its axes")
     at = axes.coordinates
     groups = {a: _group_of_rank(at, a) for a in AXES if axes.size(a) > 1}
     members = {a: _members(group, int(group.max()) + 1) for a, group in groups.items()}

@@ -54,11 +54,7 @@ def budgets_entry(budgets: Sequence[Budget]) -> dict[str, Any]:
     """The key ``budgets`` with its value; empty without any."""
     entries = [
         {"hosts": budget.hosts}
-        | {
-            key: limit
-            for key in LIMITS
-            if (limit := getattr(budget, key)) is not None
-        }
+        | {key: limit for key in LIMITS if (limit := getattr(budget, key)) is not None}
         for budget in budgets
     ]
     return {"budgets": entries} if entries else {}

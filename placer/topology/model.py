@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.topology.affinity import Affinity
 from placer.budget import Budget
+from placer.topology.affinity import Affinity
 from placer.topology.gpu import Gpu
 
 if TYPE_CHECKING:

@@ -87,7 +87,9 @@ def decode_topology(document: Document) -> Topology:
     budgets = read_budgets(root, gpu, nodes.names[0])
     document.finish()
     machine = build(name, tiers.tiers, nodes, sources, description)
-    return replace(machine, gpu=gpu, affinity=affinity, scheduler=scheduler, budgets=budgets)
+    return replace(
+        machine, gpu=gpu, affinity=affinity, scheduler=scheduler, budgets=budgets
+    )
 
 
 def _means_file(text: str) -> bool:

@@ -24,10 +24,10 @@ from placer.solve.rules.search import Tools, search_under_rules
 from placer.units import format_power
 
 if TYPE_CHECKING:
+    from placer.budget import Budget
     from placer.job.model import Job
     from placer.job.rules import Pin
     from placer.solve.problem.compiled import Problem
-    from placer.budget import Budget
     from placer.topology.model import Topology
 
 

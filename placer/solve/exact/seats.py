@@ -182,7 +182,9 @@ class _Program:
                 there = [row[node] for row in self.on for node in inside]
                 self.model.add(block * sum(there) <= cap.ranks)
             if cap.replicas is not None:
-                held = [self.model.new_bool_var("") for _ in range(max(max(replica)) + 1)]
+                held = [
+                    self.model.new_bool_var("") for _ in range(max(max(replica)) + 1)
+                ]
                 for row, own in zip(self.on, replica, strict=True):
                     for node, number in product(inside, sorted({*own})):
                         self.model.add_implication(row[node], held[number])

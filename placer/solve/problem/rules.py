@@ -151,7 +151,7 @@ class Limits:
         )
 
     def numbers_hold(self, node_of_rank: IntArray) -> bool:
-        """Whether no domain has too many replicas or too few spares, no budget is over."""
+        """Whether budgets hold, and numbers of replicas and of spare nodes."""
         if not all(self._is_within(cap, node_of_rank) for cap in self.budgets):
             return False
         axes = self.job.parallelism

@@ -1,9 +1,9 @@
 """The same placement in other places: what was together is apart, at the same cost.
 
-Equal domains of the machine exchange what they hold (`placer.solve.tree.symmetry`), which
-changes no cost. Each exchange is drawn at random and mended until no node holds a stage
-or a replica again that it held before, and no domain a replica, wherever there are enough
-domains alike.
+Equal domains of the machine exchange what they hold (`placer.solve.tree.symmetry`),
+which changes no cost. Each exchange is drawn at random and mended until no node holds a
+stage or a replica again that it held before, and no domain a replica, wherever there
+are enough domains alike.
 """
 
 from __future__ import annotations
@@ -135,7 +135,9 @@ class _Spread:
         family = shape if parent is None else _numbered(np.stack([parent, shape]))
         members = [np.flatnonzero(family == f) for f in range(int(family.max()) + 1)]
         for carried, carries in zip(self._carried, self._carries, strict=True):
-            meets = Counter(zip(carried.tolist(), carries[content].tolist(), strict=True))
+            meets = Counter(
+                zip(carried.tolist(), carries[content].tolist(), strict=True)
+            )
             for node in rng.permutation(len(content)).tolist():
                 if meets[int(carried[node]), int(carries[content[node]])] < 2:
                     continue

@@ -44,7 +44,9 @@ def budget_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
     """Machine and job number ``seed`` with one to three budgets, perhaps a pin."""
     rng = random.Random(f"budgets {seed} {objective} {sort}")
     world, most_nodes, node_sizes = rng.choice(SIZES_OF[sort])
-    topology = random_machine(rng, world + rng.choice((0, 1, 2, 4)), most_nodes, node_sizes)
+    topology = random_machine(
+        rng, world + rng.choice((0, 1, 2, 4)), most_nodes, node_sizes
+    )
     job = random_job(rng, world, topology, objective)
     if sort == "runs":
         job = replace(job, launcher="node-contiguous")
