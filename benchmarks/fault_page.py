@@ -162,7 +162,7 @@ def _table(replays: Sequence[Replay], terms: Terms, healthy_s: float) -> Iterato
     policies = list(dict.fromkeys(one.policy for one in replays))
     full = MOST_REPLICAS * MICRO_BATCHES / healthy_s * 86_400
     maps = len(_of(replays, BASE))
-    yield f"Means over {maps} maps; the last column has the least and the most of them.\n"
+    yield f"Means over {maps} maps; the last column has the least and the most.\n"
     yield (
         "| policy | replicas | step | faults that stop it | starts to grow "
         "| ranks moved | work lost | time kept | samples a day | goodput "
@@ -183,8 +183,8 @@ def _table(replays: Sequence[Replay], terms: Terms, healthy_s: float) -> Iterato
     yield ""
     yield (
         "*Time kept* is the share of the year in which steps were made that were kept "
-        "(ETTR, arXiv 2410.21680). *Goodput* compares the samples with those of the best "
-        f"plan on a machine that never fails: {MOST_REPLICAS} replicas, "
+        "(ETTR, arXiv 2410.21680). *Goodput* compares the samples with those of the "
+        f"best plan on a machine that never fails: {MOST_REPLICAS} replicas, "
         f"{healthy_s:.3f} s a step."
     )
 
@@ -198,8 +198,8 @@ def _days(replays: Sequence[Replay], terms: Terms) -> Iterator[str]:
     yield "## Days\n"
     yield (
         f"Of {gain.size:,} days on all maps, {none.sum():,} ({none.mean():.1%}) gain "
-        f"nothing against {BASE}: the larger job meets a fault that the other is spared, "
-        "or stops to grow.\n"
+        f"nothing against {BASE}: the larger job meets a fault that the other is "
+        "spared, or stops to grow.\n"
     )
     yield "| day | gain of placer in samples |"
     yield "|---|--:|"
@@ -236,9 +236,9 @@ def _costs(replays: Sequence[Replay], terms: Terms) -> Iterator[str]:
             )
     yield ""
     yield (
-        "With a fixed batch replicas take uneven numbers of micro-batches and the fullest "
-        f"sets the step; one micro-batch more adds {terms.micro_batch_s * 1e3:.0f} ms, as "
-        "the model has it for whole racks."
+        "With a fixed batch replicas take uneven numbers of micro-batches and the "
+        "fullest sets the step; one micro-batch more adds "
+        f"{terms.micro_batch_s * 1e3:.0f} ms, as the model has it for whole racks."
     )
 
 

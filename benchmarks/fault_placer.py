@@ -131,7 +131,7 @@ def _between(state: Left, searched: Mapping[Left, Best]) -> Best | None:
 
 
 class Placer:
-    """What `placer.replace` answers where that is as fast, else what `placer.place` does.
+    """What `placer.replace` answers where that is as fast, else a new placement.
 
     With ``repairs`` every repair is asked of `placer.replace`. Without, only the plain
     ones are made, an idle tray of the same rack for each that failed, by its rule and

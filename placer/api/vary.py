@@ -71,7 +71,8 @@ def vary(plan: Plan, count: int, *, seed: int = 0) -> list[Plan]:
         plans.append(built)
     if len(plans) < count:
         raise InfeasibleError(
-            f"there are only {len(plans)} placements of this cost that keep the rules"
+            f"of {count} placements of this cost that keep the rules only "
+            f"{len(plans)} {'was' if len(plans) == 1 else 'were'} found"
             "\n  hint: ask for fewer, or leave out pins and budgets"
         )
     return plans

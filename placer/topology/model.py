@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.budget import Budget
 from placer.topology.affinity import Affinity
 from placer.topology.gpu import Gpu
 
 if TYPE_CHECKING:
     import networkx as nx
 
+    from placer.budget import Budget
     from placer.topology.build import Nodes
 
 IntArray = npt.NDArray[np.int64]

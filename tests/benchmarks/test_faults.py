@@ -62,8 +62,8 @@ def test_books_of_a_fault() -> None:
     ]
     terms = Terms(checkpoint_s=3600, restart_s=900, micro_batches=1)
     found = account(changes, 2, terms)
-    # From 0.25 h the job makes 5 sequences a second; the fault comes a quarter of an hour
-    # after the 25th checkpoint.
+    # From 0.25 h the job makes 5 sequences a second; the fault comes a quarter of
+    # an hour after the 25th checkpoint.
     assert found.lost_s == pytest.approx(900)
     first = 5 * 3600 * 23.75
     second = 5 * 3600 * (1.5 - 0.25) + 4 * 3600 * (24 - 1.5 - 0.25)
@@ -98,7 +98,7 @@ def test_a_trace_on_a_map(trace_file: Path) -> None:
     assert down == [0, 1, 2, 1, 2, 3, 2]
 
 
-def test_policies_use_what_is_up(cluster: Cluster, trace_file: Path) -> None:
+def test_policies_use_what_is_up(cluster: Cluster) -> None:
     """No policy puts a replica on a tray that is down, or two on one."""
     rng = np.random.default_rng(0)
     for policy in (WholeRacks(cluster), SortedHosts(cluster), BestFit(cluster)):

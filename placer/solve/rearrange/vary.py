@@ -56,8 +56,8 @@ def varied(problem: Problem, gpu_of_rank: IntArray, count: int) -> Iterator[IntA
 class _Spread:
     """What every domain has held so far, and exchanges that bring it something else.
 
-    The content of a domain is another domain's of the same shape: what that one holds in
-    the first placement.
+    The content of a domain is another domain's of the same shape: what that one holds
+    in the first placement.
     """
 
     def __init__(self, problem: Problem, gpu_of_rank: IntArray) -> None:
@@ -105,7 +105,7 @@ class _Spread:
         ]
 
     def drawn(self, rng: np.random.Generator) -> list[IntArray]:
-        """A random exchange of equal domains, mended: content of the domains by tier."""
+        """A random exchange of equal domains, mended: what each holds, by tier."""
         symmetry = self._symmetry
         top = len(self._holds) - 1
         content = [np.arange(len(own[0])) for own in self._holds]

@@ -108,7 +108,7 @@ def compare(seed: int, objective: str, sort: str) -> None:
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 def test_small_jobs(objective: str) -> None:
-    """A job is placed exactly when some placement keeps every budget, never over one."""
+    """A job is placed just when some placement keeps every budget, never over one."""
     for seed in range(CHUNK):
         compare(seed, objective, "small")
 
