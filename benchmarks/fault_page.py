@@ -60,8 +60,8 @@ ASSUMPTIONS = """
   Writing checkpoints costs nothing here. Other numbers are in a table below.
 * **Growing**: when repairs let one more replica in, the job writes a checkpoint,
   stops and starts with it: 15 minutes, no work lost.
-* **Batch**: eight micro-batches a replica, so the batch grows with the job. A run
-  whose batch must not change gains less, as the last rows of the table of costs show.
+* **Batch**: eight micro-batches a replica, so the batch grows with the job. The last
+  rows of the table of costs keep it at 1,024 sequences instead.
 * **Model**: step times are those of placer's cost model, not measured. Which
   placement is best for so many trays in each rack was searched with `--effort quick`.
 * **Spares**: trays that a policy does not need stay idle. *Whole racks* has two in
@@ -78,7 +78,7 @@ ASSUMPTIONS = """
 * **placer**: where a failed tray has an idle one in its rack, that takes over, the
   answer of `placer.replace`; elsewhere, and where the step would be 0.2 % longer than
   the best one known, the job is placed again. It has as many replicas as there are
-  trays for: one more gains 4 %, and no placement of them costs as much.
+  trays for: one more gains 4 %, and the step is nowhere that much longer.
 * **placer, every repair by replace**: the same, and every repair is asked of
   `placer.replace`, which moves fewer ranks. It is run on the first map only.
 """
@@ -275,8 +275,7 @@ def _bounds(replays: Sequence[Replay]) -> Iterator[str]:
         f"The step of placer is proved to be within {value.max():.1%} of the least "
         f"possible at any time, on average within "
         f"{np.average(value, weights=weight):.1%}, and within 1 % for {within:.0%} of "
-        "the time. The rest is the lower bound's: it knows that some context-parallel "
-        "group leaves its rack, not what that costs the others."
+        "the time. Whether the rest is the placement's or the bound's is not known."
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 WITHIN = 0.002  # of the step: for less than that ranks stay where they are
 SAME = 0.001  # steps that differ by less are the same
-SEARCH_S = 4.0
+SEARCH_S = 15.0
 BATCH = 8
 Left = tuple[int, ...]  # trays that racks have left, most first
 Searches = Callable[[Sequence[Left]], Iterable["Best"]]
