@@ -44,7 +44,7 @@ def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_slow_host_is_named(plans: list[str]) -> None:
-    """The name comes first; with one placement there is none, and the exit code is 1."""
+    """The name comes first; with one placement there is none, and the exit code 1."""
     done = run("diagnose", *plans)
     assert done.exit_code == 0
     assert done.stdout.startswith("slow: node n05, a place: +9.7%")
