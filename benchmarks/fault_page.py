@@ -303,6 +303,6 @@ def picture(replays: Sequence[Replay], healthy_s: float) -> str:
 
 def _points(weeks: FloatArray) -> tuple[tuple[float, float | None, str], ...]:
     return tuple(
-        ((index + 0.5) * WEEK, float(value), f"week {index + 1}: {value:.1%}")
+        (float(index * WEEK), float(value), f"week {index + 1}: {value:.1%}")
         for index, value in enumerate(weeks)
     )

@@ -154,3 +154,23 @@ def test_wrong_times(tmp_path: Path) -> None:
     for times in ([1.0] * 3, [0.0] * 256, [float("nan")] * 256):
         with pytest.raises(placer.InputError):
             placer.diagnose([plan], [times])
+
+
+def test_hosts_of_islands(tmp_path: Path) -> None:
+    """Hosts are exchanged whole: a launcher counts the GPUs of a host in order."""
+    head = {"format": "placer/topology", "version": 1, "name": "islands"}
+    slow = {"bandwidth": "50GB/s", "latency": "5us"}
+    fast = {"bandwidth": "900GB/s", "latency": "1us", "scale_up": True}
+    tiers = [
+        {"name": "island", "size": 4, **fast},
+        {"name": "node", "size": 2, **slow},
+        {"name": "cluster", **slow},
+    ]
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(head | {"tiers": tiers, "layout": "cluster:1 node:8"}))
+    plans = placer.vary(plan_of(tmp_path, str(path), tp=4, pp=4, dp=4), 3)
+    for plan in plans:
+        placer.check(plan)
+    assert len({plan.score["hop_cost"] for plan in plans}) == 1
+    pairs = [held(plan, "dp", "node") for plan in plans]
+    assert len(set().union(*pairs)) > len(pairs[0])

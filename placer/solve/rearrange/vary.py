@@ -119,9 +119,14 @@ class _Spread:
                 for child in taken:
                     contents[shape[child]].append(child)
                 for kind, alike in places.items():
+                    if tier <= self._machine.node_tier:
+                        # A launcher tells the islands of a host apart.
+                        content[tier - 1][alike] = contents[kind]
+                        continue
                     matched = self._matched(tier - 1, alike, contents[kind], rng)
                     content[tier - 1][alike] = matched
-        self._tell_apart(content[0], rng)
+        if not self._machine.node_tier:
+            self._tell_apart(content[0], rng)
         return content
 
     def _tell_apart(self, content: IntArray, rng: np.random.Generator) -> None:
