@@ -54,6 +54,7 @@ __all__ = [
     "StoppedError",
     "__version__",
     "check",
+    "diagnose",
     "diff",
     "emit",
     "explain",
@@ -67,6 +68,7 @@ __all__ = [
     "score",
     "sweep",
     "tune",
+    "vary",
     "write_plan",
 ]
 
@@ -84,6 +86,7 @@ _HOME = {
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
     "check": "placer.api.check",
+    "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",
     "explain": "placer.api.explain",
     "place": "placer.api.place",
@@ -95,6 +98,7 @@ _HOME = {
     "report_html": "placer.api.report",
     "score": "placer.api.score",
     "tune": "placer.api.tune",
+    "vary": "placer.api.vary",
     "write_plan": "placer.placement.plan_file",
 }
 # Packages that answer calls: importing one binds its name.

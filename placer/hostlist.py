@@ -24,6 +24,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
 _LABEL = r"[A-Za-z0-9_-]{1,63}"
 _NAME = re.compile(rf"(?!-){_LABEL}(?:\.{_LABEL})*")
 _BLANKS = " \t"
+_COMMAS = re.compile(r",(?![^\[]*\])")  # outside brackets
 _TOO_MANY = f"more than {MAX_NAMES} hosts in one list"
 
 
@@ -97,6 +98,33 @@ class HostLists:
         if self._left < 0:
             raise ValueError(f"more than {self._most} hosts in all host lists together")
         return names
+
+
+def matching(text: str, names: Iterable[str]) -> list[str]:
+    """Those of ``names`` that a host list means, in their order.
+
+    An item that ends in ``*`` means every name that begins with it: ``r[01-08]*``.
+
+    Raises
+    ------
+    ValueError
+        If the list is malformed, or an item means none of the names.
+    """
+    items = [item.strip() for item in _COMMAS.split(text)]
+    wanted: set[str] = set()
+    known = list(names)
+    for item in filter(None, items):
+        if item.endswith("*"):
+            starts = tuple(expand(item[:-1])) if item != "*" else ("",)
+        else:
+            starts = ()
+        named = set() if starts else {*expand(item)}
+        found = {n for n in known if n in named or (starts and n.startswith(starts))}
+        if not found or named - found:
+            lost = min(named - found, default=item)
+            raise ValueError(f'no node is called "{lost}"')
+        wanted |= found
+    return [name for name in known if name in wanted]
 
 
 def compress(names: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ _BANDWIDTHS = (
     | {f"{p}bit/s": factor / 8 for p, factor in _DECIMAL.items()}
     | {f"{p}bps": factor / 8 for p, factor in _DECIMAL.items()}
 )
+_WATTS = {f"{p}W": factor for p, factor in _DECIMAL.items()}
 _TIMES = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -83,6 +84,20 @@ def parse_bytes(text: str) -> float:
     return _parse(text, "size", _BYTES, "64MB or 16MiB", MAX_BYTES)
 
 
+def parse_power(text: str) -> float:
+    """Watts: ``1000W``, ``1.2MW``, or a bare number.
+
+    Raises
+    ------
+    ValueError
+        If it is not a power above 0 and at most 1e18 W.
+    """
+    value = _parse(text, "power", _WATTS, "1000W or 1.2MW", MAX_BYTES)
+    if value == 0.0:
+        raise ValueError("the power must be above 0")
+    return value
+
+
 def parse_number(text: str) -> float:
     """A plain number without a unit.
 
@@ -104,6 +119,16 @@ def format_seconds(seconds: float) -> str:
 
 def format_bytes(size_bytes: float) -> str:
     """A size for people, in decimal units: ``33.55 MB``."""
+    return f"{_prefixed(size_bytes)}B"
+
+
+def format_power(watts: float) -> str:
+    """A power for people: ``1.2 MW``."""
+    return f"{_prefixed(watts)}W"
+
+
+def _prefixed(value: float) -> str:
+    """A number and the prefix of its unit: ``33.55 M``."""
     for factor, prefix in (
         (1e15, "P"),
         (1e12, "T"),
@@ -111,9 +136,9 @@ def format_bytes(size_bytes: float) -> str:
         (1e6, "M"),
         (1e3, "k"),
     ):
-        if abs(size_bytes) >= factor * 0.99995:
-            return f"{_short(size_bytes / factor)} {prefix}B"
-    return f"{_short(size_bytes)} B"
+        if abs(value) >= factor * 0.99995:
+            return f"{_short(value / factor)} {prefix}"
+    return f"{_short(value)} "
 
 
 def format_bandwidth(bytes_per_s: float) -> str:

@@ -31,6 +31,7 @@ COMMANDS = (
     "score",
     "diff",
     "check",
+    "diagnose",
     "explain",
     "draw",
     "emit",

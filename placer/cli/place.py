@@ -105,6 +105,14 @@ def _effort(
     type=click.Path(dir_okay=False),
     help="Also write a web page here: the plan beside the hosts in the given order.",
 )
+@click.option(
+    "--vary",
+    type=click.IntRange(1, 64),
+    metavar="K",
+    help="Write K plans of the same cost in which no node or rack keeps a stage or a "
+    "replica, to tell a slow part from a slow place (placer diagnose): "
+    "-o plan-{k}.json.",
+)
 @search_options
 @click.pass_context
 def place(context: click.Context, /, **options: Any) -> None:
@@ -113,6 +121,8 @@ def place(context: click.Context, /, **options: Any) -> None:
     Prints a summary, or the plan with --format json. Ctrl-C stops the search; the best
     plan so far is checked and written.
     """
+    if options["vary"] is not None and options["output"] in (None, "-"):
+        raise click.UsageError("--vary writes several plans: give -o plan-{k}.json")
     if options["effort"] is None:
         source = context.get_parameter_source("time_limit")
         is_limited = source is ParameterSource.COMMANDLINE
@@ -183,6 +193,10 @@ def _write(result: Result, options: dict[str, Any]) -> None:
     """The plan, and to people its summary and what to do next."""
     from placer.report.next_text import next_lines
 
+    if options["vary"] is not None:
+        _write_varied(result, options)
+        return
+
     def summary(look: Look) -> str:
         lines = [result.summary(look)]
         path = options["output"]
@@ -200,3 +214,31 @@ def _write_report(result: Result, path: str) -> None:
     from placer.cli.output import write_text
 
     write_text(path, report_html(result.plan))
+
+
+def _write_varied(result: Result, options: dict[str, Any]) -> None:
+    """Plans of the same cost, each to a file of its own, and their names to stdout."""
+    from placer.api.vary import vary
+    from placer.cli.interrupt import interrupts
+    from placer.cli.output import write_line
+    from placer.placement.plan_file import write_plan
+
+    plans = vary(result.plan, options["vary"], seed=options["seed"])
+    paths = [_numbered(options["output"], k) for k in range(1, len(plans) + 1)]
+    for plan, path in zip(plans, paths, strict=True):
+        with interrupts.writing(path):
+            write_plan(plan, path)
+    if not options["quiet"]:
+        write_line(result.summary().split("\n\n")[0])
+        write_line(f"{len(paths)} plans of this cost: {', '.join(paths)}")
+
+
+def _numbered(path: str, number: int) -> str:
+    """The path of plan ``number``: in place of ``{k}``, else before the suffix."""
+    if "{k}" in path:
+        return path.replace("{k}", str(number))
+    folder, slash, name = path.rpartition("/")
+    if not name:
+        return f"{path}plan-{number}.json"
+    stem, dot, suffix = name.partition(".")
+    return f"{folder}{slash}{stem}-{number}{dot}{suffix}"

@@ -6,10 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer.errors import Problem
 from placer.hostlist import compress
+
+if TYPE_CHECKING:
+    from placer.budget import Budget
 
 MAX_HOSTS = 1 << 17  # that pins and avoid may name in all
 
@@ -51,6 +54,8 @@ class Rules:
         Tier -> data-parallel replicas that may have ranks in one domain of it.
     spares : mapping of str to int
         Tier -> usable nodes without ranks in every domain of it that has ranks.
+    budgets : tuple of Budget
+        What sets of hosts may run: those of the machine, which no job file has.
     where : mapping of str to (str, int, int)
         Source, line and column of ``pin[0]``, ``at_most.rack`` and so on.
     """
@@ -59,12 +64,14 @@ class Rules:
     avoid: tuple[str, ...] = ()
     at_most: Mapping[str, int] = field(default_factory=dict)
     spares: Mapping[str, int] = field(default_factory=dict)
+    budgets: tuple[Budget, ...] = ()
     where: Mapping[str, tuple[str, int, int]] = field(
         default_factory=dict, compare=False, repr=False
     )
 
     def __bool__(self) -> bool:
-        return bool(self.pin or self.avoid or self.at_most or self.spares)
+        numbers = self.at_most or self.spares or self.budgets
+        return bool(self.pin or self.avoid or numbers)
 
     def and_also(self, more: Rules) -> Rules:
         """Both rules together: all pins, all hosts to avoid, the stricter numbers."""
@@ -78,6 +85,7 @@ class Rules:
             avoid=tuple(dict.fromkeys(self.avoid + more.avoid)),
             at_most=_joined(self.at_most, more.at_most, min),
             spares=_joined(self.spares, more.spares, max),
+            budgets=tuple(dict.fromkeys(self.budgets + more.budgets)),
             where={**moved, **self.where},
         )
 

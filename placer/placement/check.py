@@ -15,6 +15,7 @@ from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_of
 from placer.placement.robust import (
     crowded_domains,
+    exceeded_budgets,
     misplaced_pins,
     missing_spares,
     misstated_avoidance,
@@ -74,6 +75,7 @@ def _broken_rules(
         yield from _broken_additions(plan, seats, topology, job)
     yield from misplaced_pins(seats, topology, rules.pin)
     yield from crowded_domains(seats, topology, job, rules.at_most)
+    yield from exceeded_budgets(seats, topology, job)
     yield from missing_spares(seats, topology, rules.spares, kept)
 
 

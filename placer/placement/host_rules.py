@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placer.errors import InfeasibleError, Problem, refuse
-from placer.job.rules import Pin
+from placer.job.rules import Pin, Rules
 from placer.placement.tier_names import unknown_tiers
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
+    from placer.budget import Budget
     from placer.job.model import Job
-    from placer.job.rules import Rules
     from placer.topology.model import Topology
 
 
 def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Job:
-    """The job with its own rules and the ``added`` ones, checked against a machine.
+    """The job with its own rules, ``added`` ones and the machine's budgets, checked.
 
     Of two numbers for one tier the stricter holds. The digest stays that of the job's
     file: whatever is placed under more rules is a plan for that job.
@@ -38,9 +40,10 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
         If a rule names a host that may not be used, a rank the job lacks, a rank twice,
         or no tier of the machine; with all such rules.
     """
-    if not (job.rules or added):
+    own = Rules(budgets=tuple(b for b in whole.budgets if _binds(b, job, machine)))
+    if not (job.rules or added or own):
         return job
-    rules = job.rules.and_also(added)
+    rules = job.rules.and_also(added).and_also(own)
     problems = [
         *rules.rank_problems(job.world_size),
         *_host_problems(rules, machine, whole),
@@ -48,6 +51,16 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
     ]
     refuse(problems)
     return replace(job, rules=rules)
+
+
+def _binds(budget: Budget, job: Job, machine: Topology) -> bool:
+    """Whether some placement on the machine would use more than a budget."""
+    inside = np.array([name in budget.names for name in machine.node_names])
+    most = min(job.world_size, int(machine.gpus_of_node[inside].sum()))
+    gpus, replicas = budget.most_gpus, budget.replicas
+    return (gpus is not None and gpus < most) or (
+        replicas is not None and replicas < min(job.parallelism.dp, most)
+    )
 
 
 def rules_left(rules: Rules, machine: Topology) -> Rules:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def rules_section(
     rules: Rules, topology: Topology, placement: Placement
 ) -> dict[str, Any]:
-    """The rules, the spare nodes of the allocation and the avoided nodes in use.
+    """The rules, what is used of budgets, spare nodes, and avoided nodes in use.
 
     Empty without rules. ``spare_nodes`` are all free nodes in the domains that have
     ranks and must keep some.
@@ -34,6 +34,13 @@ def rules_section(
             row = topology.domain_of_node[topology.tier_index(tier)]
             wanted |= np.isin(row, row[used])
         section["spare_nodes"] = _names(topology, wanted & ~used)
+    if rules.budgets:
+        held = topology.node_of_gpu[placement.gpu_of_rank]
+        names = [topology.node_names[node] for node in held]
+        section["budgets"] = [
+            f"{sum(name in budget.names for name in names):,} GPUs, {budget}"
+            for budget in rules.budgets
+        ]
     if rules.avoid:
         avoided = np.isin(np.array(topology.node_names), rules.avoid)
         section["avoided_nodes"] = _names(topology, avoided & used)
@@ -58,7 +65,7 @@ def rules_of(section: Mapping[str, Any]) -> Rules:
 
 def form_problems(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, what is wrong) of a section out of a file."""
-    for key in ("avoid", "spare_nodes", "avoided_nodes"):
+    for key in ("avoid", "budgets", "spare_nodes", "avoided_nodes"):
         if not _is_texts(section.get(key, [])):
             yield f"rules.{key}", "expected a list of names"
     for key in ("at_most", "spares"):

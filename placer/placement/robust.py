@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.wording import share
+from placer.units import format_power
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -103,6 +104,27 @@ def missing_spares(
                 f"{counted} fewer than {least} nodes free: the first is {name}, "
                 f"with {int(spare[short[0]])}"
             )
+
+
+def exceeded_budgets(seats: Seats, topology: Topology, job: Job) -> Iterator[str]:
+    """A sentence for each budget of the machine that is exceeded, and by how much."""
+    replica = _replicas(job)
+    for budget in topology.budgets:
+        there = [topology.node_names[node] in budget.names for node in seats.node]
+        inside = np.array(there)
+        used, ran = int(inside.sum()), len({*replica[inside].tolist()})
+        over = []
+        if budget.gpus is not None and used > budget.gpus:
+            over.append(f"{used:,} GPUs hold ranks, {used - budget.gpus:,} too many")
+        if budget.watts is not None:
+            drawn = used * budget.gpu_watts
+            if drawn > budget.watts * (1 + 1e-9):
+                much = format_power(drawn - budget.watts)
+                over.append(f"{format_power(drawn)} are drawn, {much} too many")
+        if budget.replicas is not None and ran > budget.replicas:
+            over.append(f"{ran:,} replicas run, {ran - budget.replicas:,} too many")
+        if over:
+            yield f"budget: {budget}: {', '.join(over)}"
 
 
 def misstated_avoidance(

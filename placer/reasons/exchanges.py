@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from placer.job.edges import hop_edges
 from placer.placement.placement import Placement
-from placer.placement.robust import crowded_domains, misplaced_pins
+from placer.placement.robust import crowded_domains, exceeded_budgets, misplaced_pins
 from placer.placement.seats import seats_of_placement
 from placer.reasons.units import Units, units_with
 from placer.reasons.worth import exchange_changes
@@ -83,7 +83,7 @@ def broken_rules(topology: Topology, job: Job, gpu_of_rank: IntArray) -> list[st
     """
     broken = list(violated(topology, job, gpu_of_rank))
     rules = job.rules
-    if rules.pin or rules.at_most:
+    if rules.pin or rules.at_most or rules.budgets:
         seats, _ = seats_of_placement(Placement(gpu_of_rank), topology)
         broken += [
             f"pin {pin}"
@@ -95,6 +95,7 @@ def broken_rules(topology: Topology, job: Job, gpu_of_rank: IntArray) -> list[st
             for tier, most in rules.at_most.items()
             if any(crowded_domains(seats, topology, job, {tier: most}))
         ]
+        broken += exceeded_budgets(seats, topology, job)
     return broken
 
 

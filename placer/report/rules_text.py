@@ -26,6 +26,8 @@ def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
         held.append(f"{number} spare node{'s' * (number > 1)} in every {tier} used")
     if held:
         yield from wrapped(f"kept: {'; '.join(held)}", "  ", width)
+    if rules.get("budgets"):
+        yield from wrapped(f"budgets: {'; '.join(rules['budgets'])}", "  ", width)
     if rules.get("spare_nodes"):
         text = f"spare: {len(rules['spare_nodes']):,} nodes are free in these domains"
         yield from wrapped(text, "  ", width)

@@ -10,6 +10,7 @@ import numpy as np
 
 from placer.document.tree import MAX_TEXT
 from placer.hostlist import fold
+from placer.topology.budgets import budgets_entry
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
 from placer.topology.links import link_entries
@@ -45,6 +46,7 @@ def compact_document(topology: Topology) -> dict[str, Any]:
         "sources": list(topology.sources),
         **scheduler_entry(topology),
         **topology.gpu.to_document(),
+        **budgets_entry(topology.budgets),
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),
     }

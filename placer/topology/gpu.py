@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from placer.units import parse_bytes
+from placer.units import parse_bytes, parse_power
 
 if TYPE_CHECKING:
     from placer.document import Section
@@ -23,15 +23,23 @@ class Gpu:
         What a process can use at most; 0 when not known.
     peak : mapping of str to float, FLOP/s
         Dense peak by precision, such as ``bf16``.
+    power : float, W
+        What one GPU in use draws, its share of the node with it; 0 when not known.
     """
 
     name: str = ""
     memory: float = 0.0
     peak: Mapping[str, float] = field(default_factory=dict)
+    power: float = 0.0
 
     def to_document(self) -> dict[str, Any]:
         """What is known, as a ``gpu`` entry of the topology format; may be empty."""
-        known = {"name": self.name, "memory": self.memory, "peak": dict(self.peak)}
+        known = {
+            "name": self.name,
+            "memory": self.memory,
+            "peak": dict(self.peak),
+            "power": self.power,
+        }
         entry = {key: value for key, value in known.items() if value}
         return {"gpu": entry} if entry else {}
 
@@ -43,4 +51,5 @@ def decode_gpu(section: Section) -> Gpu:
         name=section.text("name", ""),
         memory=section.quantity("memory", parse_bytes, 0.0),
         peak={key: value.number() for key, value in peak.entries()},
+        power=section.quantity("power", parse_power, 0.0),
     )

@@ -20,6 +20,7 @@ from placer.topology.links import Link, kept_links
 if TYPE_CHECKING:
     import networkx as nx
 
+    from placer.budget import Budget
     from placer.topology.build import Nodes
 
 IntArray = npt.NDArray[np.int64]
@@ -154,6 +155,8 @@ class Topology:
     scheduler : str
         Who hands out its nodes, ``slurm`` or ``kubernetes``; empty when that is not
         known. No placement depends on it.
+    budgets : tuple of Budget
+        What sets of hosts may run in all, across the tiers.
     """
 
     name: str
@@ -177,6 +180,7 @@ class Topology:
     compute_factor: FloatArray | None = None
     links: tuple[Link, ...] = ()
     scheduler: str = ""
+    budgets: tuple[Budget, ...] = ()
 
     @property
     def num_nodes(self) -> int:

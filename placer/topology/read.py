@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from placer.document import Document, open_document, parse_document
 from placer.presets import is_preset, preset_path
 from placer.topology.affinity import read_affinity
+from placer.topology.budgets import read_budgets
 from placer.topology.build import NO_NODES, build
 from placer.topology.gpu import decode_gpu
 from placer.topology.nodes import read_nodes
@@ -83,9 +84,12 @@ def decode_topology(document: Document) -> Topology:
     nodes = read_nodes(document, tiers) if tiers.are_named else NO_NODES
     if nodes is not NO_NODES and nodes.problem:
         root.problem(nodes.problem, given[0])
+    budgets = read_budgets(root, gpu, nodes.names[0])
     document.finish()
     machine = build(name, tiers.tiers, nodes, sources, description)
-    return replace(machine, gpu=gpu, affinity=affinity, scheduler=scheduler)
+    return replace(
+        machine, gpu=gpu, affinity=affinity, scheduler=scheduler, budgets=budgets
+    )
 
 
 def _means_file(text: str) -> bool:

@@ -6,6 +6,7 @@ import json
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from placer.topology.budgets import budgets_entry
 from placer.topology.links import link_entries
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def to_document(topology: Topology) -> dict[str, Any]:
         "sources": list(topology.sources),
         **scheduler_entry(topology),
         **topology.gpu.to_document(),
+        **budgets_entry(topology.budgets),
         "tiers": tier_entries(topology, size),
         **affinity_entry(topology, size),
         "nodes": _nodes(topology, size),

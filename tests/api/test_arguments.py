@@ -26,6 +26,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
     both = {"topology": MACHINE, "job": JOB}
     return {
         "check": both | {"plan": plan},
+        "diagnose": {"plans": [plan], "seconds": [[1.0] * 16]},
         "diff": {"old": plan, "new": plan, "job": None},
         "emit": {"plan": plan, "format": "json", "path": None},
         "explain": both | {"plan": plan, "ranks": [1], "groups": [], "hosts": []},
@@ -38,6 +39,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
         "score": both | {"placement": plan},
         "sweep": both | {"dp": [1], "time_limit": 0},
         "tune": both | {"memory": 80e9, "tp": [1], "pp": [1]},
+        "vary": {"plan": plan, "count": 1, "seed": 0},
         "write_plan": {"plan": plan, "path": "again.json"},
     }
 

@@ -91,9 +91,7 @@ class IdealNetwork:
         num_members = members.shape[1]
         if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
             route = self._routes(members)
-            limit = self._limit_of(members)
-            shared = np.maximum(limit.pat_pace, limit.links_pace / 2)
-            shared = np.maximum(route.outer_pace, shared)
+            shared = np.maximum(route.outer_pace, self._limit_of(members).pat_s_a_byte)
             seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
             # Every member has a domain of its own: the last number of domains.
             found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
@@ -182,7 +180,7 @@ class IdealNetwork:
             rate = max(nic, min(nics, inner))
         else:
             rate = self._rate_of_few(used, num_members)
-        pace = max(1 / rate, limit.ring_pace, limit.links_pace)
+        pace = max(1 / rate, limit.ring_s_a_byte)
         transfer = edge_bytes * pace if num_members > 1 else 0.0
         return transfer, self._ring_latency(num_members, spread)
 

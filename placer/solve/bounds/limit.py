@@ -45,6 +45,16 @@ class Limit:
     links_pace: float = 0.0
 
     @property
+    def ring_s_a_byte(self) -> float:
+        """Least seconds that a byte of a ring takes, on whatever is shared."""
+        return max(self.ring_pace, self.links_pace)
+
+    @property
+    def pat_s_a_byte(self) -> float:
+        """The same of PAT."""
+        return max(self.pat_pace, self.links_pace / 2)
+
+    @property
     def leaves(self) -> bool:
         """Whether the groups are known to leave their scale-up domain."""
         return self.nics < int(self.groups.shape[1])

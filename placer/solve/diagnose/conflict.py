@@ -21,8 +21,10 @@ from placer.solve.exact.seats import seat
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.search import Tools, search_under_rules
+from placer.units import format_power
 
 if TYPE_CHECKING:
+    from placer.budget import Budget
     from placer.job.model import Job
     from placer.job.rules import Pin
     from placer.solve.problem.compiled import Problem
@@ -208,6 +210,8 @@ def _rules(topology: Topology, job: Job) -> Iterator[Blamed]:
         text = f"at most {number} replica{'s' * (number > 1)} in a {tier}"
         more = range(number + 1, job.parallelism.dp + 1)
         yield _number("at_most", tier, text, tuple(more), "with at most {} a " + tier)
+    for budget in job.rules.budgets:
+        yield _budget(budget, job)
     for pin in job.rules.pin:
         yield _pin(pin)
 
@@ -241,6 +245,38 @@ def _number(
         return weaker(job, 0)
 
     return Blamed(text, without, weaker, numbers, relaxed)
+
+
+def _budget(budget: Budget, job: Job) -> Blamed:
+    """A budget, which would hold with more GPUs or replicas."""
+
+    def weaker(job: Job, number: int) -> Job:
+        if budget.replicas is None:
+            more = replace(budget, gpus=number, watts=None)
+        else:
+            more = replace(budget, replicas=number)
+        return with_budget(job, more)
+
+    def with_budget(job: Job, other: Budget | None) -> Job:
+        own = [other if one == budget else one for one in job.rules.budgets]
+        kept = tuple(one for one in own if one is not None)
+        return replace(job, rules=replace(job.rules, budgets=kept))
+
+    if budget.replicas is None:
+        numbers = range((budget.most_gpus or 0) + 1, job.world_size + 1)
+        relaxed = f"with {{:,}} GPUs on {budget.hosts}"
+        if budget.watts is not None:
+            relaxed += f", {format_power(budget.gpu_watts)} each"
+    else:
+        numbers = range(budget.replicas + 1, job.parallelism.dp + 1)
+        relaxed = f"with {{:,}} replicas on {budget.hosts}"
+    return Blamed(
+        str(budget),
+        lambda job: with_budget(job, None),
+        weaker,
+        tuple(numbers),
+        relaxed,
+    )
 
 
 def _pin(pin: Pin) -> Blamed:

@@ -10,10 +10,14 @@ import numpy.typing as npt
 
 from placer.hostlist import compress
 from placer.job.rules import ranks_text
+from placer.solve.count.engine import Limits as EngineLimits
+from placer.solve.count.engine import solve
+from placer.solve.count.model import Program, Term
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.rules import Limits
 from placer.solve.tree.capacity import node_capacity, parent_of_domain, whole_sets
+from placer.units import format_power
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+BUDGET_WORK = 1.0  # CP-SAT's deterministic seconds
 
 
 def missing_parts(topology: Topology, job: Job) -> list[str]:
@@ -124,6 +130,7 @@ def broken_counts(topology: Topology, job: Job) -> Iterator[str]:
     yield from _torn_parts(limits)
     yield from _too_few_domains(limits)
     yield from _too_many_spares(limits)
+    yield from _too_little_budget(limits)
 
 
 def _full_hosts(limits: Limits) -> Iterator[str]:
@@ -279,6 +286,36 @@ def _too_many_spares(limits: Limits) -> Iterator[str]:
             )
         elif held < job.world_size:
             yield f"{offers}; {held:,} of the {job.world_size:,} ranks have a place"
+
+
+def _too_little_budget(limits: Limits) -> Iterator[str]:
+    """Ranks without a place when no budget is exceeded."""
+    budgets, gpus = limits.job.rules.budgets, limits.topology.gpus_of_node
+    if not budgets:
+        return
+    of_node = np.array([cap.inside for cap in limits.budgets])
+    sorts, sort_of_node = np.unique(of_node, axis=1, return_inverse=True)
+    room = np.bincount(sort_of_node.ravel(), gpus)
+    program = Program()
+    columns = [program.column(most=float(most), price=-1) for most in room]
+    for cap, held in zip(limits.budgets, sorts.tolist(), strict=True):
+        terms = [Term(c) for c, there in zip(columns, held, strict=True) if there]
+        if cap.ranks is not None:
+            program.row(terms, most=cap.ranks)
+        if cap.replicas is not None:
+            program.row(terms, most=cap.replicas * limits.replica_size)
+    answer = solve(program, EngineLimits(BUDGET_WORK))
+    held = round(-answer.bound)
+    if not answer.is_proved or held >= limits.job.world_size:
+        return
+    lacking = limits.job.world_size - held
+    watts = [b.gpu_watts for b in budgets if b.watts is not None]
+    drawn = f", {format_power(lacking * watts[0])}" if watts else ""
+    yield (
+        f"within the budget{'s' * (len(budgets) > 1)} there is room for "
+        f"{held:,} of the {limits.job.world_size:,} ranks: "
+        f"{lacking:,} GPUs too few{drawn}"
+    )
 
 
 def _largest_nodes(topology: Topology, row: IntArray, number: int) -> BoolArray:

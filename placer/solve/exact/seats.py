@@ -8,7 +8,7 @@ must share a node share their variables. As few nodes to avoid are used as can b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -130,6 +130,7 @@ class _Program:
         self._pins()
         self._replicas()
         self._spares()
+        self._budgets()
         if self.job.launcher != "free":
             self._runs()
         self.model.minimize(sum(self._hosts_to_avoid()))
@@ -170,6 +171,24 @@ class _Program:
             for domain, size in enumerate(np.bincount(row).tolist()):
                 used = [self.used[n] for n in self.nodes if row[n] == domain]
                 self.model.add(sum(used) <= max(size - number, 0))
+
+    def _budgets(self) -> None:
+        """The nodes of a budget hold so many ranks, of so many replicas."""
+        block = self.homes.block
+        replica = self.job.parallelism.coordinates["dp"].reshape(-1, block).tolist()
+        for cap in self.limits.budgets:
+            inside = [node for node in self.nodes if cap.inside[node]]
+            if cap.ranks is not None:
+                there = [row[node] for row in self.on for node in inside]
+                self.model.add(block * sum(there) <= cap.ranks)
+            if cap.replicas is not None:
+                held = [
+                    self.model.new_bool_var("") for _ in range(max(max(replica)) + 1)
+                ]
+                for row, own in zip(self.on, replica, strict=True):
+                    for node, number in product(inside, sorted({*own})):
+                        self.model.add_implication(row[node], held[number])
+                self.model.add(sum(held) <= cap.replicas)
 
     def _runs(self) -> None:
         """A node holds consecutive units: at most one run begins on it."""

@@ -60,6 +60,23 @@ def _node_contiguous(topology: Topology, gpu_of_rank: IntArray) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
+class Cap:
+    """What the nodes of a budget may hold.
+
+    Attributes
+    ----------
+    inside : ndarray, shape (N,)
+        Whether a node counts.
+    ranks, replicas : int or None
+        The most of them; None for any number.
+    """
+
+    inside: BoolArray
+    ranks: int | None
+    replicas: int | None
+
+
+@dataclass(frozen=True, eq=False)
 class Limits:
     """The rules in the machine's indices.
 
@@ -73,6 +90,7 @@ class Limits:
         Whether a node is to be avoided.
     at_most, spares : tuple of (int, int)
         Tier index and number, innermost tier first.
+    budgets : tuple of Cap
     """
 
     topology: Topology
@@ -81,6 +99,7 @@ class Limits:
     avoided: BoolArray
     at_most: tuple[tuple[int, int], ...]
     spares: tuple[tuple[int, int], ...]
+    budgets: tuple[Cap, ...] = ()
 
     @classmethod
     def of(cls, topology: Topology, job: Job) -> Limits:
@@ -112,7 +131,12 @@ class Limits:
             )
 
         at_most, spares = by_tier(dict(rules.at_most)), by_tier(dict(rules.spares))
-        return cls(topology, job, hosts, avoided, at_most, spares)
+        budgets = []
+        for budget in rules.budgets:
+            inside = np.zeros(topology.num_nodes, dtype=bool)
+            inside[[*nodes_of(budget.names)]] = True
+            budgets.append(Cap(inside, budget.most_gpus, budget.replicas))
+        return cls(topology, job, hosts, avoided, at_most, spares, tuple(budgets))
 
     @property
     def replica_size(self) -> int:
@@ -127,7 +151,9 @@ class Limits:
         )
 
     def numbers_hold(self, node_of_rank: IntArray) -> bool:
-        """Whether no domain has too many replicas or too few spare nodes."""
+        """Whether budgets hold, and numbers of replicas and of spare nodes."""
+        if not all(self._is_within(cap, node_of_rank) for cap in self.budgets):
+            return False
         axes = self.job.parallelism
         for tier, limit in self.at_most:
             domain = self.topology.domain_of_node[tier][node_of_rank]
@@ -146,6 +172,13 @@ class Limits:
             if ((busy > 0) & (np.bincount(row) - busy < least)).any():
                 return False
         return True
+
+    def _is_within(self, cap: Cap, node_of_rank: IntArray) -> bool:
+        there = cap.inside[node_of_rank]
+        if cap.ranks is not None and there.sum() > cap.ranks:
+            return False
+        replicas = self.job.parallelism.coordinates["dp"][there]
+        return cap.replicas is None or len(np.unique(replicas)) <= cap.replicas
 
     def avoided_used(self, node_of_rank: IntArray) -> int:
         """How many of the hosts to avoid have ranks."""

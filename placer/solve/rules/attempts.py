@@ -12,6 +12,7 @@ import numpy.typing as npt
 from placer.solve.problem.rules import Limits, obeys
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.pins import PinnedRanks
+from placer.solve.rules.budgets import within_budgets
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -50,6 +51,8 @@ def attempts(problem: Problem, offered: BoolArray) -> Iterator[Attempt]:
     if tight is not None:
         capped = within_replicas(limits, spared)
         yield Attempt(Submachine.of(machine, capped), tight, exact=False)
+    for within in within_budgets(limits, spared, unit_of(tied)):
+        yield Attempt(Submachine.of(machine, within), plain.job, exact=False)
     is_exact = loses_nothing(limits, offered) and costs_the_same(plain, spared)
     yield Attempt(Submachine.of(machine, spared), plain.job, is_exact)
     is_small = machine.num_nodes <= problem.params.small_machine

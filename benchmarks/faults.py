@@ -1,0 +1,128 @@
+"""A year of real faults, replayed: ``python -m benchmarks.faults TRACE``.
+
+A job runs through every fault of the trace on random maps of its servers to racks,
+under policies that pick its trays; the page says what each policy trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from benchmarks.fault_page import Replay, page, picture
+from benchmarks.fault_placer import Best, Left, Placer, all_left, best, best_of_all
+from benchmarks.fault_policies import BestFit, Cluster, SortedHosts, WholeRacks
+from benchmarks.fault_replay import (
+    IntArray,
+    Trace,
+    clustered_map,
+    random_map,
+    read_trace,
+    timeline,
+)
+from placer.cores import granted_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SAMPLE = Path("faults") / "fault_trace.json"
+PICTURE = Path("pictures") / "faults.svg"
+
+
+@cache
+def cluster() -> Cluster:
+    """The cluster, read once in each process."""
+    return Cluster.of_presets()
+
+
+def searched(state: Left) -> Best:
+    """The best placement of one state."""
+    return best(cluster(), state)
+
+
+def replayed(
+    task: tuple[str, Trace, IntArray, dict[Left, Best], bool],
+) -> list[Replay]:
+    """The timelines of all policies on one map."""
+    name, trace, servers, known, repairs = task
+    machine = cluster()
+    policies = [
+        WholeRacks(machine),
+        SortedHosts(machine),
+        BestFit(machine),
+        Placer(machine, known),
+        *([Placer(machine, known, repairs=True)] if repairs else []),
+    ]
+    return [
+        Replay(name, one.name, timeline(trace, servers, one), trace.days)
+        for one in policies
+    ]
+
+
+def replays(trace: Trace, maps: int, repaired: int) -> tuple[list[Replay], float]:
+    """Timelines on ``maps`` random maps and a clustered one, and the best rate's step.
+
+    On the first ``repaired`` maps there is a policy more, which asks for every repair.
+    """
+    servers = {str(seed): random_map(trace, seed) for seed in range(maps)}
+    servers["clustered"] = clustered_map(trace)
+    with ProcessPoolExecutor(granted_cores()) as pool:
+
+        def search(batch: Sequence[Left]) -> Iterable[Best]:
+            return pool.map(searched, batch)
+
+        states = all_left(trace, servers.values())
+        known = best_of_all(states, search)
+        tasks = []
+        for index, (name, one) in enumerate(servers.items()):
+            own = {state: known[state] for state in all_left(trace, [one])}
+            tasks.append((name, trace, one, own, index < repaired))
+        found = [replay for some in pool.map(replayed, tasks) for replay in some]
+    healthy = max(known, key=sum)
+    return found, known[healthy].step_s
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Replay, and write the page and its picture; 0."""
+    parser = argparse.ArgumentParser("python -m benchmarks.faults")
+    samples = os.environ.get("PLACER_SAMPLES")
+    parser.add_argument(
+        "trace",
+        type=Path,
+        nargs="?" if samples else None,
+        default=Path(samples) / SAMPLE if samples else None,
+        help="fault_trace.json; by default that of $PLACER_SAMPLES",
+    )
+    parser.add_argument("--maps", type=int, default=20)
+    parser.add_argument(
+        "--repaired",
+        type=int,
+        default=1,
+        help="maps on which replace makes all repairs",
+    )
+    parser.add_argument("--page", type=Path, help="where the page goes, else to stdout")
+    options = parser.parse_args(words)
+    start = perf_counter()
+    found, healthy_s = replays(
+        read_trace(options.trace), options.maps, options.repaired
+    )
+    seconds = perf_counter() - start
+    text = page(found, healthy_s, cluster().micro_batch_s)
+    if options.page is None:
+        print(text, end="")
+    else:
+        options.page.write_text(text)
+        (options.page.parent / PICTURE).write_text(picture(found, healthy_s))
+    print(f"{seconds:.0f} s", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""``placer diagnose``: which node, link or part of a job is slow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from placer.cli import complete
+from placer.cli.options import format_option, quiet_option
+
+if TYPE_CHECKING:
+    from placer.reasons.suspects import Run, Suspect, Verdict
+
+
+@click.command(epilog="Example: placer diagnose plan-1.json=a.csv plan-2.json=b.csv")
+@click.argument(
+    "runs",
+    nargs=-1,
+    required=True,
+    metavar="PLAN=TIMES...",
+    shell_complete=complete.files,
+)
+@format_option("text", "json")
+@quiet_option("Only the one to blame.")
+@click.pass_context
+def diagnose(
+    context: click.Context, /, runs: tuple[str, ...], format_name: str, quiet: bool
+) -> None:
+    """Say which node, link, stage, replica or rank is slow.
+
+    PLAN is a placement the job ran with, one of ``placer place --vary``; TIMES a CSV
+    file of that run with the columns ``rank,seconds`` (or ``stage``, ``replica``), what
+    each took without waiting. The exit code is 1 when nothing stands out yet.
+    """
+    from placer.api.diagnose import diagnosed
+    from placer.cli.output import write_text
+    from placer.placement.plan_encode import json_text
+
+    verdict = diagnosed([_run(text) for text in runs])
+    if format_name == "json":
+        text = json_text(_document(verdict))
+    else:
+        text = "\n".join(_lines(verdict, quiet)) + "\n"
+    write_text("-", text)
+    context.exit(0 if verdict.named else 1)
+
+
+def _run(text: str) -> Run:
+    """The run that an argument means."""
+    from placer import files
+    from placer.errors import InputError, Problem
+    from placer.placement.plan_file import read_plan
+    from placer.placement.rank_times import read_times
+    from placer.reasons.suspects import Run
+
+    plan_path, equals, times_path = text.rpartition("=")
+    if not (equals and plan_path and times_path):
+        raise click.UsageError(f"{text!r} is not PLAN=TIMES such as plan-1.json=a.csv")
+    plan = read_plan(plan_path)
+    if plan.axes is None:
+        raise InputError([Problem("the plan does not record its axes", plan_path)])
+    rows, seconds = read_times(files.read_text(times_path), times_path, plan.axes)
+    return Run(plan, rows, seconds)
+
+
+def _lines(verdict: Verdict, quiet: bool) -> list[str]:
+    """The verdict for people."""
+    if verdict.named:
+        what = "a place" if verdict.named.is_place else "a part of the job"
+        lines = [f"slow: {verdict.named}, {what}: {_figures(verdict.named)}"]
+    elif verdict.alike > 1:
+        lines = [f"{verdict.alike} fit alike; run another placement"]
+    else:
+        lines = ["nothing stands out; run another placement"]
+    if quiet:
+        return lines
+    rest = verdict.suspects[1:] if verdict.named else verdict.suspects
+    return [*lines, *(f"  {one}: {_figures(one)}" for one in rest)]
+
+
+def _figures(one: Suspect) -> str:
+    return f"{one.slower:+.1%}, explains {one.explained:.0%} of the spread"
+
+
+def _document(verdict: Verdict) -> dict[str, object]:
+    from dataclasses import asdict
+
+    named = verdict.named
+    return {
+        "named": None if named is None else asdict(named) | {"place": named.is_place},
+        "alike": verdict.alike,
+        "suspects": [asdict(one) for one in verdict.suspects],
+    }

@@ -1,0 +1,238 @@
+"""Which place or part of a job explains the times that its ranks took in several runs.
+
+Group testing: every suspect slows a known set of ranks in each placement. A node slows
+the ranks it holds, a link those of all groups that cross it, a stage or a replica its
+own wherever they run. The suspect whose sets fit the times best (least squares, one
+suspect at a time) is the one to blame. Placements in which what was together is apart
+(`placer.api.vary`) make the sets of any two suspects differ.
+
+Shapes: R ranks, K runs, M rows of times over all runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+
+# Nepers by which a suspect must be likelier than the next, and than none.
+EVIDENCE = 10.0
+# A part of the spread that floats may leave; more than that is noise.
+EXACT = 1e-12
+AXES = ("tp", "cp", "pp", "dp")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The times of one placement.
+
+    Attributes
+    ----------
+    plan : Plan
+    row_of_rank : ndarray, shape (R,)
+        Which of the times a rank is part of; -1 for none.
+    seconds : ndarray
+        The times.
+    """
+
+    plan: Plan
+    row_of_rank: IntArray
+    seconds: FloatArray
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A place or a part, and how well it explains the times.
+
+    Attributes
+    ----------
+    kind : str
+        A tier, ``TIER link``, ``rank``, ``stage``, ``replica`` or an axis' group.
+    name : str
+    axis : str
+        Of the groups that a link slows; empty for others.
+    slower : float
+        Share by which the ranks concerned take longer than the others.
+    explained : float
+        Share of the spread of all times that this explains.
+    """
+
+    kind: str
+    name: str
+    axis: str
+    slower: float
+    explained: float
+
+    @property
+    def is_place(self) -> bool:
+        """Whether it is a part of the machine, not of the job."""
+        return self.kind not in _PARTS
+
+    def __str__(self) -> str:
+        seen = f", seen in {self.axis}" if self.axis else ""
+        return f"{self.kind} {self.name}{seen}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the times say.
+
+    Attributes
+    ----------
+    named : Suspect or None
+        The one to blame, None when none stands out or several fit alike.
+    suspects : tuple of Suspect
+        Those that fit best, the best first.
+    alike : int
+        How many fit exactly as well as the first, itself among them.
+    """
+
+    named: Suspect | None
+    suspects: tuple[Suspect, ...]
+    alike: int
+
+
+_PARTS = ("rank", "stage", "replica", "tp group", "stage of a replica")
+MOST_SHOWN = 5
+
+
+def verdict_of(runs: Sequence[Run]) -> Verdict:
+    """The suspect that explains the times of all runs, if one stands out."""
+    times = np.concatenate([run.seconds for run in runs])
+    mean = float(times.mean())
+    centred = times - mean
+    spread = float(centred @ centred)
+    found: list[Suspect] = []
+    if spread > (EXACT * mean) ** 2 * len(times):
+        for (kind, name, axis), rows in _rows_of_suspects(runs):
+            slow, others = len(rows), len(times) - len(rows)
+            if not (slow and others):
+                continue
+            above = float(centred[rows].sum())  # as far as the others are below
+            if above > 0:
+                slower = (above / slow + above / others) / (mean - above / others)
+                gain = above * above * len(times) / (slow * others * spread)
+                found.append(Suspect(kind, name, axis, slower, min(gain, 1.0)))
+    found.sort(key=lambda one: -one.explained)
+    if not found:
+        return Verdict(None, (), 0)
+    best = found[0].explained
+    alike = sum(one.explained > best - 1e-9 for one in found)
+    after = (
+        _evidence(len(times), best, found[1].explained) if len(found) > 1 else np.inf
+    )
+    alone = _evidence(len(times), best, 0.0) - log(len(found))
+    is_named = alike == 1 and after > EVIDENCE and alone > EVIDENCE
+    return Verdict(found[0] if is_named else None, tuple(found[:MOST_SHOWN]), alike)
+
+
+def _evidence(rows: int, better: float, worse: float) -> float:
+    """Log of how much likelier the better explanation is, with normal noise."""
+    return rows / 2 * log((1 - worse + EXACT) / (1 - better + EXACT))
+
+
+def _rows_of_suspects(
+    runs: Sequence[Run],
+) -> Iterator[tuple[tuple[str, str, str], IntArray]]:
+    """(kind, name, axis) of each suspect, and the rows of all runs that it slows."""
+    gathered: dict[tuple[str, str, str], list[IntArray]] = {}
+    offset = 0
+    for run in runs:
+        is_by_rank = np.array_equal(run.row_of_rank, np.arange(run.plan.world_size))
+        for key, ranks in _ranks_of_suspects(run.plan):
+            rows = run.row_of_rank[ranks]
+            if not is_by_rank:
+                rows = np.unique(rows[rows >= 0])
+            gathered.setdefault(key, []).append(rows + offset)
+        offset += len(run.seconds)
+    for key, parts in gathered.items():
+        yield key, np.concatenate(parts)
+
+
+def _ranks_of_suspects(
+    plan: Plan,
+) -> Iterator[tuple[tuple[str, str, str], IntArray]]:
+    """(kind, name, axis) of each suspect, and the ranks that it slows in a plan."""
+    axes = plan.axes
+    if axes is None:
+        raise ValueError("the plan does not record its axes")
+    at = axes.coordinates
+    groups = {a: _group_of_rank(at, a) for a in AXES if axes.size(a) > 1}
+    members = {a: _members(group, int(group.max()) + 1) for a, group in groups.items()}
+    places = {plan.outer_tiers[0]: plan.nodes, **plan.domains}
+    for tier, domain_of_node in places.items():
+        names, number = np.unique(np.array(domain_of_node), return_inverse=True)
+        home = number.ravel()[plan.node_of_rank]
+        for index, ranks in enumerate(_members(home, len(names))):
+            yield (tier, str(names[index]), ""), ranks
+        for axis, group in groups.items():
+            crossing = _crossing(home, group)
+            for index, own in enumerate(crossing):
+                if len(own):
+                    slow = np.concatenate([members[axis][g] for g in own.tolist()])
+                    yield (f"{tier} link", str(names[index]), axis), slow
+    yield from _parts(at, groups)
+
+
+def _parts(
+    at: Mapping[str, IntArray], groups: Mapping[str, IntArray]
+) -> Iterator[tuple[tuple[str, str, str], IntArray]]:
+    """Parts of the job, each set of ranks once."""
+    stages, replicas = int(at["pp"].max()) + 1, int(at["dp"].max()) + 1
+    cell = at["dp"] * stages + at["pp"]
+    kinds: list[tuple[str, IntArray]] = [("replica", at["dp"]), ("stage", at["pp"])]
+    if stages > 1 and replicas > 1:
+        kinds.append(("stage of a replica", cell))
+    if "tp" in groups:
+        kinds.append(("tp group", groups["tp"]))
+    kinds.append(("rank", np.arange(len(cell))))
+    seen: set[bytes] = set()
+    for kind, label in kinds:
+        _, first, number = np.unique(label, return_index=True, return_inverse=True)
+        key = first[number].tobytes()  # equal for equal sets, however numbered
+        if key in seen:
+            continue
+        seen.add(key)
+        for index, ranks in enumerate(_members(label, int(label.max()) + 1)):
+            name = str(index)
+            if kind == "stage of a replica":
+                name = f"{index % stages} of {index // stages}"
+            yield (kind, name, ""), ranks
+
+
+def _group_of_rank(at: Mapping[str, IntArray], axis: str) -> IntArray:
+    """Number of each rank's group of an axis; shape (R,)."""
+    number = np.zeros_like(at[axis])
+    for other in AXES:
+        if other != axis:
+            number = number * (int(at[other].max()) + 1) + at[other]
+    return number
+
+
+def _members(label: IntArray, count: int) -> list[IntArray]:
+    """Ranks of each label."""
+    order = np.argsort(label, kind="stable")
+    ends = np.cumsum(np.bincount(label, minlength=count))
+    return np.split(order, ends[:-1])
+
+
+def _crossing(home: IntArray, group: IntArray) -> list[IntArray]:
+    """Groups with members in each domain and outside it."""
+    count, domains = int(group.max()) + 1, int(home.max()) + 1
+    pairs = np.unique(home * count + group)
+    touched = np.bincount(pairs % count, minlength=count)
+    pairs = pairs[touched[pairs % count] > 1]
+    ends = np.cumsum(np.bincount(pairs // count, minlength=domains))
+    return np.split(pairs % count, ends[:-1])

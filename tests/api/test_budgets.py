@@ -1,0 +1,95 @@
+"""Budgets from a file to a plan: obeyed, checked, and named when they cannot hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.placement.check import violations
+from placer.topology.read import parse_topology
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MACHINE = """\
+format: placer/topology
+version: 1
+name: small
+gpu: {power: 1kW}
+tiers:
+  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 100GB/s, latency: 5us}
+  - {name: cluster, bandwidth: 50GB/s, latency: 8us}
+layout: "cluster:1 rack:4 node:2"
+budgets:
+  - {hosts: "r[1-2]*", watts: WATTS}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    """24 ranks; the machine has 32 GPUs, 16 of them under the budget."""
+    axes = {"tp": 4, "pp": 2, "dp": 3}
+    head = {"format": "placer/job", "version": 1, "name": "j"}
+    path = tmp_path / "job.json"
+    content = head | {"parallelism": axes, "weights": {"tp": 100, "pp": 10, "dp": 1}}
+    path.write_text(json.dumps(content))
+    return str(path)
+
+
+def machine(watts: str) -> placer.Topology:
+    return parse_topology(MACHINE.replace("WATTS", watts), "t.yaml")
+
+
+def test_obeyed_and_shown(job: str) -> None:
+    """A plan keeps to the budget, says what it uses of it, and passes its check."""
+    found = placer.place(machine("8kW"), job)
+    inside = sum(host.startswith(("r1", "r2")) for host in found.plan.host_of_rank)
+    assert inside == 8
+    assert "8 GPUs, at most 8 kW at 1 kW a GPU on r[1-2]*" in found.summary()
+    placer.check(found.plan)
+
+
+def test_the_checker_tells_what_is_too_much(job: str) -> None:
+    """A placement over the budget is refused with the amount, in watts."""
+    found = placer.place(machine("16kW"), job)
+    moved = placer.place(machine("16kW"), job, hosts="r[1-3]-n[1-2]").plan
+    assert found.plan.rules == {}
+    read = placer.read_job(job)
+    (sentence,) = [v for v in violations(moved, machine("8kW"), read) if "budget" in v]
+    assert sentence.endswith("r[1-2]*: 16 kW are drawn, 8 kW too many")
+
+
+def test_named_with_the_amount(job: str) -> None:
+    """A budget that cannot hold is named with what lacks, and what would do."""
+    with pytest.raises(placer.InfeasibleError) as found:
+        placer.place(machine("7kW"), job)
+    text = str(found.value)
+    assert "at most 7 kW at 1 kW a GPU on r[1-2]*" in text
+    assert "room for 23 of the 24 ranks: 1 GPUs too few, 1 kW" in text
+    assert "it fits with 8 GPUs on r[1-2]*" in text
+
+
+def test_after_a_failure(job: str) -> None:
+    """Replacing keeps to the budget: a failed node is not replaced inside it."""
+    plan = placer.place(machine("8kW"), job).plan
+    idle = [n for n in ("r3-n1", "r3-n2", "r4-n1", "r4-n2") if n not in plan.nodes]
+    assert not idle
+    with pytest.raises(placer.InfeasibleError, match="too few"):
+        placer.replace(plan, failed="r3-n1")
+    found = placer.replace(plan, failed="r3-n1", shrink=True).plan
+    inside = np.array([host.startswith(("r1", "r2")) for host in found.host_of_rank])
+    assert inside.sum() <= 8
+
+
+def test_budgets_that_never_bind_change_nothing(job: str) -> None:
+    """With more than the job can use the plan is that of a machine without budgets."""
+    free = replace(machine("16kW"), budgets=())
+    plans = [placer.place(m, job).plan for m in (free, machine("16kW"))]
+    assert plans[0].host_of_rank == plans[1].host_of_rank
+    assert plans[0].bound == plans[1].bound

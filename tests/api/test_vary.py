@@ -1,0 +1,176 @@
+"""Placements of the same cost in which nothing stays together, and what they tell."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from placer.reasons.suspects import Run, verdict_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from placer.placement.plan import Plan
+    from placer.reasons.suspects import Verdict
+
+RESTARTS = 4
+
+
+def plan_of(folder: Path, machine: str, **axes: int) -> Plan:
+    head: dict[str, object] = {"format": "placer/job", "version": 1, "name": "j"}
+    head["parallelism"] = axes
+    path = folder / "job.json"
+    head |= {"weights": {"tp": 1000, "pp": 10, "dp": 1}}
+    if machine.startswith("rack"):
+        head |= {"require": {"pp": "rack"}}
+    path.write_text(json.dumps(head))
+    return placer.place(machine, str(path)).plan
+
+
+def held(plan: Plan, axis: str, tier: str) -> set[tuple[str, int]]:
+    """Pairs of a place and the stage or replica that it holds."""
+    assert plan.axes is not None
+    places = plan.nodes if tier == "node" else plan.domains[tier]
+    of_rank = [places[node] for node in plan.node_of_rank]
+    return {*zip(of_rank, plan.axes.coordinates[axis].tolist(), strict=True)}
+
+
+MACHINES = {
+    "hosts": ("dgx-h100-32x8", {"tp": 8, "pp": 4, "dp": 8}, {"node": ("pp", "dp")}),
+    "racks": (
+        "rack:8 node:10 gpu:4",
+        {"tp": 4, "pp": 8, "dp": 8},
+        {"node": ("pp", "dp"), "rack": ("dp",)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_nothing_stays_together(name: str, tmp_path: Path) -> None:
+    """No node keeps a stage or a replica and no rack a replica, at the same cost."""
+    machine, axes, apart = MACHINES[name]
+    plans = placer.vary(plan_of(tmp_path, machine, **axes), 4)
+    assert len({plan.bound["value"] for plan in plans}) == 1
+    assert len({plan.score["hop_cost"] for plan in plans}) == 1
+    for plan in plans:
+        placer.check(plan)
+    for tier, kinds in apart.items():
+        for axis in kinds:
+            pairs = [held(plan, axis, tier) for plan in plans]
+            assert sum(map(len, pairs)) == len(set().union(*pairs)), (tier, axis)
+
+
+def test_rules_hold(tmp_path: Path) -> None:
+    """Where rules forbid exchanges, the plans that break them are not given."""
+    path = tmp_path / "job.json"
+    axes = {"tp": 4, "pp": 2, "dp": 4}
+    head = {"format": "placer/job", "version": 1, "name": "j", "parallelism": axes}
+    rules = {
+        "pin": [
+            {"ranks": f"{r}-{r + 3}", "nodes": f"r{r // 8 + 1}-n{r // 4 % 2 + 1}"}
+            for r in range(0, 32, 4)
+        ]
+    }
+    path.write_text(json.dumps(head | {"weights": {"tp": 9, "pp": 1}, "rules": rules}))
+    plan = placer.place("rack:4 node:2 gpu:4", str(path)).plan
+    with pytest.raises(placer.InfeasibleError, match="only 1 was found"):
+        placer.vary(plan, 3)
+
+
+def slowed(plan: Plan, kind: str, name: str, rng: np.random.Generator) -> np.ndarray:
+    """Times of the ranks of a plan with a slow node, or a slow link of a node.
+
+    A slow link is seen in the gradients: by every group with a rank on the node.
+    """
+    assert plan.axes is not None
+    at = plan.axes.coordinates
+    times = 1 + 0.01 * rng.standard_normal(plan.world_size)
+    on = np.array(plan.host_of_rank) == name
+    if kind == "node link":
+        group = (at["pp"] * plan.axes.cp + at["cp"]) * plan.axes.tp + at["tp"]
+        on = np.isin(group, group[on])
+    if kind == "replica":
+        on = at["dp"] == int(name)
+    times[on] *= 1.06
+    return times
+
+
+def found_after(plans: list[Plan], kind: str, name: str) -> tuple[int, Verdict]:
+    """After how many restarts something is named, and what."""
+    rng = np.random.default_rng(0)
+    runs = []
+    for restarts, plan in enumerate(plans):
+        times = slowed(plan, kind, name, rng)
+        runs.append(Run(plan, np.arange(len(times)), times))
+        verdict = verdict_of(runs)
+        if verdict.named:
+            return restarts, verdict
+    return len(plans), verdict
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("kind", ["node", "node link", "replica"])
+def test_what_is_planted_is_named(kind: str, name: str, tmp_path: Path) -> None:
+    """A slow node, link or replica is named, rightly, after four restarts at most."""
+    machine, axes, _ = MACHINES[name]
+    plans = placer.vary(plan_of(tmp_path, machine, **axes), RESTARTS + 1)
+    names = plans[0].nodes[::13] if kind != "replica" else ("0", "5")
+    for planted in names:
+        restarts, verdict = found_after(plans, kind, planted)
+        assert restarts <= RESTARTS, (planted, verdict)
+        assert verdict.named is not None
+        assert (verdict.named.kind, verdict.named.name) == (kind, planted)
+
+
+def test_one_placement_cannot_tell(tmp_path: Path) -> None:
+    """In one placement a slow node and what it holds are the same."""
+    machine, axes, _ = MACHINES["hosts"]
+    plan = plan_of(tmp_path, machine, **axes)
+    times = slowed(plan, "node", plan.nodes[3], np.random.default_rng(1))
+    verdict = placer.diagnose([plan], [times])
+    assert verdict.named is None
+    assert verdict.alike > 1
+
+
+def test_noise_names_nothing(tmp_path: Path) -> None:
+    """Where nothing is slow nothing is named, nor where all times are equal."""
+    machine, axes, _ = MACHINES["hosts"]
+    plans = placer.vary(plan_of(tmp_path, machine, **axes), 3)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        times = [1 + 0.02 * rng.standard_normal(plan.world_size) for plan in plans]
+        assert placer.diagnose(plans, times).named is None
+    assert placer.diagnose(plans, [np.ones(256)] * 3).suspects == ()
+
+
+def test_wrong_times(tmp_path: Path) -> None:
+    """Times that are not one for each rank, or are no times, are refused."""
+    machine, axes, _ = MACHINES["hosts"]
+    plan = plan_of(tmp_path, machine, **axes)
+    for times in ([1.0] * 3, [0.0] * 256, [float("nan")] * 256):
+        with pytest.raises(placer.InputError):
+            placer.diagnose([plan], [times])
+
+
+def test_hosts_of_islands(tmp_path: Path) -> None:
+    """Hosts are exchanged whole: a launcher counts the GPUs of a host in order."""
+    head = {"format": "placer/topology", "version": 1, "name": "islands"}
+    slow = {"bandwidth": "50GB/s", "latency": "5us"}
+    fast = {"bandwidth": "900GB/s", "latency": "1us", "scale_up": True}
+    tiers = [
+        {"name": "island", "size": 4, **fast},
+        {"name": "node", "size": 2, **slow},
+        {"name": "cluster", **slow},
+    ]
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(head | {"tiers": tiers, "layout": "cluster:1 node:8"}))
+    plans = placer.vary(plan_of(tmp_path, str(path), tp=4, pp=4, dp=4), 3)
+    for plan in plans:
+        placer.check(plan)
+    assert len({plan.score["hop_cost"] for plan in plans}) == 1
+    pairs = [held(plan, "dp", "node") for plan in plans]
+    assert len(set().union(*pairs)) > len(pairs[0])

@@ -1,0 +1,175 @@
+"""The replay of faults: its books, its policies, and that it says what it ran."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import placer
+from benchmarks.fault_page import Replay, page, picture
+from benchmarks.fault_placer import Placer, all_left, best, best_of_all, left
+from benchmarks.fault_policies import BestFit, Cluster, SortedHosts, WholeRacks
+from benchmarks.fault_replay import (
+    RACKS,
+    SERVERS,
+    TRAYS,
+    Change,
+    Terms,
+    account,
+    random_map,
+    read_trace,
+    states,
+    timeline,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOUR = 1 / 24
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    return Cluster.of_presets()
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path) -> Path:
+    """Six faults of three servers, two of them repaired."""
+    rows = [("a", 1.0, 1), ("b", 2.0, 1), ("a", 3.0, -1), ("c", 3.5, 1), ("a", 4.5, 1)]
+    rows += [("b", 6.0, -1)]
+    kinds = {1: "fault_start", -1: "fault_end"}
+    path = tmp_path / "trace.json"
+    path.write_text(
+        json.dumps(
+            [
+                {"node_id": name, "event_time": day, "event_type": kinds[sign]}
+                for name, day, sign in rows
+            ]
+        )
+    )
+    return path
+
+
+def test_books_of_a_fault() -> None:
+    """A fault costs the restart and what was trained since the last checkpoint."""
+    changes = [
+        Change(0.0, False, 10, 0, 2.0, 0.0),
+        Change(1.0 + 1.5 * HOUR, True, 8, 4, 2.0, 0.0),
+    ]
+    terms = Terms(checkpoint_s=3600, restart_s=900, micro_batches=1)
+    found = account(changes, 2, terms)
+    # From 0.25 h the job makes 5 sequences a second; the fault comes a quarter of
+    # an hour after the 25th checkpoint.
+    assert found.lost_s == pytest.approx(900)
+    first = 5 * 3600 * 23.75
+    second = 5 * 3600 * (1.5 - 0.25) + 4 * 3600 * (24 - 1.5 - 0.25)
+    assert found.samples == pytest.approx([first, second])
+    assert found.productive_s == pytest.approx(3600 * (48 - 0.25 - 0.25 - 0.25))
+    assert found.replicas == pytest.approx([10, 10 * 1.5 / 24 + 8 * 22.5 / 24])
+
+
+def test_growing_loses_no_work() -> None:
+    """A job that grows stops for a restart and keeps what it trained."""
+    changes = [Change(0.0, False, 1, 0, 1.0, 0.0), Change(0.5, False, 2, 0, 1.0, 0.0)]
+    found = account(changes, 1, Terms(restart_s=900, micro_batches=1))
+    assert found.lost_s == 0
+    assert found.samples[0] == pytest.approx(3600 * (11.75 + 2 * 11.75))
+
+
+def test_a_fixed_batch_waits_for_the_fullest_replica() -> None:
+    """With 7 replicas for 16 sequences some take three, one more than two."""
+    terms = Terms(batch=16, micro_batches=2, micro_batch_s=0.5)
+    assert terms.rate(Change(0, False, 7, 0, 1.0, 0)) == pytest.approx(16 / 1.5)
+    assert terms.rate(Change(0, False, 8, 0, 1.0, 0)) == pytest.approx(16 / 1.0)
+
+
+def test_a_trace_on_a_map(trace_file: Path) -> None:
+    """Trays go down and come back as the trace says; four sound servers have none."""
+    trace = read_trace(trace_file)
+    tray = random_map(trace, 0)
+    assert sorted(tray[tray >= 0]) == list(range(RACKS * TRAYS))
+    assert (tray[: len({"a", "b", "c"})] >= 0).all()
+    assert len(tray) == SERVERS
+    down = [int((~up).sum()) for up in states(trace, tray)]
+    assert down == [0, 1, 2, 1, 2, 3, 2]
+
+
+def test_policies_use_what_is_up(cluster: Cluster) -> None:
+    """No policy puts a replica on a tray that is down, or two on one."""
+    rng = np.random.default_rng(0)
+    for policy in (WholeRacks(cluster), SortedHosts(cluster), BestFit(cluster)):
+        now = None
+        for _ in range(8):
+            up = rng.random(RACKS * TRAYS) > 0.04
+            now = policy.seats(now, up)
+            assert len(now.trays) == policy.most(up)
+            assert up[now.trays].all()
+            assert len(np.unique(now.trays)) == now.trays.size
+            assert now.step_s > 1
+
+
+def test_placer_swaps_as_replace_does(cluster: Cluster) -> None:
+    """An idle tray of the rack takes over: no fewer moves, no faster step exists."""
+    up = np.ones(RACKS * TRAYS, dtype=bool)
+    known = {left(up): best(cluster, left(up))}
+    policy = Placer(cluster, known)
+    first = policy.seats(None, up)
+    idle = np.setdiff1d(np.arange(RACKS * TRAYS), first.trays)
+    mates = np.flatnonzero(np.isin(first.trays // TRAYS, idle // TRAYS).ravel())
+    failed = int(first.trays.ravel()[mates[0]])
+    after = up.copy()
+    after[failed] = False
+    known[left(after)] = known[left(up)]
+    second = policy.seats(first, after)
+    plan = known[left(up)].plan
+    asked = placer.replace(plan, failed=cluster.machine.node_names[failed]).plan
+    assert (second.moved, second.step_s) == (4, first.step_s)
+    assert asked.previous["moved"] == asked.previous["fewest"] == 4
+    assert asked.score["step_time_s"] == pytest.approx(second.step_s)
+    assert after[second.trays].all()
+
+
+@pytest.mark.slow
+def test_states_between_others_are_not_searched(cluster: Cluster) -> None:
+    """A state between two of equal steps takes the poorer one's placement."""
+    full = [TRAYS] * RACKS
+    rows = [full, [*full[:-1], 17], [*full[:-1], 16], [*full[:-2], 17, 16]]
+    asked = []
+
+    def search(batch):
+        asked.extend(batch)
+        return [best(cluster, state) for state in batch]
+
+    extremes = {tuple(rows[0]), tuple(rows[3])}
+    found = best_of_all([tuple(row) for row in rows], search)
+    assert set(found) == {tuple(row) for row in rows}
+    assert extremes <= set(asked)
+    for state, one in found.items():
+        assert one.bound_s <= one.step_s
+        used = np.unique(one.plan.domains["rack"], return_counts=True)[1]
+        assert sorted(used.tolist())[-1] <= max(state)
+
+
+def test_the_page(cluster: Cluster, trace_file: Path) -> None:
+    """The page has a row for each policy, and the picture a line."""
+    trace = read_trace(trace_file)
+    maps = dict.fromkeys(("0", "clustered"), random_map(trace, 0))
+    known = best_of_all(
+        all_left(trace, maps.values()),
+        lambda batch: [best(cluster, state) for state in batch],
+    )
+    policies = (WholeRacks(cluster), SortedHosts(cluster), BestFit(cluster))
+    # Long enough for a picture: the last state lasts for three weeks.
+    found = [
+        Replay(name, policy.name, timeline(trace, servers, policy), 30.0)
+        for name, servers in maps.items()
+        for policy in (*policies, Placer(cluster, known))
+    ]
+    text = page(found, 1.26, cluster.micro_batch_s)
+    for name in ("whole racks", "sorted hosts", "best fit", "placer"):
+        assert f"\n| {name} |" in text
+    assert picture(found, 1.26).count("<polyline") == 7

@@ -1,0 +1,104 @@
+"""``placer place --vary`` and ``placer diagnose``: files out, files in, a name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import placer
+from placer.cli.main import main
+
+JOB = {
+    "format": "placer/job",
+    "version": 1,
+    "name": "j",
+    "parallelism": {"tp": 8, "pp": 4, "dp": 8},
+    "weights": {"tp": 1000, "pp": 10, "dp": 1},
+}
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+@pytest.fixture
+def plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Three plans, and the times of a run with each on a slow host."""
+    monkeypatch.chdir(tmp_path)
+    Path("job.json").write_text(json.dumps(JOB))
+    words = ["place", "-q", "-t", "dgx-h100-32x8", "-j", "job.json", "--vary", "3"]
+    done = run(*words, "-o", "p-{k}.json")
+    assert done.exit_code == 0, done.output
+    for k in (1, 2, 3):
+        hosts = placer.read_plan(f"p-{k}.json").host_of_rank
+        times = [
+            1.1 if host == "n05" else 1 + rank % 7 / 1e3
+            for rank, host in enumerate(hosts)
+        ]
+        lines = [f"{rank},{time}" for rank, time in enumerate(times)]
+        Path(f"t-{k}.csv").write_text("\n".join(["rank,seconds", *lines]))
+    return [f"p-{k}.json=t-{k}.csv" for k in (1, 2, 3)]
+
+
+def test_a_slow_host_is_named(plans: list[str]) -> None:
+    """The name comes first; with one placement there is none, and the exit code 1."""
+    done = run("diagnose", *plans)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("slow: node n05, a place: +9.7%")
+    first = run("diagnose", "--format", "json", plans[0])
+    assert first.exit_code == 1
+    assert json.loads(first.stdout)["named"] is None
+    named = json.loads(run("diagnose", "--format", "json", *plans).stdout)["named"]
+    assert (named["kind"], named["name"], named["place"]) == ("node", "n05", True)
+
+
+def test_times_of_stages(plans: list[str]) -> None:
+    """Times of stages of replicas name a host too: one host is a stage of a replica."""
+    for k in (1, 2, 3):
+        plan = placer.read_plan(f"p-{k}.json")
+        assert plan.axes is not None
+        at = plan.axes.coordinates
+        lines = ["replica,stage,seconds"]
+        for rank in range(0, plan.world_size, 8):
+            slow = 1.1 if plan.host_of_rank[rank] == "n05" else 1 + rank % 7 / 1e3
+            lines.append(f"{at['dp'][rank]},{at['pp'][rank]},{slow}")
+        Path(f"t-{k}.csv").write_text("\n".join(lines))
+    done = run("diagnose", "-q", *plans)
+    assert done.stdout.startswith("slow: node n05, a place")
+
+
+WRONG = {
+    "no columns": ("1,2\n", "t.csv:1:1: expected the columns seconds and rank"),
+    "rank": ("rank,seconds\n256,1\n", 't.csv:2:1: rank: expected 0 to 255, got "256"'),
+    "seconds": ("rank,seconds\n1,x\n", "t.csv:2:1: seconds: expected a time above 0"),
+    "twice": ("rank,seconds\n1,1\n1,2\n", "t.csv:3:1: has a time already"),
+    "empty": ("rank,seconds\n", "t.csv:1:1: there are no times"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_times(case: str, plans: list[str]) -> None:
+    """What is wrong in a file of times is said with its line; the exit code is 2."""
+    text, message = WRONG[case]
+    Path("t.csv").write_text(text)
+    done = run("diagnose", plans[0], "p-2.json=t.csv")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_where_the_plans_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without {k} a number goes before the suffix; stdout takes one plan only."""
+    monkeypatch.chdir(tmp_path)
+    Path("job.json").write_text(json.dumps(JOB))
+    words = ["place", "-q", "-t", "dgx-h100-32x8", "-j", "job.json", "--vary", "2"]
+    assert run(*words, "-o", "plan.json").exit_code == 0
+    assert sorted(path.name for path in tmp_path.glob("plan*")) == [
+        "plan-1.json",
+        "plan-2.json",
+    ]
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "give -o plan-{k}.json" in refused.stderr
