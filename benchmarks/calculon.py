@@ -1,9 +1,9 @@
 """placer beside Calculon: the same choices, ranked by both.
 
-``python -m benchmarks.calculon --calculon CLONE`` with a clone of calculon-ai/calculon,
-which also wants pandas and psutil. Both are told the same of machine and model: peak and
-efficiency of products, links, 80 GiB, no offloading, scores stored, tp waited for,
-gradients overlapped, sequence parallelism.
+``python -m benchmarks.calculon --calculon CLONE`` with a clone of
+github.com/calculon-ai/calculon, which also wants pandas and psutil. Both are told the
+same of machine and model: peak and efficiency of products, links, 80 GiB, no offloading,
+scores stored, tp waited for, gradients overlapped, sequence parallelism.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import numpy as np
 
 from benchmarks.grids.ranking import spearman
 from placer.cost.step import StepModel
-from placer.degrees.choice import Choice
 from placer.degrees.space import Legal, Space
 from placer.footprint.stages import footprint
 from placer.job.axes import Parallelism
@@ -33,6 +32,7 @@ from placer.job.work import product_efficiency
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
     from placer.topology.model import Topology
 
 # Calculon's word for what backward computes again, by placer's.
@@ -47,6 +47,10 @@ class Case(NamedTuple):
     gpus: int
     batch: int
 
+
+HEAD = """| case | fit: Calculon / placer / both | rank | placer's best | in Calculon \
+| Calculon's best | in placer |
+|---|--:|--:|---|--:|---|--:|"""
 
 CASES = (
     Case("gpt3-175B", "h100_80g_nvl8", 512, 1536),
@@ -101,7 +105,7 @@ class Peer:
 
 
 def _execution(case: Case, choice: Choice) -> dict[str, Any]:
-    """The choice in Calculon's words: each axis on the nearest network that holds it."""
+    """The choice in Calculon's words, each axis on the nearest network for it."""
     inside = choice.tp, choice.tp * choice.pp, choice.gpus
     nets = [0 if size <= 8 else 1 for size in inside]
     sliced = choice.tp > 1
@@ -173,7 +177,9 @@ def job_of(model: dict[str, Any], system: dict[str, Any]) -> Job:
         sequence=model["seq_size"],
         bytes=ElementBytes(),
         overlap=Overlap(tp=False, cp=False, pp=False, ep=False),
-        memory=Memory(attention="unfused", dropout=True, gradient_bytes=2.0, reserve=0.0),
+        memory=Memory(
+            attention="unfused", dropout=True, gradient_bytes=2.0, reserve=0.0
+        ),
     )
     peak = system["matrix"]["float16"]["tflops"]
     rate = peak * product_efficiency(job, tp=1, cp=1)
@@ -194,7 +200,8 @@ def choices(job: Job, case: Case) -> Iterator[Choice]:
 def compared(peer: Peer, case: Case) -> list[Both]:
     """All choices that either says fit."""
     system = peer.read("systems", case.system)
-    job, machine = job_of(peer.read("models", case.model), system), None
+    job = job_of(peer.read("models", case.model), system)
+    machine = machine_of(system, case.gpus)
     limit = system["mem1"]["GiB"] * 2**30
     found = []
     for choice in choices(job, case):
@@ -204,7 +211,6 @@ def compared(peer: Peer, case: Case) -> list[Both]:
         theirs = peer.step_s(case, choice)
         if not fits and theirs == inf:
             continue
-        machine = machine or machine_of(system, case.gpus)
         step = StepModel(machine, mine).step(np.arange(case.gpus)).step_time_s
         found.append(Both(choice, theirs, step if fits else inf))
     return found
@@ -238,7 +244,8 @@ def row(case: Case, found: Sequence[Both]) -> str:
 
 def _text(one: Both) -> str:
     c = one.choice
-    return f"tp {c.tp}, pp {c.pp}, vp {c.vp}, b {c.micro_batch}, {c.recompute}, {c.sharding}"
+    sizes = f"tp {c.tp}, pp {c.pp}, vp {c.vp}, b {c.micro_batch}"
+    return f"{sizes}, {c.recompute}, {c.sharding}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -253,12 +260,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         print(f"skipped: Calculon cannot be loaded ({error})", file=sys.stderr)
         return 2
-    print("| case | fit: Calculon / placer / both | rank | placer's best | in Calculon |")
+    print(HEAD)
     every = []
     for case in (CASES[int(number)] for number in options.cases.split(",")):
         found = compared(peer, case)
         print(row(case, found), flush=True)
-        every += [[*case, one.choice.to_dict(), one.calculon, one.placer] for one in found]
+        every += [
+            [*case, one.choice.to_dict(), one.calculon, one.placer] for one in found
+        ]
     if options.json:
         options.json.write_text(json.dumps(every))
     return 0

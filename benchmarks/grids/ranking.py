@@ -1,4 +1,4 @@
-"""How placer ranks layouts that were measured: ``python -m benchmarks.grids.ranking``."""
+"""How placer ranks measured layouts: ``python -m benchmarks.grids.ranking``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, log
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.grids.series import START_TFLOPS, Layout, Series, at_rate, layouts_of, measured
+from benchmarks.grids.series import (
+    START_TFLOPS,
+    Layout,
+    Series,
+    at_rate,
+    layouts_of,
+    measured,
+)
 from placer.cost.step import StepModel
 from placer.footprint.stages import footprint
 from placer.topology.read import parse_topology
@@ -29,7 +36,8 @@ format: placer/topology
 version: 1
 name: grid
 tiers:
-  - {{name: node, size: 8, bandwidth: {node}, latency: 1us, scale_up: true, efficiency: 0.8}}
+  - {{name: node, size: 8, bandwidth: {node}, latency: 1us, scale_up: true,
+      efficiency: 0.8}}
   - {{name: cluster, bandwidth: {cluster}, latency: 8us}}
 layout: "cluster:1 node:{nodes}"
 """
@@ -164,7 +172,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--layouts", type=Path, help="clone of Aleph-Alpha's layouts")
     parser.add_argument("--worst", type=int, default=0, help="layouts furthest off")
     options = parser.parse_args(arguments)
-    print("| model | GPUs | layouts | rank | regret | fastest | scatter | OOM | refused |")
+    print(
+        "| model | GPUs | layouts | rank | regret | fastest | scatter | OOM | refused |"
+    )
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for series in measured() + (layouts_of(options.layouts) if options.layouts else []):
         found = ranked(series)

@@ -72,7 +72,9 @@ def measured() -> list[Series]:
 
 
 def _series(entry: Mapping[str, Any]) -> Series:
-    shape = Model(entry["title"], kv_heads=entry["model"]["heads"], **_GPT, **entry["model"])
+    shape = Model(
+        entry["title"], kv_heads=entry["model"]["heads"], **_GPT, **entry["model"]
+    )
     job = _job(shape, entry["sequence"], entry["sharding"], sequence_parallel=False)
     layouts = []
     for tp, pp, size, seconds, *other in entry["layouts"]:
@@ -118,8 +120,8 @@ def _choice(
     )
 
 
-# Layouts of Hagemann et al. 2023, arXiv 2311.05610: LLaMA on DGX A100, ZeRO-1, a
-# vocabulary of 128,000; a global batch of 2,048 samples of 2,048 tokens or 512 of 8,192.
+# Hagemann et al. 2023, arXiv 2311.05610: LLaMA on DGX A100, ZeRO-1, a vocabulary of
+# 128,000; a global batch of 2,048 samples of 2,048 tokens or 512 of 8,192.
 _LLAMA = {"13B": (40, 5120, 13824, 40), "30B": (60, 6656, 17920, 52),
           "65B": (80, 8192, 22016, 64)}  # fmt: skip
 _KERNELS = {"flash_attention2": "", "flash_attention2 + RMS kernel": ", fused norm"}
