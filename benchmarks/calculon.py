@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.calculon --calculon CLONE`` with a clone of
 github.com/calculon-ai/calculon, which also wants pandas and psutil. Both are told the
-same of machine and model: peak and efficiency of products, links, 80 GiB, no offloading,
-scores stored, tp waited for, gradients overlapped, sequence parallelism.
+same of machine and model: peak and efficiency of products, links, 80 GiB, no
+offloading, scores stored, tp waited for, gradients overlapped, sequence parallelism.
 """
 
 from __future__ import annotations
@@ -222,24 +222,26 @@ def place(values: Sequence[float], mine: float) -> int:
 
 
 def row(case: Case, found: Sequence[Both]) -> str:
-    """A line of the table."""
+    """A line of the table: the best of what fits in both, and how the other sees it."""
+    common = [one for one in found if one.calculon < inf and one.placer < inf]
     theirs = [one.calculon for one in found if one.calculon < inf]
     mine = [one.placer for one in found if one.placer < inf]
-    common = [one for one in found if one.calculon < inf and one.placer < inf]
     ours = min(common, key=lambda one: (one.placer, one.choice))
     other = min(common, key=lambda one: (one.calculon, one.choice))
-    rank = spearman(
-        np.array([one.calculon for one in common]),
-        np.array([one.placer for one in common]),
-    )
+    shared = [one.calculon for one in common], [one.placer for one in common]
+    rank = spearman(np.array(shared[0]), np.array(shared[1]))
     return (
         f"| {case.model}, {case.gpus:,} {case.system.split('_')[0].upper()} "
         f"| {len(theirs):,} / {len(mine):,} / {len(common):,} | {rank:.2f} "
-        f"| {_text(ours)} | {place(theirs, ours.calculon)} "
-        f"({ours.calculon / min(theirs) - 1:.1%}) "
-        f"| {_text(other)} | {place(mine, other.placer)} "
-        f"({other.placer / min(mine) - 1:.1%}) |"
+        f"| {_text(ours)} | {_seen(theirs, shared[0], ours.calculon)} "
+        f"| {_text(other)} | {_seen(mine, shared[1], other.placer)} |"
     )
+
+
+def _seen(every: Sequence[float], common: Sequence[float], step: float) -> str:
+    """The place of a step among all and among those that fit in both; its distance."""
+    behind = step / min(common) - 1
+    return f"{place(every, step)}, {place(common, step)}, +{behind:.1%}"
 
 
 def _text(one: Both) -> str:

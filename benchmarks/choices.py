@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-import placer
+import placer.errors
 from placer.cost.step import StepModel
 from placer.document import parse_document
 from placer.job.read import decode_job
@@ -216,6 +216,13 @@ def _text(found: Tuning) -> str:
     return f"{', '.join(parts)} ({memory:.0%})"
 
 
+def _line(run: Run, time_limit: float) -> str:
+    try:
+        return row(judged(run, time_limit))
+    except placer.errors.StoppedError:
+        return f"| {run.title} | time was up | | | | |"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 0."""
     parser = argparse.ArgumentParser("python -m benchmarks.choices")
@@ -226,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("|---|---|--:|---|--:|--:|")
     for run in runs():
         if options.only in run.title:
-            print(row(judged(run, options.time_limit)), flush=True)
+            print(_line(run, options.time_limit), flush=True)
     return 0
 
 

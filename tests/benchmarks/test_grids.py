@@ -44,7 +44,7 @@ def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
 
 
 def test_three_of_four_models_are_chosen_well(rankings: dict[str, Ranking]) -> None:
-    """The layout that comes out best is within 1 % of the fastest; 18.4B is explained."""
+    """What comes out best is within 1 % of the fastest; the page explains 18.4B."""
     regrets = [r.regret for title, r in rankings.items() if "vTrain" in title]
     assert sum(regret <= 0.01 for regret in regrets) == 3
     assert max(regrets) < 0.1

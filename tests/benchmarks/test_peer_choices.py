@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +10,9 @@ from benchmarks.calculon import CASES, Both, choices, job_of, main, place, row
 from benchmarks.choices import runs
 from placer.degrees.choice import Choice
 from placer.job.models import layer_parameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GPT3 = {"hidden": 12288, "feedforward": 49152, "seq_size": 2048, "attn_heads": 96,
         "attn_size": 128, "num_blocks": 96}  # fmt: skip
@@ -44,7 +47,8 @@ def test_a_place_counts_what_is_better() -> None:
     assert place([1.0, 2.0, 2.0], 2.0) == 2
     line = row(CASES[0], found)
     assert "| 4 / 3 / 3 |" in line
-    assert "| 2 (100.0%) |" in line and "| 3 (200.0%) |" in line
+    assert "| 2, 2, +100.0% |" in line
+    assert "| 3, 3, +200.0% |" in line
 
 
 def test_without_calculon_it_says_so(
