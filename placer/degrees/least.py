@@ -100,7 +100,7 @@ class Least:
 
         Alike for all choices that cut a layer alike, and worked out once for them.
         """
-        with_experts = what == "ep"
+        with_experts = what in ("work", "ep")
         alike = replace(
             choice,
             ep=choice.ep if with_experts else 1,

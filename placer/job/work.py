@@ -7,7 +7,12 @@ from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
-from placer.job.models import attention_flops, attention_widths, flops_per_sample
+from placer.job.models import (
+    attention_flops,
+    attention_widths,
+    expert_parameters,
+    flops_per_sample,
+)
 from placer.job.recompute import flops_again
 
 if TYPE_CHECKING:
@@ -43,16 +48,35 @@ def sample_work(job: Job) -> float:
 def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
     """Share of the best rate that a layer's products reach when so many ranks cut them.
 
-    That of the smallest; 1 without a model.
+    That of the smallest; 1 without a model. Routed experts count apart, for their share
+    of the work: each of them multiplies the tokens that visit it alone.
     """
     if job.model is None:
         return 1.0
-    flops = _smallest_product(job.model, job.sequence, job.micro_batch / (tp * cp))
+    samples = job.micro_batch / (tp * cp)
+    dense = _efficiency(_smallest_product(job.model, job.sequence, samples))
+    share = _share_of_experts(job.model, job.sequence)
+    if share == 0.0:
+        return dense
+    tokens = job.sequence * samples * job.parallelism.ep
+    tokens *= job.model.top_k / job.model.experts
+    experts = _efficiency(2.0 * tokens * job.model.hidden * job.model.expert_ffn)
+    return 1 / ((1 - share) / dense + share / experts)
+
+
+def _efficiency(flops: float) -> float:
+    """The same of a product of so many FLOPs."""
     for (small, low), (large, high) in pairwise(EFFICIENCY):
         if flops < large:
             slope = (high - low) / log(large / small)
             return max(LEAST_EFFICIENCY, high + slope * log(flops / large))
     return EFFICIENCY[-1][1]
+
+
+def _share_of_experts(model: Model, sequence: int) -> float:
+    """Share of a sample's FLOPs that are those of routed experts."""
+    visited = model.moe_layers * model.top_k * expert_parameters(model)
+    return 6.0 * sequence * visited / flops_per_sample(model, sequence, causal=False)
 
 
 def _smallest_product(model: Model, sequence: int, share: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,3 +74,23 @@ def test_rates_hold_at_the_sizes_of_the_job() -> None:
         assert micro_batch_time(wider) > micro_batch_time(given) / 2
         back = resized(wider, tp=4)
         assert micro_batch_time(back) == pytest.approx(micro_batch_time(given))
+
+
+def test_experts_of_few_tokens_use_a_gpu_badly() -> None:
+    """Qwen3 235B by hand: 256 tokens an expert with ep 1, 8,192 with ep 32."""
+    job = read_job("qwen3-235b-256")
+    assert job.model
+    visited = 94 * 8 * 3 * 4096 * 1536
+    share = visited * 6 * 4096 / flops_per_sample(job.model, 4096, causal=False)
+
+    def reached(ep: int) -> float:
+        axes = replace(job.parallelism, ep=ep)
+        return product_efficiency(replace(job, parallelism=axes), tp=1, cp=1)
+
+    flops = 2 * 256 * 4096 * 1536
+    alone = 0.60 + 0.30 * log(flops / 1e9) / log(16)
+    many = 0.90 + 0.05 * log(32 * flops / 16e9) / log(8)
+    dense = 0.95
+    assert reached(1) == pytest.approx(1 / ((1 - share) / dense + share / alone))
+    assert reached(32) == pytest.approx(1 / ((1 - share) / dense + share / many))
+    assert reached(32) > 1.15 * reached(1)

@@ -1,0 +1,241 @@
+"""Degrees that were published, beside those that placer would choose.
+
+``python -m benchmarks.choices``: runs whose steps are calibrated (`validation/points`),
+then those of ``choices.yaml``. Each must be legal and fit; the table says how far its
+step is behind the best, both as the model has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+import placer.errors
+from placer.cost.step import StepModel
+from placer.document import parse_document
+from placer.job.read import decode_job
+from placer.topology.allocation import allocate
+from validation.files import SERIES
+from validation.steps import calibrated
+
+if TYPE_CHECKING:
+    from placer.degrees.tuning import Tuning
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+FILE = Path(__file__).with_suffix(".yaml")
+# What a GPU has where the machine does not say, and precision and recomputation of the
+# runs whose job leaves them out: GB300 of Theia, GB200 of Carina, H100 of Eos.
+H100, GB200, GB300 = (mib * 2.0**20 for mib in (81_559, 189_471, 284_208))
+_RAN: Mapping[str, tuple[float, Mapping[str, Any]]] = {
+    "llama3.1-405b-gb200-fp4": (GB200, {"gemm": "nvfp4"}),
+    "llama3.1-405b-eos": (H100, {"gemm": "fp8", "parameter_bytes": 2.0}),
+    "llama3.1-405b-carina": (GB200, {"gemm": "fp8"}),
+    "llama3.1-405b-theia": (GB300, {"gemm": "nvfp4"}),
+    "gpt3-175b-h100": (H100, {"gemm": "fp8"}),
+    "deepseek-v3-gb300": (GB300, {"gemm": "mxfp8"}),
+    "llama3-405b-rates": (H100, {}),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was published.
+
+    Attributes
+    ----------
+    title : str
+    machine : Topology
+    job : Job
+        With the degrees that ran and calibrated times.
+    memory : float, bytes
+        Of a GPU.
+    is_calibrated : bool
+        On a series of steps, rather than on its own throughput.
+    """
+
+    title: str
+    machine: Topology
+    job: Job
+    memory: float
+    is_calibrated: bool
+
+
+def runs() -> Iterator[Run]:
+    """All runs, those that are calibrated first."""
+    for name in SERIES:
+        fit, (memory, known) = calibrated(name), _RAN[name]
+        for prediction in fit.predictions:
+            point = prediction.point
+            job = fit.applied_to(point.job)
+            job = replace(job, memory=replace(job.memory, **known))
+            yield Run(f"{name}: {point.name}", point.topology, job, memory, True)
+    entries = yaml.safe_load(FILE.read_text())
+    for entry in entries["runs"]:
+        yield _reported(entry, entries["models"])
+
+
+def _reported(entry: Mapping[str, Any], models: Mapping[str, Any]) -> Run:
+    """A run of the file, at the rate at which placer predicts its throughput."""
+    machine = placer.read_topology(entry["machine"])
+    axes = dict(entry["axes"])
+    inside = axes.get("tp", 1) * axes.get("cp", 1) * axes.get("pp", 1)
+    axes["dp"] = entry["gpus"] // inside
+    sharding = entry.get("sharding", "zero1")
+    document = {
+        "format": "placer/job",
+        "version": 1,
+        "name": "reported",
+        "parallelism": {**axes, "order": "tp-cp-ep-dp-pp"},
+        "model": models.get(entry["model"], entry["model"]),
+        "sequence": entry["sequence"],
+        "micro_batch": entry["micro_batch"],
+        "micro_batches": entry["batch"] // axes["dp"] // entry["micro_batch"],
+        "data_parallel": {"sharding": sharding},
+        "overlap": {"tp": True, "cp": True, "pp": True, "ep": False},
+        "compute": {"tflops_per_gpu": 1000.0},
+        "memory": {"gemm": entry["gemm"]},
+        "launcher": {"ranks": "node-contiguous"},
+    }
+    if "stages" in entry:
+        document["stages"] = entry["stages"]
+    job = decode_job(parse_document(json.dumps(document), entry["title"]))
+    step = entry["batch"] * entry["sequence"] / entry["tokens"] / entry["gpus"]
+    memory = machine.gpu.memory
+    return Run(entry["title"], machine, _at_step(machine, job, step), memory, False)
+
+
+def _in_whole_parts(machine: Topology) -> Topology:
+    """The machine with as many nodes a scale-up domain as a power of two has.
+
+    Groups of 64 that are laid along hosts then leave no rack of 72.
+    """
+    domain = machine.domain_of_node[machine.scale_up_tier]
+    first = np.unique(domain, return_index=True)[1]
+    nodes = np.bincount(domain)
+    place = np.arange(len(domain)) - first[domain]
+    kept = 2 ** np.floor(np.log2(nodes)).astype(np.int64)
+    return machine.select(np.flatnonzero(place < kept[domain]))
+
+
+def _at_step(machine: Topology, job: Job, step_s: float) -> Job:
+    """The job at the rate at which it takes so long, ranks along the hosts."""
+    machine = _in_whole_parts(machine)
+    gpus = np.arange(job.world_size)
+    low, high = 1.0, 100_000.0
+    for _ in range(40):
+        rate = (low * high) ** 0.5
+        job = replace(job, compute=replace(job.compute, tflops_per_gpu=rate))
+        if StepModel(machine, job).step(gpus).step_time_s > step_s:
+            low = rate
+        else:
+            high = rate
+    return job
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A run beside the best choice.
+
+    ``ran`` is None where placer calls it illegal or too large; ``why`` says so.
+    """
+
+    run: Run
+    best: Tuning
+    ran: Tuning | None
+    why: str = ""
+
+    @property
+    def behind(self) -> float:
+        """How much longer the step that ran is than the best."""
+        if self.ran is None:
+            return float("nan")
+        return float(_step(self.ran) / _step(self.best)) - 1
+
+
+def _step(found: Tuning) -> float:
+    return float(found.rows[0]["step_time_s"])
+
+
+def judged(run: Run, time_limit: float) -> Judged:
+    """The best choice for the GPUs and batch of a run, and the run itself."""
+    job, axes = run.job, run.job.parallelism
+    asked: dict[str, Any] = {
+        "gpus": [job.world_size],
+        "memory": run.memory,
+        "top": 1,
+        "time_limit": time_limit,
+    }
+    machine = allocate(run.machine, None, ())
+    best = placer.tune(machine, job, **asked)
+    try:
+        ran = placer.tune(
+            machine,
+            job,
+            **asked,
+            tp=[axes.tp],
+            cp=[axes.cp],
+            pp=[axes.pp],
+            vp=[axes.vp],
+            ep=[axes.ep],
+            micro_batch=[job.micro_batch],
+        )
+    except placer.InfeasibleError as error:
+        return Judged(run, best, None, str(error))
+    return Judged(run, best, ran)
+
+
+def row(found: Judged) -> str:
+    """A line of the table."""
+    best = _text(found.best)
+    if found.ran is None:
+        return f"| {found.run.title} | refused: {found.why} | | {best} | |"
+    return (
+        f"| {found.run.title} | {_text(found.ran)} | {_step(found.ran):.4g} s "
+        f"| {best} | {_step(found.best):.4g} s | {found.behind:.1%} |"
+    )
+
+
+def _text(found: Tuning) -> str:
+    top = found.rows[0]
+    axes = {k: v for k, v in top["parallelism"].items() if v > 1 and k != "etp"}
+    parts = [f"{axis} {size}" for axis, size in axes.items() if axis != "dp"]
+    parts.append(f"b {top['micro_batch']}")
+    if top["recompute"] != "none":
+        parts.append(top["recompute"])
+    parts.append(top["sharding"])
+    memory = top["memory_bytes"] / found.memory_limit
+    return f"{', '.join(parts)} ({memory:.0%})"
+
+
+def _line(run: Run, time_limit: float) -> str:
+    try:
+        return row(judged(run, time_limit))
+    except placer.errors.StoppedError:
+        return f"| {run.title} | time was up | | | | |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 0."""
+    parser = argparse.ArgumentParser("python -m benchmarks.choices")
+    parser.add_argument("--only", default="", help="runs whose title has this")
+    parser.add_argument("--time-limit", type=float, default=120.0, help="for each")
+    options = parser.parse_args(arguments)
+    print("| run | ran | model | placer's choice | model | behind |")
+    print("|---|---|--:|---|--:|--:|")
+    for run in runs():
+        if options.only in run.title:
+            print(_line(run, options.time_limit), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

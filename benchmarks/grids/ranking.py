@@ -1,0 +1,188 @@
+"""How placer ranks measured layouts: ``python -m benchmarks.grids.ranking``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.grids.series import (
+    START_TFLOPS,
+    Layout,
+    Series,
+    at_rate,
+    layouts_of,
+    measured,
+)
+from placer.cost.step import StepModel
+from placer.footprint.stages import footprint
+from placer.topology.read import parse_topology
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from placer.topology.model import Topology
+
+A100 = 80e9  # bytes
+# Share of the line rate: 20 GB/s of each of NVLink 3's links of 25 (NCCL, topo.h).
+_MACHINE = """
+format: placer/topology
+version: 1
+name: grid
+tiers:
+  - {{name: node, size: 8, bandwidth: {node}, latency: 1us, scale_up: true,
+      efficiency: 0.8}}
+  - {{name: cluster, bandwidth: {cluster}, latency: 8us}}
+layout: "cluster:1 node:{nodes}"
+"""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One series, predicted.
+
+    Attributes
+    ----------
+    series : Series
+    layouts : list of Layout
+        Those that ran.
+    seconds, predicted : ndarray, shape (layouts,), s
+        Of a sample.
+    tflops : float
+        The rate at which the median of both agrees.
+    """
+
+    series: Series
+    layouts: list[Layout]
+    seconds: npt.NDArray[np.float64]
+    predicted: npt.NDArray[np.float64]
+    tflops: float
+
+    @property
+    def correlation(self) -> float:
+        """Spearman's rank correlation."""
+        return spearman(self.seconds, self.predicted)
+
+    @property
+    def regret(self) -> float:
+        """How much slower the layout is that placer likes best than the fastest."""
+        return float(self.seconds[self.predicted.argmin()] / self.seconds.min() - 1)
+
+    @property
+    def place_of_fastest(self) -> int:
+        """At which place, from 1, placer has the fastest."""
+        mine = self.predicted[self.seconds.argmin()]
+        return 1 + int((self.predicted < mine).sum())
+
+    @property
+    def scatter(self) -> float:
+        """Standard deviation of the logarithm of predicted over measured."""
+        return float(np.log(self.predicted / self.seconds).std())
+
+    @property
+    def memory(self) -> tuple[int, int, int]:
+        """Layouts that ran out of memory; of them, that placer would refuse.
+
+        The third counts what ran and would be refused.
+        """
+        refused = [_needs(layout) > A100 for layout in self.series.layouts]
+        ended = [not isfinite(layout.seconds) for layout in self.series.layouts]
+        both = sum(a and b for a, b in zip(refused, ended, strict=True))
+        return sum(ended), both, sum(refused) - both
+
+
+def _needs(layout: Layout) -> float:
+    needs = footprint(layout.job)
+    return needs.total if needs else 0.0
+
+
+def ranked(series: Series) -> Ranking:
+    """The series, predicted at the rate at which the medians agree."""
+    ran = [layout for layout in series.layouts if isfinite(layout.seconds)]
+    seconds = np.array([layout.seconds / layout.samples for layout in ran])
+    machine = _machine(series)
+    low, high = START_TFLOPS / 3, START_TFLOPS * 3
+    for _ in range(7):
+        rate = (low * high) ** 0.5
+        predicted = np.array([_predicted(machine, layout, rate) for layout in ran])
+        if np.median(np.log(predicted / seconds)) > 0:
+            low = rate
+        else:
+            high = rate
+    return Ranking(series, ran, seconds, predicted, rate)
+
+
+def _machine(series: Series) -> Topology:
+    nodes = -(-series.gpus // 8)
+    return parse_topology(_MACHINE.format(nodes=nodes, **series.machine), series.title)
+
+
+def _predicted(machine: Topology, layout: Layout, tflops: float) -> float:
+    """Seconds of a sample, ranks along the nodes."""
+    job = at_rate(layout, tflops)
+    gpus = np.arange(job.world_size)
+    return StepModel(machine, job).step(gpus).step_time_s / layout.samples
+
+
+def spearman(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
+    """Spearman's rank correlation; equal values share the mean of their ranks."""
+    return float(np.corrcoef(_ranks(one), _ranks(other))[0, 1])
+
+
+def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    less = (values[:, None] > values[None, :]).sum(axis=1)
+    same = (values[:, None] == values[None, :]).sum(axis=1)
+    return np.asarray(less + (same + 1) / 2, dtype=np.float64)
+
+
+def row(found: Ranking) -> str:
+    """A line of the table."""
+    ended, refused, wrongly = found.memory
+    memory = f"{refused} of {ended}" if ended else ""
+    return (
+        f"| {found.series.title} | {found.series.gpus} | {len(found.layouts)} "
+        f"| {found.correlation:.2f} | {found.regret:.1%} | {found.place_of_fastest} "
+        f"| {found.scatter:.0%} | {memory} | {wrongly} |"
+    )
+
+
+def worst(found: Ranking, count: int) -> list[str]:
+    """The layouts that are furthest off, as lines."""
+    off = np.log(found.predicted / found.seconds)
+    lines = []
+    for index in np.argsort(-abs(off))[:count]:
+        job, axes = found.layouts[index].job, found.layouts[index].job.parallelism
+        lines.append(
+            f"  tp {axes.tp} pp {axes.pp} dp {axes.dp} b {job.micro_batch} "
+            f"{job.memory.recompute}: {found.layouts[index].seconds:.2f} s measured, "
+            f"{np.exp(off[index]) - 1:+.0%}"
+        )
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 0."""
+    parser = argparse.ArgumentParser("python -m benchmarks.grids.ranking")
+    parser.add_argument("--layouts", type=Path, help="clone of Aleph-Alpha's layouts")
+    parser.add_argument("--worst", type=int, default=0, help="layouts furthest off")
+    options = parser.parse_args(arguments)
+    print(
+        "| model | GPUs | layouts | rank | regret | fastest | scatter | OOM | refused |"
+    )
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for series in measured() + (layouts_of(options.layouts) if options.layouts else []):
+        found = ranked(series)
+        print(row(found))
+        for line in worst(found, options.worst):
+            print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

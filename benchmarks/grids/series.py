@@ -1,0 +1,219 @@
+"""Layouts that were measured: ``measured.yaml``, and the sheets of Hagemann et al."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+import yaml
+
+from placer.degrees.choice import Choice
+from placer.job.axes import Parallelism
+from placer.job.memory import Memory
+from placer.job.model import (
+    Compute,
+    DataParallel,
+    Job,
+    Model,
+    Overlap,
+    TensorParallel,
+)
+
+FILE = Path(__file__).with_name("measured.yaml")
+# What products reach at the best, of 312 TFLOP/s of an A100: the starting point alone.
+START_TFLOPS = 150.0
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One run: the job, and what was measured.
+
+    ``seconds`` is the step, infinite where the run was out of memory.
+    """
+
+    job: Job
+    seconds: float
+
+    @property
+    def samples(self) -> int:
+        """Samples of a step."""
+        job = self.job
+        return job.parallelism.dp * job.micro_batch * job.micro_batches
+
+
+@dataclass(frozen=True)
+class Series:
+    """Layouts of one model on one machine.
+
+    Attributes
+    ----------
+    title : str
+    gpus : int
+    machine : mapping of str to str
+        Bandwidth by tier.
+    layouts : tuple of Layout
+    """
+
+    title: str
+    gpus: int
+    machine: Mapping[str, str]
+    layouts: tuple[Layout, ...]
+
+
+def measured() -> list[Series]:
+    """The series of ``measured.yaml``."""
+    return [_series(entry) for entry in yaml.safe_load(FILE.read_text())["series"]]
+
+
+def _series(entry: Mapping[str, Any]) -> Series:
+    shape = Model(
+        entry["title"], kv_heads=entry["model"]["heads"], **_GPT, **entry["model"]
+    )
+    job = _job(shape, entry["sequence"], entry["sharding"], sequence_parallel=False)
+    layouts = []
+    for tp, pp, size, seconds, *other in entry["layouts"]:
+        batch = other[0] if other else entry["batch"]
+        choice = _choice(entry["gpus"], batch, tp, pp, size, "full", entry["sharding"])
+        layouts.append(Layout(choice.applied(job), seconds))
+    return Series(entry["title"], entry["gpus"], entry["machine"], tuple(layouts))
+
+
+_GPT = {"gated": False, "tied_embeddings": True}
+
+
+def _job(model: Model, sequence: int, sharding: str, *, sequence_parallel: bool) -> Job:
+    """What all runs share: Megatron-LM of 2022, in which nothing overlaps."""
+    return Job(
+        "grid",
+        Parallelism(),
+        model=model,
+        sequence=sequence,
+        overlap=Overlap(tp=False, cp=False, pp=False, ep=False),
+        compute=Compute(tflops_per_gpu=START_TFLOPS),
+        tensor_parallel=TensorParallel(sequence_parallel),
+        data_parallel=DataParallel(
+            sharding, overlap_reduce=False, overlap_gather=False
+        ),
+        memory=Memory("full"),
+    )
+
+
+def _choice(
+    gpus: int, batch: int, tp: int, pp: int, size: int, again: str, sharding: str
+) -> Choice:
+    dp = gpus // (tp * pp)
+    return Choice(
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        etp=tp,
+        micro_batch=size,
+        micro_batches=batch // dp // size,
+        recompute=again,
+        sharding=sharding,
+    )
+
+
+# Hagemann et al. 2023, arXiv 2311.05610: LLaMA on DGX A100, ZeRO-1, a vocabulary of
+# 128,000; a global batch of 2,048 samples of 2,048 tokens or 512 of 8,192.
+_LLAMA = {"13B": (40, 5120, 13824, 40), "30B": (60, 6656, 17920, 52),
+          "65B": (80, 8192, 22016, 64)}  # fmt: skip
+_KERNELS = {"flash_attention2": "", "flash_attention2 + RMS kernel": ", fused norm"}
+_SPLIT = {"1": ", SP", "0": ", no SP", None: ""}
+_MODES = {"disabled": "none", "every_layer": "full"}
+_SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_DGX = {"node": "300GB/s", "cluster": "25GB/s"}
+
+
+def layouts_of(clone: Path) -> list[Series]:
+    """The series in a clone of Aleph-Alpha's repository of that paper.
+
+    Its sheets are under a licence of their own and not copied here.
+    """
+    found = []
+    for file in sorted((clone / "data").glob("**/*.xlsx")):
+        rows = list(_rows(file))
+        for (kernel, name), (split, more) in product(_KERNELS.items(), _SPLIT.items()):
+            mine = [
+                row
+                for row in rows
+                if row["kernel"] == kernel and row.get("sequence_parallel") == split
+            ]
+            if mine:
+                found.append(_llama(file.stem, name + more, mine))
+    return found
+
+
+def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
+    match = re.match(r"llama_(\d+B)", stem)
+    assert match, stem
+    layers, hidden, ffn, heads = _LLAMA[match[1]]
+    shape = Model(match[1], layers, hidden, ffn, heads, heads, 128_000)
+    sequence, batch = (8192, 512) if "8k" in stem else (2048, 2048)
+    gpus = int(rows[0]["World Size"])
+    layouts = []
+    for row in rows:
+        seconds = _seconds(row["Average Step Time"])
+        if seconds is None:
+            continue
+        job = _job(
+            shape,
+            sequence,
+            "zero1",
+            sequence_parallel=row.get("sequence_parallel") == "1",
+        )
+        tp, pp = int(row["model_parallel_size"]), int(row["pipe_parallel_size"])
+        again = _MODES[row["activation_checkpointing_type"]]
+        size = int(row["micro_batch_size"])
+        choice = _choice(gpus, batch, tp, pp, size, again, "zero1")
+        if choice.global_batch == batch:
+            layouts.append(Layout(choice.applied(job), seconds))
+    title = f"{match[1]}, {sequence:,} tokens{kernel}"
+    return Series(title, gpus, _DGX, tuple(layouts))
+
+
+def _seconds(text: str | None) -> float | None:
+    """Seconds of a step; infinite when out of memory, None after another error."""
+    if text and text.startswith("OOM"):
+        return float("inf")
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
+
+
+def _rows(file: Path) -> Iterator[dict[str, str]]:
+    """Rows of the first sheet of a workbook, below its title, by their heading."""
+    with ZipFile(file) as book:
+        texts = [
+            "".join(part.text or "" for part in entry.iter(f"{_SHEET}t"))
+            for entry in ElementTree.fromstring(book.read("xl/sharedStrings.xml"))
+        ]
+        sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
+    lines = []
+    for row in sheet.iter(f"{_SHEET}row"):
+        cells = {}
+        for cell in row:
+            value = cell.findtext(f"{_SHEET}v") or ""
+            column = (cell.get("r") or "").rstrip("0123456789")
+            cells[column] = texts[int(value)] if cell.get("t") == "s" else value
+        lines.append(cells)
+    _title, heading, *others = lines
+    for cells in others:
+        yield {name: cells.get(column, "") for column, name in heading.items()}
+
+
+def at_rate(layout: Layout, tflops: float) -> Job:
+    """The job of a layout when products of its series' size reach such a rate."""
+    compute = layout.job.compute
+    factor = tflops / START_TFLOPS
+    return replace(
+        layout.job,
+        compute=replace(compute, tflops_per_gpu=compute.tflops_per_gpu * factor),
+    )

@@ -1,0 +1,55 @@
+"""Measured layouts: read as they were written, ranked as the page says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.grids.ranking import Ranking, ranked, row, spearman
+from benchmarks.grids.series import layouts_of, measured
+
+PAGE = Path(__file__).parents[2] / "docs/tune-validation.md"
+
+
+@pytest.fixture(scope="module")
+def rankings() -> dict[str, Ranking]:
+    return {series.title: ranked(series) for series in measured()}
+
+
+def test_every_layout_takes_the_gpus_of_its_series() -> None:
+    """109 layouts of vTrain and 16 of BLOOM."""
+    every = {series.title: series for series in measured()}
+    assert sum(len(s.layouts) for t, s in every.items() if "vTrain" in t) == 109
+    assert len(every["181B, BLOOM"].layouts) == 16
+    for series in every.values():
+        assert {layout.job.world_size for layout in series.layouts} == {series.gpus}
+
+
+def test_the_rank_correlation_is_spearmans() -> None:
+    """By hand: of 1 2 3 4 and 1 2 4 3, 1 - 6 x 2 / (4 x 15); ties share ranks."""
+    one = np.array([1.0, 2.0, 3.0, 4.0])
+    assert spearman(one, np.array([1.0, 2.0, 4.0, 3.0])) == pytest.approx(0.8)
+    assert spearman(one, -one) == pytest.approx(-1)
+    tied = spearman(one, np.array([1.0, 2.0, 2.0, 3.0]))
+    assert tied == pytest.approx(4.5 / 22.5**0.5)
+
+
+def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
+    """Every series, those that are ranked badly too."""
+    shown = PAGE.read_text()
+    for ranking in rankings.values():
+        assert row(ranking) in shown
+
+
+def test_three_of_four_models_are_chosen_well(rankings: dict[str, Ranking]) -> None:
+    """What comes out best is within 1 % of the fastest; the page explains 18.4B."""
+    regrets = [r.regret for title, r in rankings.items() if "vTrain" in title]
+    assert sum(regret <= 0.01 for regret in regrets) == 3
+    assert max(regrets) < 0.1
+
+
+def test_no_clone_no_series(tmp_path: Path) -> None:
+    """A folder without sheets has none."""
+    assert layouts_of(tmp_path) == []
