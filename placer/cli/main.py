@@ -41,6 +41,7 @@ COMMANDS = (
     "jobs",
     "sweep",
     "tune",
+    "allocate",
     "calibrate",
     "help",
     "completion",

@@ -1,6 +1,7 @@
 """Exchanges of equal domains, the one that is worth the most.
 
-Domains are alike when their nodes have the same GPUs and speed, in the same tree.
+Domains are alike when their nodes have the same GPUs and speed, in the same tree, and
+where uplinks are shared these are as wide.
 Exchanging them changes no cost. What is exchanged is chosen by assignment: an exchange
 of domain A for domain B is worth what the best assignment of A's children to B's is,
 found from the nodes outwards; the choice is then read off from the outermost tier in.
@@ -57,10 +58,19 @@ class Symmetry:
         topology = self.topology
         nodes = zip(topology.gpus_of_node, topology.bandwidth_factor, strict=True)
         shapes = [_numbered([(int(gpus), float(factor)) for gpus, factor in nodes])]
-        for inside in self.children[1:]:
+        shared = any(tier.oversubscription != 1 for tier in topology.tiers)
+        for tier, inside in enumerate(self.children[1:], start=1):
             below = shapes[-1]
+            uplinks = topology.uplinks(tier) if shared else np.zeros(len(inside))
             shapes.append(
-                _numbered([tuple(sorted(below[child] for child in i)) for i in inside])
+                _numbered(
+                    [
+                        (uplink, *sorted(below[child] for child in children))
+                        for uplink, children in zip(
+                            uplinks.tolist(), inside, strict=True
+                        )
+                    ]
+                )
             )
         return shapes
 
