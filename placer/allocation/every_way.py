@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.together import Together, together
+from placer.placement.placement import Placement
 from placer.solve.run.solution import EXACT
 from placer.solve.tree.symmetry import Symmetry
 
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from placer.allocation.offers import Offer, Offers
-    from placer.allocation.question import BoolArray, Question
+    from placer.allocation.question import BoolArray, IntArray, Question
     from placer.allocation.shared import Uses
+    from placer.topology.model import Topology
 
 # Ways that are looked at, and placements that are searched, at the most.
 WAYS = 20_000
 PLACED = 600
+# Of these searches: all methods, which prove small placements, and no more.
+EFFORT = 0
 
 Counts = tuple[int, ...]
 
@@ -114,7 +119,7 @@ class EveryWay:
         """A way that is parted to the end."""
         self.least = min(self.least, bound)
         found = [self._offer(index, part) for index, part in enumerate(parts)]
-        offers = [offer for offer in found if offer is not None]
+        offers = self._kinds.dealt([offer for offer in found if offer is not None])
         now = together(self._question, self._uses, offers)
         if now.cost < self._limit:
             self.best = now
@@ -136,7 +141,7 @@ class EveryWay:
         if found is not None:
             return found
         nodes = self._kinds.nodes(part)
-        found = self._offers.best(index, nodes)
+        found = self._offers.best(index, nodes, effort=EFFORT)
         known.add(part, found, self._kinds.counts(found.nodes) if found else part)
         return found
 
@@ -195,7 +200,7 @@ class _Kinds:
         named = _named(question)
         by_kind: dict[Hashable, list[int]] = defaultdict(list)
         atoms: dict[Hashable, list[int]] = defaultdict(list)
-        shape = Symmetry(machine).shape[0]
+        shape = _shapes(machine)
         for node in free.tolist():
             if question.apart is None:
                 tier = min(1, len(machine.tiers) - 1)
@@ -245,6 +250,35 @@ class _Kinds:
             counts[kind] += 1
         return tuple(counts)
 
+    def dealt(self, offers: Sequence[Offer]) -> list[Offer]:
+        """The same offers on nodes that no two share, which are alike those they had.
+
+        Together they must take no more of a kind than there is.
+        """
+        free = [[*range(count)] for count in self.whole]
+        found = []
+        for offer in offers:
+            becomes = np.arange(self._machine.num_nodes)
+            met = {self._kind_of_node[n] for n in np.flatnonzero(offer.nodes).tolist()}
+            for kind, atom in sorted(met):
+                new = atom if atom in free[kind] else free[kind][0]
+                free[kind].remove(new)
+                becomes[self._atoms[kind][atom]] = self._atoms[kind][new]
+            found.append(self._on(offer, becomes))
+        return found
+
+    def _on(self, offer: Offer, becomes: IntArray) -> Offer:
+        """An offer on other nodes: what each node becomes; shape (N,)."""
+        machine = self._machine
+        gpus = offer.solution.placement.gpu_of_rank
+        node = machine.node_of_gpu[gpus]
+        local = gpus - machine.first_gpu_of_node[node]
+        placement = Placement(machine.first_gpu_of_node[becomes[node]] + local)
+        nodes = np.zeros_like(offer.nodes)
+        nodes[becomes[offer.nodes]] = True
+        solution = replace(offer.solution, placement=placement)
+        return replace(offer, nodes=nodes, solution=solution)
+
     def shape(self, parts: Sequence[Counts]) -> Hashable:
         """The same for ways that an exchange of equal domains makes one another."""
         owner: dict[int, int] = {}
@@ -271,6 +305,15 @@ class _Kinds:
                 for domain, own in inside.items()
             }
         return tuple(sorted(shapes.items())) if len(shapes) > 1 else shapes.popitem()[1]
+
+
+def _shapes(machine: Topology) -> list[Hashable]:
+    """What a node is like, its islands included; equal ones can be exchanged."""
+    alike = Symmetry(machine).shape[0]
+    if machine.islands is None:
+        return [*alike]
+    islands = machine.islands.gpus.tolist()
+    return [(one, *own) for one, own in zip(alike, islands, strict=True)]
 
 
 def _named(question: Question) -> BoolArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
+from placer.report.grade_text import grade_text
 from placer.report.verdict import verdict
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import Solution
@@ -42,6 +43,7 @@ from placer.topology.allocation import allocate as selected
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from placer.allocation.grade import Graded
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question, Wanted
     from placer.allocation.search import Found
@@ -87,6 +89,7 @@ class _Asked(NamedTuple):
     rules=instance(Rules) | NOTHING,
     apart=TEXT | NOTHING,
     tolerance=NUMBER,
+    grade=HOSTS | NOTHING,
     time_limit=NUMBER,
     seed=INTEGER,
     stop=CALL,
@@ -105,6 +108,7 @@ def allocate(
     rules: Rules | None = None,
     apart: str | None = None,
     tolerance: float = 0.0,
+    grade: Sequence[str] | str | None = None,
     time_limit: float = 60.0,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
@@ -136,6 +140,8 @@ def allocate(
         Tier no domain of which two jobs may share.
     tolerance : float
         How much longer a step may be for a more useful rest: 0.01 for 1 %.
+    grade : sequence of str, or str, optional
+        Hosts that the one job was granted: how good they are. They count as free.
     time_limit : float, s
     seed : int
     stop : callable
@@ -151,6 +157,7 @@ def allocate(
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
     whole, _ = read_inputs(topology, _listed(jobs)[0])
     # The solver takes half a second to load, which wrong inputs must not pay.
+    from placer.allocation.grade import graded
     from placer.allocation.offers import Offers
     from placer.allocation.search import searched
     from placer.allocation.shared import use_of
@@ -166,9 +173,52 @@ def allocate(
         objective=objective,
         seed=seed,
     )
+    granted = None if grade is None else _granted(question, grade)
+    if granted is not None:
+        question = replace(question, free=question.free | granted)
     always = [use_of(whole, one.inputs.job, one.placement) for one in asked.kept]
-    found = searched(Offers(question, Budget(time_limit, stop)), always)
-    return _result(asked._replace(question=question), found, always)
+    offers = Offers(question, Budget(time_limit, stop))
+    found = searched(offers, always)
+    result = _result(asked._replace(question=question), found, always)
+    if granted is None:
+        return result
+    return replace(result, grade=_grade(question, graded(offers, found, granted)))
+
+
+def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
+    """The granted nodes; shape (N,)."""
+    if len(question.jobs) != 1:
+        message = f"one job is graded at a time, {len(question.jobs)} are given"
+        raise InputError([Problem(message, key="grade")])
+    return _mask(question.machine, hosts, (), {"hosts": "grade"})
+
+
+def _grade(question: Question, found: Graded) -> dict[str, Any]:
+    """What is said of granted nodes, ready for JSON."""
+    from placer.allocation.grade import counts_by_domain
+
+    objective = found.granted.solution.objective
+    tier, _ = _by_domain(question.machine, found.granted.nodes)
+
+    def told(offer: Offer) -> dict[str, Any]:
+        names = question.machine.node_names
+        hosts = [names[node] for node in np.flatnonzero(offer.nodes)]
+        index = question.machine.tier_index(tier) if tier else 0
+        return {
+            "hosts": compress(hosts),
+            "value": offer.solution.value,
+            "domains": counts_by_domain(question, index, offer.nodes) if tier else {},
+        }
+
+    grade = {
+        "objective": objective,
+        "tier": tier,
+        **told(found.granted),
+        "best_free": told(found.free),
+        "best": told(found.imaginable),
+        "stranded_nodes": found.stranded,
+    }
+    return {**grade, "text": grade_text(grade)}
 
 
 def _number_problems(given: Mapping[str, object]) -> Iterator[Problem]:
@@ -264,10 +314,19 @@ def _free(
     whole: Topology, free: Sequence[str] | str | None, busy: Sequence[str] | str
 ) -> BoolArray:
     """Which nodes are free; shape (N,)."""
+    return _mask(whole, free, busy, {"hosts": "free", "exclude": "busy"})
+
+
+def _mask(
+    whole: Topology,
+    hosts: Sequence[str] | str | None,
+    exclude: Sequence[str] | str,
+    keys: Mapping[str, str],
+) -> BoolArray:
+    """Which nodes are among hosts; problems name the arguments as ``keys`` says."""
     try:
-        names = set(selected(whole, free, busy).node_names)
+        names = set(selected(whole, hosts, exclude).node_names)
     except InputError as error:
-        keys = {"hosts": "free", "exclude": "busy"}
         raise InputError(
             replace(p, key=keys.get(p.key, p.key)) for p in error.problems
         ) from None

@@ -117,6 +117,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     show_default=True,
     help="How much longer a step may be for a more useful rest: 1%.",
 )
+@_hosts("--grade", "Hosts that the job was granted: how good they are.")
 @click.option(
     "--objective",
     type=OneOf(["time", "hop-cost"]),
@@ -183,6 +184,7 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
         rules=rules_of_options(options),
         apart=options["apart"],
         tolerance=options["tolerance"],
+        grade=None if options["grade"] is None else parse_hosts(options["grade"]),
         time_limit=options["time_limit"],
         seed=options["seed"],
         stop=stop,

@@ -25,6 +25,7 @@ def allocation_text(found: Found) -> str:
     """
     return paragraphs(
         [
+            _grade(found),
             wrapped(_verdict(found)),
             columns(_table(found)),
             _hosts(found["jobs"]),
@@ -56,6 +57,12 @@ def _verdict(found: Found) -> str:
         parts.append(f"{', '.join(moved)} {'moves' if len(moved) == 1 else 'move'}")
     parts.append(_proved(found))
     return "; ".join(parts) + "."
+
+
+def _grade(found: Found) -> list[str]:
+    """What the granted nodes are worth, where there are any."""
+    grade = found.get("grade")
+    return wrapped(f"Granted: {grade['text']}.") if grade else []
 
 
 def _proved(found: Found) -> str:
