@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import product
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -226,9 +226,9 @@ class _Kinds:
         }
         self._shape_of_node, self._named = shape, named
 
-    def ways(self) -> float:
+    def ways(self) -> int:
         """How many parts there are."""
-        return float(np.prod([count + 1.0 for count in self.whole]))
+        return prod(count + 1 for count in self.whole)
 
     def gpus_of(self, part: Counts) -> int:
         """GPUs of a part."""

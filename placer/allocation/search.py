@@ -16,7 +16,7 @@ from placer.allocation.shared import Uses
 from placer.allocation.together import Together, in_turn, least_together, together
 from placer.allocation.useful_rest import with_useful_rest
 from placer.errors import InfeasibleError
-from placer.solve.problem.effort import NORMAL, QUICK
+from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
 from placer.solve.run.solution import EXACT, is_reached
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.allocation.shared import Use
+    from placer.solve.problem.effort import Effort
 
 # Orders in which jobs take their nodes in turn, and rounds of placing each again.
 ORDERS = 24
@@ -32,6 +33,8 @@ MOST_PERMUTED = 4
 ROUNDS = 3
 # Nodes of a machine on which placements that are not proved are searched further.
 SEARCHED_NODES = 4_096
+# Nodes of one on which nothing less than a proof will do.
+SMALL_NODES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +79,7 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     """
     question = offers.question
     uses = Uses(question.machine, always)
-    effort = _effort(question)
-    alone = [
-        offers.needed(i, question.free, effort=effort)
-        for i in range(len(question.jobs))
-    ]
+    alone = [_alone(offers, index) for index in range(len(question.jobs))]
     least = least_together(question, alone)
     argument = "every job with all free nodes to itself"
     best = _in_turn(offers, uses, alone, least)
@@ -133,9 +132,29 @@ def _loss(question: Question, alone: Offer, found: Offer | None, index: int) -> 
     return question.jobs[index].weight * (found.cost - alone.cost)
 
 
-def _effort(question: Question) -> str:
-    """How hard one job is searched: on huge machines by constructions only."""
-    return NORMAL if question.free.sum() <= SEARCHED_NODES else QUICK
+def _alone(offers: Offers, index: int) -> Offer:
+    """A job with all free nodes to itself.
+
+    Raises
+    ------
+    InfeasibleError
+        If they cannot hold it.
+    """
+    free = offers.question.free
+    found = offers.needed(index, free)
+    return offers.needed(index, free, effort=_effort(offers.question, found))
+
+
+def _effort(question: Question, found: Offer) -> Effort:
+    """How hard to search a job, given what constructions find.
+
+    They do where the bound is as near as the model can tell, and on huge machines.
+    """
+    nodes = int(question.free.sum())
+    if is_reached(found.cost, found.least) or nodes > SEARCHED_NODES:
+        return QUICK
+    is_near = found.cost - found.least <= WORTHWHILE * found.cost
+    return QUICK if is_near and nodes > SMALL_NODES else NORMAL
 
 
 def _better(best: Together | None, found: Together) -> Together:
@@ -165,7 +184,7 @@ def _one_by_one(
             for other in others:
                 free &= ~question.taken(other.nodes)
             share = uses.shares(best.offers)[index]
-            effort = _effort(question)
+            effort = _effort(question, best.offers[index])
             found = offers.best(index, free, share, effort)
             if found is not None:
                 changed = [*best.offers]

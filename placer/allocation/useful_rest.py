@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 # Sets of nodes that are placed for a job, kept for each number of nodes, and the work
 # of counting them.
-PLACED = 8
+PLACED = 4
 KEPT = 4
-WORK = 400_000
+WORK = 100_000
 
 
 def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
