@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from placer.allocation.useful_rest import left_after
 from placer.solve.problem.effort import NORMAL
 from placer.solve.run.rest import DEMAND, Rest
 
@@ -69,7 +68,7 @@ def _stranded(question: Question, granted: BoolArray, best: BoolArray) -> float:
     rest = Rest(question.machine)
     if len(rest.tiers) < 2:
         return 0.0
-    own, other = (left_after(rest, question, used)[1] for used in (granted, best))
+    own, other = (rest.left(used | ~question.free)[1] for used in (granted, best))
     nodes = int(granted.sum()) - int(best.sum())
     return float((other - own) / sum(share for _, share in DEMAND) - nodes)
 

@@ -30,6 +30,12 @@ def left(machine: Topology, free: BoolArray) -> dict[str, Any]:
     count = int(free.sum())
     found: dict[str, Any] = {
         "free_nodes": count,
+        "whole_domains": {
+            machine.tiers[t].name: int(
+                (own == np.bincount(machine.domain_of_node[t])).sum()
+            )
+            for t, own in counts.items()
+        },
         "free_by_domain": {
             machine.tiers[t].name: dict(
                 zip(machine.domain_names[t], own.tolist(), strict=True)

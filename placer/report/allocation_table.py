@@ -142,7 +142,10 @@ def _left(left: Mapping[str, Any]) -> list[str]:
         most = ", ".join(
             f"{n:,} in one {tier}" for tier, n in left["largest_free"].items()
         )
-        text += f", at most {most}"
+        whole = ", ".join(
+            f"{n:,} whole {plural(tier, n)}" for tier, n in left["whole_domains"].items()
+        )
+        text += f", {whole}, at most {most}"
     if "useful_nodes" in left:
         demand = ", ".join(f"{n} ({p:.0%})" for n, p in left["demand"].items())
         text += (

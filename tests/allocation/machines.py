@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.job.read import parse_job
+from placer.document import parse_document
+from placer.job.read import decode_job
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def racks(
 
 
 def training(name: str = "training", **sizes: Any) -> Job:
-    """A small training job of these axes; ``require`` and ``launcher`` too."""
+    """A training job of these axes; ``require`` and ``launcher`` too."""
     require = sizes.pop("require", {})
     launcher = sizes.pop("launcher", "node-contiguous")
     content = {
@@ -56,19 +57,13 @@ def training(name: str = "training", **sizes: Any) -> Job:
         "version": 1,
         "name": name,
         "parallelism": sizes,
-        "model": {
-            "layers": 8,
-            "hidden": 4096,
-            "ffn": 14336,
-            "heads": 32,
-            "kv_heads": 8,
-            "vocab": 32000,
-        },
-        "sequence": 4096,
+        "model": "llama3.1-405b",
+        "sequence": 8192,
         "micro_batch": 1,
         "micro_batches": 8,
-        "compute": {"micro_batch_time": "5ms"},
-        "launcher": launcher,
+        "overlap": {"cp": True, "pp": True},
+        "compute": {"micro_batch_time": "120ms", "fixed_time": "200ms"},
+        "launcher": {"ranks": launcher},
         "require": require,
     }
-    return parse_job(json.dumps(content), "job.json")
+    return decode_job(parse_document(json.dumps(content), "job.json"))
