@@ -18,6 +18,7 @@ import numpy as np
 
 from placer.allocation.together import Together, together
 from placer.placement.placement import Placement
+from placer.solve.problem.effort import QUICK
 from placer.solve.run.solution import EXACT
 from placer.solve.tree.symmetry import Symmetry
 
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import BoolArray, IntArray, Question
     from placer.allocation.shared import Uses
+    from placer.solve.problem.effort import Effort
     from placer.topology.model import Topology
 
-# Ways that are looked at, and placements that are searched, at the most.
+# Ways that are looked at, at the most.
 WAYS = 20_000
-PLACED = 600
-# Of these searches: all methods, which prove small placements, and no more.
-EFFORT = 0
+# How hard a job is searched, and how many such searches there are at the most: jobs of
+# few ranks by all methods, which prove their placements, others by constructions.
+FEW_RANKS = 32
+PLACED = {0: 600, QUICK: 60}
 
 Counts = tuple[int, ...]
 
@@ -63,6 +66,8 @@ class EveryWay:
         self._offers, self._uses = offers, uses
         self._question = offers.question
         self._kinds = _Kinds(offers.question)
+        ranks = max(wanted.job.world_size for wanted in offers.question.jobs)
+        self._effort: Effort = 0 if ranks <= FEW_RANKS else QUICK
         self._known = [_Known(self._kinds.whole, one) for one in alone]
         self._looked = 0
         self._placed_before = offers.count
@@ -91,7 +96,8 @@ class EveryWay:
                 return
             self._looked += 1
             over = self._offers.budget.is_over()
-            if over or self._offers.count - self._placed_before > PLACED:
+            placed = self._offers.count - self._placed_before
+            if over or placed > PLACED[self._effort]:
                 self.is_complete = False
                 return
             rest = tuple(a - b for a, b in zip(left, part, strict=True))
@@ -141,7 +147,7 @@ class EveryWay:
         if found is not None:
             return found
         nodes = self._kinds.nodes(part)
-        found = self._offers.best(index, nodes, effort=EFFORT)
+        found = self._offers.best(index, nodes, effort=self._effort)
         known.add(part, found, self._kinds.counts(found.nodes) if found else part)
         return found
 

@@ -15,6 +15,7 @@ from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import (
     CALL,
+    FLAG,
     HOSTS,
     INTEGER,
     NOTHING,
@@ -90,6 +91,7 @@ class _Asked(NamedTuple):
     apart=TEXT | NOTHING,
     tolerance=NUMBER,
     grade=HOSTS | NOTHING,
+    requests=FLAG,
     time_limit=NUMBER,
     seed=INTEGER,
     stop=CALL,
@@ -109,6 +111,7 @@ def allocate(
     apart: str | None = None,
     tolerance: float = 0.0,
     grade: Sequence[str] | str | None = None,
+    requests: bool = False,
     time_limit: float = 60.0,
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
@@ -142,6 +145,9 @@ def allocate(
         How much longer a step may be for a more useful rest: 0.01 for 1 %.
     grade : sequence of str, or str, optional
         Hosts that the one job was granted: how good they are. They count as free.
+    requests : bool
+        Also find, for every job, the least strict request for nodes that guarantees its
+        step time. It is in the plan and in what `emit` writes for schedulers.
     time_limit : float, s
     seed : int
     stop : callable
@@ -179,7 +185,8 @@ def allocate(
     always = [use_of(whole, one.inputs.job, one.placement) for one in asked.kept]
     offers = Offers(question, Budget(time_limit, stop))
     found = searched(offers, always)
-    result = _result(asked._replace(question=question), found, always)
+    budget = offers.budget if requests else None
+    result = _result(asked._replace(question=question), found, always, budget)
     if granted is None:
         return result
     return replace(result, grade=_grade(question, graded(offers, found, granted)))
@@ -375,12 +382,19 @@ def _names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _result(asked: _Asked, found: Found, always: Sequence[Use]) -> Allocation:
-    """The plans of what was found, checked, and what is left."""
+def _result(
+    asked: _Asked, found: Found, always: Sequence[Use], budget: Budget | None
+) -> Allocation:
+    """The plans of what was found, checked, and what is left.
+
+    With a budget they say which request guarantees them.
+    """
     from placer.allocation.shared import left_by, use_of
 
     question, together = asked.question, found.together
-    jobs = tuple(_job_nodes(asked, found, index) for index in range(len(question.jobs)))
+    jobs = tuple(
+        _job_nodes(asked, found, index, budget) for index in range(len(question.jobs))
+    )
     uses = [use_of(asked.whole, o.job, o.solution.placement) for o in together.offers]
     kept = tuple(
         _kept_nodes(one, left_by([*uses, *always[:i], *always[i + 1 :]]), asked.whole)
@@ -397,7 +411,9 @@ def _result(asked: _Asked, found: Found, always: Sequence[Use]) -> Allocation:
     )
 
 
-def _job_nodes(asked: _Asked, found: Found, index: int) -> JobNodes:
+def _job_nodes(
+    asked: _Asked, found: Found, index: int, budget: Budget | None
+) -> JobNodes:
     """The row and the plan of one job."""
     question = asked.question
     offer, alone = found.together.offers[index], found.alone[index]
@@ -405,6 +421,8 @@ def _job_nodes(asked: _Asked, found: Found, index: int) -> JobNodes:
     hosts = tuple(names[node] for node in np.flatnonzero(offer.nodes))
     plan = _plan(asked.inputs[index], offer, alone, hosts, question.seed)
     value = found.together.values[index]
+    if budget is not None:
+        plan = replace(plan, request=_request(question, offer, plan, budget))
     step = plan.score["step_time_s"]
     is_time = offer.solution.objective == "time"
     ideal = StepModel(asked.whole, alone.job).step(alone.solution.placement.gpu_of_rank)
@@ -421,6 +439,29 @@ def _job_nodes(asked: _Asked, found: Found, index: int) -> JobNodes:
         question.jobs[index].weight,
         offer.moved,
     )
+
+
+def _request(
+    question: Question, offer: Offer, plan: Plan, budget: Budget
+) -> dict[str, Any]:
+    """The nodes that are not asked for, and the least strict request, as plain data."""
+    from placer.allocation.least_strict import least_strict
+
+    machine = question.machine
+    others = np.flatnonzero(question.free & ~offer.nodes)
+    request = {"others": compress([machine.node_names[node] for node in others])}
+    found = least_strict(question, offer, plan.bound["value"], budget)
+    if found is None:
+        return request
+    slices, value = found
+    outermost = slices.within == len(machine.tiers) - 1
+    return {
+        **request,
+        "tier": machine.tiers[slices.tier].name,
+        "slice": slices.size,
+        "within": "" if outermost else machine.tiers[slices.within].name,
+        "value": value,
+    }
 
 
 def _plan(

@@ -137,7 +137,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     "--output",
     metavar="DIR",
     shell_complete=complete.files,
-    help="Write the plan of every job into this folder.",
+    help="Write the plan of every job and requests for schedulers into this folder.",
 )
 @seed_option
 @time_limit_option("all")
@@ -184,6 +184,7 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
         rules=rules_of_options(options),
         apart=options["apart"],
         tolerance=options["tolerance"],
+        requests=options["output"] is not None,
         grade=None if options["grade"] is None else parse_hosts(options["grade"]),
         time_limit=options["time_limit"],
         seed=options["seed"],
@@ -222,17 +223,21 @@ def _write(found: Allocation, options: dict[str, Any]) -> None:
 
 
 def _write_plans(found: Allocation, folder: str) -> None:
-    """The plan of every job."""
+    """The plan of every job, and the requests that schedulers can be given for it."""
     from pathlib import Path
 
+    from placer.cli.output import write_text
+    from placer.emit.registry import requests
     from placer.files import make_folder
     from placer.placement.plan_file import write_plan
 
     make_folder(folder)
     for job in found.jobs:
-        path = str(Path(folder) / f"{file_name(job.name)}.json")
-        with interrupts.writing(path):
-            write_plan(job.plan, path)
+        stem = str(Path(folder) / file_name(job.name))
+        with interrupts.writing(f"{stem}.json"):
+            write_plan(job.plan, f"{stem}.json")
+        for name, text in requests(job.plan).items():
+            write_text(f"{stem}.{name}", text)
 
 
 def file_name(name: str) -> str:

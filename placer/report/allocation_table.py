@@ -143,7 +143,8 @@ def _left(left: Mapping[str, Any]) -> list[str]:
             f"{n:,} in one {tier}" for tier, n in left["largest_free"].items()
         )
         whole = ", ".join(
-            f"{n:,} whole {plural(tier, n)}" for tier, n in left["whole_domains"].items()
+            f"{n:,} whole {plural(tier, n)}"
+            for tier, n in left["whole_domains"].items()
         )
         text += f", {whole}, at most {most}"
     if "useful_nodes" in left:
