@@ -36,7 +36,7 @@ WAYS = 20_000
 # How hard a job is searched, and how many such searches there are at the most: jobs of
 # few ranks by all methods, which prove their placements, others by constructions.
 FEW_RANKS = 32
-PLACED = {0: 600, QUICK: 60}
+PLACED = {0: 600, QUICK: 16}
 
 Counts = tuple[int, ...]
 

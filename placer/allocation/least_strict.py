@@ -2,8 +2,9 @@
 
 A scheduler takes slices: so many nodes that lie in one domain each, perhaps all slices
 in one domain further out. It may give any nodes that keep this. The worst it can give
-is every slice in a domain of its own, with no more of the uplinks than its nodes' share:
-so the job is placed on such a machine, built for it. Smaller slices are tried first.
+is every slice in a domain of its own, with only its nodes' share of the uplinks. So the
+job is placed on such a machine, built for it. Slices are halved, or cut in other equal
+parts, as long as that still does.
 """
 
 from __future__ import annotations
@@ -61,15 +62,15 @@ def least_strict(
         return None
     count = len(used)
     limit = value * (1 + question.tolerance + EXACT)
-    for size in (n for n in range(1, count + 1) if count % n == 0):
-        for within in range(outer, tier, -1):
-            if budget.is_over():
-                return None
-            slices = Slices(tier, size, within)
-            found = _worst(question, offer, used, slices, budget)
-            if found <= limit:
-                return slices, found
-    return None
+    best: tuple[Slices, float] | None = None
+    for size in (n for n in range(count, 0, -1) if count % n == 0):
+        requests = (Slices(tier, size, within) for within in range(outer, tier, -1))
+        values = ((s, _worst(question, offer, used, s, budget)) for s in requests)
+        found = next((pair for pair in values if pair[1] <= limit), None)
+        if found is None or budget.is_over():
+            break
+        best = found
+    return best
 
 
 def _worst(

@@ -143,7 +143,7 @@ def test_shared_uplinks_are_loaded_by_all_jobs():
 
 def test_a_kept_job_keeps_others_off_its_uplinks():
     """Of two pairs of racks the pair is taken whose uplinks nobody loads."""
-    machine = racks({r: 4 for r in "ABCD"}, joined=False, oversubscription=8)
+    machine = racks(dict.fromkeys("ABCD", 4), joined=False, oversubscription=8)
     ring = training("old", tp=4, dp=4)
     plan = placer.allocate(machine, ring, free="A[01-02],B[01-02]").jobs[0].plan
     busy = "C[03-04],D[03-04]"
