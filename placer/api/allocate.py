@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from placer.allocation.allocation import Allocation, JobNodes
-from placer.allocation.left import left
-from placer.api.checked_plan import OBJECTIVES, checked_plan
-from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.api.allocation_inputs import mask_of, read_question
+from placer.api.allocation_plans import allocation_of, grade_of
+from placer.api.checked_plan import OBJECTIVES
+from placer.api.inputs import read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import (
     CALL,
@@ -27,55 +25,24 @@ from placer.arguments import (
     sequence,
     takes,
 )
-from placer.cost.step import StepModel
 from placer.errors import InputError, Problem, refuse
-from placer.hostlist import compress
 from placer.job.rules import Rules
-from placer.placement.build import placement_of_plan
-from placer.placement.inputs import Inputs
-from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.report.grade_text import grade_text
-from placer.report.verdict import verdict
 from placer.solve.run.budget import Budget
-from placer.solve.run.solution import Solution
-from placer.topology.allocation import allocate as selected
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
-    from placer.allocation.grade import Graded
-    from placer.allocation.offers import Offer
+    from placer.allocation.allocation import Allocation
     from placer.allocation.question import Question, Wanted
-    from placer.allocation.search import Found
-    from placer.allocation.shared import Use
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.placement import Placement
     from placer.topology.model import Topology
 
     BoolArray = npt.NDArray[np.bool_]
 
 _PLANS = sequence("a list of plans", instance(Plan))
 _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
-
-
-class _Kept(NamedTuple):
-    """A plan that is in use: its inputs on the machine, and where it lies."""
-
-    name: str
-    inputs: Inputs
-    plan: Plan
-    placement: Placement
-    nodes: BoolArray
-
-
-class _Asked(NamedTuple):
-    """All inputs, read."""
-
-    whole: Topology
-    inputs: list[Inputs]
-    question: Question
-    kept: list[_Kept]
 
 
 @takes(
@@ -168,7 +135,7 @@ def allocate(
     from placer.allocation.search import searched
     from placer.allocation.shared import use_of
 
-    asked = _asked(
+    asked = read_question(
         whole, _listed(jobs), free, busy, keep, move, move_price, require, rules
     )
     question = replace(
@@ -186,10 +153,10 @@ def allocate(
     offers = Offers(question, Budget(time_limit, stop))
     found = searched(offers, always)
     budget = offers.budget if requests else None
-    result = _result(asked._replace(question=question), found, always, budget)
+    result = allocation_of(asked._replace(question=question), found, always, budget)
     if granted is None:
         return result
-    return replace(result, grade=_grade(question, graded(offers, found, granted)))
+    return replace(result, grade=grade_of(question, graded(offers, found, granted)))
 
 
 def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
@@ -197,35 +164,7 @@ def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
     if len(question.jobs) != 1:
         message = f"one job is graded at a time, {len(question.jobs)} are given"
         raise InputError([Problem(message, key="grade")])
-    return _mask(question.machine, hosts, (), {"hosts": "grade"})
-
-
-def _grade(question: Question, found: Graded) -> dict[str, Any]:
-    """What is said of granted nodes, ready for JSON."""
-    from placer.allocation.grade import counts_by_domain
-
-    objective = found.granted.solution.objective
-    tier, _ = _by_domain(question.machine, found.granted.nodes)
-
-    def told(offer: Offer) -> dict[str, Any]:
-        names = question.machine.node_names
-        hosts = [names[node] for node in np.flatnonzero(offer.nodes)]
-        index = question.machine.tier_index(tier) if tier else 0
-        return {
-            "hosts": compress(hosts),
-            "value": offer.solution.value,
-            "domains": counts_by_domain(question, index, offer.nodes) if tier else {},
-        }
-
-    grade = {
-        "objective": objective,
-        "tier": tier,
-        **told(found.granted),
-        "best_free": told(found.free),
-        "best": told(found.imaginable),
-        "stranded_nodes": found.stranded,
-    }
-    return {**grade, "text": grade_text(grade)}
+    return mask_of(question.machine, hosts, (), {"hosts": "grade"})
 
 
 def _number_problems(given: Mapping[str, object]) -> Iterator[Problem]:
@@ -275,241 +214,3 @@ def _weighted(question: Question, weights: Mapping[str, float]) -> tuple[Wanted,
         replace(wanted, weight=float(weights.get(wanted.name, 1.0)))
         for wanted in question.jobs
     )
-
-
-def _asked(
-    whole: Topology,
-    jobs: Sequence[JobLike],
-    free: Sequence[str] | str | None,
-    busy: Sequence[str] | str,
-    keep: Sequence[Plan],
-    move: Sequence[Plan],
-    move_price: float,
-    require: Mapping[str, str] | None,
-    rules: Rules | None,
-) -> _Asked:
-    """The inputs of all jobs, and the question they make."""
-    from placer.allocation.question import Question, Running, Wanted
-
-    is_free = _free(whole, free, busy)
-    kept, movers = ([_kept(whole, plan) for plan in plans] for plans in (keep, move))
-    _refuse_overlaps([*kept, *movers])
-    for one in kept:
-        is_free &= ~one.nodes
-    for one in movers:
-        is_free |= one.nodes
-    hosts = tuple(whole.node_names[node] for node in np.flatnonzero(is_free))
-    if not hosts:
-        raise InputError([Problem("no host is free", key="free")])
-    inputs = [
-        Inputs.given(whole, work, hosts, (), require, rules)
-        for _, work in (read_inputs(whole, job) for job in jobs)
-    ]
-    inputs += [replace(one.inputs, hosts=hosts, exclude=()) for one in movers]
-    running: list[Running | None] = [None] * len(jobs)
-    running += [Running(_solution(whole, one), one.nodes, move_price) for one in movers]
-    wanted = []
-    names = _names([one.job.name for one in inputs])
-    for name, given, now in zip(names, inputs, running, strict=True):
-        job = given.ruled(given.job)
-        check_memory(given.machine, job)
-        wanted.append(Wanted(name, job, running=now))
-    return _Asked(whole, inputs, Question(whole, is_free, tuple(wanted)), kept)
-
-
-def _free(
-    whole: Topology, free: Sequence[str] | str | None, busy: Sequence[str] | str
-) -> BoolArray:
-    """Which nodes are free; shape (N,)."""
-    return _mask(whole, free, busy, {"hosts": "free", "exclude": "busy"})
-
-
-def _mask(
-    whole: Topology,
-    hosts: Sequence[str] | str | None,
-    exclude: Sequence[str] | str,
-    keys: Mapping[str, str],
-) -> BoolArray:
-    """Which nodes are among hosts; problems name the arguments as ``keys`` says."""
-    try:
-        names = set(selected(whole, hosts, exclude).node_names)
-    except InputError as error:
-        raise InputError(
-            replace(p, key=keys.get(p.key, p.key)) for p in error.problems
-        ) from None
-    return np.array([name in names for name in whole.node_names])
-
-
-def _kept(whole: Topology, plan: Plan) -> _Kept:
-    """A plan on the machine."""
-    inputs = inputs_of_plan(plan, whole)
-    placement = placement_of_plan(plan, whole)
-    held = {*plan.nodes, *plan.rules.get("spare_nodes", ())}
-    nodes = np.array([name in held for name in whole.node_names])
-    return _Kept(inputs.job.name, inputs, plan, placement, nodes)
-
-
-def _refuse_overlaps(running: Sequence[_Kept]) -> None:
-    for i, one in enumerate(running):
-        for other in running[:i]:
-            both = np.flatnonzero(one.nodes & other.nodes)
-            if len(both):
-                host = one.inputs.topology.node_names[both[0]]
-                message = f"{other.name} and {one.name} both have {host}"
-                raise InputError([Problem(message, key="keep")])
-
-
-def _solution(whole: Topology, running: _Kept) -> Solution:
-    """The placement of a job that runs, as if a search had found it."""
-    from placer.solve.problem.compiled import Problem as Compiled
-
-    goal = Compiled.of(whole, running.inputs.job).goal
-    value = float(goal.value(running.placement.gpu_of_rank))
-    return Solution(
-        running.placement, goal.name, value, 0.0, "none", "kept", "searched", 0.0, True
-    )
-
-
-def _names(names: Sequence[str]) -> list[str]:
-    """The names of the jobs, numbered where several are called the same."""
-    found: list[str] = []
-    for name in names:
-        number, own = 1, name
-        while own in found:
-            number += 1
-            own = f"{name}-{number}"
-        found.append(own)
-    return found
-
-
-def _result(
-    asked: _Asked, found: Found, always: Sequence[Use], budget: Budget | None
-) -> Allocation:
-    """The plans of what was found, checked, and what is left.
-
-    With a budget they say which request guarantees them.
-    """
-    from placer.allocation.shared import left_by, use_of
-
-    question, together = asked.question, found.together
-    jobs = tuple(
-        _job_nodes(asked, found, index, budget) for index in range(len(question.jobs))
-    )
-    uses = [use_of(asked.whole, o.job, o.solution.placement) for o in together.offers]
-    kept = tuple(
-        _kept_nodes(one, left_by([*uses, *always[:i], *always[i + 1 :]]), asked.whole)
-        for i, one in enumerate(asked.kept)
-    )
-    return Allocation(
-        jobs,
-        kept,
-        left(asked.whole, question.free & ~together.used),
-        together.cost,
-        found.least,
-        found.argument,
-        "optimal" if found.is_optimal else "feasible",
-    )
-
-
-def _job_nodes(
-    asked: _Asked, found: Found, index: int, budget: Budget | None
-) -> JobNodes:
-    """The row and the plan of one job."""
-    question = asked.question
-    offer, alone = found.together.offers[index], found.alone[index]
-    names = question.machine.node_names
-    hosts = tuple(names[node] for node in np.flatnonzero(offer.nodes))
-    plan = _plan(asked.inputs[index], offer, alone, hosts, question.seed)
-    value = found.together.values[index]
-    if budget is not None:
-        plan = replace(plan, request=_request(question, offer, plan, budget))
-    step = plan.score["step_time_s"]
-    is_time = offer.solution.objective == "time"
-    ideal = StepModel(asked.whole, alone.job).step(alone.solution.placement.gpu_of_rank)
-    return JobNodes(
-        question.jobs[index].name,
-        compress(hosts),
-        plan,
-        *_by_domain(asked.whole, offer.nodes),
-        value if is_time else step,
-        ideal.step_time_s,
-        value,
-        alone.solution.value,
-        min(alone.solution.lower_bound, value),
-        question.jobs[index].weight,
-        offer.moved,
-    )
-
-
-def _request(
-    question: Question, offer: Offer, plan: Plan, budget: Budget
-) -> dict[str, Any]:
-    """The nodes that are not asked for, and the least strict request, as plain data."""
-    from placer.allocation.least_strict import least_strict
-
-    machine = question.machine
-    others = np.flatnonzero(question.free & ~offer.nodes)
-    request = {"others": compress([machine.node_names[node] for node in others])}
-    found = least_strict(question, offer, plan.bound["value"], budget)
-    if found is None:
-        return request
-    slices, value = found
-    outermost = slices.within == len(machine.tiers) - 1
-    return {
-        **request,
-        "tier": machine.tiers[slices.tier].name,
-        "slice": slices.size,
-        "within": "" if outermost else machine.tiers[slices.within].name,
-        "value": value,
-    }
-
-
-def _plan(
-    inputs: Inputs, offer: Offer, alone: Offer, hosts: tuple[str, ...], seed: int
-) -> Plan:
-    """The plan of a job on its nodes alone, with the bound over all free nodes."""
-    inputs = replace(inputs, hosts=hosts, exclude=())
-    machine = inputs.machine
-    node_of = {name: node for node, name in enumerate(machine.node_names)}
-    whole = inputs.topology
-    gpus = offer.solution.placement.gpu_of_rank
-    node = whole.node_of_gpu[gpus]
-    local = gpus - whole.first_gpu_of_node[node]
-    own = np.array([node_of.get(name, -1) for name in whole.node_names])[node]
-    placement = replace(
-        offer.solution.placement, gpu_of_rank=machine.first_gpu_of_node[own] + local
-    )
-    solution = replace(
-        offer.solution,
-        placement=placement,
-        lower_bound=alone.solution.lower_bound,
-        argument=alone.solution.argument,
-    )
-    plan = checked_plan(inputs, machine, offer.job, solution, seed, {})
-    return replace(plan, verdict=verdict(plan))
-
-
-def _kept_nodes(one: _Kept, share: Use | None, whole: Topology) -> JobNodes:
-    """A job that stays, while the others run."""
-    machine = whole if share is None else replace(whole, uplink_share=share)
-    job, gpus = one.inputs.job, one.placement.gpu_of_rank
-    step = StepModel(machine, job).step(gpus).step_time_s
-    alone = StepModel(whole, job).step(gpus).step_time_s
-    hosts = compress(tuple(whole.node_names[n] for n in np.flatnonzero(one.nodes)))
-    where = _by_domain(whole, one.nodes)
-    return JobNodes(one.name, hosts, one.plan, *where, step, alone, step, alone, 0.0)
-
-
-def _by_domain(machine: Topology, nodes: BoolArray) -> tuple[str, dict[str, int]]:
-    """The tier in whose domains nodes lie, and how many each of them gives.
-
-    It is the largest NVLink tier where that holds more than a node, else the first
-    above the node; none where that is the whole machine.
-    """
-    tier = max(machine.scale_up_tier, 1)
-    if tier >= len(machine.tiers) - 1:
-        return "", {}
-    counts = np.bincount(machine.domain_of_node[tier], nodes).astype(np.int64)
-    names = machine.domain_names[tier]
-    found = {names[d]: int(counts[d]) for d in np.flatnonzero(counts).tolist()}
-    return machine.tiers[tier].name, found
