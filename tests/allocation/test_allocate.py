@@ -80,6 +80,7 @@ def test_a_job_moves_only_where_that_is_worth_its_price():
     assert where(stays)["old"] == {"A": 4}
 
 
+@pytest.mark.slow
 def test_weights_decide_who_gets_the_better_nodes():
     """One rack holds a replica whole; the other job is cut."""
     machine = racks({"A": 16, "B": 9, "C": 9})

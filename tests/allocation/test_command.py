@@ -118,3 +118,12 @@ def test_a_grade_is_the_first_line(job):
     granted = ",".join([*names[:2], *names[4:6]])
     result = allocate("-j", job("one", 4), "--grade", granted)
     assert result.stdout.startswith("Granted: no free nodes are better: 1,744")
+
+
+def test_place_says_in_a_line_what_free_hosts_would_save(job):
+    names = placer.read_topology(MACHINE).node_names
+    arguments = ["-t", MACHINE, "-j", job("one", 4), "--hosts", ",".join(names[:4])]
+    alone = CliRunner().invoke(main, ["place", *arguments])
+    beside = CliRunner().invoke(main, ["place", *arguments, "--free", names[5]])
+    assert "This allocation" not in alone.stdout
+    assert "This allocation: no free nodes are better: 1,744" in beside.stdout
