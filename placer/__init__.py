@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placer.loading import load
 
 if TYPE_CHECKING:
+    from placer.api.allocate import allocate
     from placer.api.check import check
     from placer.api.explain import explain
     from placer.api.place import place
@@ -53,6 +54,7 @@ __all__ = [
     "Rules",
     "StoppedError",
     "__version__",
+    "allocate",
     "check",
     "diagnose",
     "diff",
@@ -85,6 +87,7 @@ _HOME = {
     "Replacement": "placer.api.replace",
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
+    "allocate": "placer.api.allocate",
     "check": "placer.api.check",
     "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",

@@ -42,6 +42,7 @@ COMMANDS = (
     "jobs",
     "sweep",
     "tune",
+    "allocate",
     "calibrate",
     "help",
     "completion",

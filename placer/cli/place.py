@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from placer.api.result import Result
     from placer.cli.progress import ProgressLines
+    from placer.placement.plan import Plan
     from placer.report.look import Look
     from placer.solve.problem.effort import Effort
     from placer.topology.model import Topology
@@ -57,6 +58,12 @@ def _effort(
     metavar="H",
     shell_complete=complete.hosts,
     help="Hosts not to use, as a list or @FILE.",
+)
+@click.option(
+    "--free",
+    metavar="H",
+    shell_complete=complete.hosts,
+    help="Other hosts that are free: say in one line what the best of all would save.",
 )
 @click.option(
     "--objective",
@@ -198,7 +205,7 @@ def _write(result: Result, options: dict[str, Any]) -> None:
         return
 
     def summary(look: Look) -> str:
-        lines = [result.summary(look)]
+        lines = [result.summary(look), *_granted(result.plan, options)]
         path = options["output"]
         if path is not None:
             lines += ["", *next_lines(result.plan, path, look.width)]
@@ -242,3 +249,27 @@ def _numbered(path: str, number: int) -> str:
         return f"{path}plan-{number}.json"
     stem, dot, suffix = name.partition(".")
     return f"{folder}{slash}{stem}-{number}{dot}{suffix}"
+
+
+def _granted(plan: Plan, options: dict[str, Any]) -> list[str]:
+    """How good the allocation is beside other free hosts, where these are known."""
+    from placer.api.allocate import allocate
+    from placer.placement.inputs import inputs_of
+    from placer.report.columns import wrapped
+    from placer.topology.allocation import parse_hosts
+
+    if options["free"] is None:
+        return []
+    inputs = inputs_of(plan)
+    found = allocate(
+        inputs.topology,
+        inputs.job,
+        free=parse_hosts(options["free"]),
+        grade=inputs.machine.node_names,
+        objective=plan.bound["objective"],
+        require=inputs.require,
+        rules=inputs.rules,
+        time_limit=options["time_limit"],
+        seed=options["seed"],
+    )
+    return ["", *wrapped(f"This allocation: {found.grade['text']}.")]

@@ -161,12 +161,12 @@ class Fabric:
         """Bytes a second of each child's uplink into a tier, one array a tier.
 
         ``GPUs of the child x bandwidth / oversubscription``, those of nodes that are
-        left out among them.
+        left out among them, less what other jobs use.
         """
         capacities = []
         for t, tier in enumerate(self.topology.tiers):
             gpus = (
-                self.topology.gpus_of_domain(t - 1).astype(np.float64)
+                self.topology.uplinks(t - 1)
                 if t > 0
                 else np.ones(self.topology.num_gpus)
             )

@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING
 
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
+from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents
 from placer.emit.nodes import nodes_of
 from placer.errors import EmitError
@@ -66,6 +67,7 @@ def render_kueue(plan: Plan) -> str:
         key = f"{_KUEUE}slice-required-topology-constraints"
         annotations[key] = f"[\n{lines}\n]\n"
     comment = usage("Kueue", nodes) + left_open(tiers, [shared, *layers])
+    comment += comments(plan, nodes)
     return documents(comment, [{"podTemplate": _metadata(annotations)}])
 
 
@@ -96,7 +98,8 @@ def render_kai(plan: Plan) -> str:
                 f"{_KAI}segment-topology-required-placement": _label(segment),
             }
         )
-    return documents(comment + left_open(tiers, [shared, segment]), [objects])
+    comment += left_open(tiers, [shared, segment]) + comments(plan, nodes)
+    return documents(comment, [objects])
 
 
 _SEGMENTS = """\

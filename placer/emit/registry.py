@@ -7,12 +7,13 @@ plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from placer.emit import writers
-from placer.errors import InputError, Problem
+from placer.errors import EmitError, InputError, Problem
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -244,6 +245,14 @@ FORMATS: dict[str, Format] = {
             alone=False,
         ),
         Format(
+            name="grove-request",
+            description="a PodCliqueSet that asks for such nodes, for Grove",
+            suffix=".yaml",
+            text=lambda plan: writers.grove.render(plan),
+            unequal_nodes=False,
+            alone=False,
+        ),
+        Format(
             name="json",
             description="the rank map as placer/rank-map JSON",
             suffix=".json",
@@ -274,6 +283,19 @@ def render(plan: Plan, name: str) -> str:
         message = f'"{name}" is several files: name a folder to write them to'
         raise InputError([Problem(message, hint="-o FOLDER; it is made if need be")])
     return write(plan)
+
+
+def requests(plan: Plan) -> dict[str, str]:
+    """Requests for nodes like the plan's that schedulers can be given, by file name.
+
+    Schedulers that cannot express the plan are left out.
+    """
+    found = {}
+    for name, row in FORMATS.items():
+        if name.endswith("-request") and row.text is not None:
+            with suppress(EmitError):
+                found[name.removesuffix("-request") + row.suffix] = row.text(plan)
+    return found
 
 
 def render_files(plan: Plan, name: str) -> dict[str, str]:

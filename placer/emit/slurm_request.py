@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
+from placer.emit.least_strict import slurm_lines
 from placer.emit.nodes import nodes_of
 from placer.hostlist import compress
 
@@ -44,6 +45,7 @@ def render(plan: Plan) -> str:
     lines += [
         "# These very nodes, whatever the topology:",
         f"##SBATCH --nodelist={compress(node.host for node in nodes)}",
+        *slurm_lines(plan, len(nodes), block.slice if block else 1),
     ]
     return _USAGE + "".join(f"{line}\n" for line in lines)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.emit.domains import nvlink_tier, quoted, tiers_of
+from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents, require_node_names
 from placer.emit.nodes import nodes_of
 from placer.emit.pod_request import left_open, require_alike, shared_and_slices
@@ -71,7 +72,7 @@ def render(plan: Plan) -> str:
             "tasks": [task],
         },
     }
-    comment = usage + left_open(tiers, [shared, part])
+    comment = usage + left_open(tiers, [shared, part]) + comments(plan, nodes)
     return documents(comment, [*_hyper_nodes(tiers, nodes), job])
 
 

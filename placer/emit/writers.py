@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from placer.emit import deepspeed_node as deepspeed_node
     from placer.emit import env as env
     from placer.emit import gpu_wrapper as gpu_wrapper
+    from placer.emit import grove as grove
     from placer.emit import hydra as hydra
     from placer.emit import jax as jax
     from placer.emit import kubeflow as kubeflow

@@ -51,6 +51,9 @@ class Plan:
         What another rank order or launcher would save; may be empty.
     previous : mapping
         Ranks ``kept``, ``moved`` and ``new`` beside a previous plan; may be empty.
+    request : mapping
+        Of an allocation: the least strict request for nodes that guarantees its value,
+        and which free nodes it does not take; empty elsewhere.
     inputs : mapping
         What it was made of, as `placer.placement.inputs` writes it; empty in older
         plans.
@@ -72,6 +75,7 @@ class Plan:
     rules: Mapping[str, Any] = field(default_factory=dict)
     advice: Mapping[str, Any] = field(default_factory=dict)
     previous: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     verdict: str = ""
 
@@ -162,6 +166,7 @@ class Plan:
             "bound": dict(self.bound),
             **({"advice": dict(self.advice)} if self.advice else {}),
             **({"previous": dict(self.previous)} if self.previous else {}),
+            **({"request": dict(self.request)} if self.request else {}),
             **({"inputs": dict(self.inputs)} if self.inputs else {}),
             "solver": dict(self.solver),
         }

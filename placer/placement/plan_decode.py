@@ -19,6 +19,7 @@ _SECTIONS = (
     "bound",
     "advice",
     "previous",
+    "request",
     "inputs",
     "solver",
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.topology.model import IntArray, Islands, Topology
+    from placer.topology.model import FloatArray, IntArray, Islands, Topology
 
 
 def seen_by_island(topology: Topology, islands: Islands) -> Topology:
@@ -57,11 +57,21 @@ def seen_by_island(topology: Topology, islands: Islands) -> Topology:
             *built,
             *(topology.gpus_of_domain(t) for t in range(len(topology.tiers))),
         ),
+        uplink_share=_with_inner(topology.uplink_share, built),
         listed=None,
         islands=None,
         node_tier=len(islands.tiers),
         gpu_index=topology.index_of_gpu,
     )
+
+
+def _with_inner(
+    share: tuple[FloatArray, ...] | None, built: list[IntArray]
+) -> tuple[FloatArray, ...] | None:
+    """Shares of uplinks with those inside the nodes, which no other job uses."""
+    if share is None:
+        return None
+    return (*(np.ones(len(gpus)) for gpus in built), *share)
 
 
 def launcher_indices(islands: Islands) -> IntArray:

@@ -133,6 +133,9 @@ class Topology:
     built : tuple of ndarray or None
         GPUs of every domain of each tier before any node was left out; None when none
         was.
+    uplink_share : tuple of ndarray or None
+        Share of the uplink of every domain of each tier that other jobs leave, in
+        (0, 1]; None where there is none but this one.
     listed : Nodes or None
         Every node the machine lists, usable or not, whatever was left out since; None
         for a machine that was not built from a description.
@@ -171,6 +174,7 @@ class Topology:
     sha256: str = ""
     description: str = ""
     built: tuple[IntArray, ...] | None = None
+    uplink_share: tuple[FloatArray, ...] | None = None
     listed: Nodes | None = None
     islands: Islands | None = None
     node_tier: int = 0
@@ -302,6 +306,14 @@ class Topology:
         counts = np.bincount(self.domain_of_node[tier], self.gpus_of_node)
         return counts.astype(np.int64)
 
+    def uplinks(self, tier: int) -> FloatArray:
+        """Size of the uplink of every domain of a tier, in GPUs; shape (domains,).
+
+        All GPUs that it was built with, less what other jobs use of it.
+        """
+        gpus = self.gpus_of_domain(tier).astype(np.float64)
+        return gpus if self.uplink_share is None else gpus * self.uplink_share[tier]
+
     def tier_index(self, name: str) -> int:
         """Index of the tier called ``name``.
 
@@ -340,7 +352,7 @@ class Topology:
         """
         domain_of_node = np.empty((len(self.tiers), len(nodes)), dtype=np.int64)
         names: list[tuple[str, ...]] = []
-        built = []
+        built, shares = [], []
         for t, row in enumerate(self.domain_of_node[:, nodes]):
             kept, first, inverse = np.unique(
                 row, return_index=True, return_inverse=True
@@ -351,6 +363,8 @@ class Topology:
             domain_of_node[t] = new_index[inverse]
             names.append(tuple(self.domain_names[t][d] for d in kept[by_appearance]))
             built.append(self.gpus_of_domain(t)[kept[by_appearance]])
+            if self.uplink_share is not None:
+                shares.append(self.uplink_share[t][kept[by_appearance]])
         return replace(
             self,
             node_names=tuple(self.node_names[n] for n in nodes),
@@ -361,6 +375,7 @@ class Topology:
             domain_of_node=domain_of_node,
             domain_names=tuple(names),
             built=tuple(built),
+            uplink_share=tuple(shares) if shares else None,
             islands=self.islands.of_nodes(nodes) if self.islands else None,
             gpu_index=self._gpu_index_on(nodes),
         )

@@ -23,7 +23,7 @@ def test_help_is_that_of_the_option(name: str) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["plcae"], "Did you mean one of: 'place', 'replace'?"),
+        (["plcae"], "Did you mean one of: 'allocate', 'place', 'replace'?"),
         (["topo", "shwo"], "Did you mean 'show'?"),
         (["place", "show"], "'placer place' has no commands"),
         (["place", "-o", "x"], "-o is for --man"),

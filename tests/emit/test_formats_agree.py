@@ -141,7 +141,8 @@ def check_format(format: str, seats: list[Seat], folder: Path) -> None:
 NOWHERE = Path("/nonexistent/folder")
 
 # What helps a launcher that has the map, or launches nothing.
-REQUESTS = {"slurm-request", "kueue-request", "kai-request", "volcano-request"}
+SCHEDULERS = ("slurm", "kueue", "kai", "volcano", "grove")
+REQUESTS = {f"{scheduler}-request" for scheduler in SCHEDULERS}
 REPORTS = {"megatron", "torchtitan", "nccl", *REQUESTS}
 HELPERS = {"gpu-wrapper", *REPORTS}
 

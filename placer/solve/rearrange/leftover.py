@@ -139,9 +139,9 @@ class _Exchange:
     def _domains(self, tier: int, below: _Tier) -> _Tier | None:
         """The domains of a tier, given those of the tier below; None for too many."""
         inside = self.inside[tier]
-        uplink = [0] * len(inside)
+        uplink = [0.0] * len(inside)
         if self.has_uplinks:
-            uplink = self.machine.gpus_of_domain(tier).tolist()
+            uplink = self.machine.uplinks(tier).tolist()
         row = self.machine.domain_of_node[tier]
         held = np.bincount(row, self.is_used).astype(np.int64).tolist()
         size = np.bincount(row).tolist()

@@ -1,7 +1,7 @@
 """Exchanges of equal domains, the one that is worth the most.
 
-Domains are alike when their nodes have the same GPUs and speed, in the same tree. One
-that a link names is like no other.
+Domains are alike when their nodes have the same GPUs and speed, in the same tree, and
+where uplinks are shared these are as wide. One that a link names is like no other.
 Exchanging them changes no cost. What is exchanged is chosen by assignment: an exchange
 of domain A for domain B is worth what the best assignment of A's children to B's is,
 found from the nodes outwards; the choice is then read off from the outermost tier in.
@@ -56,12 +56,21 @@ class Symmetry:
     def shape(self) -> list[list[int]]:
         """Number of each domain's shape, by tier: equal numbers mean alike."""
         topology = self.topology
-        facts = topology.gpus_of_node.tolist(), topology.kind_of_node.tolist()
-        shapes = [_numbered([*zip(*facts, strict=True)])]
-        for inside in self.children[1:]:
+        nodes = topology.gpus_of_node.tolist(), topology.kind_of_node.tolist()
+        shapes = [_numbered([*zip(*nodes, strict=True)])]
+        shared = any(tier.oversubscription != 1 for tier in topology.tiers)
+        for tier, inside in enumerate(self.children[1:], start=1):
             below = shapes[-1]
+            uplinks = topology.uplinks(tier) if shared else np.zeros(len(inside))
             shapes.append(
-                _numbered([tuple(sorted(below[child] for child in i)) for i in inside])
+                _numbered(
+                    [
+                        (uplink, *sorted(below[child] for child in children))
+                        for uplink, children in zip(
+                            uplinks.tolist(), inside, strict=True
+                        )
+                    ]
+                )
             )
         return shapes
 

@@ -1,0 +1,183 @@
+"""What a job makes of given nodes: its best placement there, and what no other beats.
+
+More nodes are never worse. So a bound on many nodes holds for any of them, and the
+value on some is an upper limit on more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.errors import InfeasibleError
+from placer.placement.placement import Placement
+from placer.solve.orders import solve_orders
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.effort import QUICK, params_of
+
+if TYPE_CHECKING:
+    from placer.allocation.question import BoolArray, Question
+    from placer.job.model import Job
+    from placer.solve.problem.effort import Effort
+    from placer.solve.problem.submachine import Submachine
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.solution import Solution
+    from placer.topology.model import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A job on its nodes.
+
+    Attributes
+    ----------
+    job : Job
+        In the rank order of the placement.
+    solution : Solution
+        Its placement, on the whole machine.
+    nodes : ndarray of bool, shape (N,)
+        What it takes, spare nodes among it.
+    cost, least : float
+        The value of the placement with the price of moving, and a bound on that.
+    moved : bool
+        Whether it leaves the nodes it ran on.
+    """
+
+    job: Job
+    solution: Solution
+    nodes: BoolArray
+    cost: float
+    least: float
+    moved: bool = False
+
+
+class Offers:
+    """The offers of all jobs of a question, each worked out once.
+
+    Parameters
+    ----------
+    question : Question
+    budget : Budget
+        Of the searches.
+    """
+
+    def __init__(self, question: Question, budget: Budget) -> None:
+        self.question, self.budget = question, budget
+        self.count = 0
+        self._known: dict[tuple[object, ...], Offer | None] = {}
+
+    def best(
+        self,
+        index: int,
+        nodes: BoolArray,
+        share: tuple[FloatArray, ...] | None = None,
+        effort: Effort = QUICK,
+    ) -> Offer | None:
+        """The offer of a job for some nodes; None where they cannot hold it."""
+        try:
+            return self.needed(index, nodes, share, effort)
+        except InfeasibleError:
+            return None
+
+    def needed(
+        self,
+        index: int,
+        nodes: BoolArray,
+        share: tuple[FloatArray, ...] | None = None,
+        effort: Effort = QUICK,
+    ) -> Offer:
+        """The same.
+
+        Raises
+        ------
+        InfeasibleError
+            Where they cannot hold it, with the reason.
+        """
+        nodes = self.question.open_to(index, nodes)
+        shares = None if share is None else b"".join(s.tobytes() for s in share)
+        key = index, nodes.tobytes(), shares, effort
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        if key in self._known:
+            raise InfeasibleError("these nodes cannot hold the job")
+        self.count += 1
+        self._known[key] = None
+        self._known[key] = found = self._worked_out(index, nodes, share, effort)
+        return found
+
+    def _worked_out(
+        self,
+        index: int,
+        nodes: BoolArray,
+        share: tuple[FloatArray, ...] | None,
+        effort: Effort,
+    ) -> Offer:
+        wanted = self.question.jobs[index]
+        stay = self._stay(index, nodes)
+        try:
+            new = self._placed(index, self.question.part(nodes, share), effort)
+        except InfeasibleError:
+            if stay is None:
+                raise
+            return stay
+        running = wanted.running
+        if running is None:
+            return new
+        moved = replace(
+            new,
+            cost=new.cost + running.price,
+            least=new.least + running.price,
+            moved=True,
+        )
+        if stay is None:
+            return moved
+        least = min(stay.cost, moved.least)
+        chosen = stay if stay.cost <= moved.cost else moved
+        return replace(chosen, least=least)
+
+    def _stay(self, index: int, nodes: BoolArray) -> Offer | None:
+        """The job where it runs, if these nodes are among those."""
+        wanted = self.question.jobs[index]
+        if wanted.running is None or (wanted.running.nodes & ~nodes).any():
+            return None
+        solution, held, _ = wanted.running
+        return Offer(wanted.job, solution, held, solution.value, solution.value)
+
+    def _placed(self, index: int, part: Submachine, effort: Effort) -> Offer:
+        question, wanted = self.question, self.question.jobs[index]
+        pinned = question.pinned[index]
+        if not len(part.nodes) or not np.isin(np.flatnonzero(pinned), part.nodes).all():
+            raise InfeasibleError(f"{wanted.name}: no node of its is free")
+        problem = Problem.of(
+            part.topology, wanted.job, question.objective, question.seed
+        ).with_params(**params_of(effort))
+        within = self.budget.anew(self.budget.seconds_left)
+        chosen, solution = solve_orders(problem, within)
+        gpus = part.gpu_in_whole(solution.placement.gpu_of_rank)
+        used = np.zeros(question.machine.num_nodes, dtype=bool)
+        used[question.machine.node_of_gpu[gpus]] = True
+        nodes = _with_spares(chosen.job, part, used) | pinned
+        value, least = solution.value, solution.lower_bound
+        if part.topology.uplink_share is not None:
+            # What it costs alone; others on the uplinks are counted where jobs meet.
+            goal = Problem.of(question.machine, chosen.job, question.objective).goal
+            value, least = float(goal.value(gpus)), 0.0
+        solution = replace(
+            solution, placement=Placement(gpus), value=value, lower_bound=least
+        )
+        return Offer(chosen.job, solution, nodes, value, least)
+
+
+def _with_spares(job: Job, part: Submachine, used: BoolArray) -> BoolArray:
+    """Nodes of a job: those with ranks, and the spares that its rules ask for."""
+    taken = used.copy()
+    own = used[part.nodes]
+    for tier, number in job.rules.spares.items():
+        row = part.topology.domain_of_node[part.topology.tier_index(tier)]
+        for domain in np.unique(row[own]):
+            spare = np.flatnonzero((row == domain) & ~own)[:number]
+            taken[part.nodes[spare]] = True
+    return taken

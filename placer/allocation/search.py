@@ -1,0 +1,206 @@
+"""The search: job after job in many orders, then one by one again, then all ways.
+
+A cost that equals the sum of what each job would cost alone is proved to be the least.
+Small questions are walked through in full (`exact`), which proves them too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from math import inf
+from typing import TYPE_CHECKING
+
+from placer.allocation.every_way import EveryWay
+from placer.allocation.shared import Uses
+from placer.allocation.together import Together, in_turn, least_together, together
+from placer.allocation.useful_rest import with_useful_rest
+from placer.errors import InfeasibleError
+from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
+from placer.solve.run.solution import EXACT, is_reached
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.allocation.offers import Offer, Offers
+    from placer.allocation.question import Question
+    from placer.allocation.shared import Use
+    from placer.solve.problem.effort import Effort
+
+# Orders in which jobs take their nodes in turn, and rounds of placing each again.
+ORDERS = 24
+MOST_PERMUTED = 4
+ROUNDS = 3
+# Nodes of a machine on which placements that are not proved are searched further.
+SEARCHED_NODES = 4_096
+# Nodes of one on which nothing less than a proof will do.
+SMALL_NODES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    together : Together
+    alone : tuple of Offer
+        Each job with all free nodes to itself.
+    least : float
+        A lower bound on the cost.
+    argument : str
+        What that rests on.
+    """
+
+    together: Together
+    alone: tuple[Offer, ...]
+    least: float
+    argument: str
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the cost is proved to be the least."""
+        return is_reached(self.together.cost, self.least)
+
+
+def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
+    """Nodes and placements of all jobs of a question.
+
+    Parameters
+    ----------
+    offers : Offers
+    always : sequence of Use
+        Of uplinks, by jobs that stay where they are.
+
+    Raises
+    ------
+    InfeasibleError
+        If the nodes cannot hold a job, or no order was found that holds them all.
+    """
+    question = offers.question
+    uses = Uses(question.machine, always)
+    alone = [_alone(offers, index) for index in range(len(question.jobs))]
+    least = least_together(question, alone)
+    argument = "every job with all free nodes to itself"
+    best = _in_turn(offers, uses, alone, least)
+    if best is not None and not is_reached(best.cost, least):
+        best = _one_by_one(offers, uses, alone, best)
+    if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
+        ways = EveryWay(offers, uses, alone, best).walked()
+        best = ways.best
+        if ways.is_complete:
+            least, argument = max(least, ways.least), "every way to part the nodes"
+    if best is None:
+        raise _no_room(question)
+    best = with_useful_rest(offers, uses, best)
+    return Found(best, tuple(alone), min(least, best.cost), argument)
+
+
+def _in_turn(
+    offers: Offers, uses: Uses, alone: Sequence[Offer], least: float
+) -> Together | None:
+    """The best of several orders in which jobs take their nodes, if any holds all.
+
+    Those who need most come first. Few jobs are tried in every order; of many the one
+    that finds no room, or lost most, comes first in the next.
+    """
+    question = offers.question
+    indices = range(len(alone))
+    order = tuple(sorted(indices, key=lambda i: (-int(alone[i].nodes.sum()), i)))
+    every = permutations(order) if len(order) <= MOST_PERMUTED else iter(())
+    tried: set[tuple[int, ...]] = set()
+    best: Together | None = None
+    while order not in tried and len(tried) < ORDERS:
+        tried.add(order)
+        found = in_turn(offers, order)
+        if len(found) == len(order):
+            now = together(question, uses, [found[i] for i in indices])
+            best = _better(best, now)
+            if is_reached(best.cost, least) or offers.budget.is_over():
+                break
+        order = next((one for one in every if one not in tried), order)
+        if len(order) > MOST_PERMUTED:
+            first = max(order, key=lambda i: _loss(question, alone[i], found.get(i), i))
+            order = (first, *(i for i in order if i != first))
+    return best
+
+
+def _loss(question: Question, alone: Offer, found: Offer | None, index: int) -> float:
+    """What a job pays for not being alone; infinite where it found no room."""
+    if found is None:
+        return inf
+    return question.jobs[index].weight * (found.cost - alone.cost)
+
+
+def _alone(offers: Offers, index: int) -> Offer:
+    """A job with all free nodes to itself.
+
+    Raises
+    ------
+    InfeasibleError
+        If they cannot hold it.
+    """
+    free = offers.question.free
+    found = offers.needed(index, free)
+    return offers.needed(index, free, effort=_effort(offers.question, found))
+
+
+def _effort(question: Question, found: Offer) -> Effort:
+    """How hard to search a job, given what constructions find.
+
+    They do where the bound is as near as the model can tell, and on huge machines.
+    """
+    nodes = int(question.free.sum())
+    if is_reached(found.cost, found.least) or nodes > SEARCHED_NODES:
+        return QUICK
+    is_near = found.cost - found.least <= WORTHWHILE * found.cost
+    return QUICK if is_near and nodes > SMALL_NODES else NORMAL
+
+
+def _better(best: Together | None, found: Together) -> Together:
+    if best is None or found.cost < best.cost * (1 - EXACT):
+        return found
+    return best
+
+
+def _one_by_one(
+    offers: Offers, uses: Uses, alone: Sequence[Offer], best: Together
+) -> Together:
+    """Each job again on its own nodes and those that nobody has, while that helps.
+
+    It sees the uplinks as the others leave them. A job that is as good as alone has
+    nothing to gain.
+    """
+    question = offers.question
+    for _ in range(ROUNDS):
+        before = best.cost
+        for index in range(len(question.jobs)):
+            if offers.budget.is_over():
+                return best
+            if is_reached(best.values[index], alone[index].least):
+                continue
+            others = [o for i, o in enumerate(best.offers) if i != index]
+            free = question.free.copy()
+            for other in others:
+                free &= ~question.taken(other.nodes)
+            share = uses.shares(best.offers)[index]
+            effort = _effort(question, best.offers[index])
+            found = offers.best(index, free, share, effort)
+            if found is not None:
+                changed = [*best.offers]
+                changed[index] = found
+                best = _better(best, together(question, uses, changed))
+        if best.cost >= before * (1 - EXACT):
+            break
+    return best
+
+
+def _no_room(question: Question) -> InfeasibleError:
+    """Each job fits alone, but no way was found to have them all."""
+    wanted = sum(one.job.world_size for one in question.jobs)
+    free = int(question.machine.gpus_of_node[question.free].sum())
+    return InfeasibleError(
+        f"the {len(question.jobs)} jobs do not find room beside each other, though "
+        f"each fits alone: they need {wanted:,} GPUs, {free:,} are free\n"
+        "  hint: free more nodes, or allocate fewer jobs at a time"
+    )

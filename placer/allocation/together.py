@@ -1,0 +1,86 @@
+"""Several jobs on disjoint nodes, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.solve.problem.compiled import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.allocation.offers import Offer, Offers
+    from placer.allocation.question import BoolArray, Question
+    from placer.allocation.shared import Use, Uses
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """The jobs of a question on their nodes.
+
+    Attributes
+    ----------
+    offers : tuple of Offer
+        Of each job.
+    values : tuple of float
+        Of each placement while the others run.
+    cost : float
+        Weighted sum of the values and of the prices of moving.
+    """
+
+    offers: tuple[Offer, ...]
+    values: tuple[float, ...]
+    cost: float
+
+    @property
+    def used(self) -> BoolArray:
+        """All nodes that a job has; shape (N,)."""
+        used: BoolArray = np.any([offer.nodes for offer in self.offers], axis=0)
+        return used
+
+
+def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Together:
+    """The jobs on these nodes, all of them running."""
+    values = tuple(
+        _value(question, offer, share)
+        for offer, share in zip(offers, uses.shares(offers), strict=True)
+    )
+    cost = sum(
+        wanted.weight * (value + offer.cost - offer.solution.value)
+        for wanted, offer, value in zip(question.jobs, offers, values, strict=True)
+    )
+    return Together(tuple(offers), values, cost)
+
+
+def in_turn(offers: Offers, order: Sequence[int]) -> dict[int, Offer]:
+    """Each job in turn on the best of the nodes that those before it leave.
+
+    Those before the first that finds no room, if there is one.
+    """
+    question = offers.question
+    free = question.free.copy()
+    found: dict[int, Offer] = {}
+    for index in order:
+        offer = offers.best(index, free)
+        if offer is None:
+            break
+        found[index] = offer
+        free &= ~question.taken(offer.nodes)
+    return found
+
+
+def least_together(question: Question, alone: Sequence[Offer]) -> float:
+    """A bound: each job has the free nodes to itself."""
+    return sum(w.weight * o.least for w, o in zip(question.jobs, alone, strict=True))
+
+
+def _value(question: Question, offer: Offer, share: Use | None) -> float:
+    """Value of a placement when others leave such a share of each uplink."""
+    if share is None or all((one >= 1).all() for one in share):
+        return offer.solution.value
+    machine = replace(question.machine, uplink_share=share)
+    problem = Problem.of(machine, offer.job, question.objective)
+    return float(problem.goal.value(offer.solution.placement.gpu_of_rank))

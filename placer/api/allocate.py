@@ -1,0 +1,216 @@
+"""Which nodes one job or several get, out of those that are free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.api.allocation_inputs import mask_of, read_question
+from placer.api.allocation_plans import allocation_of, grade_of
+from placer.api.checked_plan import OBJECTIVES
+from placer.api.inputs import read_inputs
+from placer.api.options import limit_problems
+from placer.arguments import (
+    CALL,
+    FLAG,
+    HOSTS,
+    INTEGER,
+    NOTHING,
+    NUMBER,
+    TEXT,
+    TEXT_BY_NAME,
+    instance,
+    mapping,
+    sequence,
+    takes,
+)
+from placer.errors import InputError, Problem, refuse
+from placer.job.rules import Rules
+from placer.placement.plan import Plan
+from placer.solve.run.budget import Budget
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from placer.allocation.allocation import Allocation
+    from placer.allocation.question import Question, Wanted
+    from placer.api.inputs import JobLike, TopologyLike
+    from placer.topology.model import Topology
+
+    BoolArray = npt.NDArray[np.bool_]
+
+_PLANS = sequence("a list of plans", instance(Plan))
+_WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
+
+
+@takes(
+    free=HOSTS | NOTHING,
+    busy=HOSTS,
+    keep=_PLANS,
+    move=_PLANS,
+    move_price=NUMBER,
+    weights=_WEIGHTS,
+    objective=TEXT | NOTHING,
+    require=TEXT_BY_NAME | NOTHING,
+    rules=instance(Rules) | NOTHING,
+    apart=TEXT | NOTHING,
+    tolerance=NUMBER,
+    grade=HOSTS | NOTHING,
+    requests=FLAG,
+    time_limit=NUMBER,
+    seed=INTEGER,
+    stop=CALL,
+)
+def allocate(
+    topology: TopologyLike,
+    jobs: JobLike | Sequence[JobLike],
+    free: Sequence[str] | str | None = None,
+    busy: Sequence[str] | str = (),
+    keep: Sequence[Plan] = (),
+    move: Sequence[Plan] = (),
+    move_price: float = 0.0,
+    weights: Mapping[str, float] | None = None,
+    objective: str | None = None,
+    require: Mapping[str, str] | None = None,
+    rules: Rules | None = None,
+    apart: str | None = None,
+    tolerance: float = 0.0,
+    grade: Sequence[str] | str | None = None,
+    requests: bool = False,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    stop: Callable[[], bool] = lambda: False,
+) -> Allocation:
+    """The nodes of every job, out of the free ones, with their placements.
+
+    The weighted sum of the step times is the least that was found. Of allocations that
+    cost the same, the one that leaves the most useful rest is taken.
+
+    Parameters
+    ----------
+    topology : Topology, or what `read_topology` takes
+        The whole machine.
+    jobs : Job, or what `read_job` takes, or a list of such
+        A list is one of jobs, not of sources of one job.
+    free : sequence of str, or str, optional
+        Free hosts, as names or as a host list; by default all that can be used.
+    busy : sequence of str, or str
+        Hosts that are not free.
+    keep, move : sequence of Plan
+        Jobs that run: those of ``keep`` stay on their nodes, those of ``move`` may move
+        at the price of ``move_price``.
+    move_price : float
+        In the unit of the objective, for each job that moves.
+    weights : mapping of str to float, optional
+        What a job counts, by its name; 1 for others.
+    objective, require, rules : as for `place`, for every job
+    apart : str, optional
+        Tier no domain of which two jobs may share.
+    tolerance : float
+        How much longer a step may be for a more useful rest: 0.01 for 1 %.
+    grade : sequence of str, or str, optional
+        Hosts that the one job was granted: how good they are. They count as free.
+    requests : bool
+        Also find, for every job, the least strict request for nodes that guarantees its
+        step time. It is in the plan and in what `emit` writes for schedulers.
+    time_limit : float, s
+    seed : int
+    stop : callable
+        Asked now and then; once it is true the best so far is returned.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, or the inputs do not fit each other.
+    InfeasibleError
+        If the free nodes cannot hold the jobs under their rules.
+    """
+    refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
+    whole, _ = read_inputs(topology, _listed(jobs)[0])
+    # The solver takes half a second to load, which wrong inputs must not pay.
+    from placer.allocation.grade import graded
+    from placer.allocation.offers import Offers
+    from placer.allocation.search import searched
+    from placer.allocation.shared import use_of
+
+    asked = read_question(
+        whole, _listed(jobs), free, busy, keep, move, move_price, require, rules
+    )
+    question = replace(
+        asked.question,
+        jobs=_weighted(asked.question, weights or {}),
+        apart=_tier(whole, apart),
+        tolerance=tolerance,
+        objective=objective,
+        seed=seed,
+    )
+    granted = None if grade is None else _granted(question, grade)
+    if granted is not None:
+        question = replace(question, free=question.free | granted)
+    always = [use_of(whole, one.inputs.job, one.placement) for one in asked.kept]
+    offers = Offers(question, Budget(time_limit, stop))
+    found = searched(offers, always)
+    budget = offers.budget if requests else None
+    result = allocation_of(asked._replace(question=question), found, always, budget)
+    if granted is None:
+        return result
+    return replace(result, grade=grade_of(question, graded(offers, found, granted)))
+
+
+def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
+    """The granted nodes; shape (N,)."""
+    if len(question.jobs) != 1:
+        message = f"one job is graded at a time, {len(question.jobs)} are given"
+        raise InputError([Problem(message, key="grade")])
+    return mask_of(question.machine, hosts, (), {"hosts": "grade"})
+
+
+def _number_problems(given: Mapping[str, object]) -> Iterator[Problem]:
+    for key in ("move_price", "tolerance"):
+        number = given[key]
+        if not (isinstance(number, int | float) and 0 <= number < float("inf")):
+            yield Problem(f"expected a number of at least 0, got {number}", key=key)
+    if given["objective"] not in (None, *OBJECTIVES):
+        hint = f"known: {', '.join(OBJECTIVES)}"
+        message = f'there is no objective "{given["objective"]}"'
+        yield Problem(message, key="objective", hint=hint)
+
+
+def _listed(jobs: JobLike | Sequence[JobLike]) -> list[JobLike]:
+    is_list = isinstance(jobs, Sequence) and not isinstance(jobs, str)
+    listed = list(jobs) if is_list else [jobs]  # type: ignore[arg-type]
+    if not listed:
+        raise InputError([Problem("no job is given", key="jobs")])
+    return listed  # type: ignore[return-value]
+
+
+def _tier(machine: Topology, name: str | None) -> int | None:
+    if name is None:
+        return None
+    try:
+        return machine.tier_index(name)
+    except KeyError:
+        known = f"known: {', '.join(tier.name for tier in machine.tiers)}"
+        message = f'the topology has no tier "{name}"'
+        raise InputError([Problem(message, key="apart", hint=known)]) from None
+
+
+def _weighted(question: Question, weights: Mapping[str, float]) -> tuple[Wanted, ...]:
+    names = [wanted.name for wanted in question.jobs]
+    problems = [
+        Problem(f'no job is called "{name}"', key="weights", hint=", ".join(names))
+        for name in weights
+        if name not in names
+    ]
+    problems += [
+        Problem(f"{name}: expected a number above 0, got {weight}", key="weights")
+        for name, weight in weights.items()
+        if not 0 < weight < float("inf")
+    ]
+    refuse(problems)
+    return tuple(
+        replace(wanted, weight=float(weights.get(wanted.name, 1.0)))
+        for wanted in question.jobs
+    )

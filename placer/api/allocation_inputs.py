@@ -1,0 +1,153 @@
+"""The inputs of an allocation: machine and free nodes, jobs, and plans in use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.errors import InputError, Problem
+from placer.placement.build import placement_of_plan
+from placer.placement.inputs import Inputs
+from placer.placement.memory_need import check_memory
+from placer.solve.run.solution import Solution
+from placer.topology.allocation import allocate as selected
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from placer.allocation.question import Question
+    from placer.api.inputs import JobLike
+    from placer.job.rules import Rules
+    from placer.placement.placement import Placement
+    from placer.placement.plan import Plan
+    from placer.topology.model import Topology
+
+    BoolArray = npt.NDArray[np.bool_]
+
+
+class Kept(NamedTuple):
+    """A plan that is in use: its inputs on the machine, and where it lies."""
+
+    name: str
+    inputs: Inputs
+    plan: Plan
+    placement: Placement
+    nodes: BoolArray
+
+
+class Asked(NamedTuple):
+    """All inputs, read."""
+
+    whole: Topology
+    inputs: list[Inputs]
+    question: Question
+    kept: list[Kept]
+
+
+def read_question(
+    whole: Topology,
+    jobs: Sequence[JobLike],
+    free: Sequence[str] | str | None,
+    busy: Sequence[str] | str,
+    keep: Sequence[Plan],
+    move: Sequence[Plan],
+    move_price: float,
+    require: Mapping[str, str] | None,
+    rules: Rules | None,
+) -> Asked:
+    """The inputs of all jobs, and the question they make."""
+    from placer.allocation.question import Question, Running, Wanted
+
+    is_free = _free(whole, free, busy)
+    kept, movers = ([_kept(whole, plan) for plan in plans] for plans in (keep, move))
+    _refuse_overlaps([*kept, *movers])
+    for one in kept:
+        is_free &= ~one.nodes
+    for one in movers:
+        is_free |= one.nodes
+    hosts = tuple(whole.node_names[node] for node in np.flatnonzero(is_free))
+    if not hosts:
+        raise InputError([Problem("no host is free", key="free")])
+    inputs = [
+        Inputs.given(whole, work, hosts, (), require, rules)
+        for _, work in (read_inputs(whole, job) for job in jobs)
+    ]
+    inputs += [replace(one.inputs, hosts=hosts, exclude=()) for one in movers]
+    running: list[Running | None] = [None] * len(jobs)
+    running += [Running(_solution(whole, one), one.nodes, move_price) for one in movers]
+    wanted = []
+    names = _names([one.job.name for one in inputs])
+    for name, given, now in zip(names, inputs, running, strict=True):
+        job = given.ruled(given.job)
+        check_memory(given.machine, job)
+        wanted.append(Wanted(name, job, running=now))
+    return Asked(whole, inputs, Question(whole, is_free, tuple(wanted)), kept)
+
+
+def _free(
+    whole: Topology, free: Sequence[str] | str | None, busy: Sequence[str] | str
+) -> BoolArray:
+    """Which nodes are free; shape (N,)."""
+    return mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
+
+
+def mask_of(
+    whole: Topology,
+    hosts: Sequence[str] | str | None,
+    exclude: Sequence[str] | str,
+    keys: Mapping[str, str],
+) -> BoolArray:
+    """Which nodes are among hosts; problems name the arguments as ``keys`` says."""
+    try:
+        names = set(selected(whole, hosts, exclude).node_names)
+    except InputError as error:
+        raise InputError(
+            replace(p, key=keys.get(p.key, p.key)) for p in error.problems
+        ) from None
+    return np.array([name in names for name in whole.node_names])
+
+
+def _kept(whole: Topology, plan: Plan) -> Kept:
+    """A plan on the machine."""
+    inputs = inputs_of_plan(plan, whole)
+    placement = placement_of_plan(plan, whole)
+    held = {*plan.nodes, *plan.rules.get("spare_nodes", ())}
+    nodes = np.array([name in held for name in whole.node_names])
+    return Kept(inputs.job.name, inputs, plan, placement, nodes)
+
+
+def _refuse_overlaps(running: Sequence[Kept]) -> None:
+    for i, one in enumerate(running):
+        for other in running[:i]:
+            both = np.flatnonzero(one.nodes & other.nodes)
+            if len(both):
+                host = one.inputs.topology.node_names[both[0]]
+                message = f"{other.name} and {one.name} both have {host}"
+                raise InputError([Problem(message, key="keep")])
+
+
+def _solution(whole: Topology, running: Kept) -> Solution:
+    """The placement of a job that runs, as if a search had found it."""
+    from placer.solve.problem.compiled import Problem as Compiled
+
+    goal = Compiled.of(whole, running.inputs.job).goal
+    value = float(goal.value(running.placement.gpu_of_rank))
+    return Solution(
+        running.placement, goal.name, value, 0.0, "none", "kept", "searched", 0.0, True
+    )
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    """The names of the jobs, numbered where several are called the same."""
+    found: list[str] = []
+    for name in names:
+        number, own = 1, name
+        while own in found:
+            number += 1
+            own = f"{name}-{number}"
+        found.append(own)
+    return found

@@ -1,0 +1,245 @@
+"""``placer allocate``: which nodes one job or several get, with their placements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from placer.cli import complete
+from placer.cli.folder import with_folder
+from placer.cli.interrupt import end, interrupts
+from placer.cli.options import (
+    SOURCE_OPTIONS,
+    OneOf,
+    format_option,
+    quiet_option,
+    rules,
+    seed_option,
+    share,
+    source_options,
+    teller,
+    time_limit_option,
+    topology_option,
+)
+from placer.cli.rule_options import rule_options, rules_of_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from placer.allocation.allocation import Allocation
+    from placer.job.model import Job
+    from placer.placement.plan import Plan
+
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
+
+
+def _weights(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, float]:
+    """Weights by the name of a job, each as ``NAME=WEIGHT``."""
+    found = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise click.BadParameter(f"{text!r} is not a name and a number: llama=2")
+    return found
+
+
+def _price(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    from placer.units import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _hosts(name: str, help: str) -> Callable[[_Function], _Function]:
+    return click.option(name, metavar="H", shell_complete=complete.hosts, help=help)
+
+
+def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
+    return click.option(
+        name, multiple=True, metavar="PLAN", shell_complete=complete.files, help=help
+    )
+
+
+@click.command(
+    epilog="Example: placer allocate -t machine.yaml -j llama.yaml -j qwen.yaml "
+    '--busy "r[01-04]t[01-18]" -o plans'
+)
+@topology_option
+@click.option(
+    "-j",
+    "--job",
+    multiple=True,
+    metavar="J",
+    shell_complete=complete.jobs,
+    help="Preset, file (- is stdin) or FORMAT:FILE, as for place. Each is one job.",
+)
+@source_options
+@_hosts("--free", "Free hosts, as a list or @FILE. Default: every node.")
+@_hosts("--busy", "Hosts that are not free, as a list or @FILE.")
+@_plans("--keep", "Plan of a job that runs and stays. May be given again.")
+@_plans("--move", "Plan of a job that runs and may move. May be given again.")
+@click.option(
+    "--move-price",
+    metavar="TIME",
+    callback=_price,
+    default="0",
+    show_default=True,
+    help="What moving a job costs, in seconds of its step.",
+)
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    callback=_weights,
+    metavar="NAME=W",
+    help="What the step of a job counts beside the others. Default: 1.",
+)
+@click.option(
+    "--apart",
+    metavar="TIER",
+    shell_complete=complete.tiers,
+    help="Tier no domain of which two jobs may share: rack.",
+)
+@click.option(
+    "--tolerance",
+    metavar="SHARE",
+    callback=share,
+    default="0",
+    show_default=True,
+    help="How much longer a step may be for a more useful rest: 1%.",
+)
+@_hosts("--grade", "Hosts that the job was granted: how good they are.")
+@click.option(
+    "--objective",
+    type=OneOf(["time", "hop-cost"]),
+    help="What to minimise. Default: time; hop cost when the job has only weights.",
+)
+@click.option(
+    "--require",
+    multiple=True,
+    callback=rules,
+    metavar="AXIS=TIER",
+    shell_complete=complete.rules,
+    help="Hard rule beside those of every job: tp=rack. May be given again.",
+)
+@rule_options
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    shell_complete=complete.files,
+    help="Write the plan of every job and requests for schedulers into this folder.",
+)
+@seed_option
+@time_limit_option("all")
+@format_option("text", "json", "csv")
+@quiet_option("No notes.")
+@click.pass_context
+def allocate(context: click.Context, /, **options: Any) -> None:
+    """Choose the nodes of jobs J on machine T out of the free ones, and place them.
+
+    The step times, weighted and added, are the least. Of allocations that cost the
+    same, the one that leaves the most useful rest is taken.
+    """
+    options = with_folder(options)
+    with interrupts.searching() as stop:
+        found = _found(options, stop)
+        _write(found, options)
+    if interrupts.exit_code:
+        click.echo("interrupted: this is the best allocation so far", err=True)
+        end(context, interrupts.exit_code)
+
+
+def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
+    """The allocation that the options describe."""
+    from placer.api.allocate import allocate as run
+    from placer.cli.machine import read_machine
+    from placer.topology.allocation import parse_hosts
+
+    machine = read_machine(options)
+    free, busy = (
+        None if options[key] is None else parse_hosts(options[key])
+        for key in ("free", "busy")
+    )
+    return run(
+        machine,
+        _jobs(options),
+        free=free,
+        busy=busy or (),
+        keep=_read_plans(options["keep"]),
+        move=_read_plans(options["move"]),
+        move_price=options["move_price"],
+        weights=options["weights"],
+        objective=options["objective"],
+        require=options["require"],
+        rules=rules_of_options(options),
+        apart=options["apart"],
+        tolerance=options["tolerance"],
+        requests=options["output"] is not None,
+        grade=None if options["grade"] is None else parse_hosts(options["grade"]),
+        time_limit=options["time_limit"],
+        seed=options["seed"],
+        stop=stop,
+    )
+
+
+def _jobs(options: dict[str, Any]) -> list[Job]:
+    from placer.sources.job import read_job
+
+    given = {name: options[name] for name in SOURCE_OPTIONS}
+    note = teller(options)
+    named = options["job"]
+    sources = [named] if isinstance(named, str) else named
+    return [read_job(source, note=note, **given) for source in sources]
+
+
+def _read_plans(paths: tuple[str, ...]) -> list[Plan]:
+    from placer.placement.plan_file import read_plan
+
+    return [read_plan(path) for path in paths]
+
+
+def _write(found: Allocation, options: dict[str, Any]) -> None:
+    from placer.cli.output import write_text
+    from placer.placement.plan_encode import json_text
+
+    if options["output"]:
+        _write_plans(found, options["output"])
+    if options["format_name"] == "json":
+        write_text("-", json_text(found.to_dict()))
+    elif options["format_name"] == "csv":
+        write_text("-", found.to_csv())
+    else:
+        write_text("-", found.summary() + "\n")
+
+
+def _write_plans(found: Allocation, folder: str) -> None:
+    """The plan of every job, and the requests that schedulers can be given for it."""
+    from pathlib import Path
+
+    from placer.cli.output import write_text
+    from placer.emit.registry import requests
+    from placer.files import make_folder
+    from placer.placement.plan_file import write_plan
+
+    make_folder(folder)
+    for job in found.jobs:
+        stem = str(Path(folder) / file_name(job.name))
+        with interrupts.writing(f"{stem}.json"):
+            write_plan(job.plan, f"{stem}.json")
+        for name, text in requests(job.plan).items():
+            write_text(f"{stem}.{name}", text)
+
+
+def file_name(name: str) -> str:
+    """The name of a job as that of a file."""
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name).lstrip(".")

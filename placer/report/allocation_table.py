@@ -1,0 +1,158 @@
+"""An allocation as text for people: the verdict, the jobs, what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from placer.report.columns import columns, fitted, paragraphs, wrapped
+from placer.report.words import NOUN, amount, gap_text, plural, share_text
+
+Found = Mapping[str, Any]
+
+# Domains named one by one in a sentence.
+_NAMED = 4
+
+
+def allocation_text(found: Found) -> str:
+    """The text of an allocation, at most 80 columns wide.
+
+    Parameters
+    ----------
+    found : mapping
+        As `placer.allocation.allocation.Allocation.to_dict` gives it.
+    """
+    return paragraphs(
+        [
+            _grade(found),
+            wrapped(_verdict(found)),
+            columns(_table(found)),
+            _hosts(found["jobs"]),
+            _left(found["left"]),
+            wrapped(f"Bound: {found['argument']}."),
+        ]
+    )
+
+
+def _verdict(found: Found) -> str:
+    """What the allocation is worth, in one sentence."""
+    jobs = found["jobs"]
+    behind = [job for job in jobs if _behind(job) > 1e-9]
+    first = jobs[0]
+    noun = NOUN[first["objective"]]
+    parts = []
+    if len(jobs) == 1:
+        value = amount(first["objective"], first["value"])
+        parts.append(f"{_where(first)}: {noun} {value}")
+    else:
+        parts.append(f"{len(jobs)} jobs on {sum(j['nodes'] for j in jobs):,} nodes")
+        parts.append(
+            f"{len(behind)} of them behind what they would take alone, "
+            f"{share_text(max(map(_behind, behind)))} at most"
+            if behind
+            else "each as good as alone on all free nodes"
+        )
+    if moved := [job["name"] for job in jobs if job["moved"]]:
+        parts.append(f"{', '.join(moved)} {'moves' if len(moved) == 1 else 'move'}")
+    parts.append(_proved(found))
+    return "; ".join(parts) + "."
+
+
+def _grade(found: Found) -> list[str]:
+    """What the granted nodes are worth, where there are any."""
+    grade = found.get("grade")
+    return wrapped(f"Granted: {grade['text']}.") if grade else []
+
+
+def _proved(found: Found) -> str:
+    if found["status"] == "optimal":
+        return "optimal"
+    if not found["lower_bound"]:
+        return "no lower bound"
+    gap = (found["cost"] - found["lower_bound"]) / found["cost"]
+    return f"within {gap_text(gap).replace('%', ' %')} of optimal"
+
+
+def _behind(job: Mapping[str, Any]) -> float:
+    """How much more than alone on all free nodes a job takes, as a share."""
+    ideal = job["ideal_value"]
+    return job["value"] / ideal - 1 if ideal else 0.0
+
+
+def _table(found: Found) -> list[list[str]]:
+    head = ["job", "nodes", "domains", NOUN[found["jobs"][0]["objective"]]]
+    rows = [[*head, "alone", "behind", "bound"]]
+    for job in (*found["jobs"], *found.get("kept", ())):
+        value, ideal = (
+            amount(job["objective"], job[key]) for key in ("value", "ideal_value")
+        )
+        behind = _behind(job)
+        bound = job["lower_bound"]
+        rows.append(
+            [
+                job["name"],
+                f"{job['nodes']:,}",
+                f"{len(job['nodes_by_domain']):,}" if job["nodes_by_domain"] else "",
+                value,
+                ideal,
+                f"+{share_text(behind)}" if behind > 1e-9 else "",
+                amount(job["objective"], bound) if bound else "stays",
+            ]
+        )
+    return rows
+
+
+def _where(job: Mapping[str, Any]) -> str:
+    """``32 nodes, 16 in each of 2 racks``."""
+    nodes = f"{job['nodes']:,} {plural('node', job['nodes'])}"
+    counts = job["nodes_by_domain"]
+    if not counts:
+        return nodes
+    tier = job["tier"]
+    if len(counts) == 1:
+        return f"{nodes} in one {tier}"
+    return f"{nodes}, {counts_text(list(counts.values()), tier)}"
+
+
+def counts_text(counts: Sequence[int], tier: str) -> str:
+    """How many nodes domains give: ``16 in each of 2 racks, 14 in one``."""
+    groups = Counter(counts)
+    if len(groups) > _NAMED:
+        racks = f"{len(counts)} {plural(tier, len(counts))}"
+        return f"{min(counts)} to {max(counts)} in {racks}"
+    parts: list[str] = []
+    for count, number in sorted(groups.items(), reverse=True):
+        noun = "" if parts else f" {plural(tier, number)}"
+        domains = f"each of {number}{noun}" if number > 1 else f"one{noun}"
+        parts.append(f"{count} in {domains}")
+    return ", ".join(parts)
+
+
+def _hosts(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for job in jobs:
+        yield from fitted([f"{job['name']}: {job['hosts']}"])
+
+
+def _left(left: Mapping[str, Any]) -> list[str]:
+    """What is free afterwards, by the measure that broke ties."""
+    count = left["free_nodes"]
+    text = f"Left: {count:,} {plural('node', count)}"
+    if left["largest_free"]:
+        most = ", ".join(
+            f"{n:,} in one {tier}" for tier, n in left["largest_free"].items()
+        )
+        whole = ", ".join(
+            f"{n:,} whole {plural(tier, n)}"
+            for tier, n in left["whole_domains"].items()
+        )
+        text += f", {whole}, at most {most}"
+    if "useful_nodes" in left:
+        demand = ", ".join(f"{n} ({p:.0%})" for n, p in left["demand"].items())
+        text += (
+            f". Jobs to come of {demand} nodes in one domain can fill "
+            f"{left['useful_nodes']:,.1f} of them, {left['stranded_nodes']:,.1f} are "
+            "stranded"
+        )
+    text += f". Slurm's fragmentation: {left['slurm_fragmentation']:,}."
+    return wrapped(text)

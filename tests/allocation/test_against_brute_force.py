@@ -1,0 +1,122 @@
+"""Small machines: the cost is the least over all sets of nodes, and bounds hold."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.api.allocate import allocate
+from placer.errors import InfeasibleError
+from placer.hostlist import expand
+from tests.solve.oracle import hop_cost, legal_placements, step_time
+from tests.solve.random_cases import random_job, random_machine
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+ROUNDING = 1e-9
+COSTS = {"time": step_time, "hop-cost": hop_cost}
+CHUNK = 5
+
+
+def case(seed: int, objective: str, count: int) -> tuple[Topology, list[Job]]:
+    """A machine whose uplinks carry all, and jobs for it."""
+    rng = random.Random(f"allocation {seed} {objective} {count}")
+    worlds = [rng.randint(2, 4 if count == 1 else 3) for _ in range(count)]
+    machine = random_machine(rng, sum(worlds) + rng.randint(0, 2), 6, (1, 2, 2, 3))
+    tiers = tuple(replace(tier, oversubscription=1.0) for tier in machine.tiers)
+    machine = replace(machine, tiers=tiers)
+    jobs = [random_job(rng, world, machine, objective) for world in worlds]
+    return machine, jobs
+
+
+def least_by_nodes(machine: Topology, job: Job, objective: str) -> dict[int, float]:
+    """The least cost of a job on every set of nodes, as bits; by its placements."""
+    legal = legal_placements(machine, job)
+    cost = COSTS[objective]
+    known: dict[tuple[object, ...], float] = {}
+    found: dict[int, float] = {}
+    for nodes in legal:
+        key = looks(machine, nodes)
+        if key not in known:
+            known[key] = cost(machine, job, nodes)
+        mask = sum(1 << node for node in set(nodes))
+        found[mask] = min(found.get(mask, inf), known[key])
+    return found
+
+
+def looks(machine: Topology, nodes: tuple[int, ...]) -> tuple[object, ...]:
+    """All that a cost may look at: which domains ranks share, and what these are."""
+    key: list[object] = [machine.bandwidth_factor[node] for node in nodes]
+    for row in machine.domain_of_node:
+        gpus = np.bincount(row, machine.gpus_of_node)
+        first: dict[int, int] = {}
+        key += [first.setdefault(int(row[node]), len(first)) for node in nodes]
+        key += [int(gpus[row[node]]) for node in nodes]
+    return tuple(key)
+
+
+def least_sum(tables: list[dict[int, float]], weights: list[float]) -> float:
+    """The least weighted sum over disjoint sets of nodes."""
+    if len(tables) == 1:
+        return min((weights[0] * cost for cost in tables[0].values()), default=inf)
+    return min(
+        (
+            weights[0] * one + weights[1] * other
+            for a, one in tables[0].items()
+            for b, other in tables[1].items()
+            if not a & b
+        ),
+        default=inf,
+    )
+
+
+def compare(seed: int, objective: str, count: int) -> None:
+    machine, jobs = case(seed, objective, count)
+    names = ["one", "two"][:count]
+    jobs = [replace(job, name=name) for job, name in zip(jobs, names, strict=True)]
+    weights = [1.0, random.Random(seed).choice((1.0, 0.5, 3.0))][:count]
+    tables = [least_by_nodes(machine, job, objective) for job in jobs]
+    best = least_sum(tables, weights)
+    text = f"{objective} {seed} {count}"
+    given = dict(zip(names, weights, strict=True))
+    if best == inf:
+        with pytest.raises(InfeasibleError):
+            allocate(machine, jobs, weights=given, objective=objective)
+        return
+    found = allocate(machine, jobs, weights=given, objective=objective)
+    assert found.cost == pytest.approx(best, rel=ROUNDING, abs=1e-15), text
+    assert found.status == "optimal", text
+    assert found.lower_bound <= best * (1 + ROUNDING), text
+    hosts = [host for job in found.jobs for host in expand(job.hosts)]
+    assert len(hosts) == len(set(hosts)), text
+    for job, table in zip(found.jobs, tables, strict=True):
+        assert job.lower_bound <= min(table.values()) * (1 + ROUNDING), text
+        mask = sum(1 << machine.node_names.index(h) for h in expand(job.hosts))
+        inside = [cost for own, cost in table.items() if own & ~mask == 0]
+        assert job.value == pytest.approx(min(inside), rel=ROUNDING, abs=1e-15), text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("first", range(0, 20, CHUNK))
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+def test_small_machines(first: int, count: int, objective: str) -> None:
+    """One job or two get the best of all sets of nodes; no bound is above it."""
+    for seed in range(first, first + CHUNK):
+        compare(seed, objective, count)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("first", range(20, 170, CHUNK))
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+def test_many_small_machines(first: int, count: int, objective: str) -> None:
+    """The same for many more."""
+    for seed in range(first, first + CHUNK):
+        compare(seed, objective, count)

@@ -1,0 +1,260 @@
+"""The library call: what stays, what moves, rules, ties, bounds, grades, requests."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import placer
+from placer.allocation.least_strict import Slices, worst_machine
+from placer.emit.registry import requests
+from placer.errors import InfeasibleError, InputError
+from placer.hostlist import expand
+from placer.job.rules import Rules
+from tests.allocation.machines import racks, training
+
+RACK = {"tp": "node", "cp": "rack", "pp": "rack"}
+FIVE = racks({"A": 18, "B": 18, "C": 16, "D": 10, "E": 6})
+
+
+def replica(name="one", dp=1, **more):
+    """A job whose replicas are sixteen nodes in one rack each."""
+    sizes = {"tp": 4, "cp": 2, "pp": 8, "vp": 8, "dp": dp, "require": RACK}
+    return training(name, **{**sizes, **more})
+
+
+def where(found):
+    """Racks of every job, and the nodes that it has in each."""
+    return {job.name: job.nodes_by_domain for job in found.jobs}
+
+
+def test_it_is_public_and_says_what_the_contract_says():
+    found = placer.allocate(FIVE, [replica("one"), replica("two")]).to_dict()
+    assert [job["name"] for job in found["jobs"]] == ["one", "two"]
+    keys = {"hosts", "step_time_s", "ideal_step_time_s", "lower_bound_s", "plan"}
+    assert all(keys <= job.keys() for job in found["jobs"])
+    assert found["left"]["free_by_domain"]["rack"].keys() == {*"ABCDE"}
+    assert sum(found["left"]["free_by_domain"]["rack"].values()) == 68 - 32
+    assert found["status"] == "optimal"
+
+
+def test_every_plan_passes_its_check_and_names_its_own_hosts():
+    found = placer.allocate(FIVE, [replica("one"), replica("two", pp=4)])
+    for job in found.jobs:
+        placer.check(job.plan)
+        assert set(job.plan.nodes) == set(expand(job.hosts))
+        assert set(expand(job.plan.inputs["hosts"])) == set(expand(job.hosts))
+        assert job.plan.score["step_time_s"] == pytest.approx(job.step_time_s)
+
+
+def test_equal_names_are_numbered():
+    found = placer.allocate(FIVE, [replica(), replica()])
+    assert [job.name for job in found.jobs] == ["one", "one-2"]
+
+
+def test_busy_nodes_and_those_of_kept_jobs_are_not_taken():
+    kept = placer.allocate(FIVE, replica("old"), free="C[01-16]").jobs[0].plan
+    found = placer.allocate(FIVE, replica("new"), keep=[kept], busy="A[01-03]")
+    assert where(found) == {"new": {"B": 16}}
+    assert [job.name for job in found.kept] == ["old"]
+    assert found.left["free_nodes"] == 68 - 32 - 3
+
+
+def test_a_job_moves_only_where_that_is_worth_its_price():
+    """The old job has the one whole rack that the new one needs."""
+    machine = racks({"A": 16, "B": 16, "C": 4})
+    loose = training("old", tp=4, dp=4)
+    plan = placer.allocate(machine, loose, free="A[01-04]").jobs[0].plan
+    new = replica("new", dp=2)
+    with pytest.raises(InfeasibleError):
+        placer.allocate(machine, new, keep=[plan])
+    found = placer.allocate(machine, new, move=[plan], move_price=5.0)
+    assert [job.moved for job in found.jobs] == [False, True]
+    assert where(found)["old"] == {"C": 4}
+    assert found.cost == pytest.approx(sum(job.value for job in found.jobs) + 5.0)
+    stays = placer.allocate(machine, replica("new"), move=[plan], move_price=5.0)
+    assert [job.moved for job in stays.jobs] == [False, False]
+    assert where(stays)["old"] == {"A": 4}
+
+
+@pytest.mark.slow
+def test_weights_decide_who_gets_the_better_nodes():
+    """One rack holds a replica whole; the other job is cut."""
+    machine = racks({"A": 16, "B": 9, "C": 9})
+    jobs = [replica(name, require={"tp": "node"}) for name in ("one", "two")]
+    for heavy, light in (("one", "two"), ("two", "one")):
+        found = placer.allocate(machine, jobs, weights={heavy: 10.0})
+        assert where(found)[heavy] == {"A": 16}
+        assert where(found)[light].keys() == {"B", "C"}
+        assert found.cost >= found.lower_bound
+
+
+def test_jobs_that_must_be_apart_share_no_rack():
+    machine = racks({"A": 18, "B": 18, "C": 18})
+    jobs = [training(name, tp=4, dp=4) for name in ("one", "two", "three")]
+    together = placer.allocate(machine, jobs)
+    assert len({rack for own in where(together).values() for rack in own}) == 1
+    apart = placer.allocate(machine, jobs, apart="rack")
+    assert sorted(rack for own in where(apart).values() for rack in own) == [*"ABC"]
+    with pytest.raises(InfeasibleError, match="beside each other"):
+        placer.allocate(machine, [*jobs, training("four", tp=4, dp=4)], apart="rack")
+
+
+def test_spares_are_kept_for_the_job():
+    """A node of every used rack is the job's, and holds no rank."""
+    machine = racks({"A": 18, "B": 16})
+    found = placer.allocate(machine, replica(), rules=Rules(spares={"rack": 1}))
+    job = found.jobs[0]
+    assert set(expand(job.hosts)) == {*job.plan.nodes, *job.plan.rules["spare_nodes"]}
+    assert len(job.plan.rules["spare_nodes"]) == 1
+    placer.check(job.plan)
+
+
+def test_a_tolerance_buys_a_more_useful_rest():
+    """A slower allocation leaves racks A and B whole; without one it is not taken."""
+    machine = racks(dict.fromkeys("ABCDE", 18))
+    busy = "C[17-18],D[11-18],E[07-18]"
+    jobs = replica(dp=2, require={"tp": "node", "cp": "rack"})
+    best = placer.allocate(machine, jobs, busy=busy)
+    assert sorted(best.jobs[0].nodes_by_domain.values()) == [16, 16]
+    found = placer.allocate(machine, jobs, busy=busy, tolerance=0.01)
+    assert where(found) == {"one": {"C": 16, "D": 10, "E": 6}}
+    assert best.jobs[0].value < found.jobs[0].value <= 1.01 * best.jobs[0].value
+    assert found.left["whole_domains"] == {"rack": 2}
+    assert best.left["whole_domains"] == {"rack": 1}
+
+
+def test_shared_uplinks_are_loaded_by_all_jobs():
+    """Two rings over the same two racks are slower together than each alone."""
+    machine = racks({"A": 4, "B": 4}, joined=False, oversubscription=8)
+    rings = [training(name, tp=4, dp=4) for name in ("one", "two")]
+    halves = placer.allocate(machine, rings[0], free="A[01-02],B[01-02]").jobs[0].plan
+    found = placer.allocate(machine, rings[1], busy="", keep=[halves])
+    assert where(found)["two"] == {"A": 2, "B": 2}
+    job, kept = found.jobs[0], found.kept[0]
+    assert job.value > job.plan.bound["value"]
+    assert kept.value > halves.bound["value"]
+    assert found.lower_bound <= job.plan.bound["value"]
+    free = placer.allocate(racks({"A": 4, "B": 4}, joined=False), rings)
+    assert all(one.value == one.plan.bound["value"] for one in free.jobs)
+
+
+def test_a_kept_job_keeps_others_off_its_uplinks():
+    """Of two pairs of racks the pair is taken whose uplinks nobody loads."""
+    machine = racks(dict.fromkeys("ABCD", 4), joined=False, oversubscription=8)
+    ring = training("old", tp=4, dp=4)
+    plan = placer.allocate(machine, ring, free="A[01-02],B[01-02]").jobs[0].plan
+    busy = "C[03-04],D[03-04]"
+    found = placer.allocate(machine, replace(ring, name="new"), keep=[plan], busy=busy)
+    assert where(found) == {"new": {"C": 2, "D": 2}}
+
+
+def test_the_grade_of_a_granted_allocation():
+    granted = [*(f"A{i:02}" for i in range(5, 19)), *(f"B{i:02}" for i in range(1, 19))]
+    job = replica(dp=2, require={"tp": "node", "cp": "rack"})
+    found = placer.allocate(FIVE, job, grade=granted)
+    grade = found.grade
+    assert grade["value"] > grade["best_free"]["value"] == found.jobs[0].value
+    assert grade["domains"] == {"A": (14, 18), "B": (18, 18)}
+    more = grade["value"] / grade["best_free"]["value"] - 1
+    assert f"costs {100 * more:.2g} % more than 16 in each of 2 racks" in grade["text"]
+    assert "A holds 14 nodes; B holds 18 nodes" in grade["text"]
+    assert grade["text"] in found.summary().replace("\n", " ")
+
+
+def test_the_grade_of_the_best_nodes_says_so():
+    best = placer.allocate(FIVE, replica()).jobs[0]
+    found = placer.allocate(FIVE, replica(), grade=best.hosts)
+    assert found.grade["text"].startswith("no free nodes are better")
+
+
+def test_granted_nodes_count_as_free():
+    found = placer.allocate(FIVE, replica(), free="D[01-10]", grade="A[01-16]")
+    assert where(found) == {"one": {"A": 16}}
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"free": "Z1"}, 'free: the topology has no host "Z1"'),
+        ({"busy": "Z1"}, 'busy: the topology has no host "Z1"'),
+        ({"free": "A01", "busy": "A01"}, "excluded"),
+        ({"grade": "Z1"}, 'grade: the topology has no host "Z1"'),
+        ({"apart": "shelf"}, 'no tier "shelf"'),
+        ({"weights": {"two": 1.0}}, 'no job is called "two"'),
+        ({"weights": {"one": 0.0}}, "above 0"),
+        ({"tolerance": -0.1}, "tolerance"),
+        ({"objective": "beauty"}, 'no objective "beauty"'),
+    ],
+)
+def test_wrong_arguments_are_named(argument, message):
+    with pytest.raises(InputError, match=message):
+        placer.allocate(FIVE, replica(), **argument)
+
+
+def test_two_running_jobs_on_one_node_are_refused():
+    plan = placer.allocate(FIVE, replica()).jobs[0].plan
+    with pytest.raises(InputError, match="both have"):
+        placer.allocate(FIVE, replica("new"), keep=[plan, plan])
+
+
+def test_too_few_free_nodes_are_an_answer():
+    with pytest.raises(InfeasibleError):
+        placer.allocate(FIVE, replica(), free="D[01-10],E[01-06]")
+
+
+def test_the_same_question_has_the_same_answer():
+    jobs = [replica("one"), training("two", tp=4, dp=5)]
+    one, two = (placer.allocate(FIVE, jobs).to_dict() for _ in range(2))
+    for found in (one, two):
+        for job in found["jobs"]:
+            job["plan"].pop("solver")
+    assert one == two
+
+
+def test_the_least_strict_request_guarantees_the_step():
+    """Whatever nodes a scheduler gives that keeps it, the job is as fast."""
+    job = replica(dp=2, require={"tp": "node", "cp": "rack"})
+    found = placer.allocate(FIVE, job, requests=True)
+    request = found.jobs[0].plan.request
+    assert request["value"] <= found.jobs[0].value * (1 + 1e-9)
+    assert (request["tier"], request["slice"]) == ("rack", 16)
+    rng = random.Random(0)
+    for _ in range(5):
+        names = rng.sample("ABC", 2)
+        hosts = [
+            host
+            for rack in names
+            for host in rng.sample([h for h in FIVE.node_names if h[0] == rack], 16)
+        ]
+        given = placer.place(FIVE, job, hosts=hosts, effort="quick")
+        assert given.bound["value"] <= request["value"] * (1 + 1e-9)
+
+
+def test_the_worst_nodes_of_a_request():
+    """Slices of two in racks of their own, all in one cluster; uplinks only theirs."""
+    slices = Slices(tier=1, size=2, within=2)
+    found = worst_machine(FIVE, np.arange(6), slices)
+    assert found.domain_of_node[1].tolist() == [0, 0, 1, 1, 2, 2]
+    assert found.gpus_of_domain(1).tolist() == [8, 8, 8]
+
+
+def test_requests_name_the_nodes_and_the_shape():
+    plan = placer.allocate(FIVE, replica(dp=2), requests=True).jobs[0].plan
+    texts = requests(plan)
+    names = {"slurm.sbatch", "kueue.yaml", "kai.yaml", "volcano.yaml", "grove.yaml"}
+    assert texts.keys() <= names
+    slurm = texts["slurm.sbatch"]
+    assert "#SBATCH --segment=16" in slurm
+    excluded = slurm.split("--exclude=")[1].splitlines()[0]
+    assert not set(expand(excluded)) & set(plan.nodes)
+    assert all("least strict request" in text for text in texts.values())
+
+
+def test_a_plan_with_a_request_is_read_back(tmp_path):
+    plan = placer.allocate(FIVE, replica(), requests=True).jobs[0].plan
+    placer.write_plan(plan, tmp_path / "plan.json")
+    assert placer.read_plan(tmp_path / "plan.json").request == plan.request

@@ -1,0 +1,129 @@
+"""``placer allocate``: what it prints and writes, and how it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+import placer
+from placer.cli.main import main
+from placer.hostlist import expand
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+MACHINE = "rack:3 node:4 gpu:4"
+JOB = """
+format: placer/job
+version: 1
+name: {name}
+parallelism: {{tp: 4, dp: {dp}}}
+weights: {{tp: 100, dp: 1}}
+require: {{tp: node}}
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    def write(name: str, dp: int) -> str:
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(JOB.format(name=name, dp=dp))
+        return str(path)
+
+    return write
+
+
+def allocate(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["allocate", "-t", MACHINE, *arguments])
+
+
+def test_json_has_the_jobs_and_what_is_left(job):
+    result = allocate("-j", job("one", 4), "-j", job("two", 3), "--format", "json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    hosts = [expand(row["hosts"]) for row in found["jobs"]]
+    assert [len(own) for own in hosts] == [4, 3]
+    assert not set(hosts[0]) & set(hosts[1])
+    assert sum(found["left"]["free_by_domain"]["rack"].values()) == 5
+    assert found["status"] == "optimal"
+
+
+def test_text_and_csv_name_every_job(job):
+    jobs = ["-j", job("one", 4), "-j", job("two", 3)]
+    text = allocate(*jobs).stdout
+    assert text.startswith("2 jobs on 7 nodes; each as good as alone")
+    assert max(map(len, text.splitlines())) <= 80
+    rows = list(csv.DictReader(io.StringIO(allocate(*jobs, "--format", "csv").stdout)))
+    assert [row["name"] for row in rows] == ["one", "two"]
+
+
+def test_the_folder_has_a_plan_and_requests_for_every_job(job, tmp_path):
+    folder = tmp_path / "out"
+    result = allocate("-j", job("one", 4), "-j", job("two", 3), "-o", str(folder))
+    assert result.exit_code == 0
+    for name in ("one", "two"):
+        placer.check(placer.read_plan(folder / f"{name}.json"))
+        assert "--nodelist=" in (folder / f"{name}.slurm.sbatch").read_text()
+
+
+def test_a_name_is_no_path(job, tmp_path):
+    path = Path(job("plain", 4))
+    path.write_text(path.read_text().replace("plain", '"../../evil"'))
+    assert allocate("-j", str(path), "-o", str(tmp_path / "out")).exit_code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "plain.yaml"]
+
+
+def test_options_reach_the_search(job, tmp_path):
+    folder = tmp_path / "out"
+    allocate("-j", job("old", 4), "-o", str(folder))
+    old = placer.read_plan(folder / "old.json")
+    new = ["-j", job("new", 2), "--keep", str(folder / "old.json")]
+    result = allocate(*new, "--apart", "rack", "--weight", "new=2", "--format", "json")
+    found = json.loads(result.stdout)
+    assert not set(old.nodes) & set(expand(found["jobs"][0]["hosts"]))
+    assert found["jobs"][0]["weight"] == 2
+    assert [row["name"] for row in found["kept"]] == ["old"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--free", "nowhere"], 2, "nowhere"),
+        (["--weight", "one"], 2, "is not a name and a number"),
+        (["--apart", "shelf"], 2, "shelf"),
+        (["--busy", "r[1-3]-n[1-4]"], 2, "every host is excluded"),
+        (["--move-price", "much"], 2, "much"),
+    ],
+)
+def test_what_is_wrong_is_said(job, arguments, code, text):
+    result = allocate("-j", job("one", 4), *arguments)
+    assert result.exit_code == code
+    assert text in result.output
+
+
+def test_no_room_is_exit_code_3(job):
+    result = allocate("-j", job("one", 8), "-j", job("two", 8))
+    assert result.exit_code == 3
+    assert "they need 64 GPUs, 48 are free" in result.output
+
+
+def test_a_grade_is_the_first_line(job):
+    names = placer.read_topology(MACHINE).node_names
+    granted = ",".join([*names[:2], *names[4:6]])
+    result = allocate("-j", job("one", 4), "--grade", granted)
+    assert result.stdout.startswith("Granted: no free nodes are better: 1,744")
+
+
+def test_place_says_in_a_line_what_free_hosts_would_save(job):
+    names = placer.read_topology(MACHINE).node_names
+    arguments = ["-t", MACHINE, "-j", job("one", 4), "--hosts", ",".join(names[:4])]
+    alone = CliRunner().invoke(main, ["place", *arguments])
+    beside = CliRunner().invoke(main, ["place", *arguments, "--free", names[5]])
+    assert "This allocation" not in alone.stdout
+    assert "This allocation: no free nodes are better: 1,744" in beside.stdout
