@@ -8,19 +8,17 @@ import click
 
 from placer.cli import complete
 from placer.cli.folder import with_folder
+from placer.cli.input_options import job_option, source_options, topology_option
 from placer.cli.interrupt import end, interrupts
+from placer.cli.job import read_given_job
 from placer.cli.options import (
-    SOURCE_OPTIONS,
     OneOf,
     format_option,
     quiet_option,
     rules,
     seed_option,
     share,
-    source_options,
-    teller,
     time_limit_option,
-    topology_option,
 )
 from placer.cli.rule_options import rule_options, rules_of_options
 
@@ -73,15 +71,8 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     epilog="Example: placer allocate -t machine.yaml -j llama.yaml -j qwen.yaml "
     '--busy "r[01-04]t[01-18]" -o plans'
 )
-@topology_option
-@click.option(
-    "-j",
-    "--job",
-    multiple=True,
-    metavar="J",
-    shell_complete=complete.jobs,
-    help="Preset, file (- is stdin) or FORMAT:FILE, as for place. Each is one job.",
-)
+@topology_option()
+@job_option("Each is one job.")
 @source_options
 @_hosts("--free", "Free hosts, as a list or @FILE. Default: every node.")
 @_hosts("--busy", "Hosts that are not free, as a list or @FILE.")
@@ -193,13 +184,9 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
 
 
 def _jobs(options: dict[str, Any]) -> list[Job]:
-    from placer.sources.job import read_job
-
-    given = {name: options[name] for name in SOURCE_OPTIONS}
-    note = teller(options)
     named = options["job"]
     sources = [named] if isinstance(named, str) else named
-    return [read_job(source, note=note, **given) for source in sources]
+    return [read_given_job(options | {"job": (source,)}) for source in sources]
 
 
 def _read_plans(paths: tuple[str, ...]) -> list[Plan]:
