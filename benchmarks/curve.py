@@ -72,8 +72,9 @@ def picture(points: Sequence[Point]) -> str:
         for point, gap in zip(points, gaps(points), strict=True)
     )
     title = f"{points[0].instance}: gap to the best bound"
-    panel = Panel(title, (Series("gap", found),), lambda y: f"{y:.2%}")
-    return line_plot([panel], "time limit, s", lambda x: f"{x:g}")
+    series = (Series("gap", found),)
+    limits = "time limit, s", lambda x: f"{x:g}"
+    return line_plot([Panel(title, series, lambda y: f"{y:.2%}", *limits)], title)
 
 
 def read(path: Path) -> list[Point]:

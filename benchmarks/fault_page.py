@@ -294,11 +294,16 @@ def picture(replays: Sequence[Replay], healthy_s: float) -> str:
     for policy in (OURS, "sorted hosts", "best fit"):
         gain = np.maximum(weekly[policy] / weekly[BASE] - 1, 0.0)
         over.append(Series(policy, _points(gain)))
+    more = f"samples more than {BASE}, by week"
     panels = [
-        Panel("goodput, by week", tuple(series), lambda y: f"{y:.0%}"),
-        Panel(f"samples more than {BASE}, by week", tuple(over), lambda y: f"{y:.0%}"),
+        Panel(title, tuple(of), _percent, "day", lambda day: f"{day:.0f}")
+        for title, of in (("goodput, by week", series), (more, over))
     ]
-    return line_plot(panels, "day", lambda day: f"{day:.0f}")
+    return line_plot(panels, "A year of faults, by policy")
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"
 
 
 def _points(weeks: FloatArray) -> tuple[tuple[float, float | None, str], ...]:

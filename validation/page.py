@@ -107,6 +107,15 @@ Bus bandwidths of collectives. The model counts NVLink at 82 % (NVLink 4) or 80 
 of 8 H100 and one rack of 72 GB200, and everything between racks is predicted. Short
 messages are over-estimated: the model has no launch cost, and SHARP is missing."""
 
+REGIONS = """\
+## Between regions
+
+Nothing here is compared with a measurement. HALoS (Kim et al. 2025, arXiv 2506.04531)
+publishes rates between four regions and speeds of workers (utnslab/halos 4b5bf737,
+`examples/env.yaml`), which `geo-3-regions` takes its links from. They are what its
+simulator is given, and its results are of asynchronous training, which no placement
+reaches. The simulator takes bytes over the rate of the pair for a transfer, whatever
+else is sent; here transfers share the link."""
 CONTENTION = """\
 Reduce-scatters of 2^28 bytes a group on 8 racks of 4 GPUs, uplinks of 400 GB/s over
 the oversubscription. "Event" is an event simulation on the congestion-aware classes
@@ -142,7 +151,7 @@ def page() -> str:
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
     parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
     parts += [SHARES, uplinks.errors()]
-    parts += ["## Counts", _counts()]
+    parts += [REGIONS, "## Counts", _counts()]
     return "\n\n".join(parts) + "\n"
 
 

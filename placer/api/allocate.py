@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.checked_plan import OBJECTIVES
-from placer.api.inputs import read_inputs
+from placer.api.inputs import JOBS, read_inputs
 from placer.api.options import limit_problems
 from placer.arguments import (
     CALL,
@@ -46,6 +46,7 @@ _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
 
 
 @takes(
+    jobs=JOBS,
     free=HOSTS | NOTHING,
     busy=HOSTS,
     keep=_PLANS,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _TOPOLOGY = instance(Topology) | PATH | sequence("a list of paths", PATH)
 _JOB = instance(Job) | PATH | sequence("a list of paths", PATH)
+JOBS = _JOB | sequence("a list of jobs", _JOB)
 
 
 def read_inputs(topology: TopologyLike, job: JobLike) -> tuple[Topology, Job]:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from placer.api.predict import scored_plan
-from placer.arguments import NOTHING, TEXT, instance, takes
+from placer.arguments import NOTHING, TEXT, Kind, instance, takes
 from placer.page.report_page import report_page
 from placer.page.side import Side
 from placer.placement.baselines import baseline
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.plan import Plan
 
+_TWO_NAMES = Kind(
+    "two names",
+    lambda value: (
+        isinstance(value, tuple) and len(value) == 2 and all(map(TEXT.fits, value))
+    ),
+)
 
-@takes(plan=instance(Plan), before=instance(Plan) | TEXT | NOTHING)
+
+@takes(plan=instance(Plan), before=instance(Plan) | TEXT | NOTHING, names=_TWO_NAMES)
 def report_html(
     plan: Plan,
     before: Plan | str | None = "given-order",

@@ -45,6 +45,7 @@ FormatName = Literal[
     "kueue-request",
     "kai-request",
     "volcano-request",
+    "grove-request",
     "json",
     "csv",
 ]

@@ -148,7 +148,7 @@ def _left(left: Mapping[str, Any]) -> list[str]:
         )
         text += f", {whole}, at most {most}"
     if "useful_nodes" in left:
-        demand = ", ".join(f"{n} ({p:.0%})" for n, p in left["demand"].items())
+        demand = ", ".join(f"{n} ({p:z.0%})" for n, p in left["demand"].items())
         text += (
             f". Jobs to come of {demand} nodes in one domain can fill "
             f"{left['useful_nodes']:,.1f} of them, {left['stranded_nodes']:,.1f} are "

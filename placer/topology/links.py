@@ -80,7 +80,8 @@ class _Reader:
         self.domains = nodes.domains
         # The outermost tier has one domain, which nothing can be linked to.
         self.index = [
-            {name: d for d, name in enumerate(names)} for names in nodes.names[:-1]
+            {name: d for d, name in enumerate(names) if d in set(row.tolist())}
+            for names, row in zip(nodes.names, self.domains[:-1], strict=False)
         ]
         known = dict.fromkeys(name for names in nodes.names[-2::-1] for name in names)
         self.suggester = Suggester(known)

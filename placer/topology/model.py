@@ -322,10 +322,7 @@ class Topology:
         KeyError
             If there is no such tier.
         """
-        for index, tier in enumerate(self.tiers):
-            if tier.name == name:
-                return index
-        raise KeyError(name)
+        return {tier.name: t for t, tier in enumerate(self.tiers)}[name]
 
     def to_networkx(self, *, gpus: bool = False) -> nx.DiGraph:
         """The machine's tree as a directed graph, from the whole cluster down.
@@ -384,9 +381,7 @@ class Topology:
         return None if self.compute_factor is None else self.compute_factor[nodes]
 
     def _gpu_index_on(self, nodes: IntArray) -> IntArray | None:
-        if self.gpu_index is None:
-            return None
-        return self.gpu_index[self.gpus_of(nodes)]
+        return None if self.gpu_index is None else self.gpu_index[self.gpus_of(nodes)]
 
     @cached_property
     def by_island(self) -> Topology:

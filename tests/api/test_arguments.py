@@ -25,6 +25,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
     """Every public call with arguments it takes."""
     both = {"topology": MACHINE, "job": JOB}
     return {
+        "allocate": {"topology": MACHINE, "jobs": [JOB], "time_limit": 0},
         "check": both | {"plan": plan},
         "diagnose": {"plans": [plan], "seconds": [[1.0] * 16]},
         "diff": {"old": plan, "new": plan, "job": None},
@@ -35,6 +36,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
         "read_job": {"source": JOB},
         "read_plan": {"source": "plan.json"},
         "read_topology": {"source": MACHINE},
+        "report_html": {"plan": plan, "before": None},
         "replace": both | {"plan": plan, "time_limit": 0},
         "score": both | {"placement": plan},
         "sweep": both | {"dp": [1], "time_limit": 0},

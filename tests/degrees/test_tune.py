@@ -131,7 +131,7 @@ def tried(topology: Topology, work: Job, memory: float) -> float:
 
 
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1,))]
 )
 def test_the_best_of_placing_every_legal_choice(seed: int) -> None:
     """Nothing that was left out is better."""

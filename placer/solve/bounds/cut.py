@@ -123,7 +123,12 @@ def cut_bound(
     inside = distance[0] * sum(axis.weight * len(axis.edges) for axis in edges)
     rises = np.diff(distance)
     params = params or Params()
-    tiers = np.flatnonzero(rises if edges else []).tolist()
+    # Where one domain holds all ranks, no edge need leave it.
+    tiers = [
+        tier
+        for tier in np.flatnonzero(rises if edges else []).tolist()
+        if np.bincount(topology.domain_of_gpu[tier]).max() < job.world_size
+    ]
     cuts_of = _whole_and_contracted(topology, job, params)
     cuts = {tier: cuts_of(tier) for tier in tiers}
 

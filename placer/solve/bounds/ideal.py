@@ -180,9 +180,8 @@ class IdealNetwork:
             rate = max(nic, min(nics, inner))
         else:
             rate = self._rate_of_few(used, num_members)
-        pace = max(1 / rate, limit.ring_s_a_byte)
-        transfer = edge_bytes * pace if num_members > 1 else 0.0
-        return transfer, self._ring_latency(num_members, spread)
+        pace = max(1 / rate, limit.ring_s_a_byte) if num_members > 1 else 0.0
+        return edge_bytes * pace, self._ring_latency(num_members, spread)
 
     def all_to_all(
         self, members: IntArray, size_bytes: float, copies: int = 0
@@ -284,9 +283,8 @@ class IdealNetwork:
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""
-        free = Limit(members, int(members.shape[1]))
         held = (one for one in self.limits if np.array_equal(one.groups, members))
-        return next(held, free)
+        return next(held, Limit(members, int(members.shape[1])))
 
     def _outside(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""

@@ -71,7 +71,7 @@ def test_a_machine_of_hosts_with_holes() -> None:
     assert cut_bound(topology, job).cut_per_tier[1] >= 47_104
 
 
-@pytest.mark.parametrize("seed", [*range(12), *slow(range(12, 200))])
+@pytest.mark.parametrize("seed", [*range(12), *slow(range(12, 80))])
 def test_any_prices_give_a_bound(seed: int) -> None:
     """Whatever a part of each size costs, no placement cuts less."""
     rng = random.Random(seed)
@@ -99,7 +99,7 @@ def test_any_prices_give_a_bound(seed: int) -> None:
         assert parts.bound(prices, 1)[0] <= best + 1e-9
 
 
-@pytest.mark.parametrize("seed", [*range(10), *slow(range(10, 150))])
+@pytest.mark.parametrize("seed", [*range(10), *slow(range(10, 60))])
 def test_no_placement_cuts_less(seed: int) -> None:
     """Tensor, pipeline and expert edges beside rings: the bound is at most the best."""
     rng = random.Random(seed)

@@ -103,7 +103,7 @@ def test_sorts_of_gradient_groups_with_the_same_ranks() -> None:
     assert bound(model) == pytest.approx(best)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 200))])
+@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 60))])
 def test_no_placement_is_faster(seed: int) -> None:
     """No placement of six ranks with experts over three thin leaves beats the bound."""
     rng = random.Random(seed)
