@@ -237,7 +237,9 @@ class _Search:
                 break
             # No prices reach more than the program over the columns so far.
             total = optimum.total * self.scale
-            if total - max(highest, self.known) <= CLOSE * total:
+            # What costs nothing is 0 but for rounding, of which no share is close.
+            near = CLOSE * total + ROUNDING * self.scale * self.parts.lines
+            if total - max(highest, self.known) <= near:
                 break
             found = np.append(0.0, -optimum.prices[: self.parts.largest]) * self.scale
             prices = STEP * self.best + (1 - STEP) * found
