@@ -79,9 +79,10 @@ class _Reader:
         self.tiers = tiers
         self.domains = nodes.domains
         # The outermost tier has one domain, which nothing can be linked to.
+        held = [set(row.tolist()) for row in self.domains[:-1]]
         self.index = [
-            {name: d for d, name in enumerate(names) if d in set(row.tolist())}
-            for names, row in zip(nodes.names, self.domains[:-1], strict=False)
+            {name: d for d, name in enumerate(names) if d in here}
+            for names, here in zip(nodes.names, held, strict=False)
         ]
         known = dict.fromkeys(name for names in nodes.names[-2::-1] for name in names)
         self.suggester = Suggester(known)
