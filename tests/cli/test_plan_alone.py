@@ -201,13 +201,13 @@ def damaged(inputs: dict[str, Any], chance: random.Random) -> dict[str, Any]:
             del inside[key]
         elif kind == 1 and isinstance(inside, dict):
             inside[chance.choice(["hosts", "nodes", "tiers", "layout", "zero"])] = (
-                chance.choice(VALUES)
+                copy.deepcopy(chance.choice(VALUES))
             )
         elif kind == 2 and isinstance(inside[key], str):
             at = chance.randrange(len(inside[key]) + 1)
             inside[key] = inside[key][:at] + chance.choice("19[],- x\x00")
         else:
-            inside[key] = chance.choice(VALUES)
+            inside[key] = copy.deepcopy(chance.choice(VALUES))
         if not found:
             break
     return found
