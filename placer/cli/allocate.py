@@ -12,10 +12,10 @@ from placer.cli.input_options import job_option, source_options, topology_option
 from placer.cli.interrupt import end, interrupts
 from placer.cli.job import read_given_job
 from placer.cli.options import (
-    OneOf,
     format_option,
+    objective_option,
     quiet_option,
-    rules,
+    require_option,
     seed_option,
     share,
     time_limit_option,
@@ -109,19 +109,8 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     help="How much longer a step may be for a more useful rest: 1%.",
 )
 @_hosts("--grade", "Hosts that the job was granted: how good they are.")
-@click.option(
-    "--objective",
-    type=OneOf(["time", "hop-cost"]),
-    help="What to minimise. Default: time; hop cost when the job has only weights.",
-)
-@click.option(
-    "--require",
-    multiple=True,
-    callback=rules,
-    metavar="AXIS=TIER",
-    shell_complete=complete.rules,
-    help="Hard rule beside those of every job: tp=rack. May be given again.",
-)
+@objective_option
+@require_option("those of every job")
 @rule_options
 @click.option(
     "-o",

@@ -139,3 +139,24 @@ def output_option(help: str) -> Callable[[_Function], _Function]:
 def quiet_option(help: str) -> Callable[[_Function], _Function]:
     """``-q/--quiet``."""
     return click.option("-q", "--quiet", is_flag=True, help=help)
+
+
+def objective_option(function: _Function) -> _Function:
+    """``--objective``."""
+    return click.option(
+        "--objective",
+        type=OneOf(["time", "hop-cost"]),
+        help="What to minimise. Default: time; hop cost when the job has only weights.",
+    )(function)
+
+
+def require_option(beside: str) -> Callable[[_Function], _Function]:
+    """``--require``; ``beside`` says whose rules it stands beside."""
+    return click.option(
+        "--require",
+        multiple=True,
+        callback=rules,
+        metavar="AXIS=TIER",
+        shell_complete=complete.rules,
+        help=f"Hard rule beside {beside}: tp=rack. May be given again.",
+    )

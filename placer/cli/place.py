@@ -17,7 +17,12 @@ from placer.cli.input_options import (
 )
 from placer.cli.interrupt import end
 from placer.cli.job import read_given_job
-from placer.cli.options import OneOf, hosts_option, rules, share
+from placer.cli.options import (
+    hosts_option,
+    objective_option,
+    require_option,
+    share,
+)
 from placer.cli.plan_output import write_made
 from placer.cli.rule_options import rule_options, rules_of_options
 from placer.cli.searching import run_search, search_options
@@ -65,19 +70,8 @@ def _effort(
     shell_complete=complete.hosts,
     help="Other hosts that are free: say in one line what the best of all would save.",
 )
-@click.option(
-    "--objective",
-    type=OneOf(["time", "hop-cost"]),
-    help="What to minimise. Default: time; hop cost when the job has only weights.",
-)
-@click.option(
-    "--require",
-    multiple=True,
-    callback=rules,
-    metavar="AXIS=TIER",
-    shell_complete=complete.rules,
-    help="Hard rule beside the job's: tp=rack. May be given again.",
-)
+@objective_option
+@require_option("the job's")
 @rule_options
 @click.option(
     "--gap",
