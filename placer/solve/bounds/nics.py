@@ -107,12 +107,20 @@ class NicTrade:
             shape.groups,
         )
 
-    def least(self, exposed_s: float = 0.0) -> tuple[float, Level]:
-        """(s, level) of the best compromise, for a lane that leaves its domain.
+    def least(
+        self, exposed_s: float = 0.0, *, is_cut: bool = True
+    ) -> tuple[float, Level]:
+        """(s, level) of the best compromise.
 
-        ``exposed_s`` is the least data-parallel time for other reasons.
+        Parameters
+        ----------
+        exposed_s : float, s
+            Least data-parallel time for other reasons.
+        is_cut : bool
+            Whether some lane is known to leave its domain.
         """
-        fewest = 1 if self.crossings.is_open else 2
+        once = 1 if self.crossings.is_open else 2
+        fewest = once if is_cut else 0
         found = [
             (self.other_s + max(level.exposed_s, exposed_s) + seconds, level)
             for level in self.levels

@@ -11,6 +11,9 @@ axis with a group outside pays at least one group's crossing, and pipelines outs
 cut the more often the more NICs gradient groups drive (`nics.py`). A case in which the
 tied ranks cannot all be placed does not count. The bound is the cheapest case.
 
+Where a tp, cp or ep group is outside, pipelines may still be inside. The same trade
+holds for them, with a pipeline that is cut nowhere among the choices.
+
 Valid because the step is monotone in the time of every operation.
 """
 
@@ -155,19 +158,7 @@ def _cases(
         if scale_up < 0 or not _together(label[scale_up], members):
             outside = _ideal(model, colocation, label, capacity)
             if scale_up < len(model.topology.tiers) - 1:
-                step = model.step_on(outside)
-                if axis == "pp":
-                    trade = NicTrade.of(step, outside, int(room.max()), params)
-                    yield _past_uplinks(
-                        partial(_with_cuts, trade), step, outside, params
-                    )
-                else:
-                    parts = StageParts.of(step, outside, room)
-                    case = partial(_with_crossing, step, outside, axis)
-                    yield max(
-                        _past_uplinks(case, step, outside, params),
-                        _in_parts(parts, params),
-                    )
+                yield _outside(model.step_on(outside), outside, axis, room, params)
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
             label = label.copy()
@@ -178,6 +169,22 @@ def _cases(
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
     yield _past_uplinks(partial(_inside, step), step, network, params)
+
+
+def _outside(
+    step: Step, network: IdealNetwork, axis: str, room: IntArray, params: Params
+) -> Proof:
+    """The bound when a group of ``axis`` leaves its scale-up domain."""
+    axes = step.model.job.parallelism
+    cases = [] if axis == "pp" else [partial(_with_crossing, step, network, axis)]
+    inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
+    if axes.pp > 1 and not _together(inside, axes.ranks_of_group["pp"]):
+        trade = NicTrade.of(step, network, int(room.max()), params)
+        cases.append(partial(_with_cuts, trade, axis))
+    found = [_past_uplinks(case, step, network, params) for case in cases]
+    if axis != "pp":
+        found.append(_in_parts(StageParts.of(step, network, room), params))
+    return max(found)
 
 
 def _past_uplinks(
@@ -268,20 +275,20 @@ def _in_parts(parts: StageParts | None, params: Params) -> Proof:
     return Proof(value, f"{argument}, {BEST}")
 
 
-def _with_cuts(trade: NicTrade, floor: Floor) -> Proof:
-    """Least step time when a pipeline leaves its scale-up domain.
+def _with_cuts(trade: NicTrade, axis: str, floor: Floor) -> Proof:
+    """Least step time that NICs and cuts allow when a group of ``axis`` is outside.
 
-    All expert groups are inside, so that the pipeline has no floor of its own.
+    Where it is a pipeline all expert groups are inside: it has no floor of its own.
     """
-    value, level = trade.least(floor.exposed_s)
+    value, level = trade.least(floor.exposed_s, is_cut=axis == "pp")
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(
         value,
-        "cheapest when a pp group leaves its scale-up domain, gradient groups having "
-        f"at least {members} members (NICs) in each domain they touch, by stage, and "
-        "pipelines cut so often that this fits, rings over the fewest domains of each "
-        "tier",
+        f"cheapest when a {axis} group leaves its scale-up domain, gradient groups "
+        f"having at least {members} members (NICs) in each domain they touch, by "
+        "stage, and pipelines cut so often that this fits, rings over the fewest "
+        "domains of each tier",
     )
 
 

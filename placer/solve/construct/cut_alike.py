@@ -5,11 +5,16 @@ how many members of a gradient group a domain must hold, and how pipelines may b
 program says whether the machine's domains can be filled that way; the best compromise
 that can be had fills the tree. Where one replica must be cut, others may be cut as
 often without a longer step, and then two, three or more of them share their domains.
+Domains that whole stages do not fill may be filled by the members of context parallel
+groups, each by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -39,6 +44,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 Candidate = tuple[str, IntArray]
 
+TOGETHER = "members of a gradient group together"
 # Two pipeline times that differ by less are one.
 SAME = 1e-9
 
@@ -90,36 +96,53 @@ def cut_placements(
     budget : Budget
         Asked between programs.
     """
-    model, colocation, capacity = problem.model, problem.colocation, problem.capacity
-    stages = Stages.of(model, colocation, capacity)
-    trade = nic_trade(model, colocation, capacity, problem.params)
-    if stages is None or trade is None:
+    model = problem.model
+    trade = nic_trade(model, problem.colocation, problem.capacity, problem.params)
+    if trade is None:
         return
     params = problem.params
-    work, tried = params.all_cut_work, set()
-    had: list[Target] = []
-    for target in _targets(trade, value):
-        if budget.is_over() or work <= 0 or target.seconds >= value:
+    for units in _units(problem):
+        work, tried = params.all_cut_work, set()
+        had: dict[int, list[Target]] = {stages.lanes: [] for stages in units}
+        for target, stages in product(_targets(trade, value), units):
+            if budget.is_over() or work <= 0 or target.seconds >= value:
+                break
+            if any(target.is_weaker(better) for better in had[stages.lanes]):
+                continue
+            question = _question(target, trade, stages, params)
+            if question is None or question.key in tried:
+                continue
+            tried.add(question.key)
+            seconds_left = budget.seconds_left
+            limits = Limits(min(params.cut_work, work), seconds_left, problem.seed)
+            found, used = count(question, stages.capacity, stages.replicas, limits)
+            work -= used
+            if found is None:
+                continue
+            had[stages.lanes].append(target)
+            leaf = leaf_of_stage(question, found, stages, params)
+            members = int(target.level.members.max())
+            node_of_rank = stages.node_of_rank(leaf)
+            gpu_of_rank = Placement.on_nodes(model.topology, node_of_rank).gpu_of_rank
+            value = min(value, model.step(gpu_of_rank).step_time_s)
+            yield f"pipelines cut alike, {members} {TOGETHER}", gpu_of_rank
+        if any(had.values()):
             return
-        if any(target.is_weaker(better) for better in had):
-            continue
-        question = _question(target, trade, stages, params)
-        if question is None or question.key in tried:
-            continue
-        tried.add(question.key)
-        limits = Limits(min(params.cut_work, work), budget.seconds_left, problem.seed)
-        found, used = count(question, stages.capacity, stages.replicas, limits)
-        work -= used
-        if found is None:
-            continue
-        had.append(target)
-        leaf = leaf_of_stage(question, found, stages, params)
-        members = int(target.level.members.max())
-        node_of_rank = stages.node_of_rank(leaf)
-        gpu_of_rank = Placement.on_nodes(model.topology, node_of_rank).gpu_of_rank
-        value = min(value, model.step(gpu_of_rank).step_time_s)
-        name = f"pipelines cut alike, {members} members of a gradient group together"
-        yield name, gpu_of_rank
+
+
+def _units(problem: Problem) -> Iterator[list[Stages]]:
+    """Units to be tried together, the better ones first.
+
+    Whole stages, and those of each member of a cp group by itself, the members of a
+    replica cut alike: where they are not, each waits for the cuts of all others.
+    """
+    of = partial(Stages.of, problem.model, problem.colocation, problem.capacity)
+    whole = of()
+    axes = problem.job.parallelism
+    lanes = of(parts_cp=True) if axes.cp > 1 and axes.ep == 1 else None
+    yield [units for units in (whole, lanes) if units is not None]
+    if lanes is not None:
+        yield [replace(lanes, lanes=1)]
 
 
 def _targets(trade: NicTrade, value: float) -> list[Target]:
@@ -151,5 +174,5 @@ def _question(
     variety = target.level.pace * stages.uplink / trade.rings * (1 + SAME)
     room = int(stages.capacity.max())
     patterns = leaf_patterns(runs, Need(least, variety), room, params)
-    uses = np.array([[way.count(run) for run in runs] for way in sets])
+    uses = np.array([[stages.lanes * way.count(run) for run in runs] for way in sets])
     return Question(runs, sets, patterns, uses) if len(patterns) else None

@@ -62,7 +62,7 @@ class Question(NamedTuple):
     patterns : ndarray, shape (F, K)
         How many of each kind a leaf may hold together.
     uses : ndarray, shape (S, K)
-        How many of each kind make up a replica of each way.
+        How many of each kind make up a replica of each way, all its lanes.
     """
 
     runs: list[Run]

@@ -1,7 +1,7 @@
 """Stages of all replicas as units, and how runs of them fill the leaf domains.
 
 Shapes: L leaves in tree order, F patterns, K kinds of runs, W ways to cut a replica, D
-replicas, P stages.
+replicas, C lanes of a replica, P stages.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ class Stages:
 
     Attributes
     ----------
-    ranks : ndarray, shape (D, P, ranks of a stage)
+    ranks : ndarray, shape (D C, P, ranks of a stage)
         D replicas; expert replicas where there are experts.
+    lanes : int
+        Parts of a replica that may lie apart but are cut alike, C: members of context
+        parallel groups, or 1 where these keep together.
     members : int
         Members of a gradient group in one stage of one replica.
     leaf_of_node : ndarray, shape (N,)
@@ -50,6 +53,7 @@ class Stages:
     """
 
     ranks: IntArray
+    lanes: int
     members: int
     leaf_of_node: IntArray
     domain_of_leaf: list[IntArray]
@@ -59,7 +63,12 @@ class Stages:
 
     @classmethod
     def of(
-        cls, model: StepModel, colocation: Colocation, room_of_node: IntArray
+        cls,
+        model: StepModel,
+        colocation: Colocation,
+        room_of_node: IntArray,
+        *,
+        parts_cp: bool = False,
     ) -> Stages | None:
         """The stages, None where they do not fit leaves or must not be parted.
 
@@ -69,6 +78,8 @@ class Stages:
         colocation : Colocation
         room_of_node : ndarray, shape (N,)
             Ranks that each node may hold.
+        parts_cp : bool
+            Whether context parallel groups may be parted.
         """
         fabric, tier = model.fabric, model.fabric.scale_up_tier
         outer = tier + 1
@@ -76,7 +87,7 @@ class Stages:
         sharded = model.job.data_parallel.shard_members(members) < members
         if tier < 0 or outer == fabric.num_tiers or sharded:
             return None
-        ranks = _ranks_of_stage(model.job)
+        ranks = _ranks_of_stage(model.job, parts_cp=parts_cp)
         leaf_of_node = _along_tree(model.topology.domain_of_node[tier], model)
         room = np.bincount(leaf_of_node, room_of_node).astype(np.int64)
         size = ranks.shape[2]
@@ -89,6 +100,7 @@ class Stages:
         share = fabric.bandwidth[outer] / model.topology.tiers[outer].oversubscription
         return cls(
             ranks,
+            model.job.parallelism.cp if parts_cp else 1,
             size // len(np.unique(row_of_rank[ranks[0, 0]])),
             leaf_of_node,
             list(_parents(leaf_of_node, model, outer)),
@@ -100,7 +112,7 @@ class Stages:
     @property
     def replicas(self) -> int:
         """Replicas, D."""
-        return int(self.ranks.shape[0])
+        return len(self.ranks) // self.lanes
 
     @property
     def number(self) -> int:
@@ -108,7 +120,7 @@ class Stages:
         return int(self.ranks.shape[1])
 
     def node_of_rank(self, leaf: IntArray) -> IntArray:
-        """Node of every rank when the stages lie on the leaves (D, P)."""
+        """Node of every rank when the stages lie on the leaves (D C, P)."""
         seats = np.argsort(self.leaf_of_node, kind="stable")
         seats = np.repeat(seats, self.room_of_node[seats])
         room = np.bincount(self.leaf_of_node, self.room_of_node).astype(np.int64)
@@ -124,11 +136,13 @@ class Stages:
         return node_of_rank
 
 
-def _ranks_of_stage(job: Job) -> IntArray:
-    """Ranks of every stage of every replica; shape (D, P, ranks of a stage)."""
+def _ranks_of_stage(job: Job, *, parts_cp: bool) -> IntArray:
+    """Ranks of every stage of every replica; shape (D C, P, ranks of a stage)."""
     axes = job.parallelism
     replica = axes.coordinates["edp" if axes.ep > 1 else "dp"]
     stage, cp = axes.coordinates["pp"], axes.coordinates["cp"]
+    if parts_cp:
+        replica = replica * axes.cp + cp
     order = np.lexsort((np.arange(axes.world_size), cp, stage, replica))
     return order.reshape(int(replica.max()) + 1, axes.pp, -1)
 
@@ -156,7 +170,7 @@ def _parents(below: IntArray, model: StepModel, outer: int) -> Iterator[IntArray
 def leaf_of_stage(
     question: Question, found: Counted, stages: Stages, params: Params
 ) -> IntArray:
-    """Leaf of every stage of every replica; shape (D, P).
+    """Leaf of every stage of every replica; shape (D C, P).
 
     Replicas come in tree order, those inside the smallest domains first: a ring takes a
     leaf where a replica first has it, so those that lie across find their leaves taken
@@ -176,10 +190,10 @@ def leaf_of_stage(
         made = [
             row
             for domain in sorted(pools)
-            for row in _joined(question, pools[domain], left, stages.number)
+            for row in _joined(question, pools[domain], left, stages)
         ]
         rows += sorted(made, key=lambda row: row.tolist())
-    return np.array(rows)
+    return np.concatenate(rows)
 
 
 def evenly(counts: IntArray) -> list[int]:
@@ -267,16 +281,18 @@ def _balanced(
 
 
 def _joined(
-    question: Question, pool: Pool[Run, int], left: IntArray, stages: int
+    question: Question, pool: Pool[Run, int], left: IntArray, stages: Stages
 ) -> list[IntArray]:
-    """Replicas made of the runs of a domain, taken out of ``pool`` and ``left``."""
+    """Replicas (C, P) of the runs of a domain, taken out of ``pool`` and ``left``."""
     rows: list[IntArray] = []
+    lanes, number = stages.lanes, stages.number
     for way, runs in enumerate(question.sets):
-        count = min(int(left[way]), *(len(pool[run]) for run in runs))
+        count = min(int(left[way]), *(len(pool[run]) // lanes for run in runs))
         left[way] -= count
-        made = np.empty((count, stages), dtype=np.int64)
+        made = np.empty((count, lanes, number), dtype=np.int64)
         for run in runs:
-            here = np.arange(run.start, run.start + run.length) % stages
-            made[:, here] = np.array(pool.take(run, count), dtype=np.int64)[:, None]
+            here = np.arange(run.start, run.start + run.length) % number
+            taken = np.array(pool.take(run, count * lanes), dtype=np.int64)
+            made[:, :, here] = taken.reshape(count, lanes, 1)
         rows += list(made)
     return rows

@@ -28,7 +28,9 @@ T_MB = 1e-2
 MODEL = Model("m", 8, 1024, 4096, 16, 16, 32000)
 
 
-def model_on(nodes: list[int], oversubscription: float, stages: int = 2) -> StepModel:
+def model_on(
+    nodes: list[int], oversubscription: float, stages: int = 2, context: int = 1
+) -> StepModel:
     """No latency, no overlap, and uplinks of so many GPUs' share of the bandwidth."""
     tiers = [
         Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0),
@@ -36,7 +38,7 @@ def model_on(nodes: list[int], oversubscription: float, stages: int = 2) -> Step
     ]
     job = Job(
         name="by hand",
-        parallelism=Parallelism(1, 1, 1, stages, 8 // stages, 1, 1),
+        parallelism=Parallelism(1, context, 1, stages, 8 // stages // context, 1, 1),
         model=MODEL,
         sequence=512,
         micro_batches=stages,
@@ -117,3 +119,20 @@ def test_nothing_to_trade_on_one_node() -> None:
     colocation = colocation_of(model.topology, job, 1)
     capacity = node_capacity(model.topology, 1)
     assert nic_trade(model, colocation, capacity) is None
+
+
+def test_context_groups_outside_leave_the_trade() -> None:
+    """Where a cp group must leave, NICs are still paid for with cuts, or without.
+
+    Nodes of three have room for one context rank's pipeline whole, one NIC a group, or
+    for three members of one stage: the better of both bounds the step.
+    """
+    model = model_on([3, 3, 3], 1.0, context=2)
+    capacity = node_capacity(model.topology, 1)
+    colocation = colocation_of(model.topology, model.job, 1)
+    bound = time_bound(model, colocation, capacity)
+    trade = nic_trade(model, colocation, capacity)
+    assert trade is not None
+    assert bound.value >= trade.least(is_cut=False)[0]
+    assert trade.least(is_cut=False)[0] <= trade.least()[0]
+    assert "cut so often" in bound.argument

@@ -105,3 +105,24 @@ def test_not_for_pipelines_that_must_stay() -> None:
     topology = machine(UNEVEN)
     wanted = replace(job(5), require={"pp": "node"})
     assert not list(made(topology, wanted))
+
+
+def test_context_ranks_apart_fill_what_whole_stages_leave() -> None:
+    """Nodes of six hold one stage of two context ranks, or three ranks' worth.
+
+    Twelve stages of three replicas do not fit ten nodes whole. Ranks of a replica are
+    cut alike, so that none waits for the cuts of the other.
+    """
+    topology, alone = machine([6] * 10), job(3)
+    axes = Parallelism(2, 2, 1, 4, 3, 2, 2)
+    wanted = replace(alone, parallelism=axes)
+    found = list(made(topology, wanted))
+    assert found
+    node_of_gpu = topology.node_of_gpu
+    for _, gpus in found:
+        assert violations(Placement(gpus), topology, wanted) == []
+        node = node_of_gpu[np.asarray(gpus)][axes.ranks_of_group["pp"]]
+        cuts = node != np.roll(node, -1, axis=1)
+        of_replica = axes.coordinates["dp"][axes.ranks_of_group["pp"][:, 0]]
+        for replica in range(3):
+            assert len(np.unique(cuts[of_replica == replica], axis=0)) == 1

@@ -39,7 +39,7 @@ def stages_on(capacity: list[int], blocks: list[int], replicas: int) -> Stages:
     ranks = np.arange(replicas * STAGES).reshape(replicas, STAGES, 1)
     whole = np.zeros(max(blocks) + 1, dtype=np.int64)
     domains = [np.array(blocks), whole]
-    return Stages(ranks, 1, np.arange(len(room)), domains, room, room, 1.0)
+    return Stages(ranks, 1, 1, np.arange(len(room)), domains, room, room, 1.0)
 
 
 def test_evenly() -> None:
