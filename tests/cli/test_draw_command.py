@@ -100,7 +100,7 @@ def test_bad_rows(tmp_path: Path, text: str) -> None:
         (["--zoom", "r9"], "no domain"),
         (["--colour", "ep"], "no ep"),
         (["traffic", "--zoom", "r0"], "for the map"),
-        (["map", "-j", "quickstart"], "Only the pipeline"),
+        (["map", "-j", "quickstart"], "Only the pipeline and the poster"),
         (["-o", "picture.gif"], "neither .svg nor .png"),
         (["-o", "picture"], "neither .svg nor .png"),
         (["scaling"], "this wants what `placer sweep --format json` prints"),
