@@ -168,9 +168,8 @@ def _tiles(content: Content) -> Iterator[Tile]:
     leaves = content.outlined[own_group]
     domain = view.domain_of_rank[level, ranks]
     order = np.lexsort((leaves, value, domain))
-    own_group, value, leaves, domain = (
-        row[order] for row in (own_group, value, leaves, domain)
-    )
+    own_group, value = own_group[order], value[order]
+    leaves, domain = leaves[order], domain[order]
     found, starts = np.unique(domain, return_index=True)
     parent = view.parent_of(level)
     for index, start, end in zip(

@@ -71,8 +71,9 @@ class Browser:
         body = {"cmd": name, "params": params}
         return self.call("POST", "/goog/cdp/execute", body)
 
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(b64decode(self.call("GET", "/screenshot")))
+    def screenshot(self) -> bytes:
+        """What the window shows, as PNG."""
+        return b64decode(self.call("GET", "/screenshot"))
 
 
 @contextmanager

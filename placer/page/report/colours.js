@@ -31,9 +31,10 @@ function byCrossing(s) {
 
 function byAxis(axis, ordered) {
   return (s) => {
-    const side = sides[s], { size } = side.axes.get(axis);
-    if (ordered && size > 2) return (rank) => RAMP[Math.floor((coordinate(side, axis, rank) * 8) / size)];
-    return (rank) => TURN[coordinate(side, axis, rank) % TURN.length];
+    const { size, stride } = sides[s].axes.get(axis);
+    const at = (rank) => Math.floor(rank / stride) % size;
+    if (ordered && size > 2) return (rank) => RAMP[Math.floor((at(rank) * 8) / size)];
+    return (rank) => TURN[at(rank) % TURN.length];
   };
 }
 

@@ -131,7 +131,8 @@ function route(context, at, side, ranks) {
   if (spread < 60 || ranks.length > 24) return;
   context.font = "600 10.5px " + FONT;
   context.textAlign = "center";
-  points.forEach(([x, y], i) => {
+  points.forEach(([pointX, pointY], i) => {
+    const x = inside(pointX, at.width), y = inside(pointY, at.height);
     context.fillStyle = css("--card");
     context.strokeStyle = css("--ink");
     context.lineWidth = 1.4;
@@ -144,6 +145,9 @@ function route(context, at, side, ranks) {
   });
   context.textAlign = "left";
 }
+
+// Where a mark shows in full, if its place is seen.
+const inside = (place, room) => (place < 0 || place > room ? place : Math.min(Math.max(place, 9), room - 9));
 
 function ring(context, at, side, rank, colour, width) {
   const [x, y] = gpuCorner(side.seats[rank]);
@@ -162,6 +166,8 @@ function companions(side, rank) {
 function mark(s, context, at, rank) {
   const side = sides[s];
   frames(context, at);
+  names(context, at);
+  rankNumbers(context, at, side);
   if (rank < 0) {
     if (mode.key === "cross") {
       drawThreads(context, at, s);
@@ -181,6 +187,4 @@ function mark(s, context, at, rank) {
     }
     ring(context, at, side, rank, ink, Math.max(1.6, Math.min(3, at.scale * 0.2)));
   }
-  names(context, at);
-  rankNumbers(context, at, side);
 }
