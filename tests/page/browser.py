@@ -48,6 +48,10 @@ class Browser:
         body = {"script": script, "args": list(arguments)}
         return self.call("POST", "/execute/sync", body)
 
+    def wait_for(self, script: str) -> Any:
+        """What a script hands to the function that is its last argument."""
+        return self.call("POST", "/execute/async", {"script": script, "args": []})
+
     def log(self, kind: str) -> list[dict]:
         """What has been logged since the last call: ``browser`` or ``performance``."""
         return self.call("POST", "/se/log", {"type": kind})

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 import placer
 from placer.api.predict import scored_plan
 from placer.cost.step import StepModel
@@ -32,16 +30,20 @@ WIDTH = 1000
 
 
 @cache
-def bad_and_good() -> tuple[Plan, Plan]:
-    """8,192 GPUs: hosts in their order, and a replica in each rack of 72."""
+def plans() -> dict[str, Plan]:
+    """8,192 GPUs: pipelines over the machine, ranks in order, a replica a rack."""
     topology = placer.read_topology("azure-gb200-mlperf-v6")
     job = placer.read_job("llama3.1-405b-mlperf-v6")
-    bad = baseline("megatron-default", topology, job)
     at = job.parallelism.coordinates
     inside = (at["pp"] * job.parallelism.cp + at["cp"]) * job.parallelism.tp + at["tp"]
     good = Placement(at["dp"] * 72 + inside)
+    placements = {
+        "spread": baseline("megatron-default", topology, job),
+        "in order": baseline("sorted-hosts", topology, job),
+        "whole": good,
+    }
     inputs = Inputs(topology, job)
-    return scored_plan(inputs, bad, "bad"), scored_plan(inputs, good, "good")
+    return {name: scored_plan(inputs, p, name) for name, p in placements.items()}
 
 
 def whole_poster(plan: Plan, theme: str) -> str:
@@ -54,17 +56,16 @@ def whole_poster(plan: Plan, theme: str) -> str:
 
 def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
     """Name and PNG of each picture to keep; ``folder`` is for what is drawn."""
-    bad, good = bad_and_good()
     drawn = {
-        "map": placement_map(bad, "dp", theme="light"),
-        "poster": whole_poster(good, "dark"),
+        "map": placement_map(plans()["in order"], theme="light"),
+        "poster": whole_poster(plans()["whole"], "dark"),
     }
     for name, picture in drawn.items():
         path = folder / f"{name}.html"
         path.write_text(f"<!doctype html><style>body{{margin:0}}</style>{picture}")
         yield name, screenshot(browser, path)
     page = folder / "report.html"
-    page.write_text(placer.report_html(good, bad))
+    page.write_text(placer.report_html(plans()["whole"], plans()["spread"]))
     browser.prefer("light")
     resize(browser, 1440, 1000)
     browser.open(page)
@@ -77,7 +78,9 @@ def screenshot(browser: Browser, page: Path) -> bytes:
     """A page from its top to its end, `WIDTH` pixels wide."""
     resize(browser, WIDTH, 800)
     browser.open(page)
-    ask = "return Math.ceil(document.querySelector('svg').getBoundingClientRect().height)"
+    ask = (
+        "return Math.ceil(document.querySelector('svg').getBoundingClientRect().height)"
+    )
     resize(browser, WIDTH, browser.run(ask))
     return browser.screenshot()
 
