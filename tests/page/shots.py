@@ -4,6 +4,7 @@
 ``docs/pictures`` anew. Look at each before it is committed.
 """
 
+import math
 import sys
 import tempfile
 from base64 import b64decode
@@ -78,10 +79,8 @@ def screenshot(browser: Browser, page: Path) -> bytes:
     """A page from its top to its end, `WIDTH` pixels wide."""
     resize(browser, WIDTH, 800)
     browser.open(page)
-    ask = (
-        "return Math.ceil(document.querySelector('svg').getBoundingClientRect().height)"
-    )
-    resize(browser, WIDTH, browser.run(ask))
+    box = browser.run("return document.querySelector('svg').getBoundingClientRect();")
+    resize(browser, WIDTH, math.ceil(box["height"]))
     return browser.screenshot()
 
 

@@ -73,10 +73,8 @@ def test_first_paint(browser: Browser, written: tuple[Path, float]) -> None:
     found = []
     for _ in range(TRIES):
         opened(browser, written[0])
-        ask = (
-            'return performance.getEntriesByName("first-contentful-paint")[0].startTime'
-        )
-        found.append(browser.run(ask))
+        paints = browser.run('return performance.getEntriesByType("paint");')
+        found.append(max(paint["startTime"] for paint in paints))
     assert min(found) <= 1000
 
 

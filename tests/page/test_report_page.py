@@ -150,7 +150,8 @@ def test_figures_on_top_are_those_of_the_score(browser: Browser, page: Path) -> 
     opened(browser, page)
     shown = browser.run(
         """const facts = [...document.querySelectorAll(".fact")];
-           return Object.fromEntries(facts.map((fact) => [fact.querySelector("dt").textContent,
+           return Object.fromEntries(facts.map((fact) =>
+             [fact.querySelector("dt").textContent,
               [...fact.querySelectorAll("s, b")].map((one) => one.textContent)]));"""
     )
     for label, key in (
@@ -337,6 +338,18 @@ def test_search(browser: Browser, page: Path) -> None:
         found, said, invalid = found_ranks(browser, text)
         assert (found, invalid) == (set(), "true")
         assert said.startswith("Nothing is called so")
+
+
+def test_search_for_a_free_host(browser: Browser, tmp_path: Path) -> None:
+    """A host that is drawn but has no rank is not said to be unknown."""
+    topology, job = inputs()
+    new = plan_on(topology, job, Placement(np.arange(48) + 4))
+    path = tmp_path / "free.html"
+    path.write_text(report_html(new, None))
+    opened(browser, path)
+    free = topology.node_names[0]
+    assert free not in new.nodes
+    assert found_ranks(browser, free) == (set(), "No rank is there.", "true")
 
 
 def test_pointer_and_keys(browser: Browser, page: Path) -> None:

@@ -8,8 +8,8 @@ const HEIGHT = 0.62;      // of a map's width, at most
 // Room between the domains of a level, by their width and height.
 const gapOf = (level) => (level === 1 ? 0.25 : 0.5 + 0.1 * Math.max(...sizes[level - 1]));
 
-// Room for its name above what a block or a pod holds.
-const nameRoom = (level) => (level >= 2 && level < numLevels - 1 ? Math.max(1.2, 0.2 * sizes[level - 1][1]) : 0);
+// Room for its name above what a block or a pod holds, or a rack of a machine of racks.
+const nameRoom = (level) => (level >= Math.min(2, numLevels - 2) && level > 0 && level < numLevels - 1 ? Math.max(1.2, 0.2 * sizes[level - 1][1]) : 0);
 
 const members = [null];
 for (const parent of machine.parents) {

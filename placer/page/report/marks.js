@@ -36,15 +36,15 @@ const middle = (at, side, rank) => {
 
 // Names of the innermost level that has room for them, and of blocks above theirs.
 function names(context, at) {
-  for (let level = machine.levels.length - 1; level >= 2; level--) {
+  for (let level = machine.levels.length - 1; level >= 1 && nameRoom(level); level--) {
     const font = Math.min(13, nameRoom(level) * at.scale * 0.8);
     if (font >= 8) nameAll(context, at, level, font, (y) => y + nameRoom(level) * at.scale * 0.8, false);
   }
   const level = [0, 1].find((one) => sizes[one][0] * at.scale >= 34 && sizes[one][1] * at.scale >= (one ? 40 : 16));
-  if (level === undefined || level >= machine.levels.length) return;
+  if (level === undefined || level >= machine.levels.length || (level && nameRoom(level) * at.scale >= 10)) return;
   const font = level ? 11.5 : Math.min(11, at.scale * 0.3);
   if (font >= 6) nameAll(context, at, level, font, (y) => Math.max(y, 0) + font + 1, true);
-  if (level === 0 && machine.levels.length > 1) nameAll(context, at, 1, 11.5, (y) => y - 3, false);
+  if (level === 0 && machine.levels.length > 1 && !nameRoom(1)) nameAll(context, at, 1, 11.5, (y) => y - 3, false);
 }
 
 function nameAll(context, at, level, font, baseline, hasGround) {
