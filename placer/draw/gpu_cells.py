@@ -28,6 +28,7 @@ _TALLEST = 860.0  # pixels all lines of columns should take at most
 _MOST_ROWS = 40  # nodes of a column; more go into the next
 _MOST_PIECES = 8  # columns of a rack, on its own
 _WORTH = 1.4  # how much larger cells must get for racks to be cut
+_NARROW = 640.0  # pixels of a map that racks are cut for anyway
 _MOST_ACROSS = 16  # GPUs of a node side by side
 _MOST_SLOTS = 1024
 _COLUMN_GAP = 12.0
@@ -106,15 +107,17 @@ class _Seat:
 def layout(content: Content, origin: tuple[float, float], width: float) -> Cells:
     """Cells as large as fit into ``width`` and a screen's height.
 
-    A rack is one column, unless cells are much larger where it takes several.
+    A rack is one column, unless cells are much larger where it takes several, or the
+    map would be a narrow one.
     """
     most = most_nodes(content)
     rows = dict.fromkeys(
         min(-(-most // pieces), _MOST_ROWS) for pieces in range(1, _MOST_PIECES + 1)
     )
     usual, *cut = (_laid_out(content, count, origin, width) for count in rows)
-    best = max(cut, key=lambda cells: cells.grid.pitch, default=usual)
-    return best if best.grid.pitch >= _WORTH * usual.grid.pitch else usual
+    best = max(cut, key=lambda c: (c.grid.pitch, c.flow.width), default=usual)
+    worth = 1.0 if usual.flow.width < _NARROW else _WORTH
+    return best if best.grid.pitch >= worth * usual.grid.pitch else usual
 
 
 def _laid_out(
