@@ -26,7 +26,8 @@ from tests.plan_cases import tiny_plan
 @pytest.mark.parametrize(
     "machine",
     ["node:2 gpu:8", "rack:1 node:18 gpu:4", "rack:1 node:4 gpu:4", "node:1 gpu:8",
-     "node:16 gpu:1", "rack:4 node:16 gpu:4", "node:4 gpu:4", "node:32 gpu:8", "rack:28 node:18 gpu:4"],
+     "node:16 gpu:1", "rack:4 node:16 gpu:4", "node:4 gpu:4", "node:32 gpu:8",
+     "rack:28 node:18 gpu:4"],
 )  # fmt: skip
 def test_cells_fill_the_map(machine: str) -> None:
     """The panels of a map of GPUs take at least 70 % of its width."""
