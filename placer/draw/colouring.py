@@ -7,6 +7,7 @@ different colours, one colour on both sides of a rack's edge is one group on two
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,26 @@ if TYPE_CHECKING:
 _TOUCH, _SHARE, _NEXT = 64, 8, 1
 
 
+@dataclass(frozen=True)
+class Colours:
+    """Colours of values.
+
+    Attributes
+    ----------
+    of_value : dict
+        Number of the colour, from 0, by value.
+    are_apart : bool
+        Whether any two values in one domain or in two side by side have different
+        ones.
+    """
+
+    of_value: dict[int, int]
+    are_apart: bool
+
+
 def colours_apart(
     value: IntArray, node: IntArray, slot: IntArray, domain: IntArray, count: int
-) -> dict[int, int]:
+) -> Colours:
     """A colour of ``count`` for each value, by greedy colouring in the map's order.
 
     Each value takes the colour that disturbs the values before it least, and of equals
@@ -36,14 +54,15 @@ def colours_apart(
 
     Returns
     -------
-    dict
-        Number of the colour, from 0, by value.
+    Colours
     """
     order = np.lexsort((slot, node))
     value, node, slot, domain = (row[order] for row in (value, node, slot, domain))
     values, first, index = np.unique(value, return_index=True, return_inverse=True)
+    held = np.unique(np.stack((domain, index)), axis=1)
+    is_crowded = bool(np.unique(held[0], return_counts=True)[1].max() > count)
     near = _neighbours(
-        [*_touching(index, node, slot), *_around(index, domain, count)], len(values)
+        [*_touching(index, node, slot), *_around(held, count)], len(values)
     )
     colour = np.full(len(values), -1)
     used = np.full(count, -1)
@@ -53,7 +72,11 @@ def colours_apart(
         cost = np.bincount(colour[others][known], weights[known], minlength=count)
         best = min(range(count), key=lambda c: (cost[c], used[c], c))
         colour[own], used[best] = best, turn
-    return dict(zip(values.tolist(), colour.tolist(), strict=True))
+    clash = any(
+        (colour[others] == colour[i]).any() for i, (others, _) in enumerate(near)
+    )
+    number = dict(zip(values.tolist(), colour.tolist(), strict=True))
+    return Colours(number, not (is_crowded or clash))
 
 
 _Pairs = tuple["IntArray", "IntArray", int]
@@ -67,9 +90,11 @@ def _touching(index: IntArray, node: IntArray, slot: IntArray) -> Iterator[_Pair
     yield index[column[:-1][same]], index[column[1:][same]], _TOUCH
 
 
-def _around(index: IntArray, domain: IntArray, count: int) -> Iterator[_Pairs]:
-    """Values of one domain and of the next, where the colours could suffice."""
-    held = np.unique(np.stack((domain, index)), axis=1)
+def _around(held: IntArray, count: int) -> Iterator[_Pairs]:
+    """Values of one domain and of the next, where the colours could suffice.
+
+    ``held`` has a column for each domain and each value in it, sorted.
+    """
     _, place, sizes = np.unique(held[0], return_inverse=True, return_counts=True)
     few = sizes[place] <= count
     for apart in range(1, 2 * count):

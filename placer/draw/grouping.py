@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.draw import palette
-from placer.draw.colouring import colours_apart
+from placer.draw.colouring import Colours, colours_apart
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ class Grouping:
     group_of_rank : ndarray, shape (R,)
     members : ndarray, shape (G, M)
         Ranks of every group.
-    colour_of_value : dict
-        Number of the colour that tells each value from those near it; empty where the
-        colours form a scale.
+    colours : Colours or None
+        Those that tell values from the ones near them; None where they form a scale.
     """
 
     axis: str
@@ -56,7 +55,7 @@ class Grouping:
     values: tuple[int, ...]
     group_of_rank: IntArray
     members: IntArray
-    colour_of_value: dict[int, int]
+    colours: Colours | None
 
     @property
     def value_noun(self) -> str:
@@ -71,7 +70,7 @@ class Grouping:
     @property
     def is_ordered(self) -> bool:
         """Whether the colours form a scale, rather than tell neighbours apart."""
-        return not self.colour_of_value
+        return self.colours is None
 
     @property
     def repeats(self) -> bool:
@@ -91,9 +90,9 @@ class Grouping:
 
     def colour(self, value: int) -> str:
         """Colour of a value."""
-        if self.is_ordered:
+        if self.colours is None:
             return palette.ordered(self._index[value], len(self.values))
-        return palette.distinct(self.colour_of_value[value])
+        return palette.distinct(self.colours.of_value[value])
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +192,13 @@ def _colours(
     shown: BoolArray,
     values: tuple[int, ...],
     level: int,
-) -> dict[int, int]:
+) -> Colours | None:
     """Colours of values: in turn if they suffice, none for a scale, else apart."""
     count = len(palette.DISTINCT)
     if len(values) <= count:
-        return {value: index for index, value in enumerate(values)}
+        return Colours({value: index for index, value in enumerate(values)}, True)
     if axis == "pp":
-        return {}
+        return None
     place = np.empty(len(view.plan.nodes), dtype=np.int64)
     place[np.lexsort(view.domain_of_node)] = np.arange(len(place))
     node = place[view.plan.node_of_rank[shown]]

@@ -77,10 +77,7 @@ def _draw_swatches(
             box = {"x": x, "y": y - 7, "width": _SWATCH, "height": _SWATCH}
             svg.add(legend, "rect", **box, fill=colour)
             x += _SWATCH
-        text = (
-            f"{groups.values[0]:,} to {groups.values[-1]:,}: neighbours differ, "
-            "one colour side by side is one of them"
-        )
+        text = f"{groups.values[0]:,} to {groups.values[-1]:,}: {_meaning(groups)}"
         svg.write(legend, text, x + 8, y + 4.5, font_size=_FONT)
         if is_mixed:
             x += svg.text_width(text, _FONT) + 20
@@ -94,3 +91,10 @@ def _draw_swatches(
         svg.add(legend, "rect", **box, fill=groups.colour(value))
         svg.write(legend, f"{value:,}", x + _SWATCH + 4, y + 4.5, font_size=_FONT)
         x += _SWATCH + 4 + svg.text_width(f"{value:,}", _FONT) + 10
+
+
+def _meaning(groups: Grouping) -> str:
+    """What one colour in two places says."""
+    if groups.colours is not None and groups.colours.are_apart:
+        return f"neighbours differ, one colour across a gap is one {groups.group_noun}"
+    return "colours repeat, numbers tell them apart"
