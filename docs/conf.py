@@ -18,3 +18,15 @@ numpydoc_class_members_toctree = False
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_member_order = "bysource"
 suppress_warnings = ["misc.highlighting_failure"]  # a shell session is no program
+
+
+def setup(app):
+    """Sphinx says that captions of contents are headings, but not of which level."""
+    app.connect("html-page-context", _say_levels, priority=900)
+
+
+def _say_levels(*arguments):
+    context = arguments[3]
+    for part in ("body", "furo_navigation_tree"):
+        text = context.get(part) or ""
+        context[part] = text.replace('role="heading">', 'role="heading" aria-level=2>')

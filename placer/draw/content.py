@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from placer.draw.grouping import Grouping, Leaving
     from placer.draw.machine_view import BoolArray, IntArray, MachineView
+
+# Groups with an outline, at most: more would hide what they should point out.
+_MOST_OUTLINED = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,3 +39,16 @@ class Content:
     nodes: IntArray
     shown: BoolArray
     level: int
+
+    @cached_property
+    def outlined(self) -> BoolArray:
+        """Groups with an outline: those that leave their domain, if few; shape (G,)."""
+        away = self.leaving.groups
+        return away if away.mean() <= _MOST_OUTLINED else np.zeros_like(away)
+
+    @cached_property
+    def usual_ranks(self) -> int:
+        """Ranks of most cells."""
+        inside = self.view.domain_of_rank[self.level, self.shown]
+        counts = np.unique(inside, return_counts=True)[1]
+        return int(np.bincount(counts).argmax())

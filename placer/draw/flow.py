@@ -38,11 +38,20 @@ class Panel:
 
 @dataclass(frozen=True)
 class Flow:
-    """Panels and the space they take."""
+    """Panels and the space they take.
+
+    Attributes
+    ----------
+    panels : tuple of Panel
+    width, height : float
+    first_of_line : frozenset of int
+        Items, counted over all panels, that stand first on a line of their panel.
+    """
 
     panels: tuple[Panel, ...]
     width: float
     height: float
+    first_of_line: frozenset[int]
 
 
 def flow(
@@ -51,6 +60,7 @@ def flow(
     origin: tuple[float, float],
     width: float,
     header: float,
+    lead: float = 0.0,
     most_columns: int = 1_000_000,
 ) -> Flow:
     """Panels of ``counts`` items each, side by side as far as ``width`` goes.
@@ -66,33 +76,41 @@ def flow(
         Pixels there are; an item wider than that gets a line of its own.
     header : float
         Height kept free above the items of a panel.
+    lead : float
+        Width kept free to their left.
     most_columns : int
         Items side by side in one panel, at most.
     """
-    columns = min(max(int((width - 2 * PADDING) // item[0]), 1), most_columns)
-    panels = []
+    room = width - 2 * PADDING - lead
+    columns = min(max(int(room // item[0]), 1), most_columns)
+    panels: list[Panel] = []
+    first_of_line: list[int] = []
+    items = 0
     x, y = origin
     line = used = 0.0
     for count in counts:
         lines = -(-count // columns)
         across = -(-count // lines)
-        own_width = across * item[0] + 2 * PADDING
+        own_width = lead + across * item[0] + 2 * PADDING
         own_height = lines * item[1] + header + 2 * PADDING
         if x > origin[0] and x + own_width > origin[0] + width:
             x, y = origin[0], y + line + GAP
             line = 0.0
         places = tuple(
             (
-                x + PADDING + i % across * item[0],
+                x + PADDING + lead + i % across * item[0],
                 y + PADDING + header + i // across * item[1],
             )
             for i in range(count)
         )
         panels.append(Panel(x, y, own_width, own_height, places))
+        first_of_line += range(items, items + count, across)
+        items += count
         x += own_width + GAP
         line = max(line, own_height)
         used = max(used, x - GAP - origin[0])
-    return Flow(tuple(panels), used, y + line - origin[1])
+    height = y + line - origin[1]
+    return Flow(tuple(panels), used, height, frozenset(first_of_line))
 
 
 def draw_panels(

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.draw import palette, svg
+from placer.draw.columns import Column, columns_of, have_same_labels, most_nodes
 from placer.draw.flow import HEADER, Flow, draw_panels, flow
+from placer.draw.outlines import draw_outlines
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
@@ -18,47 +20,36 @@ if TYPE_CHECKING:
     from placer.draw.content import Content
     from placer.draw.machine_view import IntArray, MachineView
 
-_PITCHES = (30, 27, 24, 22, 20, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6)
+_PITCHES = (
+    *(96, 84, 72, 64, 56, 50, 46, 42, 38, 34, 30, 27, 24, 22, 20, 18, 16, 14, 12),
+    *(11, 10, 9, 8, 7, 6),
+)
 _TALLEST = 860.0  # pixels all lines of columns should take at most
 _MOST_ROWS = 40  # nodes of a column; more go into the next
-_ROWS_ALONE = 16  # the same on a machine without racks
+_MOST_PIECES = 8  # columns of a rack, on its own
+_WORTH = 1.4  # how much larger cells must get for racks to be cut
+_NARROW = 640.0  # pixels of a map that racks are cut for anyway
 _MOST_ACROSS = 16  # GPUs of a node side by side
 _MOST_SLOTS = 1024
 _COLUMN_GAP = 12.0
 _COLUMN_HEADER = 18.0
 _LABEL_FONT = 10.0
-_LEAST_FONT = 6.5  # of a number in its cell
+_LEAST_FONT, _MOST_FONT = 8.0, 18.0  # of a number in its cell
 _LABELLED = 12  # pixels of a row from which its node is named
 
 
 @dataclass(frozen=True)
-class Column:
-    """Some nodes of one rack, one below the other.
-
-    Attributes
-    ----------
-    panel : int
-        Index of the domain around the rack.
-    name : str
-    nodes : tuple of int
-    labels : tuple of str
-        Short name of every node.
-    """
-
-    panel: int
-    name: str
-    nodes: tuple[int, ...]
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _Grid:
-    """Sizes in pixels, and cells of a node: ``across`` in each of ``deep`` rows."""
+    """Sizes in pixels, and cells of a node: ``across`` in each of ``deep`` rows.
+
+    Names of nodes take ``label`` beside each column, or ``lead`` once a panel.
+    """
 
     pitch: float
     across: int
     deep: int
     label: float
+    lead: float
     rows: int
 
     @property
@@ -90,6 +81,7 @@ class Cells:
     columns: tuple[Column, ...]
     grid: _Grid
     flow: Flow
+    is_mixed = False  # a cell holds one rank
 
     def draw(self, root: Xml.Element) -> None:
         """Add it to a picture."""
@@ -113,19 +105,37 @@ class _Seat:
 
 
 def layout(content: Content, origin: tuple[float, float], width: float) -> Cells:
-    """Columns as large as fit into ``width`` and a screen's height."""
-    columns = tuple(_columns(content))
+    """Cells as large as fit into ``width`` and a screen's height.
+
+    A rack is one column, unless cells are much larger where it takes several, or the
+    map would be a narrow one.
+    """
+    most = most_nodes(content)
+    rows = dict.fromkeys(
+        min(-(-most // pieces), _MOST_ROWS) for pieces in range(1, _MOST_PIECES + 1)
+    )
+    usual, *cut = (_laid_out(content, count, origin, width) for count in rows)
+    best = max(cut, key=lambda c: (c.grid.pitch, c.flow.width), default=usual)
+    worth = 1.0 if usual.flow.width < _NARROW else _WORTH
+    return best if best.grid.pitch >= worth * usual.grid.pitch else usual
+
+
+def _laid_out(
+    content: Content, rows: int, origin: tuple[float, float], width: float
+) -> Cells:
+    columns = columns_of(content, rows)
     counts = [len(list(same)) for _, same in groupby(columns, lambda c: c.panel)]
     slots = int(_seat_of_rank(content).max()) + 1
     deep = -(-slots // _MOST_ACROSS)
     across = -(-slots // deep)
-    rows = max(len(column.nodes) for column in columns)
     longest = max(len(label) for column in columns for label in column.labels)
     header = HEADER if _named_panels(content.view) else 0.0
+    same = have_same_labels(columns)
     for pitch in _PITCHES:
         label = longest * _LABEL_FONT * 0.62 + 5 if pitch * deep >= _LABELLED else 0.0
-        grid = _Grid(pitch, across, deep, label, rows)
-        found = flow(counts, grid.item, origin, width, header)
+        beside, lead = (0.0, label) if same else (label, 0.0)
+        grid = _Grid(pitch, across, deep, beside, lead, rows)
+        found = flow(counts, grid.item, origin, width, header, lead)
         if found.height <= _TALLEST and found.width <= width:
             break
     return Cells(content, columns, grid, found)
@@ -139,34 +149,6 @@ def _panel_name(view: MachineView, column: Column) -> str:
     if not _named_panels(view):
         return ""
     return f"{view.levels[2]} {view.names[2][column.panel]}"
-
-
-def _columns(content: Content) -> Iterator[Column]:
-    """Racks, or pieces of them, in the order of the view."""
-    view, nodes = content.view, content.nodes.tolist()
-    alone = len(view.levels) < 3
-    most = _ROWS_ALONE if alone else _MOST_ROWS
-    rack = view.domain_of_node[1].tolist()
-    panel = view.domain_of_node[min(2, len(view.levels) - 1)].tolist()
-    for domain, same in groupby(nodes, lambda node: rack[node]):
-        own = list(same)
-        name = "" if alone else view.names[1][domain]
-        pieces = [own[i : i + most] for i in range(0, len(own), most)]
-        for index, piece in enumerate(pieces):
-            names = [view.plan.nodes[node] for node in piece]
-            suffix = f" ({index + 1})" if len(pieces) > 1 and name else ""
-            yield Column(
-                panel[piece[0]], name + suffix, tuple(piece), _short(names, name)
-            )
-
-
-def _short(names: Sequence[str], rack: str) -> tuple[str, ...]:
-    """Node names without what the rack's name says already, else their last letters."""
-    own = [
-        name.removeprefix(rack).lstrip("-_.") if rack else name.partition(".")[0]
-        for name in names
-    ]
-    return tuple(name if len(name) <= 6 else svg.ELLIPSIS + name[-4:] for name in own)
 
 
 def _seat_of_rank(content: Content) -> IntArray:
@@ -201,10 +183,13 @@ def _places(cells: Cells) -> list[tuple[float, float]]:
 def _draw_names(root: Xml.Element, cells: Cells) -> None:
     """Racks above their columns, nodes beside their rows."""
     grid = cells.grid
-    for column, (x, y) in zip(cells.columns, _places(cells), strict=True):
-        name = svg.shortened(column.name, grid.across * grid.pitch, 11)
+    room = grid.item[0] - grid.label - 4
+    for index, (column, (x, y)) in enumerate(
+        zip(cells.columns, _places(cells), strict=True)
+    ):
+        name = svg.shortened(column.name, room, 11)
         svg.write(root, name, x, y - 5, font_size=11, class_="p-soft")
-        if grid.label:
+        if grid.label or (grid.lead and index in cells.flow.first_of_line):
             for line, label in enumerate(column.labels):
                 middle = y + (line * grid.lines + grid.deep / 2) * grid.pitch + 3.5
                 at: svg.Attributes = {"text_anchor": "end", "class_": "p-soft"}
@@ -212,14 +197,16 @@ def _draw_names(root: Xml.Element, cells: Cells) -> None:
 
 
 def _draw_cells(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None:
+    """The cells; the first of neighbours in a row with one value has its number."""
     groups, pitch = cells.content.groups, cells.grid.pitch
     places = _places(cells)
     hover = _Hover(cells.content)
     gap = 2.0 if pitch >= 12 else 1.0
     size = pitch - gap
     digits = len(str(groups.values[-1]))
-    font = min(size * 0.52, 11.0, size / svg.text_width("0" * digits, 1.0))
+    font = min(size * 0.52, _MOST_FONT, size / svg.text_width("0" * digits, 1.0))
     layer = svg.add(root, "g", class_="cells", text_anchor="middle", font_size=font)
+    last = None
     for seat in seats:
         left, top = places[seat.column]
         x = left + seat.across * pitch + gap / 2
@@ -229,49 +216,28 @@ def _draw_cells(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None
         box = {"x": x, "y": y, "width": size, "height": size}
         look = {"fill": fill, "class_": "cell", "data_rank": str(seat.rank)}
         svg.add(layer, "rect", hover(seat.rank), **box, **look)
-        if font >= _LEAST_FONT:
+        if font >= _LEAST_FONT and last != (seat.column, seat.row, value):
             at = x + size / 2, y + size / 2 + font * 0.36
             ink = palette.ink_on(fill)
             svg.write(layer, str(value), *at, fill=ink, pointer_events="none")
+        last = seat.column, seat.row, value
 
 
 def _draw_outlines(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None:
-    """A line around the cells of every group that leaves its domain."""
-    groups, away = cells.content.groups, cells.content.leaving.groups
-    group_at = {
-        (seat.column, seat.row, seat.across): int(groups.group_of_rank[seat.rank])
-        for seat in seats
+    """A line around each group that leaves its domain, where they are few."""
+    pitch, group = cells.grid.pitch, cells.content.groups.group_of_rank
+    places = _places(cells)
+    at = {(seat.column, seat.row, seat.across): seat for seat in seats}
+    corner = {
+        (column, row, across): (
+            places[column][0] + across * pitch,
+            places[column][1] + row * pitch,
+        )
+        for column, row, across in at
     }
-    places, pitch = _places(cells), cells.grid.pitch
-    lines: dict[int, list[str]] = {}
-    for (column, row, across), group in group_at.items():
-        if away[group]:
-            left, top = places[column]
-            corner = left + across * pitch, top + row * pitch
-            sides = [
-                side
-                for (down, right), side in _sides(*corner, pitch)
-                if group_at.get((column, row + down, across + right)) != group
-            ]
-            lines.setdefault(group, []).extend(sides)
-    layer = svg.add(root, "g", class_="outlines", fill="none", pointer_events="none")
-    for group, sides in sorted(lines.items()):
-        path = "".join(sides)
-        svg.add(layer, "path", d=path, class_="p-halo", stroke_width=4.0)
-        look = {"class_": "p-out", "data_group": str(group)}
-        svg.add(layer, "path", d=path, stroke_width=2.0, **look)
-
-
-def _sides(x: float, y: float, pitch: float) -> tuple[tuple[tuple[int, int], str], ...]:
-    """The sides of a cell: which neighbour is there (down, right), and the line."""
-    left, top = svg.number(x), svg.number(y)
-    right, below, far = svg.number(x + pitch), svg.number(y + pitch), svg.number(pitch)
-    return (
-        ((-1, 0), f"M{left} {top}h{far}"),
-        ((1, 0), f"M{left} {below}h{far}"),
-        ((0, -1), f"M{left} {top}v{far}"),
-        ((0, 1), f"M{right} {top}v{far}"),
-    )
+    outlined = set(np.flatnonzero(cells.content.outlined).tolist())
+    group_at = {cell: int(group[seat.rank]) for cell, seat in at.items()}
+    draw_outlines(root, group_at, outlined, corner, pitch)
 
 
 class _Hover:

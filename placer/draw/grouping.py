@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.draw import palette
+from placer.draw.colouring import Colours, colours_apart
 from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Grouping:
     group_of_rank : ndarray, shape (R,)
     members : ndarray, shape (G, M)
         Ranks of every group.
-    is_ordered : bool
-        Whether the colours form a scale, rather than tell neighbours apart.
+    colours : Colours or None
+        Those that tell values from the ones near them; None where they form a scale.
     """
 
     axis: str
@@ -54,7 +55,7 @@ class Grouping:
     values: tuple[int, ...]
     group_of_rank: IntArray
     members: IntArray
-    is_ordered: bool
+    colours: Colours | None
 
     @property
     def value_noun(self) -> str:
@@ -66,22 +67,32 @@ class Grouping:
         """What a group is called: ``pipeline``."""
         return _WORDS[self.axis][1]
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the colours form a scale, rather than tell neighbours apart."""
+        return self.colours is None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether several values have one colour."""
+        return len(self.values) > len(palette.DISTINCT)
+
     @cached_property
     def _index(self) -> dict[int, int]:
         """Place of every value on the map among them."""
         return {value: index for index, value in enumerate(self.values)}
 
     def shade(self, value: int) -> int:
-        """Number of a value's colour; values with the same number look alike."""
+        """Number that values have in common where they are shown as one."""
         if self.is_ordered:
             return palette.shade(self._index[value], len(self.values))
         return self._index[value]
 
     def colour(self, value: int) -> str:
         """Colour of a value."""
-        if self.is_ordered:
+        if self.colours is None:
             return palette.ordered(self._index[value], len(self.values))
-        return palette.distinct(self._index[value])
+        return palette.distinct(self.colours.of_value[value])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,48 +117,94 @@ class Leaving:
         return self.level_of_group > self.home
 
 
-def default_axis(plan: Plan) -> str:
-    """What a map is coloured by unless the user says: the first axis with members."""
-    sizes = _axes(plan)
-    return next((axis for axis in COLOURS if sizes.size(axis) > 1), "dp")
+def default_axis(view: MachineView, shown: BoolArray, level: int) -> str:
+    """What a map is coloured by unless the user says.
 
-
-def grouping(plan: Plan, axis: str, shown: BoolArray, one_by_one: bool) -> Grouping:
-    """Values and groups of ``axis``, one of `COLOURS`.
-
-    Many replicas or stages are coloured by a scale. So are many groups, but where ranks
-    are shown ``one_by_one``: there neighbours should differ.
+    The first axis with members of which most cells hold few values, else the first.
 
     Parameters
     ----------
-    plan : Plan
+    view : MachineView
+    shown : ndarray, shape (R,)
+        Whether each rank is on the map.
+    level : int
+        Level whose domains are the cells; -1 for GPUs.
+    """
+    axes = _axes(view.plan)
+    present = [axis for axis in COLOURS if axes.size(axis) > 1] or ["dp"]
+    if level < 0:
+        return present[0]
+    cell = view.domain_of_rank[level, shown]
+    for axis in present:
+        held = np.unique(np.stack((cell, _groups(axes, axis)[0][shown])), axis=1)[0]
+        if axis == "pp" or np.median(np.bincount(held)) <= len(palette.DISTINCT):
+            return axis
+    return present[0]
+
+
+def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grouping:
+    """Values and groups of ``axis``, one of `COLOURS`.
+
+    Many stages are coloured by a scale. Other values have colours of which those of
+    neighbours differ.
+
+    Parameters
+    ----------
+    view : MachineView
     axis : str
     shown : ndarray, shape (R,)
         Whether each rank is on the map.
-    one_by_one : bool
+    level : int
+        Level of the domains that should be told apart.
 
     Raises
     ------
     InputError
         If the plan does not give its axes, or the axis has no members.
     """
-    axes = _axes(plan)
+    axes = _axes(view.plan)
     if axes.size(axis) == 1 and axis != "dp":
         present = ", ".join(a for a in COLOURS if axes.size(a) > 1 or a == "dp")
         message = f"the job has no {axis}: its size is 1"
         raise InputError([Problem(message, key="colour", hint=f"it has {present}")])
-    if axis == "dp":
-        group = value = axes.coordinates["dp"]
-        members = np.argsort(value, kind="stable").reshape(axes.dp, -1)
-    else:
-        members = axes.ranks_of_group[axis]
-        group = np.empty(members.size, dtype=np.int64)
-        group[members] = np.arange(len(members))[:, None]
-        value = axes.coordinates["pp"] if axis == "pp" else group
+    value, group, members = _groups(axes, axis)
     values = tuple(np.unique(value[shown]).tolist())
-    in_order = axis in ("dp", "pp") or not one_by_one
-    is_scale = len(values) > len(palette.DISTINCT) and in_order
-    return Grouping(axis, value, values, group, members, is_scale)
+    colours = _colours(view, axis, value, shown, values, level)
+    return Grouping(axis, value, values, group, members, colours)
+
+
+def _groups(axes: Parallelism, axis: str) -> tuple[IntArray, IntArray, IntArray]:
+    """Value and group of every rank, and the members of the groups."""
+    if axis == "dp":
+        replica = axes.coordinates["dp"]
+        members = np.argsort(replica, kind="stable").reshape(axes.dp, -1)
+        return replica, replica, members
+    members = axes.ranks_of_group[axis]
+    group = np.empty(members.size, dtype=np.int64)
+    group[members] = np.arange(len(members))[:, None]
+    return axes.coordinates["pp"] if axis == "pp" else group, group, members
+
+
+def _colours(
+    view: MachineView,
+    axis: str,
+    value: IntArray,
+    shown: BoolArray,
+    values: tuple[int, ...],
+    level: int,
+) -> Colours | None:
+    """Colours of values: in turn if they suffice, none for a scale, else apart."""
+    count = len(palette.DISTINCT)
+    if len(values) <= count:
+        return Colours({value: index for index, value in enumerate(values)}, True)
+    if axis == "pp":
+        return None
+    place = np.empty(len(view.plan.nodes), dtype=np.int64)
+    place[np.lexsort(view.domain_of_node)] = np.arange(len(place))
+    node = place[view.plan.node_of_rank[shown]]
+    domain = view.domain_of_rank[level, shown]
+    slot = view.plan.gpu_of_rank[shown]
+    return colours_apart(value[shown], node, slot, domain, count)
 
 
 def leaving(view: MachineView, groups: Grouping) -> Leaving:

@@ -1,15 +1,16 @@
 """Line plots as SVG: panels one below the other, and one legend below all.
 
-Every series has a colour, a marker and a dash of its own, so that neither colour vision
-nor a colour printer is needed to tell them apart. Markers get smaller and dashes
-sparser from series to series, so that those drawn first are seen where all coincide.
+Every series has a colour, a marker and a dash of its own, so that neither colour
+vision nor a colour printer is needed to tell them apart. Series that coincide in all
+panels are one, with the names of all. Markers get smaller and dashes sparser from
+series to series, so that those drawn first are seen where others coincide in part.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.draw import palette, svg
@@ -27,6 +28,7 @@ _LEGEND_LINE = 18
 _RADIUS, _LEAST_RADIUS = 4.6, 3.0
 _LABEL_GAP = 44  # pixels between the labels of two ticks, at least
 _MOST_VALUES = 12  # of which each has a tick; more share round ones
+_MOST_NAMES = 3  # of series that coincide
 # An axis that would leave so much of itself empty below its values starts later.
 _EMPTY = 0.6
 
@@ -109,6 +111,7 @@ def line_plot(panels: Sequence[Panel], title: str, theme: str = "auto") -> str:
     theme : str
         ``auto``, ``light`` or ``dark``.
     """
+    panels = _merged(panels)
     names = [series.name for series in panels[0].series]
     legend = _LEGEND_LINE * len(names) if len(names) > 1 else 0
     height = _HEAD + PANEL_HEIGHT * len(panels) + legend + 12
@@ -123,6 +126,34 @@ def line_plot(panels: Sequence[Panel], title: str, theme: str = "auto") -> str:
     if legend:
         _draw_legend(root, names, _HEAD + PANEL_HEIGHT * len(panels) + 8)
     return svg.to_text(root)
+
+
+def _merged(panels: Sequence[Panel]) -> list[Panel]:
+    """The panels with one series for those whose points are the same in all of them."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for index, line in enumerate(panels[0].series):
+        points = tuple(
+            tuple((x, y) for x, y, _ in panel.series[index].points) for panel in panels
+        )
+        alike.setdefault((line.is_line, points), []).append(index)
+    names = [_joined([panels[0].series[i].name for i in own]) for own in alike.values()]
+    return [
+        replace(
+            panel,
+            series=tuple(
+                replace(panel.series[own[0]], name=name)
+                for own, name in zip(alike.values(), names, strict=True)
+            ),
+        )
+        for panel in panels
+    ]
+
+
+def _joined(names: Sequence[str]) -> str:
+    """One name for several series; a long list is cut."""
+    shown = [*names[:_MOST_NAMES], *(["..."] if len(names) > _MOST_NAMES else [])]
+    same = f" (the same, {len(names)} lines)" if len(names) > 1 else ""
+    return "; ".join(shown) + same
 
 
 def _horizontal(values: Sequence[float]) -> _Scale:

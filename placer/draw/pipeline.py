@@ -87,7 +87,7 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
 
 
 def _title(step: Step) -> str:
-    return f"{step.model.job.name} on {step.model.topology.name}: slowest pipeline"
+    return f"The slowest pipeline: {step.model.job.name} on {step.model.topology.name}"
 
 
 def _draw_heading(root: Xml.Element, step: Step, replica: int, drawn: int) -> None:

@@ -43,7 +43,7 @@ def placement_map(
     plan : Plan
     colour : str, optional
         ``dp`` (replicas), ``pp`` (stages), ``ep`` or ``tp`` (groups); by default the
-        first of them that has members.
+        first of them that has members and that colours can tell apart.
     zoom : str, optional
         Name of the one domain to show.
     theme : str
@@ -59,17 +59,20 @@ def placement_map(
     nodes, place = _zoomed(view, zoom)
     shown = np.isin(plan.node_of_rank, nodes)
     level = _level(view, nodes, int(shown.sum()))
-    groups = grouping(plan, colour or default_axis(plan), shown, level < 0)
+    axis = colour or default_axis(view, shown, level)
+    apart = level if level >= 0 else min(1, len(view.levels) - 2)
+    groups = grouping(view, axis, shown, apart)
     content = Content(view, groups, leaving(view, groups), nodes, shown, level)
     draw = gpu_cells.layout if content.level < 0 else tiles.layout
     body = draw(content, (MARGIN, _TOP), WIDTH - 2 * MARGIN)
     width = max(body.flow.width + 2 * MARGIN, LEAST_WIDTH)
-    title = f"{plan.job['name']} on {plan.topology['name']}"
+    title = f"Where the ranks are: {plan.job['name']} on {plan.topology['name']}"
     subtitle = _subtitle(content, place)
     root = svg.new_picture(width, body.flow.height + _TOP + MARGIN, theme, title)
     room = width - 2 * MARGIN
     _heading(root, title, subtitle, room)
-    draw_legend(root, groups, _outlined(content), (MARGIN, _LEGEND))
+    words = _leaving(content)
+    draw_legend(root, content, words, body.is_mixed, (MARGIN, _LEGEND))
     body.draw(root)
     return svg.to_text(root)
 
@@ -103,21 +106,29 @@ def _subtitle(content: Content, place: str) -> str:
     for level, name in enumerate(view.levels[:-1]):
         count = len(np.unique(view.domain_of_node[level, nodes]))
         parts.append(f"{count:,} {name}{'s' * (count != 1)}")
-    cell = "GPU" if content.level < 0 else view.levels[content.level]
-    parts.append(f"a cell is a {cell}")
+    parts.append(f"a cell is a {_cell(content)}")
     return f" {svg.DOT} ".join(parts)
 
 
-def _outlined(content: Content) -> str:
-    """What the outlines mean, with their number."""
+def _cell(content: Content) -> str:
+    """What a cell shows, with the ranks of those that do not say them."""
+    if content.level < 0:
+        return "GPU"
+    ranks = content.usual_ranks
+    return f"{content.view.levels[content.level]} of {ranks:,} GPU{'s' * (ranks != 1)}"
+
+
+def _leaving(content: Content) -> str:
+    """How many groups leave their domain, and whether an outline says which."""
     view, groups, away = content.view, content.groups, content.leaving
     count, total = int(away.groups.sum()), len(groups.members)
     home = view.levels[away.home] if away.home >= 0 else "GPU"
-    verb = "leaves" if count == 1 else "leave"
     noun = groups.group_noun + "s" * (total != 1)
     if not count:
         return f"none of {total:,} {noun} leaves its {home}"
-    return f"outlined: {count:,} of {total:,} {noun} {verb} their {home}"
+    verb = "leaves its" if count == 1 else "leave their"
+    text = f"{count:,} of {total:,} {noun} {verb} {home}"
+    return f"outlined: {text}" if content.outlined.any() else text
 
 
 def _heading(root: Xml.Element, title: str, subtitle: str, width: float) -> None:

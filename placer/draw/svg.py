@@ -22,6 +22,7 @@ _LIGHT = {
     "ink": "#16191d",
     "soft": "#59616b",
     "line": "#d3d8de",
+    "mixed": "#c9d0d8",
 }
 _DARK = {
     "page": "#14171b",
@@ -29,11 +30,13 @@ _DARK = {
     "ink": "#f2f4f6",
     "soft": "#a3acb8",
     "line": "#3d4550",
+    "mixed": "#4b545f",
 }
 # Class of an element: what is coloured, and by which colour of the theme.
 _RULES = {
     "p-page": ("fill", "page"),
     "p-panel": ("fill", "panel"),
+    "p-mixed": ("fill", "mixed"),
     "p-ink": ("fill", "ink"),
     "p-soft": ("fill", "soft"),
     "p-line": ("stroke", "line"),
@@ -43,6 +46,9 @@ _RULES = {
 }
 DOT = "\N{MIDDLE DOT}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+# Pictures follow the width of their page; small ones grow no wider than this.
+_FULL = 1200.0
 
 # What XML 1.0 cannot hold, even escaped (section 2.2, Char).
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -72,6 +78,7 @@ def new_picture(
             "width": number(width),
             "height": number(height),
             "viewBox": f"0 0 {number(width)} {number(height)}",
+            "style": f"width:100%;max-width:{max(width, _FULL):.0f}px;height:auto",
             "font-family": FONTS,
             "font-size": number(font_size),
             "role": "img",
@@ -144,6 +151,30 @@ def shortened(text: str, width: float, font_size: float) -> str:
         if len(text) <= most
         else text[: max(most - 1, 0)] + "\N{HORIZONTAL ELLIPSIS}"
     )
+
+
+def parsed(picture: str) -> Xml.Element:
+    """A picture of this package, to `nest` in another."""
+    root = Xml.fromstring(picture)  # noqa: S314 (written here, not read)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+def height_at(picture: Xml.Element, width: float) -> float:
+    """How high a picture is that is so wide."""
+    return float(picture.attrib["height"]) * width / float(picture.attrib["width"])
+
+
+def nest(
+    parent: Xml.Element, picture: Xml.Element, place: tuple[float, float], width: float
+) -> None:
+    """Put a picture with the style of its parent into another, ``width`` wide."""
+    height = height_at(picture, width)
+    box = {"x": place[0], "y": place[1], "width": width, "height": height}
+    font = {"font_size": float(picture.attrib["font-size"])}
+    child = add(parent, "svg", **box, **font, viewBox=picture.attrib["viewBox"])
+    child.extend(part for part in picture if part.tag != "style")
 
 
 def number(value: float) -> str:

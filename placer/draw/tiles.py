@@ -28,37 +28,48 @@ _NAMED = 6  # values that the text on hover lists
 class _Style:
     """Tiles of one kind: ``across`` side by side, about; the rest in pixels.
 
-    The name stands in the ``top`` pixels over the stripes, if there are any.
+    The name stands in the ``top`` pixels over the stripes, if there are any. Heights
+    are those to choose from.
     """
 
     across: int
     narrowest: float
     top: float
-    height: float
+    heights: tuple[float, ...]
     font: float
 
 
-_LARGE = _Style(across=16, narrowest=74, top=18, height=52, font=11)
-_SMALL = _Style(across=40, narrowest=36, top=0, height=22, font=9)
+_LARGE = _Style(
+    across=16, narrowest=74, top=18, heights=(120, 104, 88, 70, 52), font=12
+)
+_SMALL = _Style(across=40, narrowest=36, top=0, heights=(30, 26, 22), font=9)
+_TALLEST = 760.0  # pixels all panels should take at most
+MOST_STRIPES = len(palette.DISTINCT)  # values of a tile that colours tell apart
 MOST_LARGE = 512
 
 
 @dataclass(frozen=True)
 class Stripe:
-    """Ranks of a tile with one colour, in groups that all stay or all leave.
+    """Ranks of a tile with one colour, in groups that all have an outline or none.
 
     Attributes
     ----------
     first, last : int
         Values, lowest and highest.
+    values : int
+        How many they are.
     ranks : int
-    leaves : bool
+    is_outlined : bool
+    is_mixed : bool
+        Whether it stands for more values than colours tell apart.
     """
 
     first: int
     last: int
+    values: int
     ranks: int
-    leaves: bool
+    is_outlined: bool
+    is_mixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +107,7 @@ class Tiles:
     tiles : tuple of Tile
     flow : Flow
     style : sizes of the tiles
-    tile_width : float, pixels
+    tile_width, tile_height : float, pixels
     """
 
     content: Content
@@ -104,6 +115,12 @@ class Tiles:
     flow: Flow
     style: _Style
     tile_width: float
+    tile_height: float
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some tile holds more values than colours tell apart."""
+        return any(stripe.is_mixed for tile in self.tiles for stripe in tile.stripes)
 
     def draw(self, root: Xml.Element) -> None:
         """Add it to a picture."""
@@ -134,9 +151,12 @@ def layout(content: Content, origin: tuple[float, float], width: float) -> Tiles
     room = width - panels * 2 * PADDING - (panels - 1) * GAP
     pitch = min(max(room / (across * panels), style.narrowest), _WIDEST)
     header = HEADER if content.level + 2 < len(content.view.levels) else 0.0
-    item = pitch, style.height + _SPACE
-    found = flow(counts, item, origin, width, header, across)
-    return Tiles(content, tiles, found, style, pitch - _SPACE)
+    for height in style.heights:
+        item = pitch, height + _SPACE
+        found = flow(counts, item, origin, width, header, most_columns=across)
+        if found.height <= _TALLEST:
+            break
+    return Tiles(content, tiles, found, style, pitch - _SPACE, height)
 
 
 def _tiles(content: Content) -> Iterator[Tile]:
@@ -144,22 +164,19 @@ def _tiles(content: Content) -> Iterator[Tile]:
     view, groups, level = content.view, content.groups, content.level
     ranks = np.flatnonzero(content.shown)
     value = groups.value_of_rank[ranks]
-    leaves = content.leaving.groups[groups.group_of_rank[ranks]]
+    own_group = groups.group_of_rank[ranks]
+    leaves = content.outlined[own_group]
     domain = view.domain_of_rank[level, ranks]
     order = np.lexsort((leaves, value, domain))
-    ranks, value, leaves, domain = (
-        ranks[order],
-        value[order],
-        leaves[order],
-        domain[order],
-    )
+    own_group, value = own_group[order], value[order]
+    leaves, domain = leaves[order], domain[order]
     found, starts = np.unique(domain, return_index=True)
     parent = view.parent_of(level)
     for index, start, end in zip(
         found.tolist(), starts, [*starts[1:], len(ranks)], strict=True
     ):
         own = slice(start, end)
-        away = groups.group_of_rank[ranks[own]][leaves[own]]
+        away = own_group[own][content.leaving.groups[own_group[own]]]
         yield Tile(
             index,
             int(parent[index]),
@@ -171,12 +188,17 @@ def _tiles(content: Content) -> Iterator[Tile]:
 def _stripes(
     groups: Grouping, values: list[int], leaves: list[bool]
 ) -> Iterator[Stripe]:
-    """Neighbours of one shade as one stripe."""
+    """Neighbours of one shade as one stripe; one for all where there are too many."""
+    several = set(values)
+    if not groups.is_ordered and len(several) > MOST_STRIPES:
+        last = max(several)
+        yield Stripe(min(several), last, len(several), len(values), any(leaves), True)
+        return
     shades = [groups.shade(value) for value in values]
     rows = zip(shades, leaves, values, strict=True)
     for (_, leaving), same in groupby(sorted(rows), lambda row: row[:2]):
         own = [value for _, _, value in same]
-        yield Stripe(min(own), max(own), len(own), leaving)
+        yield Stripe(min(own), max(own), len(set(own)), len(own), leaving)
 
 
 def _draw_tile(
@@ -188,38 +210,50 @@ def _draw_tile(
     if style.top:
         _draw_name(group, tiles, tile, (x, y + 12))
     scale = tiles.tile_width / tile.ranks
-    middle = y + style.top + (style.height - style.top) / 2 + style.font * 0.36
+    top, height = y + style.top, tiles.tile_height - style.top
     outlined = []
     for stripe in tile.stripes:
-        width = stripe.ranks * scale
-        box = {"y": y + style.top, "height": style.height - style.top, "width": width}
-        colour = tiles.content.groups.colour(stripe.first)
-        svg.add(group, "rect", x=x, **box, fill=colour)
-        text = _values(stripe)
-        if svg.text_width(text, style.font) + 4 <= width:
-            look = {"fill": palette.ink_on(colour), "text_anchor": "middle"}
-            at = x + width / 2, middle
-            svg.write(group, text, *at, font_size=style.font, **look)
-        if stripe.leaves:
-            outlined.append({"x": x, **box})
-        x += width
+        box = {"x": x, "y": top, "width": stripe.ranks * scale, "height": height}
+        _draw_stripe(group, tiles, stripe, box)
+        if stripe.is_outlined:
+            outlined.append(box)
+        x += box["width"]
     for box in outlined:
         for class_, line in (("p-halo", 4.0), ("p-out", 2.0)):
             svg.add(group, "rect", **box, class_=class_, fill="none", stroke_width=line)
 
 
+def _draw_stripe(
+    group: Xml.Element, tiles: Tiles, stripe: Stripe, box: dict[str, float]
+) -> None:
+    """A stripe, with its values where they fit."""
+    font = tiles.style.font
+    colour = tiles.content.groups.colour(stripe.first)
+    fill = {"class_": "p-mixed"} if stripe.is_mixed else {"fill": colour}
+    ink = {} if stripe.is_mixed else {"fill": palette.ink_on(colour)}
+    svg.add(group, "rect", **box, **fill)
+    text = f"{stripe.values:,} parts" if stripe.is_mixed else _values(stripe)
+    if svg.text_width(text, font) + 4 <= box["width"]:
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 + font * 0.36
+        svg.write(group, text, *middle, font_size=font, text_anchor="middle", **ink)
+
+
 def _draw_name(
     group: Xml.Element, tiles: Tiles, tile: Tile, place: tuple[float, float]
 ) -> None:
-    """The name of a tile on the left, its ranks on the right."""
-    count = f"{tile.ranks:,}"
+    """The name of a tile on the left, its ranks on the right where they are odd."""
+    view, level = tiles.content.view, tiles.content.level
+    count = f"{tile.ranks:,}" if tile.ranks != tiles.content.usual_ranks else ""
     room = tiles.tile_width - svg.text_width(count, _NAME_FONT) - 4
-    name = tiles.content.view.names[tiles.content.level][tile.domain]
+    name = view.names[level][tile.domain]
+    around = view.names[level + 1][tile.panel]
+    name = name.removeprefix(around).lstrip("-_.") or name
     shown = svg.shortened(name, room, _NAME_FONT)
     svg.write(group, shown, *place, font_size=_NAME_FONT)
-    at = place[0] + tiles.tile_width, place[1]
-    look = {"text_anchor": "end", "class_": "p-soft"}
-    svg.write(group, count, *at, font_size=_NAME_FONT, **look)
+    if count:
+        at = place[0] + tiles.tile_width, place[1]
+        look = {"text_anchor": "end", "class_": "p-soft"}
+        svg.write(group, count, *at, font_size=_NAME_FONT, **look)
 
 
 def _values(stripe: Stripe) -> str:
@@ -232,7 +266,7 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
     content = tiles.content
     view, groups = content.view, content.groups
     name = f"{view.levels[content.level]} {view.path(content.level, tile.domain)}"
-    values = [f"{_values(stripe)} ({stripe.ranks:,})" for stripe in tile.stripes]
+    values = [_told(stripe) for stripe in tile.stripes]
     more = f" and {len(values) - _NAMED} more" if len(values) > _NAMED else ""
     text = f"{name}: {tile.ranks:,} ranks\n{groups.value_noun} "
     text += ", ".join(values[:_NAMED]) + more
@@ -241,3 +275,8 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
         noun = groups.group_noun + "s" * (tile.groups_leaving != 1)
         text += f"\n{tile.groups_leaving:,} {noun} here beyond one {home}"
     return text
+
+
+def _told(stripe: Stripe) -> str:
+    of = f"{stripe.values:,} of " if stripe.is_mixed else ""
+    return f"{of}{_values(stripe)} ({stripe.ranks:,})"

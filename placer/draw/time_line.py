@@ -71,7 +71,7 @@ def time_line(plan: Plan, theme: str = "auto") -> str:
         raise InputError([Problem("the plan has no times", key="score.step_time_s")])
     exposed = [part for part in parts if part.exposed]
     top = _ZOOM_TOP + _ZOOM_HIGH + 56 if exposed else _BAR_TOP + _BAR_HIGH + 36
-    title = f"{plan.job['name']} on {plan.topology['name']}: one step"
+    title = f"Time of a step: {plan.job['name']} on {plan.topology['name']}"
     root = svg.new_picture(_WIDTH, top + _LINE * len(parts) + 4, theme, title)
     shown = svg.shortened(title, _ROOM, 18)
     svg.write(root, shown, _MARGIN, 40, font_size=18, font_weight="600")

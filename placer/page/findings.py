@@ -319,8 +319,10 @@ def _cost_facts(sides: Sequence[Side]) -> Iterator[Fact]:
 def _groups_fact(home: Home) -> Fact:
     inside = [h - out for h, out in zip(home.groups, home.leaving, strict=True)]
     nouns = plural(home.noun, 2)
+    if not nouns.startswith(home.axis):
+        nouns = nouns.capitalize()
     return (
-        f"{nouns[0].upper()}{nouns[1:]} inside one {home.tier}",
+        f"{nouns} inside one {home.tier}",
         f"{inside[0]:,}" if len(inside) > 1 else "",
         f"{inside[-1]:,}",
         f"of {home.groups[-1]:,}",

@@ -193,6 +193,8 @@ def _switch(sides: Sequence[Side], matching: Matching | None) -> str:
         return ""
     plans = [side.plan for side in sides]
     ranks = moved_ranks(plans[0], plans[1], matching)
+    if not len(ranks[0]):
+        return "no rank changes its GPU."
     nodes = {
         plan.nodes[node]
         for plan, moved in zip(plans, ranks, strict=True)

@@ -64,20 +64,22 @@ def test_every_rank_is_a_cell(case: Case, data: st.DataObject) -> None:
 @settings(max_examples=20, deadline=None)
 @given(case=plans(), data=st.data())
 def test_outlines(case: Case, data: st.DataObject) -> None:
-    """Outlined are exactly the groups that leave their domain, as loops find them."""
+    """Outlined are exactly the groups that leave their domain, if these are few."""
     topology, job, plan = case
     axis = data.draw(st.sampled_from(axes_with_members(job)))
     away = leaving(topology, job, plan, axis)
     root = parse(placement_map(plan, axis))
     outlined = [e for e in of_class(root, "p-out") if e.get("data-group")]
-    assert len(outlined) == len(away)
+    few = 3 * len(away) <= len(groups_by_loops(job, axis))
+    assert len(outlined) == (len(away) if few else 0)
     said = {
         int(cell.get("data-rank", -1))
         for cell in of_class(root, "cell")
         if "leaves its" in hover(cell)
     }
     assert said == {rank for group in away for rank in group}
-    assert len(root.findall(f".//{SVG}rect[@class='p-out']")) == (len(away) > 0)
+    assert len(root.findall(f".//{SVG}rect[@class='p-out']")) == (len(outlined) > 0)
+    assert any(f"{len(away):,} of " in t or not away for t in texts(root))
 
 
 @settings(max_examples=20, deadline=None)

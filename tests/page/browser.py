@@ -48,6 +48,10 @@ class Browser:
         body = {"script": script, "args": list(arguments)}
         return self.call("POST", "/execute/sync", body)
 
+    def wait_for(self, script: str) -> Any:
+        """What a script hands to the function that is its last argument."""
+        return self.call("POST", "/execute/async", {"script": script, "args": []})
+
     def log(self, kind: str) -> list[dict]:
         """What has been logged since the last call: ``browser`` or ``performance``."""
         return self.call("POST", "/se/log", {"type": kind})
@@ -71,8 +75,9 @@ class Browser:
         body = {"cmd": name, "params": params}
         return self.call("POST", "/goog/cdp/execute", body)
 
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(b64decode(self.call("GET", "/screenshot")))
+    def screenshot(self) -> bytes:
+        """What the window shows, as PNG."""
+        return b64decode(self.call("GET", "/screenshot"))
 
 
 @contextmanager

@@ -144,6 +144,38 @@ def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) 
             assert was == pytest.approx(now, abs=1e-6 * scores[0]["step_time_s"])
 
 
+def test_figures_on_top_are_those_of_the_score(browser: Browser, page: Path) -> None:
+    """Each figure below the verdict is the plans' own, before and after."""
+    old, new, _ = two_plans()
+    opened(browser, page)
+    shown = browser.run(
+        """const facts = [...document.querySelectorAll(".fact")];
+           return Object.fromEntries(facts.map((fact) =>
+             [fact.querySelector("dt").textContent,
+              [...fact.querySelectorAll("s, b")].map((one) => one.textContent)]));"""
+    )
+    for label, key in (
+        ("Step time", "step_time_s"),
+        ("Waiting for the network", "exposed_scale_out_s"),
+    ):
+        wanted = [plan.score[key] for plan in (old, new)]
+        assert [meaning(text) for text in shown[label]] == pytest.approx(wanted, 6e-4)
+    racks = [len(set(plan.domains["rack"])) for plan in (old, new)]
+    assert [int(text) for text in shown["Racks used"]] == racks
+    share = 1 - new.score["step_time_s"] / old.score["step_time_s"]
+    hours = next(v for label, v in shown.items() if label.startswith("GPU hours"))
+    assert int(hours[0]) == pytest.approx(abs(share) * 48 * 24, abs=0.5)
+    (label,) = (label for label in shown if " inside one " in label)
+    words = label.split()
+    axis = {"pipelines": "pp", "expert": "ep"}.get(words[0].lower(), words[0])
+    inside = new.topology["tiers"][: new.topology["tiers"].index(words[-1]) + 1]
+    held = [
+        sum(plan.score["crossings"][axis].get(tier, 0) for tier in inside)
+        for plan in (old, new)
+    ]
+    assert [int(text) for text in shown[label]] == held
+
+
 def test_bars_have_the_width_of_their_number(browser: Browser, page: Path) -> None:
     """In each bar of groups, a tier's share of the width is its share of the groups."""
     old, new, _ = two_plans()
@@ -306,6 +338,18 @@ def test_search(browser: Browser, page: Path) -> None:
         found, said, invalid = found_ranks(browser, text)
         assert (found, invalid) == (set(), "true")
         assert said.startswith("Nothing is called so")
+
+
+def test_search_for_a_free_host(browser: Browser, tmp_path: Path) -> None:
+    """A host that is drawn but has no rank is not said to be unknown."""
+    topology, job = inputs()
+    new = plan_on(topology, job, Placement(np.arange(48) + 4))
+    path = tmp_path / "free.html"
+    path.write_text(report_html(new, None))
+    opened(browser, path)
+    free = topology.node_names[0]
+    assert free not in new.nodes
+    assert found_ranks(browser, free) == (set(), "No rank is there.", "true")
 
 
 def test_pointer_and_keys(browser: Browser, page: Path) -> None:

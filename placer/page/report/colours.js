@@ -31,9 +31,10 @@ function byCrossing(s) {
 
 function byAxis(axis, ordered) {
   return (s) => {
-    const side = sides[s], { size } = side.axes.get(axis);
-    if (ordered && size > 2) return (rank) => RAMP[Math.floor((coordinate(side, axis, rank) * 8) / size)];
-    return (rank) => TURN[coordinate(side, axis, rank) % TURN.length];
+    const { size, stride } = sides[s].axes.get(axis);
+    const at = (rank) => Math.floor(rank / stride) % size;
+    if (ordered && size > 2) return (rank) => RAMP[Math.floor((at(rank) * 8) / size)];
+    return (rank) => TURN[at(rank) % TURN.length];
   };
 }
 
@@ -54,12 +55,14 @@ function byMove(s) {
 
 const uplinkLevel = machine.levels.indexOf(data.uplinks);
 const mostBusy = Math.max(0, ...sides.flatMap((side) => side.busy ?? []));
+const LINK_SHADES = 64;
 function byLink(s) {
   const low = rgb(css("--well")), middle = rgb(css("--net")), high = rgb(isDark() ? "#ffffff" : "#7a1f00");
-  const colours = (sides[s].busy ?? []).map((busy) => {
-    const share = mostBusy ? busy / mostBusy : 0;
+  const shades = Array.from({ length: LINK_SHADES + 1 }, (_, i) => {
+    const share = i / LINK_SHADES;
     return share < 0.5 ? mix(low, middle, share * 2) : mix(middle, high, share * 2 - 1);
   });
+  const colours = (sides[s].busy ?? []).map((busy) => shades[mostBusy ? Math.round((busy / mostBusy) * LINK_SHADES) : 0]);
   return (rank) => colours[domainOfRank(sides[s], rank, uplinkLevel)] ?? low;
 }
 

@@ -138,8 +138,17 @@ function search(text) {
   if (coordinates && side.axes.has(coordinates[1])) {
     return every.filter((rank) => coordinate(side, coordinates[1], rank) === Number(coordinates[2]));
   }
-  const hits = machine.names.map((list) => new Set(list.flatMap((name, d) => (name.toLowerCase().includes(asked) ? [d] : []))));
+  const hits = called(asked);
   return every.filter((rank) => hits.some((set, level) => set.has(domainOfRank(side, rank, level))));
+}
+
+// Domains of each level with a text in their name.
+const called = (asked) => machine.names.map((list) => new Set(list.flatMap((name, d) => (name.toLowerCase().includes(asked) ? [d] : []))));
+
+function foundText(text, count) {
+  if (count) return plural(count, "rank") + " found";
+  if (called(text.trim().toLowerCase()).some((set) => set.size)) return "No rank is there" + (after ? " after." : ".");
+  return "Nothing is called so: a rank, a host, a rack, or dp=5.";
 }
 
 function searched() {
@@ -151,7 +160,7 @@ function searched() {
     bringIntoView(sides[after].seats[ranks[0]]);
   } else {
     choose(-1, false);
-    if (ranks) $("told").textContent = ranks.length ? plural(ranks.length, "rank") + " found" : "Nothing is called so: a rank, a host, a rack, or dp=5.";
+    if (ranks) $("told").textContent = foundText(text, ranks.length);
     else tell(-1);
   }
   redraw();

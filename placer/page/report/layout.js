@@ -3,12 +3,13 @@
 
 const GPU_ROWS = 8;       // more GPUs in a node than that lie in rows
 const TALL_RACK = 36;     // more nodes than that stand in columns
+const HEIGHT = 0.62;      // of a map's width, at most
 
 // Room between the domains of a level, by their width and height.
 const gapOf = (level) => (level === 1 ? 0.25 : 0.5 + 0.1 * Math.max(...sizes[level - 1]));
 
-// Room for its name above what a block or a pod holds.
-const nameRoom = (level) => (level >= 2 && level < numLevels - 1 ? Math.max(1.2, 0.2 * sizes[level - 1][1]) : 0);
+// Room for its name above what a block or a pod holds, or a rack of a machine of racks.
+const nameRoom = (level) => (level >= Math.min(2, numLevels - 2) && level > 0 && level < numLevels - 1 ? Math.max(1.2, 0.2 * sizes[level - 1][1]) : 0);
 
 const members = [null];
 for (const parent of machine.parents) {
@@ -27,13 +28,24 @@ for (let level = 1; level < numLevels; level++) {
   const most = Math.max(...members[level].map((list) => list.length));
   const [w, h] = sizes[level - 1], gap = gapOf(level);
   let columns = 1;
-  if (level > 1 || most > TALL_RACK) {
-    const ratio = level === numLevels - 1 ? 1.75 : 1.25;
-    columns = Math.min(most, Math.max(1, Math.round(Math.sqrt((most * ratio * (h + gap)) / (w + gap)))));
+  if (level === numLevels - 1) columns = fullest(most, w + gap, h + gap);
+  else if (level > 1 || most > TALL_RACK) {
+    columns = Math.min(most, Math.max(1, Math.round(Math.sqrt((most * 1.25 * (h + gap)) / (w + gap)))));
+    columns = Math.ceil(most / Math.ceil(most / columns)); // the last row as full as can be
   }
   const rows = Math.ceil(most / columns);
   across.push(columns);
   sizes.push([columns * (w + gap) - gap, rows * (h + gap) - gap + nameRoom(level)]);
+}
+
+// How many of so many boxes stand in a row where they get largest on a map.
+function fullest(count, width, height) {
+  let best = 1, most = 0;
+  for (let columns = 1; columns <= count; columns++) {
+    const scale = Math.min(1 / (columns * width), HEIGHT / (Math.ceil(count / columns) * height));
+    if (scale > most * 1.0001) [best, most] = [columns, scale];
+  }
+  return best;
 }
 
 // Left upper corner of every domain of every level; x and y in turn.

@@ -36,15 +36,15 @@ const middle = (at, side, rank) => {
 
 // Names of the innermost level that has room for them, and of blocks above theirs.
 function names(context, at) {
-  for (let level = machine.levels.length - 1; level >= 2; level--) {
+  for (let level = machine.levels.length - 1; level >= 1 && nameRoom(level); level--) {
     const font = Math.min(13, nameRoom(level) * at.scale * 0.8);
     if (font >= 8) nameAll(context, at, level, font, (y) => y + nameRoom(level) * at.scale * 0.8, false);
   }
   const level = [0, 1].find((one) => sizes[one][0] * at.scale >= 34 && sizes[one][1] * at.scale >= (one ? 40 : 16));
-  if (level === undefined || level >= machine.levels.length) return;
+  if (level === undefined || level >= machine.levels.length || (level && nameRoom(level) * at.scale >= 10)) return;
   const font = level ? 11.5 : Math.min(11, at.scale * 0.3);
   if (font >= 6) nameAll(context, at, level, font, (y) => Math.max(y, 0) + font + 1, true);
-  if (level === 0 && machine.levels.length > 1) nameAll(context, at, 1, 11.5, (y) => y - 3, false);
+  if (level === 0 && machine.levels.length > 1 && !nameRoom(1)) nameAll(context, at, 1, 11.5, (y) => y - 3, false);
 }
 
 function nameAll(context, at, level, font, baseline, hasGround) {
@@ -131,7 +131,8 @@ function route(context, at, side, ranks) {
   if (spread < 60 || ranks.length > 24) return;
   context.font = "600 10.5px " + FONT;
   context.textAlign = "center";
-  points.forEach(([x, y], i) => {
+  points.forEach(([pointX, pointY], i) => {
+    const x = inside(pointX, at.width), y = inside(pointY, at.height);
     context.fillStyle = css("--card");
     context.strokeStyle = css("--ink");
     context.lineWidth = 1.4;
@@ -144,6 +145,9 @@ function route(context, at, side, ranks) {
   });
   context.textAlign = "left";
 }
+
+// Where a mark shows in full, if its place is seen.
+const inside = (place, room) => (place < 0 || place > room ? place : Math.min(Math.max(place, 9), room - 9));
 
 function ring(context, at, side, rank, colour, width) {
   const [x, y] = gpuCorner(side.seats[rank]);
@@ -162,6 +166,8 @@ function companions(side, rank) {
 function mark(s, context, at, rank) {
   const side = sides[s];
   frames(context, at);
+  names(context, at);
+  rankNumbers(context, at, side);
   if (rank < 0) {
     if (mode.key === "cross") {
       drawThreads(context, at, s);
@@ -181,6 +187,4 @@ function mark(s, context, at, rank) {
     }
     ring(context, at, side, rank, ink, Math.max(1.6, Math.min(3, at.scale * 0.2)));
   }
-  names(context, at);
-  rankNumbers(context, at, side);
 }

@@ -1,6 +1,5 @@
 // Paints a map pixel by pixel: what a GPU holds, a hatch where its groups stray.
 
-const HEIGHT = 0.62; // of the width, at most
 const canvases = sides.map((_, s) => $("map-" + (sides.length === 1 ? 1 : s)));
 let mode = MODES[0];
 
@@ -19,10 +18,31 @@ function project(canvas) {
 let ratio = 1;
 
 function fillBox(pixels, stride, box, colour) {
-  for (let y = box[1]; y < box[3]; y++) pixels.fill(colour, y * stride + box[0], y * stride + box[2]);
+  for (let y = box[1]; y < box[3]; y++) {
+    const from = y * stride + box[0], to = y * stride + box[2];
+    if (to - from > 16) pixels.fill(colour, from, to);
+    else for (let i = from; i < to; i++) pixels[i] = colour;
+  }
 }
 
 const packed = ([red, green, blue]) => (255 << 24) | (blue << 16) | (green << 8) | red;
+
+// Packed colours of all ranks, and the same dimmed, of each mode, side and theme.
+const kept = new Map();
+function coloursOf(s, card) {
+  const key = [mode.key, s, isDark()].join();
+  if (!kept.has(key)) {
+    const colour = mode.colour(s), dim = new Map(), { world } = sides[s];
+    const full = new Int32Array(world), pale = new Int32Array(world);
+    for (let rank = 0; rank < world; rank++) {
+      const own = colour(rank);
+      if (!dim.has(own)) dim.set(own, [packed(own), packed(mix(own, card, 0.72))]);
+      [full[rank], pale[rank]] = dim.get(own);
+    }
+    kept.set(key, { full, pale });
+  }
+  return kept.get(key);
+}
 
 function paint(s, marked) {
   const canvas = canvases[s], side = sides[s];
@@ -42,7 +62,7 @@ function paint(s, marked) {
   pixels.fill(ground);
   const at = project(canvas), scale = at.scale * ratio;
   const left = (w / 2) - view.x * scale, top = (h / 2) - view.y * scale;
-  const colour = mode.colour(s), hatch = mode.hatch?.(s);
+  const { full, pale } = coloursOf(s, card), hatch = mode.hatch?.(s);
   const gap = scale >= 5 ? Math.max(1, Math.round(scale * 0.08)) : 0;
   const period = Math.max(5, Math.round(5 * ratio)), thick = Math.max(1, Math.round(1.6 * ratio));
   for (let node = 0; node < numNodes; node++) {
@@ -59,10 +79,8 @@ function paint(s, marked) {
         fillBox(pixels, w, box, free);
         continue;
       }
-      let own = colour(rank);
       const isDim = marked && !marked.has(rank);
-      if (isDim) own = mix(own, card, 0.72);
-      fillBox(pixels, w, box, packed(own));
+      fillBox(pixels, w, box, (isDim ? pale : full)[rank]);
       if (hatch?.[rank] && !isDim) {
         for (let py = box[1]; py < box[3]; py++) {
           for (let px = box[0]; px < box[2]; px++) if ((px + py) % period < thick) pixels[py * w + px] = ground;

@@ -9,8 +9,8 @@ function drawPipelines() {
   const canvas = $("pipe"), width = canvas.clientWidth, dpr = window.devicePixelRatio || 1;
   const stages = Math.max(...shown.map((side) => side.pipeline.stages));
   const row = Math.max(2, Math.min(14, Math.floor(ROW_AREA / stages)));
-  const high = row * stages, between = 40, top = 18;
-  const height = top + shown.length * (high + between);
+  const high = row * stages, between = 40, top = 26;
+  const height = top + shown.length * (high + between) - 20;
   canvas.width = width * dpr;
   canvas.height = height * dpr;
   canvas.style.height = height + "px";

@@ -1,0 +1,97 @@
+"""Pictures use their canvas, and follow the width of their page."""
+
+import math
+
+import numpy as np
+import pytest
+
+from placer.api.place import place
+from placer.cost.step import StepModel
+from placer.draw.heat_map import traffic_map
+from placer.draw.line_plot import Panel, Series, line_plot
+from placer.draw.pipeline import pipeline_chart
+from placer.draw.placement_map import placement_map
+from placer.draw.poster import poster
+from placer.draw.time_line import time_line
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.job.read import read_job
+from placer.placement.build import build_plan, placement_of_plan
+from placer.placement.placement import Placement
+from placer.topology.read import read_topology
+from tests.draw.pictures import SVG, of_class, parse
+from tests.plan_cases import tiny_plan
+
+
+@pytest.mark.parametrize(
+    "machine",
+    ["node:2 gpu:8", "rack:1 node:18 gpu:4", "rack:1 node:4 gpu:4", "node:1 gpu:8",
+     "node:16 gpu:1", "rack:4 node:16 gpu:4", "node:4 gpu:4", "node:32 gpu:8",
+     "rack:28 node:18 gpu:4"],
+)  # fmt: skip
+def test_cells_fill_the_map(machine: str) -> None:
+    """The panels of a map of GPUs take at least 70 % of its width."""
+    topology = read_topology(machine)
+    job = Job("job", Parallelism(dp=topology.num_gpus))
+    placement = Placement(np.arange(topology.num_gpus))
+    root = parse(placement_map(build_plan(topology, job, placement)))
+    panels = of_class(root, "p-panel")
+    right = max(float(p.get("x", 0)) + float(p.get("width", 0)) for p in panels)
+    assert right >= 0.7 * float(root.get("width", 0))
+    assert float(root.get("height", 0)) <= 1100
+
+
+def test_pictures_scale() -> None:
+    """Every picture follows the width of its page, and keeps its shape."""
+    topology, job = read_topology("rack:4 node:9 gpu:8"), read_job("quickstart")
+    plan = place(topology, job).plan
+    step = StepModel(topology, job).step(placement_of_plan(plan, topology).gpu_of_rank)
+    one = Panel("t", (Series("", ((1.0, 1.0, ""),)),), str, "x", str)
+    pictures = {
+        "map": placement_map(plan),
+        "traffic": traffic_map(plan),
+        "time line": time_line(plan),
+        "pipeline": pipeline_chart(step),
+        "poster": poster(plan, step),
+        "plot": line_plot([one], "t"),
+    }
+    for picture in pictures.values():
+        root = parse(picture)
+        assert root.get("viewBox") == f"0 0 {root.get('width')} {root.get('height')}"
+        assert "width:100%" in root.get("style", "")
+        assert "height:auto" in root.get("style", "")
+        assert root.get("aria-label")
+    whole = parse(pictures["poster"])
+    assert len(whole.findall(f"{SVG}svg")) == 4
+    for name in ("map", "traffic", "time line", "pipeline"):
+        title = parse(pictures[name]).get("aria-label")
+        assert any(e.text == title for e in whole.iter(f"{SVG}text")), name
+    boxes = [
+        [float(part.get(key, math.nan)) for key in ("x", "y", "width", "height")]
+        for part in whole.findall(f"{SVG}svg")
+    ]
+    for x, y, width, height in boxes:
+        assert x >= 0
+        assert x + width <= float(whole.get("width", 0))
+        assert y + height <= float(whole.get("height", 0))
+    for i, (x, y, width, height) in enumerate(boxes):
+        for left, top, across, _ in boxes[:i]:
+            apart = left + across <= x or x + width <= left or y != top
+            assert apart or top + height <= y
+
+
+def test_poster_of_a_plan_without_times() -> None:
+    """Pictures that the plan has no numbers for are left out."""
+    root = parse(poster(tiny_plan(score={}), None))
+    assert len(root.findall(f"{SVG}svg")) == 1
+
+
+def test_lines_that_coincide_are_one() -> None:
+    """Series with the same points have one line, and all their names."""
+    up, flat = ((1.0, 1.0, ""), (2.0, 2.0, "")), ((1.0, 1.0, ""), (2.0, 1.0, ""))
+    series = (Series("a", up), Series("b", flat), Series("c", up))
+    root = parse(line_plot([Panel("t", series, str, "x", str)], "title"))
+    texts = [e.text or "" for e in root.iter(f"{SVG}text")]
+    assert len(root.findall(f".//{SVG}polyline")) == 2
+    assert any("a; c" in text for text in texts)
+    assert "b" in texts

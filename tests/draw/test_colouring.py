@@ -1,0 +1,102 @@
+"""Neighbours on a map differ, so that a group on two racks is seen as one."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from placer.draw import palette
+from placer.draw.colouring import colours_apart
+from placer.draw.placement_map import placement_map
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.placement.build import build_plan
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from tests.draw.pictures import of_class, parse
+from tests.plan_cases import machine
+
+COUNT = len(palette.DISTINCT)
+
+
+def in_order(value: np.ndarray, gpus: int, nodes: int) -> dict[int, int]:
+    """Colours of values on GPUs in their order, with so many a node and rack."""
+    gpu = np.arange(len(value))
+    node = gpu // gpus
+    return colours_apart(value, node, gpu % gpus, node // nodes, COUNT).of_value
+
+
+@pytest.mark.parametrize("size", [8, 12, 16, 24, 36, 100])
+def test_groups_of_two_racks_differ(size: int) -> None:
+    """All groups on a rack and the next have colours of their own, if these suffice."""
+    place = np.arange(36 * 12) // size
+    value = np.random.default_rng(size).permutation(place[-1] + 1)[place]
+    colour = in_order(value, 4, 9)
+    held = [set(rack.tolist()) for rack in value.reshape(12, 36)]
+    for one, other in pairwise(held):
+        both = one | other
+        if len(both) <= COUNT:
+            assert len({colour[v] for v in both}) == len(both), (size, both)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_that_touch_differ(seed: int) -> None:
+    """Cells side by side or one above the other differ, if of different groups."""
+    rows = np.random.default_rng(seed).permutation(128).reshape(32, 4)
+    value = np.repeat(rows, 2, axis=1)
+    colour = in_order(value.ravel(), 8, 4)
+    shown = np.vectorize(colour.get)(value)
+    for one, other, a, b in (
+        (value[:, 1:], value[:, :-1], shown[:, 1:], shown[:, :-1]),
+        (value[1:], value[:-1], shown[1:], shown[:-1]),
+    ):
+        assert (a != b)[one != other].all()
+
+
+def test_all_colours_are_used_alike() -> None:
+    """Of groups of a rack each, no colour has two more than another."""
+    colour = in_order(np.arange(36 * 50) // 36, 4, 9)
+    counts = np.bincount(list(colour.values()), minlength=COUNT)
+    assert counts.max() - counts.min() <= 1
+
+
+def rows_of_replicas(racks: int, size: int) -> Plan:
+    """Replicas of ``size`` ranks in a row over racks of 72 GPUs."""
+    topology = machine([(f"b{i // 4:02d}", [4] * 18) for i in range(racks)])
+    job = Job("job", Parallelism(pp=size, dp=racks * 72 // size))
+    ranks = job.parallelism.coordinates
+    gpu = ranks["dp"] * size + ranks["pp"]
+    return build_plan(topology, job, Placement(gpu))
+
+
+def test_a_replica_on_two_racks_is_one_colour_there() -> None:
+    """On both sides of a rack's edge there is one colour only if one replica is."""
+    plan = rows_of_replicas(40, 64)
+    cells = of_class(parse(placement_map(plan, "dp")), "cell")
+    assert len(cells) == 40
+    for rack, (one, other) in enumerate(pairwise(cells)):
+        last, first = (
+            [e.get("fill") for e in cell if e.tag.endswith("rect")][at]
+            for cell, at in ((one, -1), (other, 0))
+        )
+        straddles = (rack + 1) * 72 % 64 != 0
+        assert (last == first) == straddles, rack
+
+
+def test_the_legend_does_not_pretend() -> None:
+    """That one colour is one replica is said where it holds, and only there."""
+    promise = "one colour across a gap is one replica"
+    for size, holds in ((64, True), (24, True), (8, False)):
+        texts = [
+            e.text or ""
+            for e in parse(placement_map(rows_of_replicas(14, size), "dp")).iter()
+        ]
+        assert any(promise in text for text in texts) == holds, size
+
+
+def test_colours_do_not_pretend() -> None:
+    """A cell with more groups than colours is grey, and says how many they are."""
+    root = parse(placement_map(rows_of_replicas(32, 4), "dp"))
+    grey = of_class(root, "p-mixed")
+    assert len(grey) == 32 + 1  # and one in the legend
+    assert sum(e.text == "18 parts" for e in root.iter()) == 32

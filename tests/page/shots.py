@@ -1,0 +1,144 @@
+"""Pictures of pages and drawings as Chromium shows them, to compare with those kept.
+
+``python -m tests.page.shots`` draws those in ``tests/page/shots`` and in
+``docs/pictures`` anew. Look at each before it is committed.
+"""
+
+import math
+import sys
+import tempfile
+from base64 import b64decode
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import placer
+from placer.api.predict import scored_plan
+from placer.cost.step import StepModel
+from placer.draw.pipeline import pipeline_chart
+from placer.draw.placement_map import placement_map
+from placer.draw.poster import poster
+from placer.placement.baselines import baseline
+from placer.placement.build import placement_of_plan
+from placer.placement.inputs import Inputs, inputs_of
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from tests.page.browser import Browser, chromium
+
+KEPT = Path(__file__).parent / "shots"
+DOCS = Path(__file__).parents[2] / "docs"
+WIDTH = 1000
+
+
+@cache
+def plans() -> dict[str, Plan]:
+    """8,192 GPUs: pipelines over the machine, ranks in order, a replica a rack."""
+    topology = placer.read_topology("azure-gb200-mlperf-v6")
+    job = placer.read_job("llama3.1-405b-mlperf-v6")
+    at = job.parallelism.coordinates
+    inside = (at["pp"] * job.parallelism.cp + at["cp"]) * job.parallelism.tp + at["tp"]
+    good = Placement(at["dp"] * 72 + inside)
+    placements = {
+        "spread": baseline("megatron-default", topology, job),
+        "in order": baseline("sorted-hosts", topology, job),
+        "whole": good,
+    }
+    inputs = Inputs(topology, job)
+    return {name: scored_plan(inputs, p, name) for name, p in placements.items()}
+
+
+def whole_poster(plan: Plan, theme: str) -> str:
+    """The poster of a plan."""
+    inputs = inputs_of(plan)
+    model = StepModel(inputs.machine, inputs.job)
+    placement = placement_of_plan(plan, inputs.machine)
+    return poster(plan, model.step(placement.gpu_of_rank), theme)
+
+
+def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and PNG of each picture to keep; ``folder`` is for what is drawn."""
+    drawn = {
+        "map": placement_map(plans()["in order"], theme="light"),
+        "poster": whole_poster(plans()["whole"], "dark"),
+    }
+    for name, picture in drawn.items():
+        path = folder / f"{name}.html"
+        path.write_text(f"<!doctype html><style>body{{margin:0}}</style>{picture}")
+        yield name, screenshot(browser, path)
+    page = folder / "report.html"
+    page.write_text(placer.report_html(plans()["whole"], plans()["spread"]))
+    browser.prefer("light")
+    resize(browser, 1440, 1000)
+    browser.open(page)
+    for side, name in enumerate(("before", "after")):
+        url = browser.run("return canvases[arguments[0]].toDataURL();", side)
+        yield f"report-{name}", b64decode(url.partition(",")[2])
+
+
+def screenshot(browser: Browser, page: Path) -> bytes:
+    """A page from its top to its end, `WIDTH` pixels wide."""
+    resize(browser, WIDTH, 800)
+    browser.open(page)
+    box = browser.run("return document.querySelector('svg').getBoundingClientRect();")
+    resize(browser, WIDTH, math.ceil(box["height"]))
+    return browser.screenshot()
+
+
+def resize(browser: Browser, width: int, height: int) -> None:
+    """Give the page so much room."""
+    browser.command(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=height, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+
+
+def example() -> Plan:
+    """The plan of the pages on pictures."""
+    text = (DOCS / "pictures.md").read_text()
+    job = text.partition("```yaml\n")[2].partition("```")[0]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(job)
+        file.flush()
+        return placer.place("block:2 rack:3 node:3 gpu:4", file.name).plan
+
+
+def drawn_docs() -> Iterator[tuple[str, str]]:
+    """Name and text of each SVG of the documents that shows the example."""
+    plan = example()
+    inputs = inputs_of(plan)
+    gpus = placement_of_plan(plan, inputs.machine).gpu_of_rank
+    yield "map.svg", placement_map(plan)
+    yield (
+        "pipeline.svg",
+        pipeline_chart(StepModel(inputs.machine, inputs.job).step(gpus)),
+    )
+    yield "poster.svg", whole_poster(plan, "auto")
+
+
+def _write_report(browser: Browser, folder: Path) -> None:
+    """The head of the report of a real search, as the documents show it."""
+    topology = placer.read_topology("azure-gb200-mlperf-v6")
+    plan = placer.place(topology, "llama3.1-405b-mlperf-v6", effort="quick").plan
+    page = folder / "shown.html"
+    page.write_text(placer.report_html(plan, "megatron-default"))
+    resize(browser, 1440, 950)
+    browser.open(page)
+    (DOCS / "pictures" / "report.png").write_bytes(browser.screenshot())
+
+
+def main() -> None:
+    """Write all of them."""
+    for name, text in drawn_docs():
+        (DOCS / "pictures" / name).write_text(text)
+    KEPT.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        chromium(Path(name)) as browser,
+    ):
+        for shot, png in shots(browser, Path(name)):
+            (KEPT / f"{shot}.png").write_bytes(png)
+        _write_report(browser, Path(name))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""No serious fault for those with a screen reader or a keyboard, by axe-core."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import placer
+from tests.clients.needs import missing, module
+from tests.page.browser import Browser, chromium
+from tests.page.shots import DOCS, example, whole_poster
+from tests.page.test_report_page import two_plans
+
+ASK = """
+const done = arguments[arguments.length - 1];
+axe.run().then(
+  (found) => done(found.violations.map((fault) => [fault.id, fault.impact,
+    fault.nodes.map((node) => node.html.slice(0, 160))])),
+  (error) => done([[String(error), "critical", []]]));
+"""
+FRAME = """<!doctype html><html lang="en"><title>Poster</title><style>
+:root{color-scheme:light dark}</style><main><h1>Poster</h1>%s</main></html>"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    old, new, _ = two_plans()
+    texts = {
+        "report": placer.report_html(new, old),
+        "alone": placer.report_html(new, None),
+        "poster": FRAME % whole_poster(example(), "auto"),
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text)
+    found = {name: folder / f"{name}.html" for name in texts}
+    return found | {"site": DOCS.parent / "site" / "index.html"}
+
+
+def serious(browser: Browser, page: Path) -> list[list[object]]:
+    """Faults that axe-core calls serious or critical."""
+    browser.open(page)
+    axe = module("axe_playwright_python.base").AXE_SCRIPT
+    browser.run(f"{axe}; window.axe = axe;")
+    found = browser.wait_for(ASK)
+    return [fault for fault in found if fault[1] in ("serious", "critical")]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["report", "alone", "poster", "site"])
+def test_no_serious_fault(
+    browser: Browser, pages: dict[str, Path], name: str, scheme: str
+) -> None:
+    """The page has none, light or dark."""
+    if not pages[name].exists():
+        missing("the site is not built (sphinx-build -W docs site)")
+    browser.prefer(scheme)
+    assert serious(browser, pages[name]) == []
+
+
+def test_faults_are_found(browser: Browser, tmp_path: Path) -> None:
+    """A picture without words and pale text are told, so silence means something."""
+    page = tmp_path / "bad.html"
+    page.write_text(
+        "<!doctype html><html lang=en><title>Bad</title><main><img src='data:,'>"
+        "<p style='color:#ccc;background:#fff'>pale</p></main></html>"
+    )
+    assert {str(fault[0]) for fault in serious(browser, page)} >= {
+        "image-alt",
+        "color-contrast",
+    }
