@@ -169,6 +169,10 @@ class Params:
         Pieces of a group times room of a domain, in pieces: larger ones go without.
     parts_program_work, parts_work_in_all : float
         Work of one program that chooses parts of expert groups, and of all.
+    parts_ways : int
+        Most ways to make up groups that such a program for the hop cost tells apart.
+    parts_nodes : float
+        Nodes of its tree.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
     small_machine : int
@@ -292,6 +296,8 @@ class Params:
     expert_part_work: int = 20_000
     parts_program_work: float = 0.5
     parts_work_in_all: float = 2.0
+    parts_ways: int = 6_000
+    parts_nodes: float = 100
     avoided_sets: int = 24
     small_machine: int = 64
     limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)
