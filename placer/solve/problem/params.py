@@ -156,6 +156,10 @@ class Params:
         Directions in which those prices are improved.
     parts_work : int
         Array elements touched for prices of the parts of rings and cliques.
+    parted_columns : int
+        Columns of the program on whole numbers of parts of expert groups, at most.
+    parted_work : float
+        Its work.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_sets : int
@@ -288,6 +292,8 @@ class Params:
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
     parts_work: int = 20_000_000
+    parted_columns: int = 8_000
+    parted_work: float = 1.0
     size_steps: int = 2500
     cut_sets: int = 1000
     uplink_sizes: int = 8
