@@ -32,11 +32,11 @@ CLOSE = 1e-3  # Relative difference from the best parts that is good enough.
 def cheapest_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Parts of expert groups with the fewest hops between them."""
     if problem.goal.name == "hop-cost":
-        for name, gpu_of_rank in _fills(problem, incumbent, budget):
+        for name, gpu_of_rank in cheapest_fills(problem, incumbent, budget):
             incumbent.offer(name, gpu_of_rank)
 
 
-def _fills(
+def cheapest_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
     """(name, GPU of every rank) of what programs of finer and finer grain choose."""
