@@ -171,7 +171,8 @@ class PartedGroups:
         used = _paths(program, {size: self.number}, [0] * (size + 1), is_full=True)
         for part in parts:
             program.row([*shares[part], *_less(used[part])], 0, 0)
-        least = self.rises[0] * self.constant + unit * solve(program, limits).bound
+        known = max(0.0, solve(program, limits).bound)  # it may end without any
+        least = self.rises[0] * self.constant + unit * known
         return float(
             max(0, ceil(Fraction(least) / self.quantum - CLOSE)) * self.quantum
         )
