@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from placer.errors import InfeasibleError
 from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import laid_chains, stitched
+from placer.solve.construct.cheapest_parts import cheapest_parts
 from placer.solve.construct.chosen_parts import chosen_parts
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
@@ -46,6 +47,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     in_parts,
     chosen_parts,
+    cheapest_parts,
     stitched,
     cut_alike,
     partitioned,

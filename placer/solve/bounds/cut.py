@@ -26,6 +26,9 @@ that its domains hold:
    ascent;
 5. `parts` makes what domains hold of rings and cliques add up to whole ones.
 
+Beside these, `parted_groups` bounds the cuts of two tiers together for experts, with
+whole numbers of domains.
+
 Cuts are multiples of the greatest common divisor of the weights, so bounds are rounded
 up to one, after allowing for rounding errors.
 """
@@ -44,7 +47,9 @@ from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
 from placer.solve.bounds.graphs import contracted, graph_of
+from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.tier_cut import TierCut
+from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 ARGUMENT = (
     "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a "
@@ -146,8 +152,29 @@ def cut_bound(
     for cut in chain.from_iterable(cuts.values()):
         if value() < incumbent:
             cut.add_up()
+    best = value()
+    if best < incumbent and tiers:
+        parted = _parted(topology, job, params, rises, tiers, least)
+        best = max(best, float(inside + parted))
     per_tier = tuple(least(t) if t in cuts else 0.0 for t in range(len(topology.tiers)))
-    return CutBound(value(), per_tier, ARGUMENT)
+    return CutBound(best, per_tier, ARGUMENT)
+
+
+def _parted(
+    topology: Topology,
+    job: Job,
+    params: Params,
+    rises: FloatArray,
+    tiers: list[int],
+    least: Callable[[int], float],
+) -> float:
+    """Cuts of expert groups parted as whole numbers allow, and of the other tiers."""
+    for together in (tiers[:2], tiers[:1]):
+        groups = PartedGroups.of(topology, job, together, rises)
+        if groups is not None and groups.columns <= params.parted_columns:
+            others = sum(rises[t] * least(t) for t in tiers if t not in together)
+            return groups.least(Limits(params.parted_work)) + float(others)
+    return 0.0
 
 
 def _whole_and_contracted(

@@ -140,7 +140,7 @@ def _graph(job: Job, families: list[list[Axis]]) -> Graph:
     dense, *experts = (_product(axes) for axes in families)
     weights = [axis.weight for axes in families for axis in axes if axis.size > 1]
     vertices = prod(axis.size for axis in families[0])
-    return Graph(_splits(job, dense, experts), vertices, _common_divisor(weights))
+    return Graph(_splits(job, dense, experts), vertices, common_divisor(weights))
 
 
 def _splits(
@@ -188,7 +188,7 @@ def _same_chains(parallelism: Parallelism) -> bool:
     )
 
 
-def _common_divisor(weights: Iterable[float]) -> Fraction:
+def common_divisor(weights: Iterable[float]) -> Fraction:
     """Greatest number of which all positive weights are multiples, read as decimals."""
     numbers = [Fraction(str(weight)) for weight in weights if weight > 0]
     scale = lcm(*(number.denominator for number in numbers))

@@ -36,6 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.isoperimetric import shift_rows
+from placer.solve.bounds.line_prices import line_prices
 from placer.solve.count.columns import ColumnProgram
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Prices are looked for between the best so far and those of the program.
 STEP = 0.5
+MOST_ARCS = 20_000  # of a program for the first prices, about
 CLOSE = 1e-7
 # Share of all that is added up that rounding may take away: far more than it does.
 ROUNDING = 1e-12
@@ -126,6 +128,14 @@ class Parts:
         # Each part of a ring ends in two cut edges, shared with others; two are one.
         edge = self.line.weight / (2 if size == 2 else 1)
         return np.where((members > 0) & (members < size), edge, 0.0)
+
+    @cached_property
+    def first_prices(self) -> FloatArray:
+        """Prices of parts to begin with; shape (K + 1,)."""
+        size = self.line.size
+        if self.line.is_clique and size * self.classes[-1].high <= MOST_ARCS:
+            return line_prices(self.part_costs, size, self.lines, self.classes)
+        return np.zeros(self.largest + 1)
 
     def bound(
         self, prices: FloatArray, unit: int
@@ -216,7 +226,7 @@ class _Search:
 
     def __init__(self, parts: Parts, known: float) -> None:
         self.parts, self.known = parts, known
-        self.best = np.zeros(parts.largest + 1)
+        self.best = parts.first_prices
         sums = [0.0] * parts.largest
         sums += [float(domains.count) for domains in parts.classes]
         # Costs near 1 keep the program within what rounding allows.

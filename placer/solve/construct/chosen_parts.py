@@ -1,11 +1,10 @@
 """Expert groups in the parts that a program chooses, on domains along the tree.
 
-Shapes: R ranks, U units, D domains along the tree.
+Shapes: U units.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -17,11 +16,10 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.time import stage_parts
-from placer.solve.construct.parts_program import Made, Question, Shares, shared
+from placer.solve.construct.parts_ground import Ground, grounds
+from placer.solve.construct.parts_program import Question, Shares, shared
 from placer.solve.construct.replica_levels import replicas
-from placer.solve.construct.units import Floor, Units, floors, units_of
 from placer.solve.count.engine import Limits
-from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
     from placer.solve.bounds.expert_parts import StageParts
@@ -33,8 +31,6 @@ IntArray = npt.NDArray[np.int64]
 
 # Steps that a program looks for, in those of the bound, until it finds some.
 NEAR = (1.01, 1.05, inf)
-# Parts of a unit of equal size, from coarse ones on, of which all parts consist.
-GRAINS = (8, 16, 32)
 
 
 def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -49,15 +45,16 @@ def chosen_fills(
 ) -> Iterator[Candidate]:
     """(name, GPU of every rank) of what programs of finer and finer grain choose."""
     work = problem.params.parts_work_in_all
-    for ground in _grounds(problem):
+    for asked in _asked(problem):
+        ground = asked.ground
         for grain, is_apart in product(ground.grains(), (False, True)):
             value, bound = float(incumbent.value), float(incumbent.bound)
             if budget.is_over() or work <= 0 or value <= bound:
                 return
             if is_apart and len(set(ground.outer.tolist())) == 1:
                 continue
-            question = ground.question(grain, is_apart=is_apart)
-            every = replicas(ground.parts, question.times(), value)
+            question = asked.question(grain, is_apart=is_apart)
+            every = replicas(asked.parts, question.times(), value)
             tried = 0
             for some in (every.up_to(near * bound) for near in NEAR):
                 if len(some.seconds) == tried:
@@ -68,110 +65,70 @@ def chosen_fills(
                 shares, used = shared(question, some, limits)
                 work -= used
                 if shares is not None:
-                    node_of_rank = ground.laid(grain, shares)
+                    node_of_rank = asked.laid(grain, shares)
                     placement = Placement.on_nodes(problem.machine, node_of_rank)
                     yield "ep groups in chosen parts", placement.gpu_of_rank
                     break
 
 
-def _grounds(problem: Problem) -> Iterator[_Ground]:
-    for floor in floors(problem):
-        if floor.colocation.block == problem.colocation.block:
-            for units in units_of(problem.job, floor):
-                ground = _Ground.of(problem, floor, units)
-                if ground is not None:
-                    yield ground
+def _asked(problem: Problem) -> Iterator[_Asked]:
+    for ground in grounds(problem):
+        asked = _Asked.of(problem, ground)
+        if asked is not None:
+            yield asked
 
 
 @dataclass(frozen=True, eq=False)
-class _Ground:
-    """Units, and the domains along the tree that take them.
+class _Asked:
+    """What the replicas of a job ask for.
 
     Attributes
     ----------
-    floor : Floor
-    units : Units
+    ground : Ground
     parts : StageParts
     cohort : ndarray, shape (U,)
         Units of one cohort belong to the same replicas.
-    domain, room, outer : ndarray, shape (D,)
-        Its number, room in pieces, and domain of the next tier.
     """
 
-    floor: Floor
-    units: Units
+    ground: Ground
     parts: StageParts
     cohort: IntArray
-    domain: IntArray
-    room: IntArray
-    outer: IntArray
 
     @classmethod
-    def of(cls, problem: Problem, floor: Floor, units: Units) -> _Ground | None:
+    def of(cls, problem: Problem, ground: Ground) -> _Asked | None:
         """None where the parts of such units do not decide on the step."""
-        machine, tier = floor.machine, floor.tier
-        if tier != problem.model.fabric.scale_up_tier:
+        floor, units = ground.floor, ground.units
+        if floor.tier != problem.model.fabric.scale_up_tier:
             return None
         parts = stage_parts(problem.model, floor.colocation, floor.capacity)
-        if parts is None or len(parts.seconds(tier + 1)) == 1:
-            return None
-        shape = parts.units.number, parts.units.pieces * parts.units.ranks
-        if floor.grain != parts.units.ranks or units.ranks.shape != shape:
+        if parts is None or len(parts.seconds(floor.tier + 1)) == 1:
             return None
         single = np.zeros(len(units.ranks), dtype=np.int64)
         cohort = units.coordinate.get("edp", single)
         stages = int(units.stage.max()) + 1
         alike = np.bincount(cohort * stages + units.stage)
-        if (alike != alike[0]).any():
-            return None
-        nodes = tree_order(machine)
-        domain, first = np.unique(
-            machine.domain_of_node[tier][nodes], return_index=True
-        )
-        along = np.argsort(first)
-        takes = floor.takes(floor.capacity, floor.grain, floor.grain)[tier]
-        return cls(
-            floor,
-            units,
-            parts,
-            cohort,
-            domain[along],
-            takes[domain[along]] // floor.grain,
-            machine.domain_of_node[tier + 1][nodes[first[along]]],
-        )
+        return None if (alike != alike[0]).any() else cls(ground, parts, cohort)
 
     @property
     def alike(self) -> int:
         """Units of a stage of a cohort."""
-        cohorts, stages = int(self.cohort.max()) + 1, int(self.units.stage.max()) + 1
-        return len(self.units.ranks) // (cohorts * stages)
-
-    def grains(self) -> list[int]:
-        """Pieces of the grains that leave room for all units, the coarsest first."""
-        pieces, count = self.parts.units.pieces, self.parts.units.number
-        found = [pieces // n for n in GRAINS if pieces % n == 0]
-        if pieces <= GRAINS[-1] or not found:
-            found.append(1)
-        fits = [g for g in found if (self.room // g).sum() * g >= pieces * count]
-        return list(dict.fromkeys(fits))
+        units = self.ground.units
+        cohorts, stages = int(self.cohort.max()) + 1, int(units.stage.max()) + 1
+        return len(units.ranks) // (cohorts * stages)
 
     def question(self, grain: int, *, is_apart: bool) -> Question:
-        """The question to a program that counts in so many pieces.
-
-        Outer domains are told apart, or all count as one.
-        """
-        homes = self._homes(is_apart)
-        rooms = Counter(zip(homes, (self.room // grain).tolist(), strict=True))
+        """The question to a program that counts in so many pieces."""
+        tier = self.ground.floor.tier
         near, across = (
             {
                 size // grain: seconds
-                for size, seconds in self.parts.seconds(tier).items()
+                for size, seconds in self.parts.seconds(outer).items()
                 if size % grain == 0
             }
-            for tier in (self.floor.tier + 1, self.floor.tier + 2)
+            for outer in (tier + 1, tier + 2)
         )
         return Question(
-            {key: count for key, count in rooms.items() if key[1]},
+            self.ground.rooms(grain, is_apart=is_apart),
             self.parts.units.pieces // grain,
             self.parts.units.number,
             self.alike,
@@ -181,52 +138,8 @@ class _Ground:
 
     def laid(self, grain: int, shares: Shares) -> IntArray:
         """Node of every rank; the best units go to stages that ask for the most."""
-        placed = self._placed(grain, shares)
+        placed = self.ground.placed(grain, shares)
         order = sorted(placed, key=lambda unit: (unit[0].seconds, unit[1]))
-        stage = self.units.stage
+        stage = self.ground.units.stage
         wanted = np.lexsort((stage, self.cohort, -shares.levels[self.cohort, stage]))
-        domain_of_rank = np.empty(self.units.ranks.size, dtype=np.int64)
-        for index, (made, places) in zip(wanted.tolist(), order, strict=True):
-            ranks = np.array(made.sizes) * grain * self.floor.grain
-            domain_of_rank[self.units.ranks[index]] = np.repeat(
-                self.domain[places], ranks
-            )
-        return self.floor.node_of_rank(domain_of_rank, self.units)
-
-    def _homes(self, is_apart: bool) -> list[int]:
-        homes: list[int] = (self.outer if is_apart else 0 * self.outer).tolist()
-        return homes
-
-    def _placed(self, grain: int, shares: Shares) -> list[tuple[Made, list[int]]]:
-        """Units, with the place along the tree of each part.
-
-        Those that have a home first, the fastest of them on domains that send the least
-        out: all parts of a domain share its uplink.
-        """
-        fills = {key: list(found) for key, found in shares.fills.items()}
-        homes = self._homes(len({home for home, _ in fills}) > 1)
-        size = self.parts.units.pieces // grain
-        free: dict[int, list[int]] = {}
-        busy = np.zeros(len(homes))
-        for place, home in enumerate(homes):
-            room = int(self.room[place])
-            for part in fills.get((home, room // grain), [[]]).pop():
-                free.setdefault(part, []).append(place)
-                busy[place] += part * (size - part) / room
-        placed = []
-        for made in sorted(shares.units, key=lambda u: (u.home < 0, u.seconds, u)):
-            found: list[int] = []
-            for part in made.sizes:
-                best = min(
-                    (
-                        made.home not in (-1, homes[place]),
-                        bool(found) and self.outer[place] != self.outer[found[0]],
-                        busy[place],
-                        place,
-                    )
-                    for place in free[part]
-                )[-1]
-                free[part].remove(best)
-                found.append(int(best))
-            placed.append((made, found))
-        return placed
+        return self.ground.node_of_rank(grain, wanted.tolist(), order)

@@ -9,7 +9,7 @@ stages of each level. Shapes: C choices, P stages, L levels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -161,19 +161,39 @@ def shared(
     counts = answer.counts
     if counts is None:
         return None, answer.work
-    shares = Shares(
-        {
-            key: _filled(arcs[key[0]], counts, key[1], n)
-            for key, n in question.rooms.items()
-        },
-        [
-            w
-            for column, w in zip(made, ways, strict=True)
-            for _ in range(counts[column])
-        ],
-        np.repeat(choices.levels, [counts[column] for column in taken], axis=0),
-    )
-    return shares, answer.work
+    levels = np.repeat(choices.levels, [counts[column] for column in taken], axis=0)
+    shares = _shares(question, arcs, list(zip(made, ways, strict=True)), counts)
+    return shares._replace(levels=levels), answer.work
+
+
+def cheapest(
+    question: Question, price: Callable[[Made], float], limits: Limits
+) -> Shares | None:
+    """Units of the least price together; None if none are found."""
+    program = Program()
+    arcs = _paths(program, question)
+    made = [
+        (program.column(question.count, price(way)), way) for way in question.ways()
+    ]
+    program.row([Term(column) for column, _ in made], question.count, question.count)
+    _parts_suffice(program, question, arcs, made)
+    counts = solve(program, limits).counts
+    return None if counts is None else _shares(question, arcs, made, counts)
+
+
+def _shares(
+    question: Question,
+    arcs: Mapping[int, Mapping[Arc, int]],
+    made: Sequence[tuple[int, Made]],
+    counts: Sequence[int],
+) -> Shares:
+    """What so many of each column make, without replicas."""
+    left = list(counts)
+    fills = {
+        key: _filled(arcs[key[0]], left, key[1], n) for key, n in question.rooms.items()
+    }
+    units = [way for column, way in made for _ in range(counts[column])]
+    return Shares(fills, units, np.empty((0, 0), dtype=np.int64))
 
 
 def _few_parts(size: int, largest: int) -> list[tuple[int, ...]]:

@@ -28,15 +28,15 @@ class Limits:
     Attributes
     ----------
     work : float
-        CP-SAT's deterministic seconds, or nodes of SCIP's tree: the same on every
+        CP-SAT's deterministic seconds, or nodes of the others' tree: the same on every
         machine.
     seconds : float, s
         By the clock.
     seed : int
         By default CP-SAT's own.
-    engine : "cp-sat" or "scip"
+    engine : "cp-sat", "scip" or "highs"
         CP-SAT takes whole numbers only, but for prices. It is sooner at a good
-        solution, SCIP at a proof.
+        solution, SCIP at a proof, HiGHS at good ones of programs near their relaxation.
     gap : float
         Relative difference from the bound that is good enough.
     wants_proof : bool
@@ -47,7 +47,7 @@ class Limits:
     work: float
     seconds: float = inf
     seed: int = 1
-    engine: Literal["cp-sat", "scip"] = "cp-sat"
+    engine: Literal["cp-sat", "scip", "highs"] = "cp-sat"
     gap: float = 0.0
     wants_proof: bool = True
 
@@ -62,7 +62,7 @@ class Answer(NamedTuple):
     bound : float
         No solution costs less.
     work : float
-        Spent, in the unit of the limit; 0 from SCIP.
+        Spent, in the unit of the limit; 0 but from CP-SAT.
     is_proved : bool
         Whether the program was solved to the end.
     cut_short : bool
@@ -78,7 +78,7 @@ class Answer(NamedTuple):
 
 def solve(program: Program, limits: Limits) -> Answer:
     """The counts of the least price, the same every time unless the clock ends it."""
-    return (_by_scip if limits.engine == "scip" else _by_cp_sat)(program, limits)
+    return (_by_cp_sat if limits.engine == "cp-sat" else _by_tree)(program, limits)
 
 
 def cp_sat(limits: Limits) -> cp_model.CpSolver:
@@ -127,7 +127,7 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
     )
 
 
-def _by_scip(program: Program, limits: Limits) -> Answer:
+def _by_tree(program: Program, limits: Limits) -> Answer:
     # These take a while to load, and most searches do without.
     from ortools.math_opt.python import mathopt
     from ortools.math_opt.solvers.gscip import gscip_pb2
@@ -141,16 +141,19 @@ def _by_scip(program: Program, limits: Limits) -> Answer:
     for column, price in zip(columns, program.price, strict=True):
         model.objective.set_linear_coefficient(column, price)
     left = max(limits.seconds, 0.0)
+    is_highs = limits.engine == "highs"
     emphasis = gscip_pb2.GScipParameters.Emphasis
     result = mathopt.solve(
         model,
-        mathopt.SolverType.GSCIP,
+        mathopt.SolverType.HIGHS if is_highs else mathopt.SolverType.GSCIP,
         params=mathopt.SolveParameters(
             time_limit=None if limits.seconds == inf else timedelta(seconds=left),
             node_limit=int(limits.work),
             random_seed=limits.seed,
             relative_gap_tolerance=limits.gap,
-            gscip=gscip_pb2.GScipParameters(
+            gscip=None
+            if is_highs
+            else gscip_pb2.GScipParameters(
                 emphasis=None if limits.wants_proof else emphasis.PHASE_FEAS
             ),
         ),

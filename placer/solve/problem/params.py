@@ -156,6 +156,10 @@ class Params:
         Directions in which those prices are improved.
     parts_work : int
         Array elements touched for prices of the parts of rings and cliques.
+    parted_columns : int
+        Columns of the program on whole numbers of parts of expert groups, at most.
+    parted_work : float
+        Its work.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_sets : int
@@ -169,6 +173,10 @@ class Params:
         Pieces of a group times room of a domain, in pieces: larger ones go without.
     parts_program_work, parts_work_in_all : float
         Work of one program that chooses parts of expert groups, and of all.
+    parts_ways : int
+        Most ways to make up groups that such a program for the hop cost tells apart.
+    parts_nodes : float
+        Nodes of its tree.
     avoided_sets : int
         Sets of hosts to avoid that are searched when some must be used.
     small_machine : int
@@ -284,6 +292,8 @@ class Params:
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
     parts_work: int = 20_000_000
+    parted_columns: int = 8_000
+    parted_work: float = 1.0
     size_steps: int = 2500
     cut_sets: int = 1000
     uplink_sizes: int = 8
@@ -292,6 +302,8 @@ class Params:
     expert_part_work: int = 20_000
     parts_program_work: float = 0.5
     parts_work_in_all: float = 2.0
+    parts_ways: int = 6_000
+    parts_nodes: float = 100
     avoided_sets: int = 24
     small_machine: int = 64
     limited_windows: tuple[int, ...] = (1, 4, 16, 64, 256)

@@ -1,0 +1,238 @@
+"""A bound on the hop cost: expert groups are parted as whole numbers of domains allow.
+
+`parts` lets any share of a domain be filled in any way. Where there are few expert
+groups, whole numbers say more. Let ``x`` ranks of a group of ``n`` lie in a domain.
+
+* The group pays ``w/2 x (n - x)`` there, ``w`` being the weight of a pair.
+* Ranks of a group lie in different pipelines, so that a domain with ``s`` ranks holds
+  ``max x`` runs of pipelines or more, and at most ``s - max x`` of their edges. With
+  room for ``R``, ``max x >= sum x^2 / R``.
+* Edges of expert data parallelism join such runs. One more run, of another replica,
+  costs an edge of its pipeline and adds no more than one a stage, which must be lighter
+  together.
+
+All that is concave in all ``x`` together while ``w R >= 2 w_pp``. So it is least at a
+corner of what rooms and sizes of groups allow, a transport problem, and there each
+``x`` is a multiple of what rooms and ``n`` have in common. Paths count domains by how
+they are filled, and groups by how they are parted, inside the domains of the next tier
+and between those (Valerio de Carvalho 1999, arc flow); CP-SAT says what is least.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.job.edges import hop_edges
+from placer.solve.bounds.graphs import common_divisor
+from placer.solve.count.engine import MOST, Limits, solve
+from placer.solve.count.model import Program, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+FloatArray = npt.NDArray[np.float64]
+
+# Prices are rounded down to this share of the dearest part.
+FINE = 1e-7
+CLOSE = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True, eq=False)
+class PartedGroups:
+    """Expert groups, and the domains of two tiers that hold them.
+
+    Attributes
+    ----------
+    size, number : int
+        Members of a group, and groups.
+    pair, chain : float
+        Weight of a pair of members, and of an edge of a pipeline.
+    constant : float
+        What is added to the cut of the inner tier.
+    rises : tuple of float
+        Of the distance at either tier.
+    quantum : Fraction
+        Both cuts, each times its rise, are a multiple of it.
+    domains : mapping of (int, int) to int
+        Domains of the inner tier by outer domain and room.
+    """
+
+    size: int
+    number: int
+    pair: float
+    chain: float
+    constant: float
+    rises: tuple[float, float]
+    quantum: Fraction
+    domains: Mapping[tuple[int, int], int]
+
+    @classmethod
+    def of(
+        cls, topology: Topology, job: Job, tiers: Sequence[int], rises: FloatArray
+    ) -> PartedGroups | None:
+        """None where experts have no edges.
+
+        Parameters
+        ----------
+        topology : Topology
+        job : Job
+        tiers : sequence of int
+            The inner and the outer one, or one alone.
+        rises : ndarray, shape (T - 1,)
+            Of the distance at each tier.
+        """
+        edges = {axis.axis: axis for axis in hop_edges(job)}
+        if "ep" not in edges:
+            return None
+        members = job.parallelism.ranks_of_group["ep"]
+        room = np.bincount(topology.domain_of_gpu[tiers[0]])
+        outer = np.zeros(len(room), dtype=np.int64)
+        if len(tiers) > 1:
+            outer[topology.domain_of_gpu[tiers[0]]] = topology.domain_of_gpu[tiers[1]]
+        inner_rise, outer_rise = [*rises[list(tiers)].tolist(), 0.0][:2]
+        pair = edges["ep"].weight
+        chain = edges["pp"].weight if "pp" in edges else 0.0
+        if 2 * chain > pair * int(room[room > 0].min()):
+            chain = 0.0
+        constant = 0.0
+        if chain:
+            constant = chain * (len(edges["pp"].edges) - job.world_size)
+            if "edp" in edges and _is_lighter(job, chain, int(room.max())):
+                constant += edges["edp"].weight * len(edges["edp"].edges)
+        found = Counter(zip(outer.tolist(), room.tolist(), strict=True))
+        domains = {key: count for key, count in found.items() if key[1]}
+        quantum = common_divisor(axis.weight for axis in edges.values())
+        quantum *= common_divisor((inner_rise, outer_rise))
+        return cls(
+            members.shape[1],
+            len(members),
+            pair,
+            chain,
+            constant,
+            (inner_rise, outer_rise),
+            quantum,
+            domains,
+        )
+
+    @property
+    def grain(self) -> int:
+        """Ranks of which all parts are multiples in a cheapest placement."""
+        return gcd(self.size, *(room for _, room in self.domains))
+
+    @property
+    def columns(self) -> int:
+        """Of the program, about."""
+        size, grain = self.size, self.grain
+        rooms = sum(min(size, r) * r for _, r in self.domains) // grain**2
+        homes = len({home for home, _ in self.domains})
+        return rooms + (homes + 1) * (size // grain) ** 2
+
+    def least(self, limits: Limits) -> float:
+        """The least of both cuts, each times the rise at its tier."""
+        grain, program = self.grain, Program()
+        size = self.size // grain
+        parts, homes = range(1, size + 1), sorted({home for home, _ in self.domains})
+        held: dict[tuple[int, int], list[Term]] = defaultdict(list)
+        dearest = max(
+            self.inner(part * grain, room) + self.outer(part * grain)
+            for part in parts
+            for _, room in self.domains
+        )
+        unit = FINE * dearest or 1.0
+        for (home, room), count in self.domains.items():
+            price = [floor(self.inner(k * grain, room) / unit) for k in (0, *parts)]
+            ends: dict[int, float | Term] = {room // grain: count}
+            for part, terms in _paths(program, ends, price, is_full=False).items():
+                held[home, part] += terms
+        shares: dict[int, list[Term]] = defaultdict(list)
+        for home in homes:
+            made = {
+                k: Term(
+                    program.column(
+                        self.number * size, floor(self.outer(k * grain) / unit)
+                    )
+                )
+                for k in parts
+            }
+            used = _paths(program, made, [0] * (size + 1), is_full=True)
+            for part in parts:
+                program.row([*held[home, part], *_less(used[part])], 0, 0)
+                shares[part].append(made[part])
+        used = _paths(program, {size: self.number}, [0] * (size + 1), is_full=True)
+        for part in parts:
+            program.row([*shares[part], *_less(used[part])], 0, 0)
+        known = max(0.0, solve(program, limits).bound)  # it may end without any
+        least = self.rises[0] * self.constant + unit * known
+        return float(
+            max(0, ceil(Fraction(least) / self.quantum - CLOSE)) * self.quantum
+        )
+
+    def inner(self, part: int, room: int) -> float:
+        """What a part costs at the inner tier, in a domain of such room."""
+        pairs = self.pair / 2 * part * (self.size - part)
+        return self.rises[0] * (pairs + self.chain * part**2 / room)
+
+    def outer(self, part: int) -> float:
+        """What a part costs at the outer tier."""
+        return self.rises[1] * self.pair / 2 * part * (self.size - part)
+
+
+def _is_lighter(job: Job, chain: float, room: int) -> bool:
+    """Whether edges between two replicas are lighter together than one of a pipeline.
+
+    Of replicas in a ring, as many pairs as there are replicas are neighbours, one less
+    where they are not all there.
+    """
+    axes = job.parallelism
+    rows = axes.ranks_of_group["pp"]
+    for name in ("ep", "etp", "edp"):
+        along = axes.coordinates[name][rows]
+        if (along != along[:, :1]).any():
+            return False
+    replicas = axes.size("edp")
+    ring = replicas / (replicas - 1) if 2 < replicas <= room else 1.0
+    return float(job.weights["edp"]) * axes.pp * ring <= chain
+
+
+def _paths(
+    program: Program,
+    ends: Mapping[int, float | Term],
+    price: Sequence[int],
+    *,
+    is_full: bool,
+) -> dict[int, list[Term]]:
+    """Columns of steps by their length, on paths from 0 to so many ends.
+
+    Where paths need not be full, they may go on by 1 for nothing.
+    """
+    most, last = len(price) - 1, max(ends)
+    into: dict[int, list[Term]] = defaultdict(list)
+    steps: dict[int, list[Term]] = defaultdict(list)
+    for begin in range(last):
+        for step in range(is_full, min(most, last - begin) + 1):
+            column = program.column(MOST, price[step])
+            end = begin + max(step, 1)
+            into[end].append(Term(column))
+            into[begin].append(Term(column, -1))
+            steps[step].append(Term(column))
+    for place in range(1, last + 1):
+        end_here = ends.get(place, 0)
+        if isinstance(end_here, Term):
+            program.row([*into[place], *_less([end_here])], 0, 0)
+        else:
+            program.row(into[place], end_here, end_here)
+    return steps
+
+
+def _less(terms: Iterable[Term]) -> list[Term]:
+    return [Term(column, -times) for column, times in terms]
