@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TYPE_CHECKING, cast
 
 from placer.cli.plan_inputs import Given, given_inputs, stated_inputs
 from placer.errors import InputError, Problem
 from placer.files import is_file
 
 if TYPE_CHECKING:
+    from placer.placement.launcher_orders import LauncherName
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
@@ -111,7 +112,8 @@ def _made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Pla
     if options["hosts"] is not None:
         hosts = tuple(parse_hosts(options["hosts"]))
     if kind == "launcher":
-        return predict(inputs.topology, inputs.job, value, hosts)
+        name = cast("LauncherName", value)  # others are refused
+        return predict(inputs.topology, inputs.job, name, hosts)
     inputs = Inputs(inputs.topology, inputs.job, hosts)
     if kind == "hostfile":
         placement = placement_of_hostfile(

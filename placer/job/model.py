@@ -372,6 +372,17 @@ class Job:
     sources: tuple[str, ...] = ()
     sha256: str = ""
 
+    def __repr__(self) -> str:
+        from placer.job.facts import title
+
+        return f"<placer.Job {self.name}: {title(self)}>"
+
+    def _repr_html_(self) -> str:
+        from placer.html_table import html_facts
+        from placer.job.facts import facts, title
+
+        return html_facts(f"{self.name}: {title(self)}", facts(self))
+
     @property
     def world_size(self) -> int:
         """Number of ranks."""

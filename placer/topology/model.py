@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -185,6 +185,36 @@ class Topology:
     links: tuple[Link, ...] = ()
     scheduler: str = ""
     budgets: tuple[Budget, ...] = ()
+
+    def __repr__(self) -> str:
+        from placer.topology.drawing import parts
+
+        return f"<placer.Topology {self.name}: {parts(self)}>"
+
+    def _repr_html_(self) -> str:
+        from placer.html_table import html_table
+        from placer.topology.drawing import parts, tier_rows
+
+        return html_table(tier_rows(self), f"{self.name}: {parts(self)}")
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain mapping a usable node: its name, GPUs, factors and domains."""
+        domains = {
+            tier.name: [self.domain_names[t][d] for d in self.domain_of_node[t]]
+            for t, tier in enumerate(self.tiers)
+            if t > self.node_tier
+        }
+        return [
+            {
+                "node": name,
+                "gpus": int(self.gpus_of_node[n]),
+                "bandwidth_factor": float(self.bandwidth_factor[n]),
+                "compute_factor": float(self.speed_of_node[n]),
+                **{tier: names[n] for tier, names in domains.items()},
+            }
+            for n, name in enumerate(self.node_names)
+        ]
 
     @property
     def num_nodes(self) -> int:
