@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from placer.cli.plan_inputs import Given, given_inputs, stated_inputs
 from placer.errors import InputError, Problem
 from placer.files import is_file
 
 if TYPE_CHECKING:
-    from placer.placement.launcher_orders import LauncherName
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
+    from placer.placement.launcher_orders import LauncherName
     from placer.placement.plan import Plan
 
 KINDS = ("plan", "baseline", "hostfile", "launcher")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from placer.html_table import html_facts
+from placer.job.facts import facts, title
 from placer.job.memory import Memory
 from placer.job.rules import Rules
 
@@ -373,14 +375,9 @@ class Job:
     sha256: str = ""
 
     def __repr__(self) -> str:
-        from placer.job.facts import title
-
         return f"<placer.Job {self.name}: {title(self)}>"
 
     def _repr_html_(self) -> str:
-        from placer.html_table import html_facts
-        from placer.job.facts import facts, title
-
         return html_facts(f"{self.name}: {title(self)}", facts(self))
 
     @property

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.job.axes import Parallelism
+from placer.placement.plan_html import plan_html, plan_rows, plan_title
 from placer.placement.score import Score
 
 if TYPE_CHECKING:
@@ -87,20 +88,14 @@ class Plan:
     verdict: str = ""
 
     def __repr__(self) -> str:
-        from placer.placement.plan_html import plan_title
-
         return f"<placer.Plan: {plan_title(self)}>"
 
     def _repr_html_(self) -> str:
-        from placer.placement.plan_html import plan_html
-
         return plan_html(self)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A plain mapping a rank: ``host``, ``gpu``, its domains and coordinates."""
-        from placer.placement.plan_html import plan_rows
-
         return list(plan_rows(self))
 
     @property

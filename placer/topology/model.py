@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from placer.html_table import html_table
 from placer.topology.affinity import Affinity
+from placer.topology.drawing import parts, tier_rows
+from placer.topology.facts import kinds, node_rows
 from placer.topology.gpu import Gpu
 from placer.topology.links import Link, kept_links
 
@@ -187,34 +190,15 @@ class Topology:
     budgets: tuple[Budget, ...] = ()
 
     def __repr__(self) -> str:
-        from placer.topology.drawing import parts
-
         return f"<placer.Topology {self.name}: {parts(self)}>"
 
     def _repr_html_(self) -> str:
-        from placer.html_table import html_table
-        from placer.topology.drawing import parts, tier_rows
-
         return html_table(tier_rows(self), f"{self.name}: {parts(self)}")
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A plain mapping a usable node: its name, GPUs, factors and domains."""
-        domains = {
-            tier.name: [self.domain_names[t][d] for d in self.domain_of_node[t]]
-            for t, tier in enumerate(self.tiers)
-            if t > self.node_tier
-        }
-        return [
-            {
-                "node": name,
-                "gpus": int(self.gpus_of_node[n]),
-                "bandwidth_factor": float(self.bandwidth_factor[n]),
-                "compute_factor": float(self.speed_of_node[n]),
-                **{tier: names[n] for tier, names in domains.items()},
-            }
-            for n, name in enumerate(self.node_names)
-        ]
+        return node_rows(self)
 
     @property
     def num_nodes(self) -> int:
@@ -253,19 +237,7 @@ class Topology:
         Nodes of a kind are as fast, and in the same domains that links name. Their GPUs
         may differ in number.
         """
-        facts = [self.bandwidth_factor, self.speed_of_node]
-        for name in dict.fromkeys(link.tier for link in self.links):
-            t = self.tier_index(name)
-            linked = {end for li in self.links if li.tier == name for end in li.between}
-            is_linked = np.array([end in linked for end in self.domain_names[t]])
-            row = self.domain_of_node[t]
-            facts.append(np.where(is_linked[row], row, -1))
-        kind = np.zeros(self.num_nodes, dtype=np.int64)
-        for fact in facts:
-            number = np.unique(fact, return_inverse=True)[1]
-            both = kind * (int(number.max()) + 1) + number
-            kind = np.unique(both, return_inverse=True)[1]
-        return kind
+        return kinds(self)
 
     @property
     def num_gpus(self) -> int:

@@ -100,7 +100,7 @@ class Page(HTMLParser):
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, _attrs: object) -> None:
         self.tags.add(tag)
         if tag != "img":
             self.open.append(tag)
@@ -177,7 +177,9 @@ def test_entries_of_a_score_have_the_documented_keys(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB)
     machine, job = tmp_path / "machine.yaml", tmp_path / "job.yaml"
     score = placer.predict(machine, job, "torchrun-static").score
-    hops = [hop for part in score.critical_path for hop in part.get("crossing_hops", ())]
+    hops = [
+        hop for part in score.critical_path for hop in part.get("crossing_hops", ())
+    ]
     for entries, kind in (
         (score.hottest_links, HotLink),
         (score.critical_path, Operation),

@@ -51,6 +51,8 @@ def test_a_type_checker_knows_the_names(tmp_path: Path) -> None:
     )
     first = RIGHT.count("\n") + 1
     told = dict(re.findall(r"^.*?:(\d+): error: (.*)$", run.stdout, re.MULTILINE))
-    assert [*map(int, told)] == [*range(first, first + len(WRONG))], run.stdout + run.stderr
+    assert [*map(int, told)] == [*range(first, first + len(WRONG))], (
+        run.stdout + run.stderr
+    )
     for message, expected in zip(told.values(), WRONG.values(), strict=True):
         assert expected in message
