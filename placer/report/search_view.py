@@ -81,7 +81,7 @@ def _numbers(watched: Watched) -> str:
     if watched.lower_bound <= 0:
         return f"{text}, no lower bound yet"
     bound = amount(objective, watched.lower_bound)
-    return f"{text}, lower bound {bound}, gap {gap_text(_gaps(watched)[-1])}"
+    return f"{text}, gap {gap_text(_gaps(watched)[-1])}, lower bound {bound}"
 
 
 def _origin(watched: Watched) -> str:
@@ -132,11 +132,11 @@ def _curve(watched: Watched, look: Look) -> Iterator[str]:
 
 
 def _over_time(watched: Watched, gaps: Sequence[float], width: int) -> Iterator[float]:
-    """The gap at the end of each of so many equal parts of the time."""
+    """The gap at so many times, from the first placement to now."""
     times = [seconds for seconds, _ in watched.found]
     start, end = times[0], max(watched.elapsed_s, times[-1])
-    for column in range(1, width + 1):
-        seconds = start + (end - start) * column / width
+    for column in range(width):
+        seconds = start + (end - start) * column / (width - 1)
         yield gaps[bisect_right(times, seconds) - 1]
 
 
