@@ -11,6 +11,7 @@ from html import escape
 _TABLE = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
 _CELL = "padding:.15em .8em .15em 0;border:0;vertical-align:top"
 _HEAD = f"{_CELL};font-weight:600;border-bottom:1px solid"
+_ONE_LINE = f"{_CELL};white-space:nowrap"
 
 
 def html_table(rows: Sequence[Sequence[str]], above: str = "", below: str = "") -> str:
@@ -20,14 +21,15 @@ def html_table(rows: Sequence[Sequence[str]], above: str = "", below: str = "") 
     """
     head, *body = rows
     sides = [_side([row[i] for row in body if i < len(row)]) for i in range(len(head))]
-    lines = [_line("th", head, sides), *(_line("td", row, sides) for row in body)]
+    lines = [_line("th", head, sides, _HEAD)]
+    lines += [_line("td", row, sides, _ONE_LINE) for row in body]
     return f"{_sentence(above, bold=True)}{_table(lines)}{_sentence(below)}"
 
 
 def html_facts(title: str, facts: Mapping[str, str]) -> str:
     """A title, and a line with name and value for each fact that is not empty."""
     lines = [
-        _line("td", (name, value), ("left", "left"))
+        _line("td", (name, value), ("left", "left"), _CELL)
         for name, value in facts.items()
         if value
     ]
@@ -38,8 +40,7 @@ def _table(lines: Sequence[str]) -> str:
     return f'<table style="{_TABLE}">{"".join(lines)}</table>'
 
 
-def _line(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
-    style = _HEAD if tag == "th" else _CELL
+def _line(tag: str, cells: Sequence[str], sides: Sequence[str], style: str) -> str:
     inside = "".join(
         f'<{tag} style="{style};text-align:{side}">{escape(cell)}</{tag}>'
         for cell, side in zip(cells, sides, strict=False)

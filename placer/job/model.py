@@ -378,7 +378,8 @@ class Job:
         return f"<placer.Job {self.name}: {title(self)}>"
 
     def _repr_html_(self) -> str:
-        return html_facts(f"{self.name}: {title(self)}", facts(self))
+        about = {name: text for name, text in facts(self).items() if name != "sha256"}
+        return html_facts(f"{self.name}: {title(self)}", about)
 
     @property
     def world_size(self) -> int:

@@ -57,6 +57,8 @@ def _groups(plan: Plan) -> Iterator[list[str]]:
     yield ["axis", "exposed", *(f"groups in one {tier}" for tier in tiers)]
     for axis in {**crossings, **exposed}:
         seconds, counts = exposed.get(axis), crossings.get(axis, {})
+        if not (seconds or counts):
+            continue
         cells = [f"{counts[tier]:,}" if counts.get(tier) else "" for tier in tiers]
         yield [axis, "" if seconds is None else format_seconds(seconds), *cells]
 
@@ -71,7 +73,9 @@ def _orders(plan: Plan) -> Iterator[list[str]]:
         yield ["this plan", _amount(own, is_time), ""]
     for name, baseline in plan.baselines.items():
         if (other := baseline.get(key)) is not None:
-            more = f"{other / own - 1:+z.2%}" if own else ""
+            more = (
+                "equal" if other == own else f"{other / own - 1:+z.2%}" if own else ""
+            )
             yield [name, _amount(other, is_time), more]
 
 
