@@ -5,13 +5,17 @@ from importlib.metadata import version as version_of
 project = "placer"
 author = copyright = "placer contributors"
 version = release = version_of("placer")
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_click"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_click"]
 html_theme = "furo"
 html_title = "placer"
 html_show_sourcelink = False
 html_copy_source = False
 exclude_patterns = ["conf.py"]
 myst_heading_anchors = 4
+nb_execution_mode = "force"  # notebooks are kept without what they print
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 myst_enable_extensions = ["colon_fence"]
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

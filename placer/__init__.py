@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placer.loading import load
 
 if TYPE_CHECKING:
+    from placer.allocation.allocation import Allocation
     from placer.api.allocate import allocate
     from placer.api.check import check
     from placer.api.explain import explain
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from placer.api.result import Result
     from placer.api.score import score
     from placer.api.tune import tune
+    from placer.degrees.tuning import Tuning
+    from placer.draw import draw
+    from placer.draw.picture import Picture
     from placer.emit import emit
     from placer.errors import (
         CheckError,
@@ -31,33 +35,48 @@ if TYPE_CHECKING:
         Problem,
         StoppedError,
     )
+    from placer.job.model import Job
     from placer.job.rules import Pin, Rules
+    from placer.placement.plan import Plan
     from placer.placement.plan_file import read_plan, write_plan
+    from placer.placement.score import Score
     from placer.readers.machine import read_topology
-    from placer.report.diff import diff
+    from placer.report.diff import PlanDiff, diff
     from placer.sources.job import read_job
     from placer.sweep import sweep
+    from placer.sweep.result import Sweep
+    from placer.topology.model import Topology
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Allocation",
     "CheckError",
     "EmitError",
     "InfeasibleError",
     "InputError",
+    "Job",
     "OutputError",
+    "Picture",
     "Pin",
     "PlacerError",
+    "Plan",
+    "PlanDiff",
     "Problem",
     "Replacement",
     "Result",
     "Rules",
+    "Score",
     "StoppedError",
+    "Sweep",
+    "Topology",
+    "Tuning",
     "__version__",
     "allocate",
     "check",
     "diagnose",
     "diff",
+    "draw",
     "emit",
     "explain",
     "place",
@@ -75,6 +94,11 @@ __all__ = [
 ]
 
 _HOME = {
+    "Allocation": "placer.allocation.allocation",
+    "Job": "placer.job.model",
+    "Sweep": "placer.sweep.result",
+    "Topology": "placer.topology.model",
+    "Tuning": "placer.degrees.tuning",
     "CheckError": "placer.errors",
     "EmitError": "placer.errors",
     "InfeasibleError": "placer.errors",
@@ -83,10 +107,14 @@ _HOME = {
     "PlacerError": "placer.errors",
     "Problem": "placer.errors",
     "StoppedError": "placer.errors",
+    "Picture": "placer.draw.picture",
     "Pin": "placer.job.rules",
+    "Plan": "placer.placement.plan",
+    "PlanDiff": "placer.report.diff",
     "Replacement": "placer.api.replace",
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
+    "Score": "placer.placement.score",
     "allocate": "placer.api.allocate",
     "check": "placer.api.check",
     "diagnose": "placer.api.diagnose",
@@ -105,7 +133,7 @@ _HOME = {
     "write_plan": "placer.placement.plan_file",
 }
 # Packages that answer calls: importing one binds its name.
-_PACKAGES = ("emit", "sweep")
+_PACKAGES = ("draw", "emit", "sweep")
 
 
 def __getattr__(name: str) -> Any:

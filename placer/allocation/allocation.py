@@ -103,6 +103,15 @@ class Allocation:
     status: str
     grade: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        jobs = f"{len(self.jobs)} {'job' if len(self.jobs) == 1 else 'jobs'}"
+        return f"<placer.Allocation: {jobs}, {self.status}>"
+
+    def _repr_html_(self) -> str:
+        from placer.report.allocation_table import allocation_html
+
+        return allocation_html(self.to_dict())
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A plain mapping a job, without its plan."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from placer.allocation.allocation import Allocation
     from placer.allocation.question import Question, Wanted
     from placer.api.inputs import JobLike, TopologyLike
+    from placer.api.options import ObjectiveName
     from placer.topology.model import Topology
 
     BoolArray = npt.NDArray[np.bool_]
@@ -73,7 +74,7 @@ def allocate(
     move: Sequence[Plan] = (),
     move_price: float = 0.0,
     weights: Mapping[str, float] | None = None,
-    objective: str | None = None,
+    objective: ObjectiveName | None = None,
     require: Mapping[str, str] | None = None,
     rules: Rules | None = None,
     apart: str | None = None,

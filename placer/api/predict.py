@@ -18,6 +18,7 @@ from placer.placement.placement import Placement
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
+    from placer.placement.launcher_orders import LauncherName
     from placer.placement.plan import Plan
 
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def predict(
     topology: TopologyLike,
     job: JobLike,
-    launcher: str,
+    launcher: LauncherName,
     hosts: Sequence[str] | str | None = None,
 ) -> Plan:
     """The plan that ``launcher`` would carry out by default, with its score.

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 WITHIN = 0.001
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Replacement(Result):
     """A checked plan after failures, and the one before.
 

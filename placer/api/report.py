@@ -6,7 +6,7 @@ from placer.api.predict import scored_plan
 from placer.arguments import NOTHING, TEXT, Kind, instance, takes
 from placer.page.report_page import report_page
 from placer.page.side import Side
-from placer.placement.baselines import baseline
+from placer.placement.baselines import BaselineName, baseline
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.plan import Plan
 
@@ -21,7 +21,7 @@ _TWO_NAMES = Kind(
 @takes(plan=instance(Plan), before=instance(Plan) | TEXT | NOTHING, names=_TWO_NAMES)
 def report_html(
     plan: Plan,
-    before: Plan | str | None = "given-order",
+    before: Plan | BaselineName | None = "given-order",
     *,
     names: tuple[str, str] = ("", ""),
 ) -> str:

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.placement.plan_html import plan_html, plan_title
 from placer.report.look import PLAIN, Look
 from placer.report.summary import summarise
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
+    from placer.placement.score import Score
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """A checked plan and what is proved about it.
 
@@ -25,8 +27,8 @@ class Result:
     plan: Plan
 
     @property
-    def score(self) -> Mapping[str, Any]:
-        """Score of the plan (docs/formats.md, "Score")."""
+    def score(self) -> Score:
+        """What the plan costs."""
         return self.plan.score
 
     @property
@@ -43,6 +45,20 @@ class Result:
     def stop_reason(self) -> str:
         """``proved``, ``searched`` (all was tried), ``time-limit``, ``interrupted``."""
         return str(self.plan.solver["stop_reason"])
+
+    def __repr__(self) -> str:
+        title = f"{self.status}, {plan_title(self.plan)}"
+        return f"<placer.{type(self).__name__}: {title}>"
+
+    def _repr_html_(self) -> str:
+        from placer.draw import draw
+
+        return plan_html(self.plan) + draw(self.plan)._repr_html_()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain mapping a rank: ``host``, ``gpu``, its domains and coordinates."""
+        return self.plan.rows
 
     def summary(self, look: Look = PLAIN) -> str:
         """The result as text for people, plain and at most 80 columns wide."""

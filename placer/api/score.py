@@ -18,19 +18,20 @@ from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.planned import planned_job
+from placer.placement.score import Score
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
 
 
 @overload
-def score(topology: Plan) -> dict[str, Any]: ...
+def score(topology: Plan) -> Score: ...
 
 
 @overload
 def score(
     topology: TopologyLike, job: JobLike, placement: Placement | Plan
-) -> dict[str, Any]: ...
+) -> Score: ...
 
 
 @takes(placement=instance(Placement) | instance(Plan) | NOTHING)
@@ -38,7 +39,7 @@ def score(
     topology: TopologyLike | Plan,
     job: JobLike | None = None,
     placement: Placement | Plan | None = None,
-) -> dict[str, Any]:
+) -> Score:
     """The score of a placement, or of a plan's, without solving.
 
     ``score(plan)`` takes topology and job from the plan.
@@ -73,11 +74,11 @@ def score(
     return scored(StepModel(machine, work), placement)
 
 
-def scored(model: StepModel, placement: Placement) -> dict[str, Any]:
-    """The score of a placement that is one of the model's job, as plain data."""
+def scored(model: StepModel, placement: Placement) -> Score:
+    """The score of a placement that is one of the model's job."""
     limit = model.fabric.topology.gpu.memory
     found = score_with(model, placement) | memory_score(model.job, limit)
-    return dict(plain(found))
+    return Score(plain(found))
 
 
 def plain(value: Any) -> Any:

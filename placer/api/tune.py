@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.degrees.search import State
     from placer.engines.engine import Engine
+    from placer.job.memory import RecomputeName
     from placer.job.model import Job, Model
 
 _SIZES = INTEGERS | NOTHING
@@ -84,7 +85,7 @@ def tune(
     pp: Sequence[int] | None = None,
     vp: Sequence[int] | None = None,
     micro_batch: Sequence[int] | None = None,
-    recompute: Sequence[str] | None = None,
+    recompute: Sequence[RecomputeName] | None = None,
     sharding: Sequence[str] | None = None,
     top: int = 10,
     slack: float = 0.0,

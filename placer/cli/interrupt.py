@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from placer.cli.look import CLEAR_LINE
+from placer.cli.look import CLEAR
 
 if TYPE_CHECKING:
     import click
@@ -117,8 +117,8 @@ class Interrupts:
     def _leave(self) -> NoReturn:
         # Past Python's own streams, whose locks the command may hold.
         with suppress(OSError):
-            # Over a progress bar, if there is one.
-            clear = CLEAR_LINE if os.isatty(2) else ""
+            # Over what moves there, if anything does.
+            clear = CLEAR if os.isatty(2) else ""
             os.write(2, f"{clear}interrupted: {self.outcome}\n".encode())
         os._exit(self.exit_code)
 

@@ -120,26 +120,10 @@ def show(job: tuple[str, ...], format_name: str, **options: Any) -> None:
 
 def _lines(job: Job) -> list[str]:
     """What the job is, what it requires and where its figures come from."""
+    from placer.job.facts import facts
     from placer.report.columns import wrapped
 
-    axes = job.parallelism
-    sizes = {a: axes.size(a) for a in ("tp", "cp", "ep", "etp", "pp", "vp", "dp")}
-    rows = {
-        "description": job.description,
-        "ranks": f"{job.world_size:,}",
-        "axes": " ".join(f"{a} {size}" for a, size in sizes.items() if size > 1),
-        "order": "auto" if axes.auto_order else "-".join(axes.order),
-        "model": job.model.name if job.model else "",
-        "batch": f"{job.micro_batches} micro-batches of {job.micro_batch} x "
-        f"{job.sequence:,} tokens a replica"
-        if job.model
-        else "",
-        "groups": ", ".join(f"{g.name} ({g.collective})" for g in job.groups),
-        "require": ", ".join(f"{a} in one {t}" for a, t in job.require.items()),
-        "launcher": job.launcher,
-        "weights": ", ".join(f"{a} {w:,.9g}" for a, w in job.weights.items()),
-        "sha256": job.sha256,
-    }
+    rows = facts(job)
     rows |= {f"source {i}": text for i, text in enumerate(job.sources, start=1)}
     width = max(map(len, rows)) + 2
     lines = [job.name]

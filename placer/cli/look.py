@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from placer.report.look import Look
 
-CLEAR_LINE = "\r\x1b[K"
+# Everything from the beginning of the line on.
+CLEAR = "\r\x1b[J"
 
 _LEAST, _MOST = 20, 120  # columns; prose over 120 is hard to read
 
@@ -20,23 +22,43 @@ def look_of_stdout() -> Look:
 
     ``NO_COLOR`` (no-color.org) and a dumb terminal are left without colours.
     """
-    from placer.report.look import PLAIN, Look
+    from placer.report.look import PLAIN
 
     if sys.stdout is None or not sys.stdout.isatty():
         return PLAIN
     width = shutil.get_terminal_size().columns
-    dumb = _is_dumb()
-    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    return Look(
-        width=min(max(width, _LEAST), _MOST),
-        colour=not (dumb or os.environ.get("NO_COLOR")),
-        bars=unicode and not dumb,
-    )
+    return _look(sys.stdout, min(max(width, _LEAST), _MOST))
+
+
+def look_of_stderr() -> Look:
+    """The same of standard error, which is a terminal, however narrow it is."""
+    return _look(sys.stderr, size_of_stderr().columns)
+
+
+def size_of_stderr() -> os.terminal_size:
+    """Columns and lines of the terminal that standard error is, as they are now."""
+    with suppress(OSError, ValueError):
+        size = os.get_terminal_size(sys.stderr.fileno())
+        if size.columns and size.lines:
+            return size
+    return shutil.get_terminal_size()
 
 
 def has_bars() -> bool:
     """Whether standard error is a terminal that can take a line back."""
     return sys.stderr.isatty() and not _is_dumb()
+
+
+def _look(stream: TextIO, width: int) -> Look:
+    from placer.report.look import Look
+
+    dumb = _is_dumb()
+    unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
+    return Look(
+        width=width,
+        colour=not (dumb or os.environ.get("NO_COLOR")),
+        bars=unicode and not dumb,
+    )
 
 
 def _is_dumb() -> bool:

@@ -13,6 +13,7 @@ from placer.files import is_file
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
+    from placer.placement.launcher_orders import LauncherName
     from placer.placement.plan import Plan
 
 KINDS = ("plan", "baseline", "hostfile", "launcher")
@@ -111,7 +112,8 @@ def _made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Pla
     if options["hosts"] is not None:
         hosts = tuple(parse_hosts(options["hosts"]))
     if kind == "launcher":
-        return predict(inputs.topology, inputs.job, value, hosts)
+        name = cast("LauncherName", value)  # others are refused
+        return predict(inputs.topology, inputs.job, name, hosts)
     inputs = Inputs(inputs.topology, inputs.job, hosts)
     if kind == "hostfile":
         placement = placement_of_hostfile(

@@ -1,8 +1,9 @@
-"""Progress of a search on stderr: lines, and on a terminal a bar."""
+"""Progress of a search on stderr: on a terminal a view, elsewhere lines."""
 
 from __future__ import annotations
 
 import threading
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from placer.cli.look import has_bars
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from placer.cli.live import LiveBar
+    from placer.cli.live import SearchView
     from placer.solve.run.solution import Improvement
 
 # A search that ends within this time says nothing.
@@ -22,12 +23,12 @@ _HEAD = f"  {'time':>8}  {'value':>16}  {'lower bound':>16}  {'gap':>8}  phase"
 
 
 class ProgressLines:
-    """Told of every better placement, prints it once the search has run for a second.
+    """Told of every better placement, shows it once the search has run for a second.
 
     Parameters
     ----------
     time_limit : float, s
-        Full length of the bar.
+        When the search ends at the latest.
     delay_s : float, s
         How long to stay silent; the best placement until then is shown afterwards.
     """
@@ -36,8 +37,9 @@ class ProgressLines:
         self._time_limit = time_limit
         self._lock = threading.Lock()
         self._is_open = False
-        self._last: Improvement | None = None
-        self._bar: LiveBar | None = None
+        self._start = monotonic()
+        self._told: list[Improvement] = []
+        self._view: SearchView | None = None
         self._timer = threading.Timer(delay_s, self._open)
         self._timer.daemon = True
 
@@ -54,32 +56,35 @@ class ProgressLines:
         self._timer.cancel()
         with self._lock:
             self._is_open = False
-            if self._bar is not None:
-                self._bar.close()
+            if self._view is not None:
+                self._view.close()
 
     def __call__(self, incumbent: Improvement) -> None:
         """Show ``incumbent``, or keep it while it is too early."""
         with self._lock:
-            self._last = incumbent
+            self._told.append(incumbent)
             if self._is_open:
-                self._print(_line(incumbent))
+                self._show(incumbent)
 
     def _open(self) -> None:
         with self._lock:
-            if has_bars():
-                from placer.cli.live import LiveBar
-
-                self._bar = LiveBar(self._time_limit)
             self._is_open = True
-            self._print(_HEAD)
-            if self._last is not None:
-                self._print(_line(self._last))
+            if not has_bars():
+                click.echo(_HEAD, err=True)
+                for incumbent in self._told[-1:]:
+                    self._show(incumbent)
+                return
+            from placer.cli.live import SearchView
 
-    def _print(self, line: str) -> None:
-        if self._bar is None:
-            click.echo(line, err=True)
+            self._view = SearchView(self._time_limit, self._start)
+            for incumbent in self._told:
+                self._show(incumbent)
+
+    def _show(self, incumbent: Improvement) -> None:
+        if self._view is None:
+            click.echo(_line(incumbent), err=True)
         else:
-            self._bar.print(line)
+            self._view.tell(incumbent)
 
 
 def _line(incumbent: Improvement) -> str:

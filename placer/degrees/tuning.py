@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from placer.draw.picture import Picture
 from placer.emit.job_flags import job_flags
 from placer.errors import EmitError
 from placer.job.read import job_digest
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from placer.degrees.own import Own
     from placer.degrees.search import Found, Row
     from placer.degrees.space import Space
+    from placer.draw.picture import ThemeName
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -115,6 +117,12 @@ class Tuning:
             Of which the flags are shown.
         """
         return tune_text(self.to_dict(), explain=explain, row=row)
+
+    def draw(self, theme: ThemeName = "auto") -> Picture:
+        """Step time over memory, and over GPUs where they differ, as a picture."""
+        from placer.degrees.plot import tune_plot
+
+        return Picture(tune_plot(self, theme))
 
     def to_csv(self) -> str:
         """The rows as CSV: a header, then a line a row; numbers as in JSON."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from placer.units import parse_bytes
 
 if TYPE_CHECKING:
     from placer.document import Section
 
-RECOMPUTE = ("none", "selective", "op", "full")
+RecomputeName = Literal["none", "selective", "op", "full"]
+RECOMPUTE: tuple[RecomputeName, ...] = get_args(RecomputeName)
 MODULES = (
     "core_attn",
     "layernorm",

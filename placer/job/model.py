@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
+from placer.html_table import html_facts
+from placer.job.facts import facts, title
 from placer.job.memory import Memory
 from placer.job.rules import Rules
 
@@ -371,6 +373,13 @@ class Job:
     description: str = ""
     sources: tuple[str, ...] = ()
     sha256: str = ""
+
+    def __repr__(self) -> str:
+        return f"<placer.Job {self.name}: {title(self)}>"
+
+    def _repr_html_(self) -> str:
+        about = {name: text for name, text in facts(self).items() if name != "sha256"}
+        return html_facts(f"{self.name}: {title(self)}", about)
 
     @property
     def world_size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-BASELINES = (
-    "given-order",
-    "sorted-hosts",
-    "megatron-default",
-    "replica-major",
-    "random",
-)
+BaselineName = Literal[
+    "given-order", "sorted-hosts", "megatron-default", "replica-major", "random"
+]
+BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 
 
 def baseline(name: str, topology: Topology, job: Job, seed: int = 0) -> Placement:

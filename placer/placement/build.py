@@ -11,6 +11,7 @@ from placer.errors import InputError, Problem, refuse
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_section
+from placer.placement.score import Score
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -25,7 +26,7 @@ def build_plan(
     job: Job,
     placement: Placement,
     *,
-    score: Mapping[str, Any] = _NOTHING,
+    score: Score | None = None,
     baselines: Mapping[str, Any] = _NOTHING,
     bound: Mapping[str, Any] = _NOTHING,
     advice: Mapping[str, Any] = _NOTHING,
@@ -55,7 +56,7 @@ def build_plan(
         },
         node_of_rank=position[entry],
         gpu_of_rank=topology.index_of_gpu[placement.gpu_of_rank],
-        score=score,
+        score=score or Score(),
         baselines=baselines,
         bound=bound,
         advice=advice,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -151,6 +151,22 @@ def _first_nodes(machine: Topology, tier: int) -> IntArray:
 
 _TORCH = "torch/distributed/elastic/rendezvous/dynamic_rendezvous.py"
 _SRUN = "https://slurm.schedmd.com/srun.html (--distribution)"
+
+# The keys of `LAUNCHERS`.
+LauncherName = Literal[
+    "torchrun-c10d",
+    "torchrun-natural",
+    "torchrun-static",
+    "slurm",
+    "slurm-node-table",
+    "slurm-node-rank",
+    "slurm-26.05",
+    "cluster-toolkit",
+    "kueue",
+    "openmpi",
+    "hydra",
+    "deepspeed",
+]
 
 LAUNCHERS: dict[str, Launcher] = {
     row.name: row

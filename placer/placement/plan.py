@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.job.axes import Parallelism
+from placer.placement.plan_html import plan_html, plan_rows, plan_title
+from placer.placement.score import Score
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -45,8 +47,14 @@ class Plan:
     rules : mapping
         The rules it was made under, spare nodes, hosts to avoid that are used; may be
         empty.
-    score, baselines, bound, solver : mapping
-        Contract sections 4 and 5.
+    score : Score
+        What it costs.
+    baselines : mapping
+        Name -> what another order costs.
+    bound : mapping
+        Objective, value, lower bound, gap, and what the bound rests on.
+    solver : mapping
+        Who made it: version, seed, seconds, why the search ended.
     advice : mapping
         What another rank order or launcher would save; may be empty.
     previous : mapping
@@ -68,7 +76,7 @@ class Plan:
     domains: Mapping[str, tuple[str, ...]]
     node_of_rank: IntArray
     gpu_of_rank: IntArray
-    score: Mapping[str, Any] = field(default_factory=dict)
+    score: Score = field(default_factory=Score)
     baselines: Mapping[str, Any] = field(default_factory=dict)
     bound: Mapping[str, Any] = field(default_factory=dict)
     solver: Mapping[str, Any] = field(default_factory=dict)
@@ -78,6 +86,17 @@ class Plan:
     request: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     verdict: str = ""
+
+    def __repr__(self) -> str:
+        return f"<placer.Plan: {plan_title(self)}>"
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain mapping a rank: ``host``, ``gpu``, its domains and coordinates."""
+        return list(plan_rows(self))
 
     @property
     def world_size(self) -> int:

@@ -7,6 +7,7 @@ from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
 from placer.placement.plan_form import MISSING, Form, shown
 from placer.placement.plan_rules import form_problems
+from placer.placement.score import Score
 
 FORMAT = "placer/plan"
 VERSION = 1
@@ -14,7 +15,6 @@ VERSION = 1
 _AXES = ("tp", "cp", "ep", "pp", "dp")
 _SECTIONS = (
     "rules",
-    "score",
     "baselines",
     "bound",
     "advice",
@@ -106,6 +106,7 @@ def _plan(form: Form) -> Plan:
         node_of_rank=form.indices("node_of_rank"),
         gpu_of_rank=form.indices("gpu_of_rank"),
         verdict=form.data.get("verdict") or "",
+        score=Score(form.section("score")),
         **{key: form.section(key) for key in _SECTIONS},
     )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.html_table import html_table
 from placer.report.columns import columns, fitted, paragraphs, wrapped
 from placer.report.words import NOUN, amount, gap_text, plural, share_text
 
@@ -33,6 +34,11 @@ def allocation_text(found: Found) -> str:
             wrapped(f"Bound: {found['argument']}."),
         ]
     )
+
+
+def allocation_html(found: Found) -> str:
+    """The verdict and the jobs, for a notebook."""
+    return html_table(_table(found), _verdict(found), " ".join(_left(found["left"])))
 
 
 def _verdict(found: Found) -> str:

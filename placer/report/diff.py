@@ -8,11 +8,13 @@ from typing import Any
 
 from placer.arguments import NOTHING, instance, takes
 from placer.cost.noise import noise_of
+from placer.html_table import html_table
 from placer.job.model import Job
 from placer.placement.host_orders import in_natural_order
 from placer.placement.plan import Plan
 from placer.report.before_after import EntryChange, link_changes, path_changes
 from placer.report.cost_changes import CostChange, cost_changes, cost_dict
+from placer.report.diff_cost_text import COST_HEAD, cost_rows
 from placer.report.diff_verdict import diff_verdict
 from placer.report.group_tiers import AxisChange, axis_changes
 from placer.report.matching import match
@@ -22,7 +24,7 @@ from placer.report.restart import Restart, restart
 _INPUTS = ("topology", "job")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlanDiff:
     """The difference of two plans; ``to_dict`` gives its JSON form.
 
@@ -67,6 +69,17 @@ class PlanDiff:
     links: tuple[EntryChange, ...]
     path: tuple[EntryChange, ...]
     restart: Restart
+
+    def __repr__(self) -> str:
+        return f"<placer.PlanDiff: {diff_verdict(self)}>"
+
+    def _repr_html_(self) -> str:
+        return html_table([COST_HEAD, *cost_rows(self.costs)], diff_verdict(self))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain mapping a rank that moves: its number, old and new GPU."""
+        return [move.to_dict() for move in self.moved]
 
     @property
     def is_empty(self) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SHOWN_LINKS = 5
 _HEAD = ("old", "new", "change")
+COST_HEAD = ("cost", *_HEAD)
 _LABELS = {
     "step_time_s": "step time",
     "exposed_scale_out_s": "exposed scale-out",
@@ -27,15 +28,20 @@ _LABELS = {
 
 def cost_lines(costs: Iterable[CostChange], width: int) -> Iterator[str]:
     """A table of what changed, and of the step time or hop cost in any case."""
+    rows = cost_rows(costs)
+    return table(rows, COST_HEAD, width) if rows else iter(())
+
+
+def cost_rows(costs: Iterable[CostChange]) -> list[tuple[str, ...]]:
+    """The same as rows of texts, under `COST_HEAD`."""
     costs = list(costs)
     is_timed = any(c.measure == "step_time_s" and (c.old or c.new) for c in costs)
     always = "step_time_s" if is_timed else "hop_cost"
-    rows = [
+    return [
         (_label(cost), _amount(cost, cost.old), _amount(cost, cost.new), _change(cost))
         for cost in costs
         if not _is_same(cost.old, cost.new) or cost.measure == always
     ]
-    return _table("cost", rows, width)
 
 
 def path_lines(path: Iterable[EntryChange], width: int) -> Iterator[str]:

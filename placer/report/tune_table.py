@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.html_table import html_table
 from placer.report.columns import columns, paragraphs, wrapped
-from placer.report.html_table import html_table
 from placer.report.tune_words import (
     AXES,
     degrees,

@@ -115,6 +115,7 @@ def plain_search(
         incumbent.offer(name, gpu_of_rank)
     if problem.choices:
         _run(AT_ONCE, problem, incumbent)
+        incumbent.budget.pulse.phase = "lower bound"
         prove(problem, incumbent)
         methods = METHODS if problem.params.local_search else CONSTRUCTIONS
         _run(methods, problem, incumbent)
@@ -132,6 +133,7 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
     for method in methods:
         if incumbent.ends():
             return
+        incumbent.budget.pulse.phase = method.__name__.replace("_", " ")
         method(problem, incumbent, incumbent.budget)
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.draw.picture import Picture
 from placer.report.sweep_table import sweep_csv, sweep_html, sweep_text
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
     from placer.api.result import Result
+    from placer.draw.picture import ThemeName
     from placer.sweep.point import Row, Task
 
 
@@ -68,6 +70,12 @@ class Sweep:
     def summary(self) -> str:
         """The rows as text for people."""
         return sweep_text(self.rows, self.swept)
+
+    def draw(self, theme: ThemeName = "auto") -> Picture:
+        """Step time and exposed time over the first key that varies, as a picture."""
+        from placer.sweep.plot import sweep_plot
+
+        return Picture(sweep_plot(self.rows, self.swept, theme))
 
     def to_dict(self) -> dict[str, Any]:
         """As ``placer sweep --format json`` prints it."""

@@ -35,9 +35,9 @@ def draw(topology: Topology) -> str:
     if topology.description:
         lines.append(topology.description)
     lines += [
-        _parts(topology),
+        parts(topology),
         "",
-        *_table(topology.by_island),
+        *_table(topology),
         "",
         *_tree(topology.by_island),
     ]
@@ -55,7 +55,7 @@ def draw(topology: Topology) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _parts(topology: Topology) -> str:
+def parts(topology: Topology) -> str:
     """How much of everything: ``4 nodes, 8 islands, 32 GPUs``."""
     seen = topology.by_island
     inside = reversed(range(seen.node_tier))
@@ -85,13 +85,17 @@ def _links(topology: Topology) -> Iterator[str]:
         yield f"and {_count(len(links) - _MAX_LINKS, 'faster link')}"
 
 
+def tier_rows(topology: Topology) -> list[tuple[str, ...]]:
+    """A head, and a row a tier, outermost first."""
+    seen = topology.by_island
+    outermost_first = reversed(list(enumerate(seen.tiers)))
+    rows = (_row(tier, _gpus_of_domain(seen, t)) for t, tier in outermost_first)
+    return [_HEADER, *rows]
+
+
 def _table(topology: Topology) -> Iterator[str]:
-    """Rows of the tiers, outermost first."""
-    outermost_first = reversed(list(enumerate(topology.tiers)))
-    rows = [
-        _HEADER,
-        *(_row(tier, _gpus_of_domain(topology, t)) for t, tier in outermost_first),
-    ]
+    """Lines of the tiers, outermost first."""
+    rows = tier_rows(topology)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *cells in rows:
         aligned = [c.rjust(w) for c, w in zip(cells[:-1], widths[1:-1], strict=True)]

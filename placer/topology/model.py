@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.html_table import html_table
 from placer.topology.affinity import Affinity
+from placer.topology.drawing import parts, tier_rows
+from placer.topology.facts import kinds, node_rows
 from placer.topology.gpu import Gpu
 from placer.topology.links import Link, kept_links
 
@@ -186,6 +189,17 @@ class Topology:
     scheduler: str = ""
     budgets: tuple[Budget, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<placer.Topology {self.name}: {parts(self)}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(tier_rows(self), f"{self.name}: {parts(self)}")
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain mapping a usable node: its name, GPUs, factors and domains."""
+        return node_rows(self)
+
     @property
     def num_nodes(self) -> int:
         """Number of usable nodes."""
@@ -223,19 +237,7 @@ class Topology:
         Nodes of a kind are as fast, and in the same domains that links name. Their GPUs
         may differ in number.
         """
-        facts = [self.bandwidth_factor, self.speed_of_node]
-        for name in dict.fromkeys(link.tier for link in self.links):
-            t = self.tier_index(name)
-            linked = {end for li in self.links if li.tier == name for end in li.between}
-            is_linked = np.array([end in linked for end in self.domain_names[t]])
-            row = self.domain_of_node[t]
-            facts.append(np.where(is_linked[row], row, -1))
-        kind = np.zeros(self.num_nodes, dtype=np.int64)
-        for fact in facts:
-            number = np.unique(fact, return_inverse=True)[1]
-            both = kind * (int(number.max()) + 1) + number
-            kind = np.unique(both, return_inverse=True)[1]
-        return kind
+        return kinds(self)
 
     @property
     def num_gpus(self) -> int:

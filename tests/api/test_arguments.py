@@ -29,6 +29,7 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
         "check": both | {"plan": plan},
         "diagnose": {"plans": [plan], "seconds": [[1.0] * 16]},
         "diff": {"old": plan, "new": plan, "job": None},
+        "draw": {"plan": plan, "theme": "light"},
         "emit": {"plan": plan, "format": "json", "path": None},
         "explain": both | {"plan": plan, "ranks": [1], "groups": [], "hosts": []},
         "place": both | {"hosts": "r[1-2]-n[1-2]", "time_limit": 0},

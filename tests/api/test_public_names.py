@@ -12,6 +12,7 @@ from placer.api.options import ObjectiveName
 from placer.degrees.frameworks import FRAMEWORKS, FrameworkName
 from placer.emit import FormatName
 from placer.emit.registry import FORMATS
+from placer.placement.launcher_orders import LAUNCHERS, LauncherName
 
 
 @pytest.mark.parametrize("name", sorted(set(placer.__all__) - {"__version__"}))
@@ -32,3 +33,4 @@ def test_names_that_editors_complete() -> None:
     assert set(get_args(FormatName)) == set(FORMATS)
     assert set(get_args(ObjectiveName)) == set(OBJECTIVES)
     assert set(get_args(FrameworkName)) == set(FRAMEWORKS)
+    assert set(get_args(LauncherName)) == set(LAUNCHERS)

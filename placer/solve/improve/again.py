@@ -59,6 +59,7 @@ def _generations(
     for generation in range(params.generations):
         if incumbent.ends():
             return
+        budget.pulse.phase = f"again, generation {generation + 1}"
         begun, before = monotonic(), incumbent.value
         work = min(least * 2**doubled, most)
         first = generation * len(KINDS)
@@ -112,9 +113,11 @@ class _Beside(NamedTuple):
         if self.helpers is not None:
             seconds = budget.seconds_left - ANSWER_S
             with suppress(NoHelpError):
-                return self.helpers.ask(
+                found = self.helpers.ask(
                     budget.is_over, searched, variant, kept, seconds
                 )
+                budget.pulse.placements += found.moves.tried
+                return found
         own = Incumbent.holding(variant, budget, kept, self.incumbent.terms)
         return _searched(variant, own)
 

@@ -175,6 +175,7 @@ def anneal(state: State[C], budget: Budget, counts: MoveCounts) -> None:
     while not (state.is_done or budget.is_over()):
         changes = state.propose()
         delta = state.delta(changes)
+        budget.pulse.placements += len(delta)
         temperature = state.hot * (state.cold / state.hot) ** state.progress
         limit = -temperature[changes.copy] * np.log(state.draw(len(delta)))
         helps = delta < -WORTHWHILE

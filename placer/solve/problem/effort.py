@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, Literal, TypeGuard
 
-QUICK, NORMAL, FULL = "quick", "normal", "full"
+QUICK: Final = "quick"
+NORMAL: Final = "normal"
+FULL: Final = "full"
 EFFORTS = (QUICK, NORMAL, FULL)
 # More generations than any time limit has room for.
 ENDLESS = 1_000_000
 # What a generation must gain, relative to the cost, for another one.
 WORTHWHILE = 1e-3
 
-Effort = str | int
+EffortName = Literal["quick", "normal", "full"]
+Effort = EffortName | int
 
 
-def is_effort(effort: Effort) -> bool:
+def is_effort(effort: str | int) -> TypeGuard[Effort]:
     """Whether there is such an effort: a name, or a number of generations."""
     if isinstance(effort, str):
         return effort in EFFORTS

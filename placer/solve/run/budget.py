@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from placer.errors import StoppedError
+from placer.solve.run.pulse import Pulse
 from placer.solve.run.solution import EXACT
 from placer.threads import start
 
@@ -38,13 +39,19 @@ class Budget:
         Each asked as well; True ends the search.
     workers : int
         Threads that may work at a time. No result may depend on it.
+    pulse : Pulse, optional
+        Where the search says what it is at; budgets that are a part share it.
     """
 
     def __init__(
-        self, seconds: float, *ends: Callable[[], bool], workers: int = 1
+        self,
+        seconds: float,
+        *ends: Callable[[], bool],
+        workers: int = 1,
+        pulse: Pulse | None = None,
     ) -> None:
         self._start, self.seconds = monotonic(), seconds
-        self._ends, self.workers = ends, workers
+        self._ends, self.workers, self.pulse = ends, workers, pulse or Pulse()
 
     @property
     def elapsed_s(self) -> float:
@@ -67,7 +74,7 @@ class Budget:
 
     def anew(self, seconds: float) -> Budget:
         """So many seconds from now on, which the same may end before."""
-        return Budget(seconds, *self._ends, workers=self.workers)
+        return Budget(seconds, *self._ends, workers=self.workers, pulse=self.pulse)
 
     def share(self, count: int) -> Budget:
         """An equal part of what is left, for the first of ``count`` searches."""
@@ -75,7 +82,9 @@ class Budget:
 
     def until(self, end: Callable[[], bool]) -> Budget:
         """What is left, which ``end`` may end too."""
-        return Budget(self.seconds_left, *self._ends, end, workers=self.workers)
+        ends = (*self._ends, end)
+        left = self.seconds_left
+        return Budget(left, *ends, workers=self.workers, pulse=self.pulse)
 
 
 @dataclass(frozen=True)
@@ -170,9 +179,10 @@ class InTime(Generic[Answer]):
             if before and incumbent.value > before.value * (1 + EXACT):
                 return
             self._best = incumbent
+            self._budget.pulse.lower_bound = incumbent.lower_bound
         is_better = before is None or incumbent.value < before.value
         if is_better and self._progress is not None:
-            self._progress(incumbent)
+            self._progress(replace(incumbent, pulse=self._budget.pulse))
 
     def _wait(self) -> LeftBehind | None:
         """The best placement when the search is left behind, None when it has ended."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from placer.placement.placement import Placement
+    from placer.solve.run.pulse import Pulse
 
 # Relative difference below which a value has reached its bound: sums of a few thousand
 # double-precision terms agree to much better than this.
@@ -51,6 +52,8 @@ class Improvement:
         What the search would return if it ended here.
     order : tuple of str
         Axes in the rank order of that solution, innermost first.
+    pulse : Pulse or None
+        What the search is at, now and later on.
     """
 
     elapsed_s: float
@@ -59,6 +62,7 @@ class Improvement:
     lower_bound: float
     solution: Solution | None = None
     order: tuple[str, ...] = ()
+    pulse: Pulse | None = None
 
 
 class Progress(Protocol):

@@ -1,0 +1,164 @@
+"""Pictures of a plan as objects, for notebooks and files."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from dataclasses import dataclass
+from html import escape, unescape
+from typing import TYPE_CHECKING, Literal, get_args
+
+from placer.arguments import NOTHING, PATH, TEXT, Kind, takes
+from placer.errors import Problem, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.cost.step import Step
+    from placer.placement.plan import Plan
+
+PictureName = Literal["map", "traffic", "timeline", "pipeline"]
+ColourName = Literal["dp", "pp", "ep", "tp"]
+ThemeName = Literal["auto", "light", "dark"]
+
+_NAME = re.compile(r'aria-label="([^"]*)"')
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A picture; it shows itself in a notebook, and its text is the SVG.
+
+    Attributes
+    ----------
+    svg : str
+    """
+
+    svg: str
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<placer.Picture: {self.name}>"
+
+    def _repr_html_(self) -> str:
+        # An image keeps the style sheet of the picture from the page, and its scripts.
+        data = b64encode(self.svg.encode()).decode()
+        source = f"data:image/svg+xml;base64,{data}"
+        alt = escape(self.name)
+        return f'<img alt="{alt}" style="max-width:100%" src="{source}">'
+
+    @property
+    def name(self) -> str:
+        """What it shows."""
+        found = _NAME.search(self.svg)
+        return unescape(found[1]) if found else "a picture"
+
+    @takes(path=PATH)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it, atomically: as PNG where the path ends in ``.png``, else as SVG.
+
+        Raises
+        ------
+        InputError
+            If it is a PNG and the extra ``png`` is not installed.
+        OutputError
+            If it cannot be written.
+        """
+        from placer.files import write_bytes, write_text
+
+        target = os.fspath(path)
+        if target.lower().endswith(".png"):
+            from placer.draw.png import png
+
+            write_bytes(target, png(self.svg))
+        else:
+            write_text(target, self.svg)
+
+
+def _is_plan(value: object) -> bool:
+    from placer.placement.plan import Plan  # numpy, which `placer --help` does without
+
+    return isinstance(value, Plan)
+
+
+@takes(
+    plan=Kind("a Plan", _is_plan),
+    picture=TEXT,
+    colour=TEXT | NOTHING,
+    zoom=TEXT | NOTHING,
+    theme=TEXT,
+)
+def draw(
+    plan: Plan,
+    picture: PictureName = "map",
+    *,
+    colour: ColourName | None = None,
+    zoom: str | None = None,
+    theme: ThemeName = "auto",
+) -> Picture:
+    """A picture of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    picture : str
+        ``map`` (where the ranks are), ``traffic`` (bytes by tier), ``timeline`` (of a
+        step) or ``pipeline`` (when the stages of the slowest replica work).
+    colour : str, optional
+        Of the map: ``dp`` (replicas), ``pp`` (stages), ``ep`` or ``tp`` (groups); by
+        default the first of them that has members.
+    zoom : str, optional
+        Of the map: the one domain to show, such as ``r012`` or ``rack=r012``.
+    theme : str
+        ``light``, ``dark``, or ``auto``, which follows what the reader prefers.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, the plan does not give its axes, or the pipeline is
+        asked for of a plan that keeps no inputs.
+    """
+    refuse(_problems(picture, colour, zoom, theme))
+    if picture == "map":
+        from placer.draw.placement_map import placement_map
+
+        return Picture(placement_map(plan, colour, zoom, theme))
+    if picture == "traffic":
+        from placer.draw.heat_map import traffic_map
+
+        return Picture(traffic_map(plan, theme))
+    if picture == "timeline":
+        from placer.draw.time_line import time_line
+
+        return Picture(time_line(plan, theme))
+    from placer.draw.pipeline import pipeline_chart
+
+    return Picture(pipeline_chart(_step(plan), theme))
+
+
+def _problems(
+    picture: str, colour: str | None, zoom: str | None, theme: str
+) -> Iterator[Problem]:
+    for key, value, names in (
+        ("picture", picture, get_args(PictureName)),
+        ("colour", colour, (None, *get_args(ColourName))),
+        ("theme", theme, get_args(ThemeName)),
+    ):
+        if value not in names:
+            known = f"known: {', '.join(filter(None, names))}"
+            yield Problem(f'there is no {key} "{value}"', key=key, hint=known)
+    if picture != "map" and (colour or zoom):
+        yield Problem("colour and zoom are for the map", key="picture")
+
+
+def _step(plan: Plan) -> Step:
+    """What the plan's placement costs."""
+    from placer.cost.step import StepModel
+    from placer.placement.build import placement_of_plan
+    from placer.placement.inputs import inputs_of
+
+    inputs = inputs_of(plan)
+    gpus = placement_of_plan(plan, inputs.machine).gpu_of_rank
+    return StepModel(inputs.machine, inputs.job).step(gpus)

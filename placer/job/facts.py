@@ -1,0 +1,44 @@
+"""What a job is, in a few words each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+
+_AXES = ("tp", "cp", "ep", "pp", "dp")
+_SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")
+
+
+def facts(job: Job) -> dict[str, str]:
+    """Name -> words; empty where the job does not have it."""
+    axes = job.parallelism
+    return {
+        "description": job.description,
+        "ranks": f"{job.world_size:,}",
+        "axes": _axes_text(job, _SIZES),
+        "order": "auto" if axes.auto_order else "-".join(axes.order),
+        "model": job.model.name if job.model else "",
+        "batch": f"{job.micro_batches} micro-batches of {job.micro_batch} x "
+        f"{job.sequence:,} tokens a replica"
+        if job.model
+        else "",
+        "groups": ", ".join(f"{g.name} ({g.collective})" for g in job.groups),
+        "require": ", ".join(f"{a} in one {t}" for a, t in job.require.items()),
+        "launcher": job.launcher,
+        "weights": ", ".join(f"{a} {w:,.9g}" for a, w in job.weights.items()),
+        "sha256": job.sha256,
+    }
+
+
+def title(job: Job) -> str:
+    """``128 ranks, tp 4 pp 8 dp 4``: how many, and the axes that have members."""
+    axes = _axes_text(job, _AXES)
+    return f"{job.world_size:,} ranks{', ' if axes else ''}{axes}"
+
+
+def _axes_text(job: Job, axes: Sequence[str]) -> str:
+    sizes = {axis: job.parallelism.size(axis) for axis in axes}
+    return " ".join(f"{axis} {size}" for axis, size in sizes.items() if size > 1)

@@ -1,0 +1,83 @@
+"""A plan as tables, for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from placer.html_table import html_table
+from placer.units import format_seconds
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+def plan_html(plan: Plan) -> str:
+    """What the plan is worth, where its groups lie and what other orders cost."""
+    tables = (list(_groups(plan)), list(_orders(plan)))
+    above = (plan.verdict or plan_title(plan), "")
+    return "".join(map(html_table, tables, above))
+
+
+def plan_title(plan: Plan) -> str:
+    """``64 ranks on 8 nodes, 1.272 s a step``."""
+    nodes = f"{len(plan.nodes):,} node{'s' * (len(plan.nodes) != 1)}"
+    size = f"{plan.world_size:,} ranks on {nodes}"
+    if step := plan.score.get("step_time_s"):
+        return f"{size}, {format_seconds(step)} a step"
+    cost = plan.score.get("hop_cost")
+    return size if cost is None else f"{size}, hop cost {cost:,.12g}"
+
+
+def plan_rows(plan: Plan) -> Iterator[dict[str, Any]]:
+    """A plain mapping a rank: where it runs, its domains and its axes' coordinates."""
+    axes = plan.axes
+    at = axes.coordinates if axes else {}
+    columns = {axis: at[axis].tolist() for axis in (axes.order if axes else ())}
+    nodes, gpus = plan.node_of_rank.tolist(), plan.gpu_of_rank.tolist()
+    for rank, (node, gpu) in enumerate(zip(nodes, gpus, strict=True)):
+        yield {
+            "rank": rank,
+            "host": plan.nodes[node],
+            "gpu": gpu,
+            **{tier: names[node] for tier, names in plan.domains.items()},
+            **{axis: column[rank] for axis, column in columns.items()},
+        }
+
+
+def _groups(plan: Plan) -> Iterator[list[str]]:
+    """A head, and for each axis its exposed time and its groups by tier."""
+    crossings = plan.score.get("crossings", {})
+    exposed = plan.score.get("exposed_s", {})
+    tiers = [
+        tier
+        for tier in plan.topology.get("tiers", ())
+        if any(tier in row for row in crossings.values())
+    ]
+    yield ["axis", "exposed", *(f"groups in one {tier}" for tier in tiers)]
+    for axis in {**crossings, **exposed}:
+        seconds, counts = exposed.get(axis), crossings.get(axis, {})
+        if not (seconds or counts):
+            continue
+        cells = [f"{counts[tier]:,}" if counts.get(tier) else "" for tier in tiers]
+        yield [axis, "" if seconds is None else format_seconds(seconds), *cells]
+
+
+def _orders(plan: Plan) -> Iterator[list[str]]:
+    """A head, the plan's own cost, and that of the baselines."""
+    is_time = plan.bound.get("objective", "time") == "time"
+    key, noun = ("step_time_s", "step time") if is_time else ("hop_cost", "hop cost")
+    own = plan.score.get(key)
+    yield ["order", noun, "beside the plan"]
+    if own is not None:
+        yield ["this plan", _amount(own, is_time), ""]
+    for name, baseline in plan.baselines.items():
+        if (other := baseline.get(key)) is not None:
+            more = (
+                "equal" if other == own else f"{other / own - 1:+z.2%}" if own else ""
+            )
+            yield [name, _amount(other, is_time), more]
+
+
+def _amount(value: float, is_time: bool) -> str:
+    return format_seconds(value) if is_time else f"{value:,.12g}"

@@ -1,0 +1,191 @@
+"""Results show themselves: one line each, HTML for notebooks, rows for tables."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import placer
+from placer.api.result import Result
+from placer.placement.inputs import inputs_of
+from placer.placement.score import (
+    Hop,
+    HotLink,
+    MemoryBytes,
+    Operation,
+    Score,
+    SlowHost,
+    WorstGroup,
+)
+
+MACHINE = """
+format: placer/topology
+version: 1
+name: <b>two & racks</b>
+tiers:
+  - {name: node, size: 8, bandwidth: 450GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 50GB/s, latency: 4us}
+  - {name: cluster, bandwidth: 50GB/s, latency: 8us, oversubscription: 4}
+nodes:
+  - {names: "h[1,3]", rack: a}
+  - {names: "h[2,4]", rack: b}
+"""
+JOB = """
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 8, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
+model: {layers: 8, hidden: 2048, ffn: 8192, heads: 16, vocab: 32000}
+sequence: 2048
+micro_batches: 4
+compute: {tflops_per_gpu: 400}
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    folder = tmp_path_factory.mktemp("inputs")
+    (folder / "machine.yaml").write_text(MACHINE)
+    (folder / "job.yaml").write_text(JOB)
+    machine = placer.read_topology(folder / "machine.yaml")
+    return placer.place(machine, folder / "job.yaml", hosts="h[1-4]")
+
+
+@pytest.fixture(scope="module")
+def shown(found: Result) -> dict[str, Any]:
+    """One of everything that shows itself, by its name."""
+    machine, job = "dgx-h100-4x8", "quickstart"
+    moved = placer.replace(found.plan, failed="h3", shrink=True, time_limit=5)
+    kept = inputs_of(found.plan)
+    apart = placer.predict(kept.topology, kept.job, "torchrun-static", "h[4,1-3]")
+    few = {"gpus": [16], "tp": [4], "recompute": ["none"], "top": 2}
+    return {
+        "Topology": placer.read_topology(machine),
+        "Job": placer.read_job(job),
+        "Result": found,
+        "Plan": found.plan,
+        "Score": found.score,
+        "Replacement": moved,
+        "PlanDiff": placer.diff(apart, found.plan),
+        "Allocation": placer.allocate(machine, [job]),
+        "Sweep": placer.sweep(machine, job, dp=[1, 2], time_limit=5),
+        "Tuning": placer.tune(machine, job, memory=80e9, **few),
+        "Picture": placer.draw(found.plan),
+    }
+
+
+def test_reprs_are_one_short_line(shown: dict[str, Any]) -> None:
+    """Each says what it is, without spilling arrays."""
+    for name, thing in shown.items():
+        text = repr(thing)
+        assert text.startswith(f"<placer.{name}")
+        assert text.endswith(">")
+        assert "\n" not in text
+        assert len(text) <= 200
+    assert repr(shown["Plan"]).startswith("<placer.Plan: 32 ranks on 4 nodes, ")
+    assert repr(shown["Job"]) == "<placer.Job quickstart: 16 ranks, tp 4 pp 2 dp 2>"
+
+
+class Page(HTMLParser):
+    """What tags a text has, whether they nest, and what it says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+        self.said: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, _attrs: object) -> None:
+        self.tags.add(tag)
+        if tag != "img":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said.append(data)
+
+
+def test_html_is_safe_and_has_the_colours_of_the_page(shown: dict[str, Any]) -> None:
+    """Names of inputs stay text, tags nest, and no colour or script is written."""
+    for name, thing in shown.items():
+        if name == "Score":
+            continue
+        html = thing._repr_html_()
+        page = Page(html)
+        assert page.open == []
+        assert page.tags <= {"p", "strong", "table", "tr", "th", "td", "img"}
+        assert not re.search(r"color|background|#[0-9a-f]{3}", html.split("<img")[0])
+    assert "<b>two" not in shown["Result"]._repr_html_()
+    assert "<b>two & racks</b>" in shown["Picture"].name
+
+
+def test_a_result_shows_verdict_groups_orders_and_map(found: Result) -> None:
+    """What a notebook shows of a result is in its plan."""
+    html = found._repr_html_()
+    said = Page(html).said
+    assert found.plan.verdict in said
+    assert {"tp", "pp", "dp", "given-order"} <= set(said)
+    assert html.count("<img") == 1
+    assert html.endswith(placer.draw(found.plan)._repr_html_())
+
+
+def test_rows_are_plain(shown: dict[str, Any]) -> None:
+    """Rows are dicts of plain values with the same keys, one a thing."""
+    counts = {"Topology": 4, "Plan": 32, "Result": 32, "Allocation": 1, "Sweep": 2}
+    for name in (*counts, "PlanDiff", "Tuning"):
+        rows = shown[name].rows
+        assert json.loads(json.dumps(rows)) == rows
+        assert len({tuple(row) for row in rows}) == 1
+        assert len(rows) == counts.get(name, len(rows))
+
+
+def test_rows_of_a_plan_say_where_ranks_are(found: Result) -> None:
+    """Host, GPU and domain are those of the plan, coordinates those of the order."""
+    plan = found.plan
+    for rank, row in enumerate(plan.rows):
+        assert row["rank"] == rank
+        assert row["host"] == plan.host_of_rank[rank]
+        assert row["gpu"] == plan.gpu_of_rank[rank]
+        assert row["rack"] == ("a" if row["host"] in ("h1", "h3") else "b")
+        assert rank == row["tp"] + 8 * (row["pp"] + 2 * row["dp"])
+
+
+def test_a_score_is_its_json(found: Result) -> None:
+    """Every key is an attribute of the same value, and every attribute is a key."""
+    score = found.score
+    assert json.loads(json.dumps(score)) == score
+    fields = {name for name, one in vars(Score).items() if isinstance(one, property)}
+    assert set(score) <= fields
+    assert {name: getattr(score, name) for name in score} == score
+    for name in fields - set(score):
+        assert getattr(score, name) is None
+    assert placer.score(found.plan) == score
+    assert isinstance(placer.score(found.plan), Score)
+
+
+def test_entries_of_a_score_have_the_documented_keys(tmp_path: Path) -> None:
+    """The typed dicts name the keys that scores have, and no others."""
+    slow = MACHINE + '  - {names: "h5", rack: b, compute_factor: 0.5}\n'
+    (tmp_path / "machine.yaml").write_text(slow.replace("h[2,4]", "h2"))
+    (tmp_path / "job.yaml").write_text(JOB)
+    machine, job = tmp_path / "machine.yaml", tmp_path / "job.yaml"
+    score = placer.predict(machine, job, "torchrun-static").score
+    hops = [
+        hop for part in score.critical_path for hop in part.get("crossing_hops", ())
+    ]
+    for entries, kind in (
+        (score.hottest_links, HotLink),
+        (score.critical_path, Operation),
+        (hops, Hop),
+        ([score.slowest_host], SlowHost),
+        ([score.worst_group], WorstGroup),
+        ([score.memory_bytes], MemoryBytes),
+    ):
+        assert {key for entry in entries for key in entry} == {*kind.__annotations__}

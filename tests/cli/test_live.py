@@ -1,0 +1,203 @@
+"""What moves on a terminal: it fits, follows its size, and leaves nothing behind."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from placer.cli.live import CountBar
+from placer.cli.progress import ProgressLines
+from placer.solve.run.pulse import Pulse
+from placer.solve.run.solution import Improvement
+from tests.cli.terminal import Terminal
+
+PULSE = Pulse("annealed", 1000, 1.0)
+FIRST = Improvement(0.1, "given-order", 2.0, 0.0, pulse=PULSE)
+BETTER = Improvement(1.5, "[red]n[1-2] :smile:", 1.25, 1.0, pulse=PULSE)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    with Terminal() as one:
+        yield one
+
+
+def soon(found: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + 10
+    while not found():
+        assert time.monotonic() < deadline
+
+
+def shown(terminal: Terminal, text: str) -> list[str]:
+    """The lines, once some text is among them."""
+    soon(lambda: text in "\n".join(terminal.seen()))
+    return terminal.seen()
+
+
+def test_a_search_is_drawn_and_then_gone(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers, the curve, the method at work and a clock; at the end what was there."""
+    terminal.be_stderr(monkeypatch)
+    os.write(terminal.side, b"before\n")
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines(FIRST)
+        lines(BETTER)
+        PULSE.placements += 5000
+        seen = shown(terminal, "step time")
+    assert seen[0] == "before"
+    text = "step time 1.25 s, gap 20.000%, lower bound 1 s"
+    assert seen[1].strip() == text
+    assert seen[2].strip() == "found after 1.5 s: [red]n[1-2] :smile:"
+    assert seen[3].split()[:2] == ["50", "%"]
+    assert seen[7].split()[:2] == ["20", "%"]
+    assert seen[9].strip().startswith("now: annealed")
+    assert seen[10].endswith("of 0:01:00 at most")
+    assert terminal.seen() == ["before"]
+    assert not terminal.is_broken
+
+
+def test_it_follows_the_bound_and_the_pace(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better bound and the placements tried are seen without a better placement."""
+    terminal.be_stderr(monkeypatch)
+    pulse = Pulse("stitched", 0, 1.0)
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines(Improvement(0.1, "given-order", 2.0, 0.0, pulse=pulse))
+        shown(terminal, "gap 50.000%")
+        pulse.lower_bound, pulse.phase, pulse.placements = 1.9, "annealed", 10**9
+        shown(terminal, "gap 5.000%")
+        shown(terminal, "now: annealed, ")
+        shown(terminal, "placements a second")
+
+
+def fits(terminal: Terminal) -> bool:
+    """Whether something arrives, and no line of it is too long."""
+    terminal.is_broken, before = False, len(terminal.raw)
+    terminal.seen()
+    return len(terminal.raw) > before and not terminal.is_broken
+
+
+@pytest.mark.parametrize(
+    ("size", "later"),
+    [
+        ((200, 60), (60, 3)),
+        ((80, 24), (25, 24)),
+        ((60, 8), (120, 40)),
+        ((41, 12), (1, 1)),
+        ((30, 24), (40, 12)),
+    ],
+)
+def test_it_fits_whatever_the_size_becomes(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], later: tuple[int, int]
+) -> None:
+    """From the next drawing on no line is broken; at the end nothing is left."""
+    with Terminal(*size).be_stderr(monkeypatch) as terminal:
+        os.write(terminal.side, b"before\n")
+        with ProgressLines(60.0, delay_s=0.0) as lines:
+            lines(FIRST)
+            lines(BETTER)
+            shown(terminal, "step time")
+            terminal.resize(*later)
+            soon(lambda: fits(terminal))
+            assert len(terminal.seen()) <= max(size[1], later[1])
+        assert terminal.seen() == ["before"]
+        assert not terminal.is_broken
+
+
+def test_without_colours(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR leaves the curve, and takes the colours."""
+    terminal.be_stderr(monkeypatch, NO_COLOR="1")
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines(BETTER)
+        assert "\N{LOWER ONE EIGHTH BLOCK}" in "".join(shown(terminal, "step time"))
+    assert not re.search(r"\x1b\[\d*m", terminal.raw)
+
+
+def test_without_blocks(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that has no block characters gets numbers and plain bars."""
+    terminal.be_stderr(monkeypatch, encoding="ascii")
+    with ProgressLines(1.0, delay_s=0.0) as lines:
+        lines(BETTER)
+        seen = shown(terminal, "#")
+    assert len(seen) == 4
+    assert "\n".join(seen).isascii()
+
+
+def test_plain_lines_on_a_dumb_terminal(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal that cannot take a line back gets what a pipe gets."""
+    terminal.be_stderr(monkeypatch, TERM="dumb")
+    with ProgressLines(60.0, delay_s=0.0) as lines:
+        lines(FIRST)
+        lines._timer.join()
+        lines(BETTER)
+    head, *rows = terminal.seen()
+    assert head.split()[:2] == ["time", "value"]
+    assert [row.split()[0] for row in rows] == ["*", "*"]
+    assert "\x1b" not in terminal.raw
+
+
+def test_count_of_points(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar of a sweep counts points, never wraps, and then is gone."""
+    terminal.be_stderr(monkeypatch)
+    with CountBar() as done:
+        done(3, 4)
+        assert terminal.seen() == [f"points [{'#' * 30}{'-' * 10}] 3/4"]
+        terminal.resize(30, 24)
+        done(3, 4)
+        assert terminal.seen() == ["points [" + "#" * 21]
+    assert terminal.seen() == []
+
+
+# The command, whose search goes on until it is stopped.
+ENDLESS = """\
+import sys, time
+from dataclasses import replace
+import placer.solve.orders as orders
+fast = orders.solve
+
+def endless(problem, budget, *others):
+    found = fast(problem, budget, *others)
+    while not budget.is_stopped:
+        time.sleep(0.01)
+    return replace(found, stop_reason="interrupted", deterministic=False)
+
+orders.solve = endless
+from placer.cli.main import main
+words = "place -t dgx-h100-4x8 -j quickstart -v -o plan.json"
+sys.argv = ["placer", *words.split()]
+main()
+"""
+
+
+def test_ctrl_c_keeps_the_best(terminal: Terminal, tmp_path: Path) -> None:
+    """The view goes, one line says what happened, and the plan is written."""
+    environ = os.environ | {"TERM": "xterm", "PYTHONUTF8": "1"}
+    environ.pop("NO_COLOR", None)
+    run = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS],
+        cwd=tmp_path,
+        env=environ,
+        stdin=terminal.side,
+        stdout=subprocess.DEVNULL,
+        stderr=terminal.side,
+    )
+    shown(terminal, "now: ")
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=30) == 130
+    seen = "\n".join(terminal.seen())
+    assert "interrupted: this is the best plan so far" in seen
+    assert "now: " not in seen
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert plan["solver"]["stop_reason"] == "interrupted"

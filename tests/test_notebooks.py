@@ -1,0 +1,39 @@
+"""The notebooks run from top to bottom, and are kept without what they print."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+    """Every cell ends without an error, and results show themselves."""
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(path, 4)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
+    shown = [data for cell in notebook.cells for data in data_of(cell)]
+    assert any("text/html" in data for data in shown)
+
+
+def data_of(cell: Any) -> list[dict[str, str]]:
+    return [one["data"] for one in cell.get("outputs", ()) if "data" in one]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_outputs(path: Path) -> None:
+    """Outputs would grow old, and make every change of a picture a change of it."""
+    code = [
+        cell
+        for cell in json.loads(path.read_text())["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    assert code
+    assert all(not cell["outputs"] for cell in code)
+    assert all(cell["execution_count"] is None for cell in code)
