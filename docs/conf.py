@@ -10,6 +10,7 @@ html_theme = "furo"
 html_title = "placer"
 html_show_sourcelink = False
 html_copy_source = False
+html_show_search_summary = False  # a page opened from a disk cannot fetch others
 html_extra_path = ["../schemas"]
 exclude_patterns = ["conf.py"]
 myst_heading_anchors = 4
