@@ -1,7 +1,5 @@
 """The site: builds without a warning, is found in three clicks, is searched offline."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
