@@ -24,9 +24,10 @@ NOTHING = 0.0005  # a day that gains less than this gains nothing
 HEAD = """\
 # A year of faults
 
-What placing by trays instead of whole racks is worth when hardware fails: a job runs
-through 348 days of real faults under several policies, and the samples that each
-trained are counted. The page is written by the benchmark:
+When a tray of a rack fails, a job can give up the whole rack, or go on with the trays
+that are left. What is the second worth? Here a job runs through 348 days of real
+faults, once under each policy, and the samples it trained are counted. A benchmark
+writes the page:
 
 ```
 python -m benchmarks.faults fault_trace.json --page docs/faults.md

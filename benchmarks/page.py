@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # Placement benchmark
 
-placer beside graph and process mappers, and beside the orders that jobs get without any
-tool, on the same machines and jobs. The page is written by the benchmark from its
-results:
+Does placer find better placements than other tools, and than the order a job gets
+without any? This page compares them on the same machines and jobs: with tools that
+map graphs and processes onto machines, and with sorted hosts and the like. A
+benchmark writes the page from its results:
 
 ```
 pip install '.[bench]'    # and the system package scotch

@@ -1,4 +1,4 @@
-"""Where the preset files are: one file a preset, named by its file name."""
+"""Where the files beside the code are: presets, each named by its file; schemas."""
 
 from __future__ import annotations
 
@@ -81,7 +81,16 @@ def find_file(kind: Kind, source: str) -> str:
     return str(preset_path(kind, source))
 
 
-def _folder(kind: Kind) -> Path:
+def schemas() -> dict[str, Path]:
+    """JSON Schema of each format of placer: its file by its name, such as ``job``.
+
+    The newest version of each; the file's name ends in it.
+    """
+    found = sorted(_folder("schemas").glob("placer-*-*.json"))
+    return {path.stem.split("-")[1]: path for path in found}
+
+
+def _folder(kind: Kind | Literal["schemas"]) -> Path:
     """Folder of a kind: inside the installed package, else beside it in a checkout."""
     package = Path(__file__).parent
     installed = package / "_presets" / kind

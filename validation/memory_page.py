@@ -20,10 +20,10 @@ from validation.memory_points import (
 INTRODUCTION = """\
 # Memory, validated
 
-What GPUs of public runs held beside what placer expects of the same jobs, errors
-included. This page is generated: `python -m validation` writes it from
-`validation/points/memory.yaml`, and a test compares it with what the code says now.
-The model is explained in [memory](memory.md).
+How well does placer predict what a GPU holds? This page puts what GPUs of public runs
+held beside what placer expects of the same jobs, errors included. `python -m
+validation` writes it from `validation/points/memory.yaml`, and a test compares it
+with what the code says now. The model is explained in [memory](memory.md).
 
 Rules: nothing is fitted. A job says what its run said: degrees, precision,
 recomputation, sharding. Numbers are GiB of one GPU. *Allocated* is the framework's own

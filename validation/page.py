@@ -15,11 +15,11 @@ from validation.markdown import milliseconds, percent, seconds, table
 INTRODUCTION = """\
 # Validation
 
-Public measurements beside the model's predictions, errors included. This page is
-generated: `python -m validation` writes it from `validation/`, and the fits into the
-job presets; a test compares both with what the code says now. How the measurements
-were taken from the logs, to be redone:
-`validation/README.md` in the source.
+How well does placer predict the time of a step? This page puts public measurements
+beside its predictions, errors included. `python -m validation` writes it from
+`validation/`, and the fits into the job presets; a test compares both with what the
+code says now. `validation/README.md` in the source says how the measurements were
+taken from the logs.
 
 Rules: `placer calibrate` fits micro-batch time and fixed time to all points of a
 series; nothing else is fitted. A point is judged by what the other points of its

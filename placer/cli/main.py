@@ -44,6 +44,7 @@ COMMANDS = (
     "tune",
     "allocate",
     "calibrate",
+    "schema",
     "help",
     "completion",
 )

@@ -1,0 +1,19 @@
+"""``placer schema``: what a format of placer allows, for editors and other tools."""
+
+from __future__ import annotations
+
+import click
+
+from placer.cli.output import write_text
+from placer.presets import schemas
+
+
+@click.command(epilog="Example: placer schema job > placer-job-1.json")
+@click.argument("format_name", metavar="FORMAT", type=click.Choice([*schemas()]))
+def schema(format_name: str) -> None:
+    """Print the JSON Schema of a file format.
+
+    FORMAT is topology, job or plan. An editor that knows the schema completes keys,
+    explains them and marks what is wrong while you type.
+    """
+    write_text("-", schemas()[format_name].read_text())

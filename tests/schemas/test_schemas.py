@@ -1,0 +1,338 @@
+"""The published schemas say what the readers take: the same keys, the same shapes."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from placer import units
+from placer.document import Document, parse_document
+from placer.document.scalars import Boolean, Number
+from placer.document.section import Section
+from placer.errors import InputError
+from placer.job.read import decode_job
+from placer.placement.plan_decode import (
+    _BASELINE_NUMBERS,
+    _LISTS,
+    _NUMBERS,
+    _SECTIONS,
+    _TEXTS,
+    decode_plan,
+)
+from placer.presets import preset_names, preset_path, schemas
+from placer.topology.read import decode_topology
+from tests.doc_blocks import ROOT, fences
+
+FULL = Path(__file__).parent
+SCHEMAS = {name: json.loads(path.read_text()) for name, path in schemas().items()}
+VALIDATORS = {
+    name: jsonschema.Draft202012Validator(schema) for name, schema in SCHEMAS.items()
+}
+DECODE: dict[str, Callable[[Document], object]] = {
+    "topology": decode_topology,
+    "job": decode_job,
+}
+KINDS = {"topologies": "topology", "jobs": "job"}
+
+
+def plain(value: Any) -> Any:
+    """The values that an editor sees: numbers and booleans of YAML 1.2."""
+    if isinstance(value, Number):
+        number = float(value)
+        return int(value) if number == int(number) and value.isdigit() else number
+    if isinstance(value, Boolean):
+        return value.lower() in ("true", "yes", "on")
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def opened(text: str, source: str = "a.yaml") -> Any:
+    return plain(parse_document(text, source).top.content)
+
+
+def faults(name: str, data: Any) -> list[str]:
+    errors = VALIDATORS[name].iter_errors(data)
+    return [f"{error.json_path}: {error.message[:200]}" for error in errors]
+
+
+def files() -> Iterator[tuple[str, str]]:
+    """(place, text) of every file of ours: presets, pages, and two with every key."""
+    for kind in KINDS:
+        for name in preset_names(kind):  # type: ignore[arg-type]
+            path = preset_path(kind, name)  # type: ignore[arg-type]
+            yield f"{kind}/{name}", path.read_text()
+    for page in (ROOT / "docs").rglob("*.md"):
+        for fence in fences(page):
+            if fence.language in ("yaml", "json"):
+                yield fence.place, fence.body
+    for path in FULL.glob("*.yaml"):
+        yield path.name, path.read_text()
+
+
+def own_format(data: Any) -> str:
+    """Which of the schemas a file asks for; empty for none."""
+    found = data.get("format", "") if isinstance(data, dict) else ""
+    name = str(found).removeprefix("placer/")
+    return name if name in SCHEMAS and name != found else ""
+
+
+def test_what_is_shown_is_allowed() -> None:
+    """Presets, examples of every page and a file with all keys pass their schema."""
+    seen = dict.fromkeys(SCHEMAS, 0)
+    for place, text in files():
+        data = opened(text)
+        if name := own_format(data):
+            assert faults(name, data) == [], place
+            seen[name] += 1
+    assert seen["topology"] > 20
+    assert seen["job"] > 20
+
+
+def test_samples_are_allowed(samples: Path) -> None:
+    """So do the files of ours among the samples."""
+    for path in samples.rglob("*"):
+        if path.suffix in (".yaml", ".json") and path.stat().st_size < 1e6:
+            text = path.read_text(errors="replace")
+            if '"placer/' in text or "format: placer/" in text:
+                data = opened(text)
+                name = own_format(data)
+                assert not name or faults(name, data) == [], path
+
+
+@pytest.fixture(scope="module")
+def plans() -> list[dict[str, Any]]:
+    """Plans with and without a model, rules, and what `replace` adds."""
+    import placer
+
+    quick = placer.place("dgx-h100-4x8", "quickstart", time_limit=5)
+    ruled = placer.place(
+        "block:2 rack:2 node:2 gpu:4",
+        opened_job(),
+        rules=placer.Rules(pin=(placer.Pin((0,), ("b1-r1-n1",)),), at_most={"rack": 1}),
+        time_limit=5,
+    )
+    return [json.loads(json.dumps(r.plan.to_dict())) for r in (quick, ruled)]
+
+
+def opened_job() -> Any:
+    text = """{"format": "placer/job", "version": 1, "name": "small",
+        "parallelism": {"tp": 4, "dp": 2}, "weights": {"tp": 9, "dp": 1}}"""
+    return decode_job(parse_document(text, "small.json"))
+
+
+def test_plans_are_allowed(plans: list[dict[str, Any]]) -> None:
+    """Plans that placer makes pass, and the schema names each of their keys."""
+    for plan in plans:
+        assert faults("plan", plan) == []
+        assert {*plan} <= {*SCHEMAS["plan"]["properties"]}
+
+
+def test_the_plan_schema_has_the_readers_keys() -> None:
+    """What the reader of plans looks at stands in the schema, with its type."""
+    top = SCHEMAS["plan"]["properties"]
+    assert {*_SECTIONS} <= {*top}
+    for section, depths in _NUMBERS.items():
+        for key, depth in depths.items():
+            schema = top[section]["properties"][key]
+            for _ in range(depth):
+                assert schema["type"] == ["object", "null"]
+                schema = schema["additionalProperties"]
+            assert schema == {"type": ["number", "null"]} | said(schema)
+    for section, keys in _TEXTS.items():
+        for key in keys:
+            assert top[section]["properties"][key]["type"] == ["string", "null"]
+    for key, (texts, numbers) in _LISTS.items():
+        entry = top["score"]["properties"][key]["items"]
+        assert entry["required"] == [*texts, *numbers]
+    assert {*_BASELINE_NUMBERS} == {
+        *top["baselines"]["additionalProperties"]["properties"]
+    }
+
+
+def said(schema: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in schema.items() if k == "description"}
+
+
+Path_ = tuple[str, ...]
+
+
+def known_keys(
+    name: str, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> dict[Path_, set[str]]:
+    """The keys that the reader asks of every mapping, by its path."""
+    found: dict[Path_, set[str]] = {}
+    finish = Section.finish
+
+    def record(self: Section) -> None:
+        if self.document.root.content.get("format") == f"placer/{name}":
+            path = tuple("[]" if type(k) is int else str(k) for k in self.value.path)
+            found.setdefault(path, set()).update(self._known)
+        finish(self)
+
+    monkeypatch.setattr(Section, "finish", record)
+    texts = [text for place, text in files() if not place.startswith("docs")]
+    for text in (*texts, *more):
+        if f"format: placer/{name}" in text:
+            DECODE[name](parse_document(text, "a.yaml"))
+    return found
+
+
+def closed(schema: dict[str, Any], path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+    """Every mapping of a schema that has keys of its own."""
+    if "properties" in schema:
+        yield path, schema
+        for key, value in schema["properties"].items():
+            yield from closed(value, (*path, key))
+    if "items" in schema:
+        yield from closed(schema["items"], (*path, "[]"))
+    for option in schema.get("anyOf", ()):
+        if "type" in option:
+            yield from closed(option, path)
+
+
+# A hint tells where it belongs; the key is refused all the same.
+REFUSED = {("memory",): {"optimizer_instances"}}
+
+
+@pytest.mark.parametrize("name", DECODE)
+def test_schema_and_reader_know_the_same_keys(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every key that the reader asks for is in the schema, and the other way round."""
+    (tmp_path / "groups.yaml").write_text(
+        "groups: [{name: own, collective: relay, bytes: 1, ranks: all}]"
+    )
+    in_a_file = f"""{{format: placer/job, version: 1, name: in-a-file,
+        parallelism: {{dp: 2}}, groups: {{file: {tmp_path}/groups.yaml}}}}"""
+    known = known_keys(name, monkeypatch, [in_a_file])
+    tiers = {"rack", "block", "cluster", "leaf", "region", "spine", "pod"}
+    of_schema = dict(closed(SCHEMAS[name]))
+    assert len(of_schema) > 6
+    for path, schema in of_schema.items():
+        free = tiers if path == ("nodes", "[]") else set()
+        asked = known[path] - free - REFUSED.get(path, set())
+        assert asked == {*schema["properties"]}, path
+    # The other mappings take any key: the names of axes, tiers, hosts, precisions.
+    for path in known.keys() - of_schema.keys():
+        assert path in {
+            ("gpu", "peak"),
+            ("unavailable",),
+            ("require",),
+            ("rules", "at_most"),
+            ("rules", "spares"),
+        }
+
+
+WRONG: tuple[Any, ...] = ([[]], -1)
+
+
+# What the reader says of a value of a wrong type, and of a key too many or too few.
+# Which keys a node or tier needs depends on the tiers of the file: no shape.
+SHAPE = re.compile(r'expected .*, got |unknown key|the key "(?!rack|size).* is missing')
+
+
+def damaged(whole: Any) -> Iterator[tuple[str, Any]]:
+    """(what was done, the file) with one key more, one fewer or one wrong value."""
+    stack: list[tuple[Any, ...]] = [()]
+    while stack:
+        path = stack.pop()
+        value = at(whole, path)
+        mapping = isinstance(value, dict)
+        if mapping:
+            case = copy.deepcopy(whole)
+            at(case, path)["no such"] = 1
+            yield f"{path}: one more", case
+        for key in value if mapping else {0, len(value) - 1}:
+            for wrong in WRONG:
+                case = copy.deepcopy(whole)
+                at(case, path)[key] = wrong
+                yield f"{path}: {key} = {wrong!r}", case
+            if mapping:
+                case = copy.deepcopy(whole)
+                del at(case, path)[key]
+                yield f"{path}: without {key}", case
+            if isinstance(value[key], dict | list) and value[key]:
+                stack.append((*path, key))
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def problems(name: str, data: Any) -> list[str]:
+    """What the reader finds wrong."""
+    try:
+        DECODE[name](Document("damaged.json", data))
+    except InputError as error:
+        return [problem.message for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize("path", sorted(FULL.glob("*.yaml")), ids=lambda p: p.stem)
+def test_damaged_files_are_refused_by_both(path: Path) -> None:
+    """What is of a wrong type, missing, or a key too many, the schema refuses as well.
+
+    Nothing that the reader takes is refused. Values that only fit together, and names
+    that lead nowhere, are the reader's business alone.
+    """
+    data = opened(path.read_text())
+    name = own_format(data)
+    assert problems(name, data) == []
+    cases = list(damaged(data))
+    assert len(cases) > 100
+    by_shape = 0
+    for what, case in cases:
+        found, by_schema = problems(name, case), faults(name, case)
+        assert found or not by_schema, f"{what}: only the schema says {by_schema}"
+        shape = [message for message in found if SHAPE.match(message)]
+        assert by_schema or not shape, f"{what}: only the reader says {shape}"
+        by_shape += bool(shape)
+    assert by_shape > 100
+
+
+def test_damaged_plans_are_refused_by_both(plans: list[dict[str, Any]]) -> None:
+    """A plan without a key that the reader needs, or with one of a wrong type."""
+    for plan in plans:
+        plan["score"].pop("traffic_bytes", None)
+        short = {k: v for k, v in plan.items() if k not in ("inputs", "advice")}
+        for key in short:
+            for wrong in (True, [[]], {"a": {"b": 1}}, "x", -1, None):
+                case = short if wrong is None else short | {key: wrong}
+                if wrong is None:
+                    case = {k: v for k, v in short.items() if k != key}
+                try:
+                    decode_plan(copy.deepcopy(case), "p")
+                    fits = True
+                except InputError:
+                    fits = False
+                assert fits == (not faults("plan", case)), (key, wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"),
+    [
+        ("bandwidth", units._BANDWIDTHS),
+        ("time", units._TIMES),
+        ("size", units._BYTES),
+        ("power", units._WATTS),
+    ],
+)
+def test_schemas_know_the_units(kind: str, table: dict[str, float]) -> None:
+    """A quantity may have each unit that the reader knows, and no other."""
+    quantity = SCHEMAS["topology"]["$defs"][kind]
+    validator = jsonschema.Draft202012Validator(quantity)
+    for unit in ("", *table):
+        for number in ("1", "2.5 ", "3e2", "1_000"):
+            assert validator.is_valid(f"{number}{unit}"), unit
+    for text in ("", "GB", "1 parsec", "-1", "1 2", "1GGB/s", "x"):
+        assert not validator.is_valid(text) or text.endswith(tuple(table)), text

@@ -1,0 +1,134 @@
+"""The site: builds without a warning, is found in three clicks, is searched offline."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from placer.presets import schemas
+from tests.clients.needs import module
+from tests.doc_blocks import ROOT
+from tests.page.browser import chromium
+
+CLICKS = 3
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, built as ``.ci/run`` builds them: a warning is an error."""
+    module("sphinx")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html"]
+    built = subprocess.run(
+        [*command, "-d", str(folder / "kept"), "docs", str(folder / "html")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    return folder / "html"
+
+
+class Page(HTMLParser):
+    """Where the links of a page lead, and the names it can be entered at."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.names: set[str] = set()
+        self.loaded: list[str] = []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {key: value or "" for key, value in attrs}
+        self.names.update(given[key] for key in ("id", "name") if key in given)
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag in ("script", "img", "link"):
+            address = given.get("src") or given.get("href")
+            self.loaded += [address] if address else []
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {path: Page(path) for path in site.rglob("*.html")}
+
+
+def targets(path: Path, links: list[str]) -> Iterator[tuple[str, Path, str]]:
+    """(link, file, anchor) of the links that stay in the site."""
+    for link in links:
+        parts = urlsplit(link)
+        if not parts.scheme and not parts.netloc:
+            inside = (path.parent / unquote(parts.path)).resolve()
+            yield link, inside if parts.path else path, unquote(parts.fragment)
+
+
+@pytest.mark.slow
+def test_each_page_is_three_clicks_away(site: Path, pages: dict[Path, Page]) -> None:
+    """From the first page, by links in the text or in the list at its side."""
+    reached = {site / "index.html"}
+    for _ in range(CLICKS):
+        for path in reached & pages.keys():
+            reached |= {file for _, file, _ in targets(path, pages[path].links)}
+    written = {page.stem for page in (ROOT / "docs").rglob("*.md")}
+    of_documents = [path for path in pages if path.stem in written]
+    assert len(of_documents) > 40
+    assert [path.name for path in of_documents if path not in reached] == []
+
+
+@pytest.mark.slow
+def test_no_link_in_the_site_is_broken(site: Path, pages: dict[Path, Page]) -> None:
+    """Every link leads to a file of the site, and to a place that is in it."""
+    broken = []
+    for path, page in pages.items():
+        for link, file, anchor in targets(path, page.links + page.loaded):
+            there = pages.get(file)
+            if not file.exists() or (anchor and there and anchor not in there.names):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert broken == []
+
+
+@pytest.mark.slow
+def test_the_site_asks_for_nothing(pages: dict[Path, Page]) -> None:
+    """Scripts, styles and pictures lie in the site: it can be read from a disk."""
+    foreign = [
+        address
+        for page in pages.values()
+        for address in page.loaded
+        if re.match(r"(https?:)?//", address)
+    ]
+    assert foreign == []
+
+
+@pytest.mark.slow
+def test_schemas_are_published(site: Path) -> None:
+    """Each schema lies beside the first page, under its own name."""
+    for path in schemas().values():
+        assert (site / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.slow
+def test_search_works_offline(site: Path, tmp_path: Path) -> None:
+    """Opened from a disk, the search finds the page a word stands on."""
+    with chromium(tmp_path) as browser:
+        browser.open(site / "index.html")
+        browser.run(
+            "location.href = arguments[0]",
+            (site / "search.html").as_uri() + "?q=oversubscription",
+        )
+        for _ in range(100):
+            found = browser.run(
+                "return new Promise(r => setTimeout(() => r([...document"
+                ".querySelectorAll('#search-results li a')].map(a => a.href)), 100))"
+            )
+            if any("formats.html" in address for address in found):
+                break
+        assert any("formats.html" in address for address in found)
+        asked = [r for r in browser.requests() if r.startswith("http")]
+        assert asked == []
+        assert browser.log("browser") == []
