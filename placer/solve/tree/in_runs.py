@@ -4,7 +4,7 @@ A launch that counts ranks node by node gives every node consecutive ranks. Rank
 follow each other in one domain are a *stretch*; each takes nodes of its own, which hold
 it with little to spare. Nodes of a domain with as many GPUs are all alike, so it is a
 question of counts: a domain with three nodes of 3 and one of 4 holds stretches of 9 and
-4, but not of 7 and 6.
+4, but not of 8 and 5.
 """
 
 from __future__ import annotations

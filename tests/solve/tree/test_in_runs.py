@@ -9,13 +9,13 @@ from placer.solve.tree.in_runs import fill_in_runs
 
 
 def test_by_hand():
-    # A domain with nodes of 3, 3, 3 and 4 holds 9 + 4 ranks, but not 7 + 6.
+    # A domain with nodes of 3, 3, 3 and 4 holds 9 + 4 ranks, but not 8 + 5.
     domain, capacity = np.zeros(5, int), np.array([3, 3, 3, 4, 1])
     domain[-1] = 1
     found = fill_in_runs(domain, capacity, np.repeat([0, 1, 0], [9, 1, 4]))
     assert found is not None
     assert np.bincount(found).tolist() == [3, 3, 3, 4, 1]
-    assert fill_in_runs(domain, capacity, np.repeat([0, 1, 0], [7, 1, 6])) is None
+    assert fill_in_runs(domain, capacity, np.repeat([0, 1, 0], [8, 1, 5])) is None
 
 
 def test_found_where_there_are_any():
