@@ -172,6 +172,24 @@ class StageParts:
             found[self.units.pieces] = (size - 1) * (near + near_s)
         return found
 
+    def pairs_a_second(self, tier: int) -> FloatArray:
+        """Pairs of pieces of a unit that the uplinks into a tier carry in a second.
+
+        One piece of a pair lies behind the uplink, the other elsewhere. Infinite where
+        uplinks are as fast as the NICs behind them, or tokens are deduplicated.
+        """
+        fabric, job = self.network.fabric, self.step.model.job
+        uplinks = fabric.uplink_capacity[tier]
+        is_thin = fabric.topology.tiers[tier].oversubscription > 1
+        if not is_thin or job.expert_parallel.dispatch == "deduplicated":
+            return np.full(len(uplinks), np.inf)
+        size = self.units.pieces * self.units.members
+        share = self.step.model.volumes.ep_buffer / size
+        # A piece has so many members of each of its groups.
+        messages = self.units.ranks * self.units.members
+        found: FloatArray = uplinks / (messages * share)
+        return found
+
     def step_times(self, seconds: FloatArray) -> FloatArray:
         """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
         step, model, job = self.step, self.step.model, self.step.model.job

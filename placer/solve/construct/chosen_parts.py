@@ -177,7 +177,16 @@ class _Ground:
             self.alike,
             near,
             across,
+            self._uplinks(grain) if is_apart else {},
         )
+
+    def _uplinks(self, grain: int) -> dict[int, float]:
+        """Pairs that each uplink carries in a second, where it holds any back."""
+        tier = self.floor.tier + 2
+        if tier >= len(self.floor.machine.tiers):
+            return {}
+        carried = self.parts.pairs_a_second(tier) / grain**2
+        return {home: pairs for home, pairs in enumerate(carried) if pairs < inf}
 
     def laid(self, grain: int, shares: Shares) -> IntArray:
         """Node of every rank; the best units go to stages that ask for the most."""

@@ -87,6 +87,9 @@ class Question:
         Units, and how many of a stage the same replicas wait for.
     near, across : mapping of int to float, s
         Time of a unit by its smallest part, inside an outer domain and across several.
+    uplinks : mapping of int to float
+        By outer domain, pairs of what is counted that its uplink carries in a second,
+        one inside and one elsewhere; none where uplinks hold nothing back.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -95,6 +98,7 @@ class Question:
     alike: int
     near: Mapping[int, float]
     across: Mapping[int, float]
+    uplinks: Mapping[int, float]
 
     @property
     def largest(self) -> int:
@@ -138,7 +142,9 @@ def shared(
     ]
     made = [program.column(question.count, question.sent(way)) for way in ways]
     program.row([Term(column) for column in made], question.count, question.count)
-    _parts_suffice(program, question, arcs, list(zip(made, ways, strict=True)))
+    slowest = float(choices.times[choices.levels.min()])
+    ways_made = list(zip(made, ways, strict=True))
+    _parts_suffice(program, question, arcs, ways_made, slowest)
     replicas = question.count // (choices.levels.shape[1] * question.alike)
     taken = [program.column(replicas) for _ in choices.seconds]
     program.row([Term(column) for column in taken], replicas, replicas)
@@ -225,8 +231,14 @@ def _parts_suffice(
     question: Question,
     arcs: Mapping[int, Mapping[Arc, int]],
     made: Sequence[tuple[int, Made]],
+    slowest: float,
 ) -> None:
-    """Domains hold the parts of units that lie at home, and of others together."""
+    """Domains hold the parts of units that lie at home, and of others together.
+
+    Parts of the others leave their outer domain as if each were alone there, no more of
+    them than its uplink carries in the slowest time, s.
+    """
+    leaving: dict[int, list[Term]] = {home: [] for home in question.uplinks}
     for size in range(1, question.largest + 1):
         lent = []
         for home, mine in arcs.items():
@@ -239,9 +251,14 @@ def _parts_suffice(
             if held or used:
                 lent.append(program.column(question.count * question.size))
                 program.row([*held, *used, Term(lent[-1], -1)], 0, 0)
+                if home in leaving:
+                    pairs = size * (question.size - size)
+                    leaving[home].append(Term(lent[-1], pairs))
         used = _used(made, size, -1)
         if lent or used:
             program.row([*(Term(column) for column in lent), *used], 0, 0)
+    for home, terms in leaving.items():
+        program.row(terms, most=int(slowest * question.uplinks[home]))
 
 
 def _used(made: Sequence[tuple[int, Made]], size: int, home: int) -> list[Term]:
