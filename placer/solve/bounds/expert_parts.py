@@ -108,9 +108,7 @@ def _alike(job: Job, label: IntArray) -> Units | None:
     cohorts = len(np.unique(join(axes.coordinates["dp"], of_unit)))
     if number == cohorts * axes.pp * waits:
         replicas, together = cohorts, 1
-    return Units(
-        number, size // ranks, ranks, each, replicas, together, waits
-    )
+    return Units(number, size // ranks, ranks, each, replicas, together, waits)
 
 
 def _shared(one: IntArray, other: IntArray, *, ends: bool = False) -> IntArray:
@@ -218,6 +216,19 @@ class StageParts:
         found: FloatArray = uplinks / (messages * share)
         return found
 
+    def latency(self, tier: int) -> dict[int, float]:
+        """Least latency of a member of so many pieces behind an uplink into a tier, s.
+
+        All other pieces of its unit lie elsewhere.
+        """
+        latency, size = self.network.fabric.latency, self.units.pieces
+        near, far = float(latency[:tier].min()), float(latency[tier:].min())
+        return {
+            pieces: (size - pieces) * self.units.members * far
+            + (pieces * self.units.members - 1) * near
+            for pieces in range(1, size)
+        }
+
     def step_times(self, seconds: FloatArray) -> FloatArray:
         """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
         step, model, job = self.step, self.step.model, self.step.model.job
@@ -282,7 +293,8 @@ class StageParts:
         """Units and domains as a program counts them."""
         fabric, tier = self.network.fabric, self.network.fabric.scale_up_tier
         near = self._no_faster(self.seconds(tier + 1))
-        home, across, uplinks = np.zeros(len(self.room), dtype=np.int64), {}, {}
+        home = np.zeros(len(self.room), dtype=np.int64)
+        across, uplinks, latency = {}, {}, {}
         if tier + 2 < fabric.num_tiers:
             pairs = self.pairs_a_second(tier + 2)
             if np.isfinite(pairs).all():
@@ -290,6 +302,7 @@ class StageParts:
                 across = self._no_faster(self.seconds(tier + 2))
                 across.pop(self.units.pieces, None)
                 uplinks = dict(enumerate(pairs.tolist()))
+                latency = self.latency(tier + 2)
         return Counts(
             rooms_of(home, self.room),
             self.units.pieces,
@@ -300,6 +313,7 @@ class StageParts:
             near,
             across,
             uplinks,
+            latency,
         )
 
     def _no_faster(self, seconds: dict[int, float]) -> dict[int, float]:

@@ -70,6 +70,8 @@ class Counts:
         Least time of a unit by its smallest part, in one outer domain and in several.
     uplinks : mapping of int to float
         Pairs a second that each outer domain's uplink carries.
+    latency : mapping of int to float, s
+        Of a member of a share of so many pieces, at least.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -81,6 +83,7 @@ class Counts:
     near: Mapping[int, float]
     across: Mapping[int, float]
     uplinks: Mapping[int, float]
+    latency: Mapping[int, float]
 
     def times(self) -> FloatArray:
         """Times of all levels, the slowest first, s."""
@@ -158,13 +161,16 @@ class Counts:
         units = [(c, way) for c, way in ways if way.home < 0 or self._is_unit(way)]
         shares = [(c, way) for c, way in parts if not self._is_unit(way)]
         self._shares_suffice(program, shares, units, apart)
+        low = min(apart, default=self.size)
+        waited = (self.latency[n] for n in range(low, self.size - low + 1))
+        sending = max(0.0, slowest - min(waited, default=0.0)) * (1 + ROUNDING)
         for home, pairs in self.uplinks.items():
             leaving = [
                 Term(c, sum(way.sizes) * (self.size - sum(way.sizes)))
                 for c, way in shares
                 if way.home == home
             ]
-            program.row(leaving, most=int(slowest * pairs * (1 + ROUNDING)))
+            program.row(leaving, most=int(sending * pairs))
         return units
 
     def _is_unit(self, way: Way) -> bool:

@@ -178,6 +178,13 @@ class _Ground:
             near,
             across,
             self._uplinks(grain) if is_apart else {},
+            {
+                size // grain: seconds
+                for size, seconds in self.parts.latency(self.floor.tier + 2).items()
+                if size % grain == 0
+            }
+            if self.floor.tier + 2 < len(self.floor.machine.tiers)
+            else {},
         )
 
     def _uplinks(self, grain: int) -> dict[int, float]:

@@ -90,6 +90,8 @@ class Question:
     uplinks : mapping of int to float
         By outer domain, pairs of what is counted that its uplink carries in a second,
         one inside and one elsewhere; none where uplinks hold nothing back.
+    latency : mapping of int to float, s
+        Of an all-to-all across several outer domains, by the size of its smallest part.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -99,6 +101,7 @@ class Question:
     near: Mapping[int, float]
     across: Mapping[int, float]
     uplinks: Mapping[int, float]
+    latency: Mapping[int, float]
 
     @property
     def largest(self) -> int:
@@ -137,14 +140,19 @@ def shared(
     """
     program = Program()
     arcs = _paths(program, question)
+    slowest = float(choices.times[choices.levels.min()])
     ways = [
-        way for way in question.ways() if way.seconds <= choices.times[0] * (1 + 1e-9)
+        # What shares an uplink counts as slow as its load may make it.
+        way._replace(seconds=slowest) if way.home < 0 and question.uplinks else way
+        for way in question.ways()
+        if way.seconds <= slowest * (1 + 1e-9)
     ]
     made = [program.column(question.count, question.sent(way)) for way in ways]
     program.row([Term(column) for column in made], question.count, question.count)
-    slowest = float(choices.times[choices.levels.min()])
     ways_made = list(zip(made, ways, strict=True))
-    _parts_suffice(program, question, arcs, ways_made, slowest)
+    least = min((way.sizes[0] for way in ways if way.home < 0), default=question.size)
+    sending = slowest - question.latency.get(least, 0.0)
+    _parts_suffice(program, question, arcs, ways_made, sending)
     replicas = question.count // (choices.levels.shape[1] * question.alike)
     taken = [program.column(replicas) for _ in choices.seconds]
     program.row([Term(column) for column in taken], replicas, replicas)
@@ -231,12 +239,12 @@ def _parts_suffice(
     question: Question,
     arcs: Mapping[int, Mapping[Arc, int]],
     made: Sequence[tuple[int, Made]],
-    slowest: float,
+    sending: float,
 ) -> None:
     """Domains hold the parts of units that lie at home, and of others together.
 
     Parts of the others leave their outer domain as if each were alone there, no more of
-    them than its uplink carries in the slowest time, s.
+    them than its uplink carries in the time of ``sending``, s.
     """
     leaving: dict[int, list[Term]] = {home: [] for home in question.uplinks}
     for size in range(1, question.largest + 1):
@@ -258,7 +266,7 @@ def _parts_suffice(
         if lent or used:
             program.row([*(Term(column) for column in lent), *used], 0, 0)
     for home, terms in leaving.items():
-        program.row(terms, most=int(slowest * question.uplinks[home]))
+        program.row(terms, most=int(sending * question.uplinks[home]))
 
 
 def _used(made: Sequence[tuple[int, Made]], size: int, home: int) -> list[Term]:
