@@ -294,13 +294,11 @@ class StageParts:
         fabric, tier = self.network.fabric, self.network.fabric.scale_up_tier
         near = self._no_faster(self.seconds(tier + 1))
         home = np.zeros(len(self.room), dtype=np.int64)
-        across, uplinks, latency = {}, {}, {}
+        uplinks, latency = {}, {}
         if tier + 2 < fabric.num_tiers:
             pairs = self.pairs_a_second(tier + 2)
             if np.isfinite(pairs).all():
                 home = parent_of_domain(fabric.topology, tier + 1)
-                across = self._no_faster(self.seconds(tier + 2))
-                across.pop(self.units.pieces, None)
                 uplinks = dict(enumerate(pairs.tolist()))
                 latency = self.latency(tier + 2)
         return Counts(
@@ -311,9 +309,29 @@ class StageParts:
             self.units.together,
             self.units.alike,
             near,
-            across,
+            self._apart,
             uplinks,
             latency,
+        )
+
+    def _apart(self, part: int, share: int) -> float:
+        """Least time of a member of a part in a share of its unit, both in pieces, s.
+
+        The share lies in one outer domain, the rest of the unit in others.
+        """
+        fabric, each = self.network.fabric, self.units.members
+        near, far = fabric.scale_up_tier + 1, fabric.scale_up_tier + 2
+        message = self.step.model.volumes.ep_buffer / (self.units.pieces * each)
+        inside, beside = part * each - 1, (share - part) * each
+        away = (self.units.pieces - share) * each
+        latency = (
+            inside * float(fabric.latency[:near].min())
+            + beside * float(fabric.latency[near:].min())
+            + away * float(fabric.latency[far:].min())
+        )
+        sending = beside / float(fabric.bandwidth[near:].max())
+        return (
+            message * (sending + away / float(fabric.bandwidth[far:].max())) + latency
         )
 
     def _no_faster(self, seconds: dict[int, float]) -> dict[int, float]:

@@ -12,7 +12,7 @@ has no solution there are no such replicas.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,8 +66,10 @@ class Counts:
         one unit.
     alike : int
         Units of a stage that one such set waits for.
-    near, across : mapping of int to float, s
-        Least time of a unit by its smallest part, in one outer domain and in several.
+    near : mapping of int to float, s
+        Least time of a unit by its smallest part.
+    apart : function
+        Least time of a member of a part of so many pieces, in a share of so many, s.
     uplinks : mapping of int to float
         Pairs a second that each outer domain's uplink carries.
     latency : mapping of int to float, s
@@ -81,13 +83,16 @@ class Counts:
     together: int
     alike: int
     near: Mapping[int, float]
-    across: Mapping[int, float]
+    apart: Callable[[int, int], float]
     uplinks: Mapping[int, float]
     latency: Mapping[int, float]
 
     def times(self) -> FloatArray:
         """Times of all levels, the slowest first, s."""
-        return np.unique([*self.near.values(), *self.across.values()])[::-1]
+        found = {*self.near.values()}
+        if self.uplinks:
+            found |= {self.apart(part, part) for part in self.near if part < self.size}
+        return np.array(sorted(found, reverse=True))
 
     def is_hopeless(
         self, levels: IntArray, slowest: float, limits: Limits
@@ -103,20 +108,22 @@ class Counts:
         limits : Limits
         """
         times = self.times()
+        # A unit is of the slowest level that it takes no less than.
+        slower = np.append(np.inf, times[:-1] * (1 - ROUNDING))
         asked = (levels[:, :, None] >= np.arange(len(times))).sum(axis=1)
         program = Program()
-        units = self._units(program, float(times[levels.min()]), slowest)
+        units = self._units(program, float(slower[levels.min()]), slowest)
         if units is None:
             return False, 0.0
         program.row([Term(c) for c, _ in units], self.number, self.number)
         least = _least(asked)
         taken = [program.column(self.replicas) for _ in least]
         program.row([Term(c) for c in taken], self.replicas, self.replicas)
-        for level, seconds in enumerate(times.tolist()):
+        for level, seconds in enumerate(slower.tolist()):
             good = [
                 Term(column, self.together)
                 for column, way in units
-                if self._seconds(way) <= seconds
+                if self._seconds(way) < seconds
             ]
             needed = [
                 Term(column, -self.alike * count)
@@ -128,21 +135,34 @@ class Counts:
         return answer.is_proved and answer.counts is None, answer.work
 
     def _seconds(self, way: Way) -> float:
-        return (self.across if way.home < 0 else self.near)[way.low]
+        """Least time of a unit, or of one that has such a share, s.
+
+        In several outer domains the least part waits for what it sends to its own and
+        to the others, and each share for what it sends to the others.
+        """
+        least = self.near[way.low]
+        if way.home >= 0:
+            return least
+        holding = [n for n in way.sizes if n == way.low or n >= 2 * way.low]
+        return max(
+            least,
+            min(self.apart(way.low, share) for share in holding),
+            *(self.apart(share, share) for share in way.sizes),
+        )
 
     def _units(
         self, program: Program, seconds: float, slowest: float
     ) -> list[tuple[int, Way]] | None:
-        """Columns of units no slower than ``seconds``; None if there are too many."""
-        lows = [low for low, time in self.near.items() if time <= seconds]
-        apart = [low for low, time in self.across.items() if time <= seconds]
+        """Columns of units faster than ``seconds``; None if there are too many."""
+        lows = [low for low, time in self.near.items() if time < seconds]
+        apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
         room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
         ways = []
         for way in chain(
             self._near(room, min(lows, default=self.size)),
             self._shares(room, apart),
-            self._across(apart),
+            self._across(apart, seconds),
         ):
             if len(ways) == MOST_WAYS:
                 return None
@@ -192,11 +212,14 @@ class Counts:
                     for sizes in summands(pieces, low, min(most, pieces)):
                         yield Way(home, sizes, sizes[0])
 
-    def _across(self, lows: Sequence[int]) -> Iterator[Way]:
+    def _across(self, lows: Sequence[int], seconds: float) -> Iterator[Way]:
         """Units in shares of several outer domains, by their least part."""
         for low in lows:
             for sizes in summands(self.size, low, self.size - low):
-                yield Way(-1, sizes, low)
+                way = Way(-1, sizes, low)
+                is_held = any(n == low or n >= 2 * low for n in sizes)
+                if is_held and self._seconds(way) < seconds:
+                    yield way
 
     def _shares_suffice(
         self,
