@@ -158,7 +158,7 @@ class Counts:
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
         room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
-        ways = []
+        ways: list[tuple[int, Way]] = []
         for way in chain(
             self._near(room, min(lows, default=self.size)),
             self._shares(room, apart),

@@ -183,7 +183,7 @@ class Boxes:
             some = np.flatnonzero(self.values < value)
             low = self.low[some]
             is_part = (low < self.high[some]).any(axis=1)
-            is_part[is_part] = self.value(low[is_part]) >= value
+            is_part &= self.value(low) >= value
             if not is_part.any() or len(self.values) >= self.most:
                 return low
             self._split(some[is_part][:BATCH])
