@@ -6,8 +6,9 @@ Shapes: R ranks, U units, D domains along the tree.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 IntArray = npt.NDArray[np.int64]
+# A unit, and the place along the tree of each of its parts.
+Home = tuple[Made, list[int]]
 
 # Steps that a program looks for, in those of the bound, until it finds some.
 NEAR = (1.01, 1.05, inf)
@@ -68,10 +71,35 @@ def chosen_fills(
                 shares, used = shared(question, some, limits)
                 work -= used
                 if shares is not None:
-                    node_of_rank = ground.laid(grain, shares)
-                    placement = Placement.on_nodes(problem.machine, node_of_rank)
-                    yield "ep groups in chosen parts", placement.gpu_of_rank
+                    laid = partial(ground.laid, grain)
+                    found = _exchanged(problem, laid, ground.homes(grain, shares))
+                    yield "ep groups in chosen parts", found
                     break
+
+
+def _exchanged(
+    problem: Problem, laid: Callable[[Sequence[Home]], IntArray], homes: list[Home]
+) -> IntArray:
+    """GPU of every rank, units changing places while that makes gradients faster.
+
+    What leaves an outer domain depends on the stages that it has units of.
+    """
+    rng = np.random.default_rng(problem.seed)
+
+    def priced(homes: Sequence[Home]) -> tuple[float, IntArray]:
+        placement = Placement.on_nodes(problem.machine, laid(homes))
+        return float(problem.goal.value(placement.gpu_of_rank)), placement.gpu_of_rank
+
+    value, best = priced(homes)
+    ranks = problem.params.exchange_ranks_priced
+    for _ in range(min(problem.fills_priced, ranks // problem.job.world_size)):
+        changed = homes.copy()
+        one, other = rng.choice(len(homes), 2)
+        changed[one], changed[other] = homes[other], homes[one]
+        changed_value, gpu_of_rank = priced(changed)
+        if changed_value < value:
+            value, best, homes = changed_value, gpu_of_rank, changed
+    return best
 
 
 def _grounds(problem: Problem) -> Iterator[_Ground]:
@@ -160,7 +188,7 @@ class _Ground:
 
         Outer domains are told apart, or all count as one.
         """
-        homes = self._homes(is_apart)
+        homes = self._outer_homes(is_apart)
         rooms = Counter(zip(homes, (self.room // grain).tolist(), strict=True))
         near, across = (
             {
@@ -195,32 +223,34 @@ class _Ground:
         carried = self.parts.pairs_a_second(tier) / grain**2
         return {home: pairs for home, pairs in enumerate(carried) if pairs < inf}
 
-    def laid(self, grain: int, shares: Shares) -> IntArray:
-        """Node of every rank; the best units go to stages that ask for the most."""
+    def homes(self, grain: int, shares: Shares) -> list[Home]:
+        """Where each unit lies; the best go to stages that ask for the most."""
         placed = self._placed(grain, shares)
         order = sorted(placed, key=lambda unit: (unit[0].seconds, unit[1]))
         stage = self.units.stage
         wanted = np.lexsort((stage, self.cohort, -shares.levels[self.cohort, stage]))
+        return [order[place] for place in np.argsort(wanted)]
+
+    def laid(self, grain: int, homes: Sequence[Home]) -> IntArray:
+        """Node of every rank; shape (R,)."""
         domain_of_rank = np.empty(self.units.ranks.size, dtype=np.int64)
-        for index, (made, places) in zip(wanted.tolist(), order, strict=True):
+        for unit, (made, places) in zip(self.units.ranks, homes, strict=True):
             ranks = np.array(made.sizes) * grain * self.floor.grain
-            domain_of_rank[self.units.ranks[index]] = np.repeat(
-                self.domain[places], ranks
-            )
+            domain_of_rank[unit] = np.repeat(self.domain[places], ranks)
         return self.floor.node_of_rank(domain_of_rank, self.units)
 
-    def _homes(self, is_apart: bool) -> list[int]:
+    def _outer_homes(self, is_apart: bool) -> list[int]:
         homes: list[int] = (self.outer if is_apart else 0 * self.outer).tolist()
         return homes
 
-    def _placed(self, grain: int, shares: Shares) -> list[tuple[Made, list[int]]]:
+    def _placed(self, grain: int, shares: Shares) -> list[Home]:
         """Units, with the place along the tree of each part.
 
         Those that have a home first, the fastest of them on domains that send the least
         out: all parts of a domain share its uplink.
         """
         fills = {key: list(found) for key, found in shares.fills.items()}
-        homes = self._homes(len({home for home, _ in fills}) > 1)
+        homes = self._outer_homes(len({home for home, _ in fills}) > 1)
         size = self.parts.units.pieces // grain
         free: dict[int, list[int]] = {}
         busy = np.zeros(len(homes))
