@@ -1,14 +1,19 @@
 """Nodes of runs of ranks: found wherever there are any, by trying all of them."""
 
+from __future__ import annotations
+
 import random
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.solve.tree.in_runs import fill_in_runs
 
+IntArray = npt.NDArray[np.int64]
 
-def test_by_hand():
+
+def test_by_hand() -> None:
     # A domain with nodes of 3, 3, 3 and 4 holds 9 + 4 ranks, but not 8 + 5.
     domain, capacity = np.zeros(5, int), np.array([3, 3, 3, 4, 1])
     domain[-1] = 1
@@ -18,7 +23,7 @@ def test_by_hand():
     assert fill_in_runs(domain, capacity, np.repeat([0, 1, 0], [8, 1, 5])) is None
 
 
-def test_found_where_there_are_any():
+def test_found_where_there_are_any() -> None:
     for seed in range(400):
         rng = random.Random(seed)
         domains, nodes = rng.randint(1, 2), rng.randint(1, 6)
@@ -37,9 +42,9 @@ def test_found_where_there_are_any():
             assert 1 + np.count_nonzero(np.diff(found)) == len(np.unique(found))
 
 
-def _is_possible(domain, capacity, wanted):
+def _is_possible(domain: IntArray, capacity: IntArray, wanted: IntArray) -> bool:
     @cache
-    def rest(begin, used):
+    def rest(begin: int, used: frozenset[int]) -> bool:
         if begin == len(wanted):
             return True
         return any(
