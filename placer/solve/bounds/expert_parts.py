@@ -20,8 +20,11 @@ import numpy.typing as npt
 from placer.cost.collectives import distinct_domains
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
+from placer.solve.bounds.part_counts import Counts, rooms_of
 from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
+from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import join
+from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+BISECTIONS = 50
+MOST_STEPS = 4_096  # of replicas, looked at one by one
 
 
 class Units(NamedTuple):
@@ -45,12 +52,20 @@ class Units(NamedTuple):
         Of a piece.
     members : int
         That a piece has of each expert group of its unit.
+    replicas, together : int
+        Replicas, and how many of them a unit makes wait; sets of replicas that wait for
+        the same units count once.
+    alike : int
+        Units of a stage that such a replica waits for.
     """
 
     number: int
     pieces: int
     ranks: int
     members: int
+    replicas: int
+    together: int
+    alike: int
 
 
 def units_of(job: Job, label: IntArray) -> Units | None:
@@ -81,12 +96,19 @@ def _alike(job: Job, label: IntArray) -> Units | None:
         _shared(unit, place, ends=True),
         _shared(place, unit, ends=True),
     )
-    ranks, size, each, _, groups, touched, *_ = (int(fact[0]) for fact in facts)
+    ranks, size, each, _, groups, touched, together, waits = (
+        int(fact[0]) for fact in facts
+    )
     is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
     one_stage = (_shared(unit, stage, ends=True) == 1).all()
     if not (is_alike and one_stage):
         return None
-    return Units(job.world_size // size, size // ranks, ranks, each)
+    number, replicas = job.world_size // size, axes.dp
+    of_unit = np.argsort(unit, kind="stable").reshape(number, size)
+    cohorts = len(np.unique(join(axes.coordinates["dp"], of_unit)))
+    if number == cohorts * axes.pp * waits:
+        replicas, together = cohorts, 1
+    return Units(number, size // ranks, ranks, each, replicas, together, waits)
 
 
 def _shared(one: IntArray, other: IntArray, *, ends: bool = False) -> IntArray:
@@ -111,12 +133,15 @@ class StageParts:
     units : Units
     packing : Packing
         Of units, in pieces.
+    room : ndarray, shape (D,)
+        Of each domain, in pieces.
     """
 
     step: Step
     network: IdealNetwork
     units: Units
     packing: Packing
+    room: IntArray
 
     @classmethod
     def of(cls, step: Step, network: IdealNetwork, room: IntArray) -> StageParts | None:
@@ -136,8 +161,9 @@ class StageParts:
         units = units_of(job, network.label[scale_up])
         if units is None or units.pieces == 1:
             return None
-        packing = Packing.of(room // units.ranks, units.pieces)
-        return None if packing is None else cls(step, network, units, packing)
+        pieces = room // units.ranks
+        packing = Packing.of(pieces, units.pieces)
+        return None if packing is None else cls(step, network, units, packing, pieces)
 
     def seconds(self, tier: int) -> dict[int, float]:
         """Least seconds of an all-to-all by the pieces of the smallest part of a unit.
@@ -172,6 +198,37 @@ class StageParts:
             found[self.units.pieces] = (size - 1) * (near + near_s)
         return found
 
+    def pairs_a_second(self, tier: int) -> FloatArray:
+        """Pairs of pieces of a unit that the uplinks into a tier carry in a second.
+
+        One piece of a pair lies behind the uplink, the other elsewhere. Infinite where
+        uplinks are as fast as the NICs behind them, or tokens are deduplicated.
+        """
+        fabric, job = self.network.fabric, self.step.model.job
+        uplinks = fabric.uplink_capacity[tier]
+        is_thin = fabric.topology.tiers[tier].oversubscription > 1
+        if not is_thin or job.expert_parallel.dispatch == "deduplicated":
+            return np.full(len(uplinks), np.inf)
+        size = self.units.pieces * self.units.members
+        share = self.step.model.volumes.ep_buffer / size
+        # A piece has so many members of each of its groups.
+        messages = self.units.ranks * self.units.members
+        found: FloatArray = uplinks / (messages * share)
+        return found
+
+    def latency(self, tier: int) -> dict[int, float]:
+        """Least latency of a member of so many pieces behind an uplink into a tier, s.
+
+        All other pieces of its unit lie elsewhere.
+        """
+        latency, size = self.network.fabric.latency, self.units.pieces
+        near, far = float(latency[:tier].min()), float(latency[tier:].min())
+        return {
+            pieces: (size - pieces) * self.units.members * far
+            + (pieces * self.units.members - 1) * near
+            for pieces in range(1, size)
+        }
+
     def step_times(self, seconds: FloatArray) -> FloatArray:
         """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
         step, model, job = self.step, self.step.model, self.step.model.job
@@ -204,4 +261,110 @@ class StageParts:
         )
         number = self.units.number / stages
         prices = PartPrices(self.packing, list(seconds), boxes, number)
-        return prices.climb(params.expert_rounds)
+        return self._in_whole_numbers(prices.climb(params.expert_rounds), params)
+
+    def _in_whole_numbers(self, value: float, params: Params) -> float:
+        """The bound, s, raised to the next steps that are found to be out of reach."""
+        counts = self.counts()
+        times = counts.times()
+        stages = self.step.model.job.parallelism.pp
+        boxes = Boxes(
+            stages,
+            len(times),
+            lambda levels: self.step_times(times[levels]),
+            params.expert_choices,
+        )
+        steps = self._steps(times)
+        steps = steps[steps > value * (1 + ROUNDING)]
+        work = params.expert_count_work
+        first, last, tried = 0, len(steps), 0
+        while first < last and work > 0:
+            # As a rule there are replicas as fast as the prices say, or a bit slower.
+            tried = (first + last) // 2 if first else 0
+            limits = Limits(min(work, params.expert_program_work))
+            slowest = self._slowest(float(steps[tried]), times)
+            levels = boxes.below(float(steps[tried]))
+            is_hopeless, used = counts.is_hopeless(levels, slowest, limits)
+            work -= used
+            first, last = (tried + 1, last) if is_hopeless else (first, tried)
+        return float(steps[first - 1]) if first else value
+
+    def counts(self) -> Counts:
+        """Units and domains as a program counts them."""
+        fabric, tier = self.network.fabric, self.network.fabric.scale_up_tier
+        near = self._no_faster(self.seconds(tier + 1))
+        home = np.zeros(len(self.room), dtype=np.int64)
+        uplinks, latency = {}, {}
+        if tier + 2 < fabric.num_tiers:
+            pairs = self.pairs_a_second(tier + 2)
+            if np.isfinite(pairs).all():
+                home = parent_of_domain(fabric.topology, tier + 1)
+                uplinks = dict(enumerate(pairs.tolist()))
+                latency = self.latency(tier + 2)
+        return Counts(
+            rooms_of(home, self.room),
+            self.units.pieces,
+            self.units.number,
+            self.units.replicas,
+            self.units.together,
+            self.units.alike,
+            near,
+            self._apart,
+            uplinks,
+            latency,
+        )
+
+    def _apart(self, part: int, share: int) -> float:
+        """Least time of a member of a part in a share of its unit, both in pieces, s.
+
+        The share lies in one outer domain, the rest of the unit in others.
+        """
+        fabric, each = self.network.fabric, self.units.members
+        near, far = fabric.scale_up_tier + 1, fabric.scale_up_tier + 2
+        message = self.step.model.volumes.ep_buffer / (self.units.pieces * each)
+        inside, beside = part * each - 1, (share - part) * each
+        away = (self.units.pieces - share) * each
+        latency = (
+            inside * float(fabric.latency[:near].min())
+            + beside * float(fabric.latency[near:].min())
+            + away * float(fabric.latency[far:].min())
+        )
+        sending = beside / float(fabric.bandwidth[near:].max())
+        return (
+            message * (sending + away / float(fabric.bandwidth[far:].max())) + latency
+        )
+
+    def _no_faster(self, seconds: dict[int, float]) -> dict[int, float]:
+        """Should a part be faster than a larger one, its time counts for both."""
+        least = np.minimum.accumulate(list(seconds.values())).tolist()
+        return dict(zip(seconds, least, strict=True))
+
+    def _steps(self, times: FloatArray) -> FloatArray:
+        """Steps of some replicas, ascending: of all if there are few, s."""
+        stages, count = self.step.model.job.parallelism.pp, len(times)
+        if count**stages <= MOST_STEPS:
+            levels = np.indices((count,) * stages).reshape(stages, -1).T
+        else:
+            at, level = np.divmod(np.arange(stages * count), count)
+            levels = np.full((stages * count, stages), count - 1)
+            levels[np.arange(len(levels)), at] = level
+            alike = np.repeat(np.arange(count)[:, None], stages, axis=1)
+            levels = np.concatenate((levels, alike))
+        return np.unique(self.step_times(times[levels]))
+
+    def _slowest(self, value: float, times: FloatArray) -> float:
+        """An all-to-all that takes longer makes every step as long as a value; s."""
+        stages = self.step.model.job.parallelism.pp
+        low, high = float(times[-1]), float(times[0])
+
+        def step(seconds: float) -> float:
+            rows = np.full((stages, stages), times[-1])
+            np.fill_diagonal(rows, seconds)
+            return float(self.step_times(rows).min())
+
+        while step(high) < value:
+            low, high = high, 2 * high
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if step(middle) < value else (low, middle)
+        return high

@@ -174,6 +174,20 @@ class Boxes:
                 return float(self.values[order[0]])
             self._split(several[:BATCH])
 
+    def below(self, value: float) -> IntArray:
+        """Lowest levels of all boxes that have a choice below a value; (C, places).
+
+        Boxes of which only a part is below are split, as long as there are few enough.
+        """
+        while True:
+            some = np.flatnonzero(self.values < value)
+            low = self.low[some]
+            is_part = (low < self.high[some]).any(axis=1)
+            is_part &= self.value(low) >= value
+            if not is_part.any() or len(self.values) >= self.most:
+                return low
+            self._split(some[is_part][:BATCH])
+
     def _split(self, chosen: IntArray) -> None:
         """Halve boxes at the place with the most levels, the highest level first."""
         rows = np.arange(len(chosen))

@@ -98,7 +98,7 @@ class _Hops:
         count, size = self.ground.pieces.number, self.ground.pieces.pieces // grain
         free = dict.fromkeys(range(1, size + 1), 0.0)
         rooms = self.ground.rooms(grain, is_apart=is_apart)
-        return Question(rooms, size, count, count, free, free)
+        return Question(rooms, size, count, count, free, free, {}, {})
 
     def price(self, grain: int, made: Made) -> float:
         """Of a unit; of one in several outer domains with each part in its own."""

@@ -5,8 +5,9 @@ Shapes: U units.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from placer.placement.placement import Placement
 from placer.solve.bounds.time import stage_parts
 from placer.solve.construct.parts_ground import Ground, grounds
-from placer.solve.construct.parts_program import Question, Shares, shared
+from placer.solve.construct.parts_program import Made, Question, Shares, shared
 from placer.solve.construct.replica_levels import replicas
 from placer.solve.count.engine import Limits
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 IntArray = npt.NDArray[np.int64]
+# A unit, and the place along the tree of each of its parts.
+Home = tuple[Made, list[int]]
 
 # Steps that a program looks for, in those of the bound, until it finds some.
 NEAR = (1.01, 1.05, inf)
@@ -65,9 +68,9 @@ def chosen_fills(
                 shares, used = shared(question, some, limits)
                 work -= used
                 if shares is not None:
-                    node_of_rank = asked.laid(grain, shares)
-                    placement = Placement.on_nodes(problem.machine, node_of_rank)
-                    yield "ep groups in chosen parts", placement.gpu_of_rank
+                    laid = partial(ground.node_of_rank, grain, range(len(asked.cohort)))
+                    found = _exchanged(problem, laid, asked.homes(grain, shares))
+                    yield "ep groups in chosen parts", found
                     break
 
 
@@ -76,6 +79,31 @@ def _asked(problem: Problem) -> Iterator[_Asked]:
         asked = _Asked.of(problem, ground)
         if asked is not None:
             yield asked
+
+
+def _exchanged(
+    problem: Problem, laid: Callable[[Sequence[Home]], IntArray], homes: list[Home]
+) -> IntArray:
+    """GPU of every rank, units changing places while that makes gradients faster.
+
+    What leaves an outer domain depends on the stages that it has units of.
+    """
+    rng = np.random.default_rng(problem.seed)
+
+    def priced(homes: Sequence[Home]) -> tuple[float, IntArray]:
+        placement = Placement.on_nodes(problem.machine, laid(homes))
+        return float(problem.goal.value(placement.gpu_of_rank)), placement.gpu_of_rank
+
+    value, best = priced(homes)
+    ranks = problem.params.exchange_ranks_priced
+    for _ in range(min(problem.fills_priced, ranks // problem.job.world_size)):
+        changed = homes.copy()
+        one, other = rng.choice(len(homes), 2)
+        changed[one], changed[other] = homes[other], homes[one]
+        changed_value, gpu_of_rank = priced(changed)
+        if changed_value < value:
+            value, best, homes = changed_value, gpu_of_rank, changed
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,29 +145,42 @@ class _Asked:
         return len(units.ranks) // (cohorts * stages)
 
     def question(self, grain: int, *, is_apart: bool) -> Question:
-        """The question to a program that counts in so many pieces."""
-        tier = self.ground.floor.tier
-        near, across = (
-            {
-                size // grain: seconds
-                for size, seconds in self.parts.seconds(outer).items()
-                if size % grain == 0
-            }
-            for outer in (tier + 1, tier + 2)
-        )
+        """The question to a program that counts in so many pieces.
+
+        Outer domains are told apart, or all count as one.
+        """
+        floor = self.ground.floor
+        last = floor.tier + 2 == len(floor.machine.tiers)
         return Question(
             self.ground.rooms(grain, is_apart=is_apart),
             self.parts.units.pieces // grain,
             self.parts.units.number,
             self.alike,
-            near,
-            across,
+            _counted(self.parts.seconds(floor.tier + 1), grain),
+            _counted(self.parts.seconds(floor.tier + 2), grain),
+            self._uplinks(grain) if is_apart else {},
+            {} if last else _counted(self.parts.latency(floor.tier + 2), grain),
         )
 
-    def laid(self, grain: int, shares: Shares) -> IntArray:
-        """Node of every rank; the best units go to stages that ask for the most."""
+    def _uplinks(self, grain: int) -> dict[int, float]:
+        """Pairs that each uplink carries in a second, where it holds any back."""
+        tier = self.ground.floor.tier + 2
+        if tier >= len(self.ground.floor.machine.tiers):
+            return {}
+        carried = self.parts.pairs_a_second(tier) / grain**2
+        return {home: pairs for home, pairs in enumerate(carried) if pairs < inf}
+
+    def homes(self, grain: int, shares: Shares) -> list[Home]:
+        """Where each unit lies; the best go to stages that ask for the most."""
         placed = self.ground.placed(grain, shares)
         order = sorted(placed, key=lambda unit: (unit[0].seconds, unit[1]))
         stage = self.ground.units.stage
         wanted = np.lexsort((stage, self.cohort, -shares.levels[self.cohort, stage]))
-        return self.ground.node_of_rank(grain, wanted.tolist(), order)
+        return [order[place] for place in np.argsort(wanted)]
+
+
+def _counted(times: Mapping[int, float], grain: int) -> dict[int, float]:
+    """Times by size, s, with sizes counted in so many pieces."""
+    return {
+        size // grain: seconds for size, seconds in times.items() if size % grain == 0
+    }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -87,6 +88,11 @@ class Question:
         Units, and how many of a stage the same replicas wait for.
     near, across : mapping of int to float, s
         Time of a unit by its smallest part, inside an outer domain and across several.
+    uplinks : mapping of int to float
+        By outer domain, pairs of what is counted that its uplink carries in a second,
+        one inside and one elsewhere; none where uplinks hold nothing back.
+    latency : mapping of int to float, s
+        Of an all-to-all across several outer domains, by the size of its smallest part.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -95,6 +101,8 @@ class Question:
     alike: int
     near: Mapping[int, float]
     across: Mapping[int, float]
+    uplinks: Mapping[int, float]
+    latency: Mapping[int, float]
 
     @property
     def largest(self) -> int:
@@ -133,21 +141,26 @@ def shared(
     """
     program = Program()
     arcs = _paths(program, question)
+    slowest = float(choices.times[choices.levels.min()])
     ways = [
-        way for way in question.ways() if way.seconds <= choices.times[0] * (1 + 1e-9)
+        # What shares an uplink counts as slow as its load may make it.
+        way._replace(seconds=slowest) if way.home < 0 and question.uplinks else way
+        for way in question.ways()
+        if way.seconds <= slowest * (1 + 1e-9)
     ]
     made = [program.column(question.count, question.sent(way)) for way in ways]
     program.row([Term(column) for column in made], question.count, question.count)
-    _parts_suffice(program, question, arcs, list(zip(made, ways, strict=True)))
+    units = list(zip(made, ways, strict=True))
+    least = min((way.sizes[0] for way in ways if way.home < 0), default=question.size)
+    sending = slowest - question.latency.get(least, 0.0)
+    _parts_suffice(program, question, arcs, units, sending)
     replicas = question.count // (choices.levels.shape[1] * question.alike)
     taken = [program.column(replicas) for _ in choices.seconds]
     program.row([Term(column) for column in taken], replicas, replicas)
     for level, seconds in enumerate(choices.times.tolist()):
         asked = question.alike * (choices.levels >= level).sum(axis=1)
         good = [
-            Term(column)
-            for column, way in zip(made, ways, strict=True)
-            if way.seconds <= seconds * (1 + 1e-9)
+            Term(column) for column, way in units if way.seconds <= seconds * (1 + 1e-9)
         ]
         needed = [
             Term(column, -int(count))
@@ -162,7 +175,7 @@ def shared(
     if counts is None:
         return None, answer.work
     levels = np.repeat(choices.levels, [counts[column] for column in taken], axis=0)
-    shares = _shares(question, arcs, list(zip(made, ways, strict=True)), counts)
+    shares = _shares(question, arcs, units, counts)
     return shares._replace(levels=levels), answer.work
 
 
@@ -176,7 +189,7 @@ def cheapest(
         (program.column(question.count, price(way)), way) for way in question.ways()
     ]
     program.row([Term(column) for column, _ in made], question.count, question.count)
-    _parts_suffice(program, question, arcs, made)
+    _parts_suffice(program, question, arcs, made, inf)
     counts = solve(program, limits).counts
     return None if counts is None else _shares(question, arcs, made, counts)
 
@@ -245,8 +258,14 @@ def _parts_suffice(
     question: Question,
     arcs: Mapping[int, Mapping[Arc, int]],
     made: Sequence[tuple[int, Made]],
+    sending: float,
 ) -> None:
-    """Domains hold the parts of units that lie at home, and of others together."""
+    """Domains hold the parts of units that lie at home, and of others together.
+
+    Parts of the others leave their outer domain as if each were alone there, no more of
+    them than its uplink carries in the time of ``sending``, s.
+    """
+    leaving: dict[int, list[Term]] = {home: [] for home in question.uplinks}
     for size in range(1, question.largest + 1):
         lent = []
         for home, mine in arcs.items():
@@ -259,9 +278,14 @@ def _parts_suffice(
             if held or used:
                 lent.append(program.column(question.count * question.size))
                 program.row([*held, *used, Term(lent[-1], -1)], 0, 0)
+                if home in leaving:
+                    pairs = size * (question.size - size)
+                    leaving[home].append(Term(lent[-1], pairs))
         used = _used(made, size, -1)
         if lent or used:
             program.row([*(Term(column) for column in lent), *used], 0, 0)
+    for home, terms in leaving.items():
+        program.row(terms, most=int(sending * question.uplinks[home]))
 
 
 def _used(made: Sequence[tuple[int, Made]], size: int, home: int) -> list[Term]:

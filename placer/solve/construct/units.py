@@ -18,6 +18,7 @@ from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import node_capacity, whole_sets
 from placer.solve.tree.fill import fill_domains
+from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -109,11 +110,14 @@ class Floor:
     colocation : Colocation
         Sets of each tier are all alike.
     tier : int
+    in_runs : bool
+        Whether each node holds one run of consecutive ranks, of any length.
     """
 
     machine: Topology
     colocation: Colocation
     tier: int
+    in_runs: bool
 
     @property
     def grain(self) -> int:
@@ -147,6 +151,11 @@ class Floor:
     def node_of_rank(self, domain_of_rank: IntArray, units: Units) -> IntArray:
         """Node of every rank when its domain is known; shape (R,)."""
         takes = self.takes(self.capacity, self.grain, self.grain)[: self.tier + 1]
+        if self.in_runs:
+            domain_of_node = self.machine.domain_of_node[self.tier]
+            found = fill_in_runs(domain_of_node, takes[0], domain_of_rank)
+            if found is not None:
+                return found
         return fill_domains(self.machine, takes, domain_of_rank, units.ranks.ravel())
 
 
@@ -160,7 +169,8 @@ def floors(problem: Problem) -> Iterator[Floor]:
     for block in dict.fromkeys((problem.colocation.block, 1)):
         colocation = colocation_of(machine, job, block)
         if colocation.uniform_sizes() is not None:
-            yield Floor(machine, colocation, tier)
+            in_runs = block == 1 and job.launcher != "free"
+            yield Floor(machine, colocation, tier, in_runs)
 
 
 def units_of(job: Job, floor: Floor) -> list[Units]:

@@ -171,6 +171,10 @@ class Params:
         prices of parts that it tries; with none it is left out.
     expert_part_work : int
         Pieces of a group times room of a domain, in pieces: larger ones go without.
+    expert_choices : int
+        Boxes of replicas for programs that count parts in whole numbers.
+    expert_program_work, expert_count_work : float
+        Work of one such program, and of all for one bound.
     parts_program_work, parts_work_in_all : float
         Work of one program that chooses parts of expert groups, and of all.
     parts_ways : int
@@ -300,6 +304,9 @@ class Params:
     expert_boxes: int = 40_000
     expert_rounds: int = 40
     expert_part_work: int = 20_000
+    expert_choices: int = 2_000
+    expert_program_work: float = 0.5
+    expert_count_work: float = 2.0
     parts_program_work: float = 0.5
     parts_work_in_all: float = 2.0
     parts_ways: int = 6_000

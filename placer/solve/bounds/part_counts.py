@@ -1,0 +1,294 @@
+"""Whole numbers of parts: whether all units can be made up, and replicas be so fast.
+
+Prices of parts (`part_prices`) speak of fractions of domains, and not of the uplinks of
+outer domains. This program counts how often domains are filled in each way (paths along
+their room; Valerio de Carvalho 1999, arc flow), and how often units are made up in each
+way: inside one outer domain, or of *shares* of several. A share of ``m`` of the ``U``
+pieces of a unit puts ``m (U - m)`` pairs on the uplink of its outer domain. The program
+asks for the units that the slowest replicas allowed must have at the least. So where it
+has no solution there are no such replicas.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.count.engine import Limits, solve
+from placer.solve.count.model import Program, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+MOST_WAYS = 4_000  # to make up units, all in all
+
+
+class Way(NamedTuple):
+    """A unit inside an outer domain, or a share of one, or the shares of a unit.
+
+    Attributes
+    ----------
+    home : int
+        Outer domain; -1 for the shares of a unit.
+    sizes : tuple of int
+        Of parts, or of shares, ascending.
+    low : int
+        The least part has no fewer pieces.
+    """
+
+    home: int
+    sizes: tuple[int, ...]
+    low: int
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Units and domains.
+
+    Attributes
+    ----------
+    rooms : mapping of (int, int) to int
+        Domains by outer domain and room, in pieces.
+    size, number : int
+        Pieces of a unit, and units.
+    replicas, together : int
+        Replicas, or sets of them that wait for the same units, and sets that wait for
+        one unit.
+    alike : int
+        Units of a stage that one such set waits for.
+    near : mapping of int to float, s
+        Least time of a unit by its smallest part.
+    apart : function
+        Least time of a member of a part of so many pieces, in a share of so many, s.
+    uplinks : mapping of int to float
+        Pairs a second that each outer domain's uplink carries.
+    latency : mapping of int to float, s
+        Of a member of a share of so many pieces, at least.
+    """
+
+    rooms: Mapping[tuple[int, int], int]
+    size: int
+    number: int
+    replicas: int
+    together: int
+    alike: int
+    near: Mapping[int, float]
+    apart: Callable[[int, int], float]
+    uplinks: Mapping[int, float]
+    latency: Mapping[int, float]
+
+    def times(self) -> FloatArray:
+        """Times of all levels, the slowest first, s."""
+        found = {*self.near.values()}
+        if self.uplinks:
+            found |= {self.apart(part, part) for part in self.near if part < self.size}
+        return np.array(sorted(found, reverse=True))
+
+    def is_hopeless(
+        self, levels: IntArray, slowest: float, limits: Limits
+    ) -> tuple[bool, float]:
+        """Whether no replicas have these levels or faster ones, and the work of that.
+
+        Parameters
+        ----------
+        levels : ndarray, shape (C, P)
+            Of each stage of a replica, the slowest that are allowed.
+        slowest : float, s
+            No all-to-all takes longer.
+        limits : Limits
+        """
+        times = self.times()
+        # A unit is of the slowest level that it takes no less than.
+        slower = np.append(np.inf, times[:-1] * (1 - ROUNDING))
+        asked = (levels[:, :, None] >= np.arange(len(times))).sum(axis=1)
+        program = Program()
+        units = self._units(program, float(slower[levels.min()]), slowest)
+        if units is None:
+            return False, 0.0
+        program.row([Term(c) for c, _ in units], self.number, self.number)
+        least = _least(asked)
+        taken = [program.column(self.replicas) for _ in least]
+        program.row([Term(c) for c in taken], self.replicas, self.replicas)
+        for level, seconds in enumerate(slower.tolist()):
+            good = [
+                Term(column, self.together)
+                for column, way in units
+                if self._seconds(way) < seconds
+            ]
+            needed = [
+                Term(column, -self.alike * count)
+                for column, count in zip(taken, least[:, level].tolist(), strict=True)
+                if count
+            ]
+            program.row([*good, *needed], 0)
+        answer = solve(program, limits)
+        return answer.is_proved and answer.counts is None, answer.work
+
+    def _seconds(self, way: Way) -> float:
+        """Least time of a unit, or of one that has such a share, s.
+
+        In several outer domains the least part waits for what it sends to its own and
+        to the others, and each share for what it sends to the others.
+        """
+        least = self.near[way.low]
+        if way.home >= 0:
+            return least
+        holding = [n for n in way.sizes if n == way.low or n >= 2 * way.low]
+        return max(
+            least,
+            min(self.apart(way.low, share) for share in holding),
+            *(self.apart(share, share) for share in way.sizes),
+        )
+
+    def _units(
+        self, program: Program, seconds: float, slowest: float
+    ) -> list[tuple[int, Way]] | None:
+        """Columns of units faster than ``seconds``; None if there are too many."""
+        lows = [low for low, time in self.near.items() if time < seconds]
+        apart = [low for low in lows if low < self.size] if self.uplinks else []
+        homes = sorted({home for home, _ in self.rooms})
+        room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
+        ways: list[tuple[int, Way]] = []
+        for way in chain(
+            self._near(room, min(lows, default=self.size)),
+            self._shares(room, apart),
+            self._across(apart, seconds),
+        ):
+            if len(ways) == MOST_WAYS:
+                return None
+            ways.append((program.column(self.number * self.size), way))
+        parts = [(c, way) for c, way in ways if way.home >= 0]
+        least = min((way.sizes[0] for _, way in parts), default=1)
+        for home in homes:
+            held = _paths(program, self.rooms, home, least, self.size)
+            for size, arcs in held.items():
+                used = [
+                    Term(c, -way.sizes.count(size))
+                    for c, way in parts
+                    if way.home == home and size in way.sizes
+                ]
+                program.row([*(Term(arc) for arc in arcs), *used], 0)
+        units = [(c, way) for c, way in ways if way.home < 0 or self._is_unit(way)]
+        shares = [(c, way) for c, way in parts if not self._is_unit(way)]
+        self._shares_suffice(program, shares, units, apart)
+        low = min(apart, default=self.size)
+        waited = (self.latency[n] for n in range(low, self.size - low + 1))
+        sending = max(0.0, slowest - min(waited, default=0.0)) * (1 + ROUNDING)
+        for home, pairs in self.uplinks.items():
+            leaving = [
+                Term(c, sum(way.sizes) * (self.size - sum(way.sizes)))
+                for c, way in shares
+                if way.home == home
+            ]
+            program.row(leaving, most=int(sending * pairs))
+        return units
+
+    def _is_unit(self, way: Way) -> bool:
+        return sum(way.sizes) == self.size
+
+    def _near(self, room: Mapping[int, int], low: int) -> Iterator[Way]:
+        """Units inside one outer domain."""
+        for home, most in room.items():
+            if most >= self.size:
+                yield Way(home, (self.size,), self.size)
+            for sizes in summands(self.size, low, min(most, self.size - low)):
+                yield Way(home, sizes, sizes[0])
+
+    def _shares(self, room: Mapping[int, int], lows: Sequence[int]) -> Iterator[Way]:
+        """Shares of units, inside each outer domain."""
+        for low in lows[:1]:
+            for home, most in room.items():
+                for pieces in range(low, self.size - low + 1):
+                    for sizes in summands(pieces, low, min(most, pieces)):
+                        yield Way(home, sizes, sizes[0])
+
+    def _across(self, lows: Sequence[int], seconds: float) -> Iterator[Way]:
+        """Units in shares of several outer domains, by their least part."""
+        for low in lows:
+            for sizes in summands(self.size, low, self.size - low):
+                way = Way(-1, sizes, low)
+                is_held = any(n == low or n >= 2 * low for n in sizes)
+                if is_held and self._seconds(way) < seconds:
+                    yield way
+
+    def _shares_suffice(
+        self,
+        program: Program,
+        shares: Sequence[tuple[int, Way]],
+        units: Sequence[tuple[int, Way]],
+        lows: Sequence[int],
+    ) -> None:
+        """There are shares for all units that lie in several outer domains."""
+        for low in lows:
+            for pieces in range(low, self.size - low + 1):
+                had = [
+                    Term(c)
+                    for c, way in shares
+                    if way.low >= low and sum(way.sizes) == pieces
+                ]
+                used = [
+                    Term(c, -way.sizes.count(pieces))
+                    for c, way in units
+                    if way.home < 0 and way.low >= low and pieces in way.sizes
+                ]
+                if used:
+                    program.row([*had, *used], 0)
+
+
+def summands(total: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Ascending summands from ``least`` to ``most``."""
+    if least <= total <= most:
+        yield (total,)
+    for first in range(least, min(most, total // 2) + 1):
+        for rest in summands(total - first, first, most):
+            yield (first, *rest)
+
+
+def _least(asked: IntArray) -> IntArray:
+    """Those that ask for no more than others; shape (C', L)."""
+    rows = np.unique(asked, axis=0)
+    kept: list[IntArray] = []
+    for row in rows[np.argsort(rows.sum(axis=1), kind="stable")]:
+        if not any((one <= row).all() for one in kept):
+            kept.append(row)
+    return np.array(kept)
+
+
+def _paths(
+    program: Program,
+    rooms: Mapping[tuple[int, int], int],
+    home: int,
+    least: int,
+    most: int,
+) -> dict[int, list[int]]:
+    """Columns of parts of each size, on paths that end at the rooms of domains."""
+    ends = {room: n for (at, room), n in rooms.items() if at == home}
+    into: dict[int, list[Term]] = {}
+    held: dict[int, list[int]] = {}
+    for begin in range(max(ends)):
+        last = min(begin + most, max(ends))
+        for end in (begin + 1, *range(begin + least, last + 1)):
+            column = program.column(sum(ends.values()))
+            into.setdefault(end, []).append(Term(column))
+            into.setdefault(begin, []).append(Term(column, -1))
+            if end - begin >= least:
+                held.setdefault(end - begin, []).append(column)
+    for place in range(1, max(ends) + 1):
+        program.row(into[place], ends.get(place, 0), ends.get(place, 0))
+    return held
+
+
+def rooms_of(home: IntArray, room: IntArray) -> dict[tuple[int, int], int]:
+    """Domains with room by outer domain and room, from their outer domains."""
+    found = Counter(zip(home.tolist(), room.tolist(), strict=True))
+    return {key: count for key, count in found.items() if key[1] > 0}

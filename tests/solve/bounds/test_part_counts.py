@@ -1,0 +1,70 @@
+"""Whole numbers of parts, and pairs on the uplinks of outer domains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.solve.bounds.part_counts import Counts, summands
+from placer.solve.count.engine import Limits
+
+# One unit of 4 pieces, two blocks with a domain of 3 each: 3 + 1 or 2 + 2.
+NEAR = {1: 0.3, 2: 0.2, 4: 0.1}
+ONE_UNIT = Counts(
+    rooms={(0, 3): 1, (1, 3): 1},
+    size=4,
+    number=1,
+    replicas=1,
+    together=1,
+    alike=1,
+    near=NEAR,
+    apart=lambda part, _share: NEAR[part] if part < 3 else 0.15,
+    uplinks={0: 10.0, 1: 10.0},
+    latency=dict.fromkeys((1, 2, 3), 0.0),
+)
+
+
+def is_hopeless(counts: Counts, seconds: float, slowest: float) -> bool:
+    """Whether no replica of one stage is as fast."""
+    level = np.flatnonzero(counts.times() == seconds)
+    return counts.is_hopeless(level[:, None], slowest, Limits(1.0))[0]
+
+
+def test_halves_are_as_fast_as_can_be() -> None:
+    """No domain holds the unit whole; two of its pieces may lie together."""
+    assert is_hopeless(ONE_UNIT, 0.1, 1.0)
+    assert not is_hopeless(ONE_UNIT, 0.2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "hopeless"), [(4.0, False), (3.5, False), (2.5, True)]
+)
+def test_uplinks_carry_what_shares_send(pairs: float, hopeless: bool) -> None:
+    """3 + 1 puts three pairs on either uplink, 2 + 2 four."""
+    counts = replace(ONE_UNIT, uplinks={0: pairs, 1: pairs})
+    assert is_hopeless(counts, 0.3, 1.0) == hopeless
+    assert is_hopeless(counts, 0.2, 1.0) == (pairs < 4)
+
+
+def test_latency_leaves_less_time_to_send() -> None:
+    """Half a second of latency halves what an uplink carries in one."""
+    counts = replace(ONE_UNIT, uplinks={0: 4.0, 1: 4.0})
+    late = replace(counts, latency=dict.fromkeys((1, 2, 3), 0.5))
+    assert not is_hopeless(counts, 0.3, 1.0)
+    assert is_hopeless(late, 0.3, 1.0)
+
+
+def test_parts_are_whole_numbers() -> None:
+    """Five rooms of 3 have 15 pieces, enough for six units of 2, but hold five."""
+    rooms = {(0, 3): 5}
+    counts = replace(ONE_UNIT, rooms=rooms, size=2, number=6, replicas=6, uplinks={})
+    counts = replace(counts, near={1: 0.3, 2: 0.1})
+    assert is_hopeless(counts, 0.1, 1.0)
+    assert not is_hopeless(counts, 0.3, 1.0)
+
+
+def test_summands() -> None:
+    """All ways to add up, each once, ascending."""
+    assert sorted(summands(6, 2, 4)) == [(2, 2, 2), (2, 4), (3, 3)]
