@@ -90,6 +90,7 @@ def test_gradients_ask_for_balance(content, request_, held):
     assert len(held) > 2 or pods == held
 
 
+@pytest.mark.slow
 def test_no_host_holds_fewer_than_five():
     """Line 3934: 20 pods in one block, at least 5 on each host that has any."""
     topology = hosts(
