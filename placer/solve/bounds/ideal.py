@@ -321,7 +321,8 @@ class IdealNetwork:
         """
         room = self._facts(members)[2]
         smallest = room[np.minimum(domains, len(room)) - 1]
-        return np.maximum(np.minimum(members.shape[1] // domains, smallest), 1)
+        most = np.minimum(members.shape[1] // domains, smallest)
+        return np.asarray(np.maximum(most, 1))
 
     def _facts(self, members: IntArray) -> tuple[IntArray, IntArray, IntArray, bool]:
         """What is known of ``members``, worked out once."""
