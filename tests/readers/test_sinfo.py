@@ -120,3 +120,30 @@ def test_allocate_takes_the_idle_nodes_of_the_machine(tmp_path):
     found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
     assert found.exit_code == 2
     assert "none of the 1 idle nodes is of" in found.stderr
+
+
+def test_place_says_what_the_idle_nodes_would_save(tmp_path):
+    """Two nodes of different racks were granted, and a whole rack is idle."""
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "machine.yaml").write_text(
+        """
+format: placer/topology
+version: 1
+name: two
+tiers:
+  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 100GB/s, latency: 2us}
+  - {name: cluster, bandwidth: 50GB/s, latency: 5us}
+nodes:
+  - {names: "a[1-3]", rack: a}
+  - {names: "b[1-3]", rack: b}
+"""
+    )
+    (tmp_path / "sinfo.json").write_text(rows(("a[2-3]", ["IDLE"]), ("b1", ["MIXED"])))
+    words = ["-t", str(tmp_path / "machine.yaml"), "-j", str(tmp_path / "job.yaml")]
+    free = f"sinfo:{tmp_path / 'sinfo.json'}"
+    found = CliRunner().invoke(
+        main, ["place", *words, "--hosts", "a1,b1", "--free", free]
+    )
+    assert found.exit_code == 0, found.output
+    assert "This allocation: costs" in found.output
