@@ -4,7 +4,8 @@ A scheduler takes slices: so many nodes that lie in one domain each, perhaps all
 in one domain further out. It may give any nodes that keep this. The worst it can give
 is every slice in a domain of its own, with only its nodes' share of the uplinks. So the
 job is placed on such a machine, built for it. Slices are halved, or cut in other equal
-parts, as long as that still does.
+parts, as long as that still does. Only requests that the job's own nodes keep count: no
+other is known to be met.
 """
 
 from __future__ import annotations
@@ -64,13 +65,23 @@ def least_strict(
     limit = value * (1 + question.tolerance + EXACT)
     best: tuple[Slices, float] | None = None
     for size in (n for n in range(count, 0, -1) if count % n == 0):
-        requests = (Slices(tier, size, within) for within in range(outer, tier, -1))
+        every = (Slices(tier, size, within) for within in range(outer, tier, -1))
+        requests = [slices for slices in every if _is_kept(machine, used, slices)]
+        if not requests:
+            continue
         values = ((s, _worst(question, offer, used, s, budget)) for s in requests)
         found = next((pair for pair in values if pair[1] <= limit), None)
         if found is None or budget.is_over():
             break
         best = found
     return best
+
+
+def _is_kept(machine: Topology, used: np.ndarray, slices: Slices) -> bool:
+    """Whether nodes are such slices in such a domain."""
+    held = np.bincount(machine.domain_of_node[slices.tier][used])
+    inside = machine.domain_of_node[slices.within][used]
+    return bool((held % slices.size == 0).all() and (inside == inside[0]).all())
 
 
 def _worst(

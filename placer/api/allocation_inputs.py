@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from placer import files
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.errors import InputError, Problem
 from placer.placement.build import placement_of_plan
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
     BoolArray = npt.NDArray[np.bool_]
+
+
+# In front of a file with an answer of Slurm's sinfo.
+SINFO = "sinfo:"
 
 
 class Kept(NamedTuple):
@@ -92,7 +97,29 @@ def _free(
     whole: Topology, free: Sequence[str] | str | None, busy: Sequence[str] | str
 ) -> BoolArray:
     """Which nodes are free; shape (N,)."""
+    if isinstance(free, str) and free.startswith(SINFO):
+        free = _idle(whole, free.removeprefix(SINFO))
     return mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
+
+
+def _idle(whole: Topology, path: str) -> list[str]:
+    """The machine's nodes that an answer of sinfo says are idle.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no such answer, or none of them is idle.
+    """
+    from placer.readers.sinfo import idle_nodes
+
+    source = files.shown_name(path)
+    idle = idle_nodes(files.read_text(path), source)
+    known = {*whole.node_names}
+    found = [node for node in idle if node in known]
+    if not found:
+        message = f"none of the {len(idle)} idle nodes is of {whole.name}"
+        raise InputError([Problem(message, source, key="free")])
+    return found
 
 
 def mask_of(

@@ -74,7 +74,10 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
 @topology_option()
 @job_option("Each is one job.")
 @source_options
-@_hosts("--free", "Free hosts, as a list or @FILE. Default: every node.")
+@_hosts(
+    "--free",
+    "Free hosts: a list, @FILE, or the idle ones of sinfo:FILE. Default: every node.",
+)
 @_hosts("--busy", "Hosts that are not free, as a list or @FILE.")
 @_plans("--keep", "Plan of a job that runs and stays. May be given again.")
 @_plans("--move", "Plan of a job that runs and may move. May be given again.")
@@ -146,15 +149,12 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
     from placer.topology.allocation import parse_hosts
 
     machine = read_machine(options)
-    free, busy = (
-        None if options[key] is None else parse_hosts(options[key])
-        for key in ("free", "busy")
-    )
+    busy = () if options["busy"] is None else parse_hosts(options["busy"])
     return run(
         machine,
         _jobs(options),
-        free=free,
-        busy=busy or (),
+        free=options["free"],
+        busy=busy,
         keep=_read_plans(options["keep"]),
         move=_read_plans(options["move"]),
         move_price=options["move_price"],

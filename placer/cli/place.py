@@ -68,7 +68,8 @@ def _effort(
     "--free",
     metavar="H",
     shell_complete=complete.hosts,
-    help="Other hosts that are free: say in one line what the best of all would save.",
+    help="Other hosts that are free, perhaps as sinfo:FILE: say in one line what the "
+    "best of all would save.",
 )
 @objective_option
 @require_option("the job's")
@@ -250,7 +251,6 @@ def _granted(plan: Plan, options: dict[str, Any]) -> list[str]:
     from placer.api.allocate import allocate
     from placer.placement.inputs import inputs_of
     from placer.report.columns import wrapped
-    from placer.topology.allocation import parse_hosts
 
     if options["free"] is None:
         return []
@@ -258,7 +258,7 @@ def _granted(plan: Plan, options: dict[str, Any]) -> list[str]:
     found = allocate(
         inputs.topology,
         inputs.job,
-        free=parse_hosts(options["free"]),
+        free=options["free"],
         grade=inputs.machine.node_names,
         objective=plan.bound["objective"],
         require=inputs.require,

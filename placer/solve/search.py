@@ -20,6 +20,7 @@ from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.in_parts import in_parts
+from placer.solve.construct.levelled import levelled
 from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
@@ -44,6 +45,7 @@ Method = Callable[[Problem, Incumbent, Budget], None]
 AT_ONCE: tuple[Method, ...] = (laid_chains,)
 CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
+    levelled,
     whole_first,
     in_parts,
     chosen_parts,

@@ -258,3 +258,13 @@ def test_a_plan_with_a_request_is_read_back(tmp_path):
     plan = placer.allocate(FIVE, replica(), requests=True).jobs[0].plan
     placer.write_plan(plan, tmp_path / "plan.json")
     assert placer.read_plan(tmp_path / "plan.json").request == plan.request
+
+
+def test_no_request_asks_for_slices_that_the_nodes_do_not_have():
+    """Seven nodes of one rack and six of another are no slices of thirteen."""
+    machine = racks({"a": 4, "b": 7, "c": 6})
+    uneven = training("uneven", tp=4, dp=13, require={"tp": "node"})
+    job = placer.allocate(machine, uneven, requests=True).jobs[0]
+    assert sorted(job.nodes_by_domain.values()) == [6, 7]
+    assert "slice" not in job.plan.request
+    assert "ask for its nodes" in requests(job.plan)["slurm.sbatch"]

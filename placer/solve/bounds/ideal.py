@@ -27,6 +27,7 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad, weighted_counts
+from placer.solve.bounds.latency import ring_latency
 from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_alike, most_in_runs
 from placer.solve.bounds.speeds import fastest_stages
@@ -72,8 +73,9 @@ class IdealNetwork:
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()
     # Groups met so far by the identity of their array, which is kept alive here: the
-    # fewest domains, and whether all members have a scale-up domain of their own.
-    _known: dict[int, tuple[IntArray, IntArray, bool]] = field(
+    # fewest domains, the most members of each scale-up domain, and whether all members
+    # have one of their own.
+    _known: dict[int, tuple[IntArray, IntArray, IntArray, bool]] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -147,7 +149,7 @@ class IdealNetwork:
         bandwidth, latency = self.fabric.bandwidth, self.fabric.latency
         together = (domains < num_members).astype(np.float64)
         apart = (domains > 1).astype(np.float64)
-        nics = np.minimum(num_members // domains, limit.nics)
+        nics = np.minimum(self._most_nics(members, domains), limit.nics)
         on_nics = _least(1 / bandwidth[used:]) / nics
         on_links = limit.links_pace / tree_buffers(domains)
         return Route(
@@ -174,14 +176,15 @@ class IdealNetwork:
         used = int(np.flatnonzero(spread > 1).max(initial=0))
         if domains > 1:
             nic = float(self.fabric.bandwidth[max(used, first_outer) :].max())
-            nics = nic * max(min(num_members // domains, limit.nics), 1)
+            most = int(self._most_nics(members, np.array([domains]))[0])
+            nics = nic * max(min(most, limit.nics), 1)
             # Several NICs in a domain have hops between their members beside them.
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
         else:
             rate = self._rate_of_few(used, num_members)
         pace = max(1 / rate, limit.ring_s_a_byte) if num_members > 1 else 0.0
-        return edge_bytes * pace, self._ring_latency(num_members, spread)
+        return edge_bytes * pace, ring_latency(self.fabric, num_members, spread)
 
     def all_to_all(
         self, members: IntArray, size_bytes: float, copies: int = 0
@@ -291,27 +294,6 @@ class IdealNetwork:
         bandwidth = self.fabric.bandwidth[self.fabric.scale_up_tier + 1 :]
         return float((size_bytes / bandwidth).min(initial=np.inf))
 
-    def _ring_latency(self, num_members: int, spread: IntArray) -> float:
-        """Least latency of a ring's n-1 steps over the fewest domains of each tier.
-
-        A ring over ``D`` domains of a tier leaves them ``D`` times; at each wider tier
-        fewer hops need to go so far.
-        """
-        if num_members == 1:
-            return 0.0
-        latency = self.fabric.latency
-        first_outer = self.fabric.scale_up_tier + 1
-        inner, outer = latency[:first_outer], latency[first_outer:]
-        domains = int(spread[first_outer])
-        cheapest = float(inner.min(initial=np.inf))
-        if domains == 1 or (domains < num_members and cheapest > outer.min()):
-            return float((num_members - 1) * latency.min())
-        leaving = np.where(spread > 1, spread, 0)[first_outer:-1]
-        rising = np.minimum.accumulate(outer[::-1])[::-1]
-        outer_sum = float(leaving @ np.diff(rising, prepend=0.0))
-        inner_sum = (num_members - domains) * cheapest if domains < num_members else 0.0
-        return (domains - 1) / domains * outer_sum + inner_sum
-
     def fewest_domains(self, members: IntArray, tier: int) -> int:
         """Fewest child domains of a tier that hold a row of ``members``."""
         return int(self._spread(members)[tier])
@@ -322,7 +304,7 @@ class IdealNetwork:
 
     def may_be_apart(self, members: IntArray) -> bool:
         """Whether each member of a row may have a scale-up domain of its own."""
-        return self._facts(members)[2]
+        return self._facts(members)[3]
 
     def leaves_scale_up(self, members: IntArray) -> bool:
         """Whether no row of ``members`` fits a scale-up domain."""
@@ -332,23 +314,35 @@ class IdealNetwork:
         """Whether each row of ``members`` may lie in one scale-up domain."""
         return np.full(len(members), not self.leaves_scale_up(members))
 
-    def _facts(self, members: IntArray) -> tuple[IntArray, IntArray, bool]:
+    def _most_nics(self, members: IntArray, domains: IntArray) -> IntArray:
+        """Most members that a row has in each of so many scale-up domains.
+
+        No more than an even share, and than the smallest of the largest domains holds.
+        """
+        room = self._facts(members)[2]
+        smallest = room[np.minimum(domains, len(room)) - 1]
+        most = np.minimum(members.shape[1] // domains, smallest)
+        return np.asarray(np.maximum(most, 1))
+
+    def _facts(self, members: IntArray) -> tuple[IntArray, IntArray, IntArray, bool]:
         """What is known of ``members``, worked out once."""
         known = self._known.get(id(members))
         if known is None:
             scale_up = self.fabric.scale_up_tier
             apart = scale_up < 0 or self._most_in_part(scale_up, members) == 1
-            known = members, self._fewest_domains(members), apart
+            known = members, *self._fewest_domains(members), apart
             self._known[id(members)] = known
         return known
 
-    def _fewest_domains(self, members: IntArray) -> IntArray:
-        """Fewest domains that hold a row of ``members``; shape (T + 1,).
+    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
+        """Fewest domains that hold a row of ``members``, and most in each domain.
 
-        Entry 0 counts single GPUs, entry ``t + 1`` domains of tier ``t``.
+        Of the first, shape (T + 1,), entry 0 counts single GPUs, entry ``t + 1``
+        domains of tier ``t``. The second has the scale-up domains, the fullest first.
         """
         num_members = members.shape[1]
         fewest = [num_members]
+        room = np.ones(1, dtype=np.int64)
         topology = self.fabric.topology
         most = np.empty(0, dtype=np.int64)
         for t, capacity in enumerate(self.capacities):
@@ -364,11 +358,14 @@ class IdealNetwork:
                 of_one = most_alike(self.replica[members])
                 inside = np.minimum(inside, self.most_replicas[t] * of_one)
             most = inside
-            filled = np.cumsum(np.sort(most)[::-1])
+            descending = np.sort(most)[::-1]
+            filled = np.cumsum(descending)
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
+            if t == self.fabric.scale_up_tier:
+                room = descending
         # A case that no placement meets may leave too little room: any number holds.
         fewest[-1] = 1
-        return np.array(fewest)
+        return np.array(fewest), room
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
         """Most members of one row in one set of a tier."""

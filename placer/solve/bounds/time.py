@@ -296,11 +296,11 @@ def _with_cuts(trade: NicTrade, axis: str, floor: Floor) -> Proof:
 class _Split(IdealNetwork):
     """The same when every group leaves its scale-up domain."""
 
-    def _fewest_domains(self, members: IntArray) -> IntArray:
-        fewest = super()._fewest_domains(members)
+    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
+        fewest, room = super()._fewest_domains(members)
         inner = slice(0, self.fabric.scale_up_tier + 2)
         fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
-        return fewest
+        return fewest, room
 
     def send(
         self, senders: IntArray, receivers: IntArray, size_bytes: float

@@ -234,10 +234,10 @@ class _Leaving(IdealNetwork):
 
     tiers: int = 0
 
-    def _fewest_domains(self, members: IntArray) -> IntArray:
-        fewest = super()._fewest_domains(members)
+    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
+        fewest, room = super()._fewest_domains(members)
         fewest[: self.tiers + 1] = np.maximum(fewest[: self.tiers + 1], 2)
-        return fewest
+        return fewest, room
 
 
 def unit_of(numbers: Sequence[float], total: float) -> Fraction:

@@ -76,7 +76,7 @@ def test_beats_pipelines_that_stay_whole() -> None:
     solution = solve(topology, wanted, objective="time")
     assert solution.value <= min(values) * (1 + 1e-9)
     assert solution.lower_bound <= solution.value
-    assert solution.method.startswith("pipelines cut alike")
+    assert "pipelines cut alike" in solution.method
 
 
 def test_same_again() -> None:

@@ -1,0 +1,42 @@
+"""The least latency of a ring, by how many domains it must touch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
+
+IntArray = npt.NDArray[np.int64]
+
+
+def ring_latency(fabric: Fabric, num_members: int, spread: IntArray) -> float:
+    """Least latency of a ring's n-1 steps over the fewest domains of each tier, s.
+
+    A ring over ``D`` domains of a tier leaves them ``D`` times; at each wider tier
+    fewer hops need to go so far.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    num_members : int
+    spread : ndarray, shape (T + 1,)
+        Fewest domains that hold the members: single GPUs, then those of each tier.
+    """
+    if num_members == 1:
+        return 0.0
+    latency = fabric.latency
+    first_outer = fabric.scale_up_tier + 1
+    inner, outer = latency[:first_outer], latency[first_outer:]
+    domains = int(spread[first_outer])
+    cheapest = float(inner.min(initial=np.inf))
+    if domains == 1 or (domains < num_members and cheapest > outer.min()):
+        return float((num_members - 1) * latency.min())
+    leaving = np.where(spread > 1, spread, 0)[first_outer:-1]
+    rising = np.minimum.accumulate(outer[::-1])[::-1]
+    outer_sum = float(leaving @ np.diff(rising, prepend=0.0))
+    inner_sum = (num_members - domains) * cheapest if domains < num_members else 0.0
+    return (domains - 1) / domains * outer_sum + inner_sum

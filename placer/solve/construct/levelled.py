@@ -1,0 +1,98 @@
+"""Domains that hold as equal shares of the job as their room lets them.
+
+Between domains, a ring of all ranks has as many network cards as the domain with the
+fewest of them gives: 13 and 12 ranks are better than 15 and 10, and 5, 4 and 4 are far
+better than 6, 6 and 1. Shapes: R ranks, D domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.job.axes import REPLICA_MAJOR_ORDER
+from placer.placement.placement import Placement
+from placer.solve.tree.base import linked_tier
+from placer.solve.tree.capacity import whole_sets
+from placer.solve.tree.fill import fill_domains, fullest_first
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Candidate, Incumbent
+
+IntArray = npt.NDArray[np.int64]
+
+# How many more domains than must be are tried.
+MORE = 2
+
+
+def levelled(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Equal shares on the fewest domains, and on a few more."""
+    if problem.goal.name == "time":
+        incumbent.offer_all(islice(levelled_fills(problem), problem.fills_priced))
+
+
+def levelled_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of each way, whole replicas in a domain first."""
+    machine, axes = problem.machine, problem.job.parallelism
+    sizes = problem.colocation.uniform_sizes()
+    if sizes is None:
+        return
+    last = len(machine.tiers) - 1
+    replica = axes.world_size // axes.dp
+    orders = dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER))
+    # Ranks in the order in which they are laid out.
+    sequences = [np.argsort(axes.numbers_in(order)) for order in orders]
+    nodes = fullest_first(machine, problem.capacity)
+    for tier in range(linked_tier(machine), last):
+        along = machine.domain_of_node[tier][nodes]
+        domains = along[np.sort(np.unique(along, return_index=True)[1])]
+        name = machine.tiers[tier].name
+        for grain in dict.fromkeys((replica, int(sizes[tier]))):
+            if grain % sizes[tier]:
+                continue
+            units = [*sizes[:tier], *[grain] * (last + 1 - tier)]
+            takes = whole_sets(machine, problem.capacity, units)[: tier + 1]
+            room = takes[tier][domains] // grain
+            for share in _shares(room, axes.world_size // grain):
+                held = np.repeat(domains, share * grain)
+                told = f"equal shares of {np.count_nonzero(share)} domains of {name}"
+                for sequence in sequences:
+                    domain = np.empty_like(held)
+                    domain[sequence] = held
+                    node_of_rank = fill_domains(machine, takes, domain, sequence)
+                    placement = Placement.on_nodes(machine, node_of_rank)
+                    yield told, placement.gpu_of_rank
+
+
+def _shares(room: IntArray, units: int) -> Iterator[IntArray]:
+    """Units of each domain on the fewest of those with most room, then on more; (D,).
+
+    Nothing where one domain holds them all, or all are full.
+    """
+    largest = np.argsort(-room, kind="stable")
+    fewest = int(np.searchsorted(np.cumsum(room[largest]), units)) + 1
+    if fewest == 1 or fewest > len(room):
+        return
+    for count in range(fewest, min(fewest + MORE, len(room)) + 1):
+        share = np.zeros_like(room)
+        share[largest[:count]] = level(room[largest[:count]], units)
+        yield share
+
+
+def level(room: IntArray, units: int) -> IntArray:
+    """Units of each domain: the least share as large as can be, then the next; (D,).
+
+    Those with less room than the others' share are full. Together they must hold all.
+    """
+    share = np.zeros_like(room)
+    left = units
+    for number, domain in enumerate(np.argsort(room, kind="stable").tolist()):
+        share[domain] = min(int(room[domain]), left // (len(room) - number))
+        left -= int(share[domain])
+    return share

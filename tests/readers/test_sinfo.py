@@ -1,0 +1,149 @@
+"""Idle nodes out of what sinfo prints, in every form that it has."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from placer.cli.main import main
+from placer.errors import InputError
+from placer.hostlist import expand
+from placer.readers.sinfo import idle_nodes
+
+SHORT = """\
+PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
+gpu*         up 7-00:00:00      2  drain n[01-02]
+gpu*         up 7-00:00:00      3    mix n[03-05]
+gpu*         up 7-00:00:00      2  alloc n[06-07]
+gpu*         up 7-00:00:00      4   idle n[08-10,15]
+gpu*         up 7-00:00:00      1  idle* n11
+debug        up      30:00      1  idle~ n12
+debug        up      30:00      0    n/a
+"""
+BY_NODE = """\
+Mon Nov 23 01:02:03 2026
+NODELIST NODES PARTITION   STATE CPUS  S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON
+n01          1      gpu*    idle  144 2:72:1 900000        0      1   (null) none
+n02          1      gpu*   down*  144 2:72:1 900000        0      1   (null) Not resp
+n03          1      gpu* drained  144 2:72:1 900000        0      1   (null) bad NVLink
+n04          1      gpu*    idle  144 2:72:1 900000        0      1   (null) none
+n04          1     debug    idle  144 2:72:1 900000        0      1   (null) none
+"""
+
+
+def rows(*nodes: tuple[str, list[str]]) -> str:
+    """Rows as of Slurm 23.02 and later."""
+    content = [
+        {"nodes": {"nodes": expand(names)}, "node": {"state": states}}
+        for names, states in nodes
+    ]
+    return json.dumps({"sinfo": content, "errors": []})
+
+
+@pytest.mark.parametrize(
+    ("text", "idle"),
+    [
+        (SHORT, "n[08-10,15],n12"),
+        (BY_NODE, "n01,n04"),
+        ("idle n[1-2]\nmixed n3\ndrained* n4\n", "n[1-2]"),
+        ("n[1-2] idle\nn3 idle-\nn4 idle@\nn5 idle#\nn6 idle$\n", "n[1-2],n5"),
+        ("idle idle\ndown down1\n", "idle"),
+        (rows(("n[1-2]", ["IDLE"]), ("n3", ["IDLE", "DRAIN"])), "n[1-2]"),
+        (rows(("n1", ["IDLE", "CLOUD", "POWERED_DOWN"]), ("n2", ["MIXED"])), "n1"),
+        (rows(("n1", ["IDLE", "NOT_RESPONDING"]), ("n2", ["DOWN"])), ""),
+        (rows(("n1", ["IDLE"]), ("n1", ["IDLE", "PLANNED"]), ("n2", ["IDLE"])), "n2"),
+        (
+            json.dumps(
+                {
+                    "nodes": [
+                        {"name": "n1", "state": "idle", "state_flags": ["DRAIN"]},
+                        {"name": "n2", "state": "idle", "state_flags": []},
+                        {"name": "n3", "state": ["IDLE", "CLOUD"]},
+                        {"name": "n4", "state": ["ALLOCATED"]},
+                    ]
+                }
+            ),
+            "n[2-3]",
+        ),
+    ],
+)
+def test_idle_nodes(text, idle):
+    """Whole nodes that nothing holds and nothing is about to take."""
+    assert idle_nodes(text, "sinfo.txt") == expand(idle)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"sinfo": [{}]}',
+        '{"sinfo": 3}',
+        "slurm_load_node: error",
+        "a b\n",
+    ],
+)
+def test_what_sinfo_does_not_print_is_refused(text):
+    with pytest.raises(InputError, match="sinfo"):
+        idle_nodes(text, "sinfo.txt")
+
+
+JOB = """
+format: placer/job
+version: 1
+name: one
+parallelism: {tp: 4, dp: 2}
+weights: {tp: 100, dp: 1}
+require: {tp: node}
+"""
+
+
+def test_allocate_takes_the_idle_nodes_of_the_machine(tmp_path):
+    """Nodes of other machines are left alone."""
+    names = ["rack1-node1", "rack1-node2"]
+    (tmp_path / "job.yaml").write_text(JOB)
+    words = ["allocate", "-t", "rack:2 node:3 gpu:4", "-j", str(tmp_path / "job.yaml")]
+    shown = CliRunner().invoke(main, [*words, "--format", "json"])
+    free = expand(json.loads(shown.stdout)["jobs"][0]["hosts"])
+    names = [*free[:1], "cpu-1"]
+    path = tmp_path / "sinfo.txt"
+    path.write_text("".join(f"{name} idle\n" for name in names))
+    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
+    assert found.exit_code == 3
+    path.write_text("".join(f"{name} idle\n" for name in [*free, "cpu-1"]))
+    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
+    assert found.exit_code == 0, found.output
+    path.write_text("cpu-1 idle\n")
+    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
+    assert found.exit_code == 2
+    assert "none of the 1 idle nodes is of" in found.stderr
+
+
+def test_place_says_what_the_idle_nodes_would_save(tmp_path):
+    """Two nodes of different racks were granted, and a whole rack is idle."""
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "machine.yaml").write_text(
+        """
+format: placer/topology
+version: 1
+name: two
+tiers:
+  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 100GB/s, latency: 2us}
+  - {name: cluster, bandwidth: 50GB/s, latency: 5us}
+nodes:
+  - {names: "a[1-3]", rack: a}
+  - {names: "b[1-3]", rack: b}
+"""
+    )
+    (tmp_path / "sinfo.json").write_text(rows(("a[2-3]", ["IDLE"]), ("b1", ["MIXED"])))
+    words = ["-t", str(tmp_path / "machine.yaml"), "-j", str(tmp_path / "job.yaml")]
+    free = f"sinfo:{tmp_path / 'sinfo.json'}"
+    found = CliRunner().invoke(
+        main, ["place", *words, "--hosts", "a1,b1", "--free", free]
+    )
+    assert found.exit_code == 0, found.output
+    assert "This allocation: costs" in found.output
