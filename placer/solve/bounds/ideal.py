@@ -102,13 +102,18 @@ class IdealNetwork:
     ) -> CollectiveCost:
         """Least cost of an all-reduce of each row, all rows alike."""
         names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
+        switched = algorithm == "auto" and self._takes_switch(members)
+        if switched:
+            names = ("nvls",)
         found = []
         if "ring" in names:
             transfer, latency = self._ring_pass(members, size_bytes)
             found.append((2 * transfer, 2 * latency))
         for name in set(names) - {"ring"}:
             route = self._routes(members)
-            if name == "nvls":
+            if switched:
+                route = route.rows(route.domains == 1)
+            elif name == "nvls":
                 if algorithm == "auto":
                     route = route.rows(runs_all_reduce(name, route))
                 # Fewer members in a domain make fewer chunks to wait for.
@@ -230,37 +235,63 @@ class IdealNetwork:
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
     ) -> ExchangeCost:
         """Least cost of all messages of each rank, one after the other, either way."""
-        sent = self._port_times(senders, size_bytes)[senders]
-        received = self._port_times(receivers, size_bytes)[receivers]
+        parted = self._parted(senders, receivers)
+        sent = self._port_times(senders, size_bytes, parted)[senders]
+        received = self._port_times(receivers, size_bytes, parted)[receivers]
         seconds = np.maximum(sent, received)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def _parted(self, first: IntArray, second: IntArray) -> BoolArray:
+        """Which pairs of ranks no scale-up domain holds with all that is tied to them."""
+        if self.fabric.scale_up_tier < 0:
+            return np.ones(len(first), dtype=bool)
+        label = self.label[self.fabric.scale_up_tier]
+        size = np.bincount(label)
+        room = int(self.capacities[self.fabric.scale_up_tier].max())
+        one, other = label[first], label[second]
+        return np.asarray((one != other) & (size[one] + size[other] > room))
 
     def speed(self, members: IntArray) -> FloatArray:
         """No row of ranks works faster, each on the fastest GPUs by itself."""
         fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
         return np.full(len(members), fastest[-1])
 
-    def _port_times(self, ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
+    def _port_times(
+        self, ranks: IntArray, size_bytes: FloatArray, parted: BoolArray
+    ) -> FloatArray:
         """Least seconds of the messages of each rank; shape (R,).
 
         NVLink and NIC work side by side, each message over one of them. NVLink reaches
         as many ranks as a domain holds besides: all others take a NIC, and they have
-        no more to send than the smallest messages.
+        no more to send than the smallest messages. So do those to ranks whose set and
+        the sender's are too large for one domain.
         """
         first_outer = self.fabric.scale_up_tier + 1
         inner, outer = np.split(self.fabric.bandwidth, [first_outer])
         rates = np.array([inner.max(initial=0.0), outer.max(initial=0.0)])
         room = int(self.capacities[first_outer - 1].max()) if first_outer else 1
-        order = np.lexsort((-size_bytes, ranks))
-        rank, size = ranks[order], size_bytes[order]
+        order = np.lexsort((-size_bytes, parted, ranks))
+        rank, size, away = ranks[order], size_bytes[order], parted[order]
         place = np.arange(len(rank)) - np.searchsorted(rank, rank)
         count = self.label.shape[1]
-        seconds = weighted_counts(rank, size, count) / rates.sum()
-        longest = weighted_counts(rank, np.where(place == 0, size, 0.0), count)
-        seconds = np.maximum(seconds, longest / rates.max())
+        total = weighted_counts(rank, size, count)
+        longest = np.zeros(count)
+        np.maximum.at(longest, rank, size)
+        seconds = np.maximum(total / rates.sum(), longest / rates.max())
         if rates[1]:
-            far = weighted_counts(rank, np.where(place >= room - 1, size, 0.0), count)
+            full = place >= room - 1
+            must = away | full
+            far = weighted_counts(rank, np.where(must, size, 0.0), count)
             seconds = np.maximum(seconds, far / rates[1])
+        if rates.all():
+            # All the rest on NVLink, or the smallest of it on the NIC too. Where not
+            # all find room on NVLink a larger one may change places with a smaller.
+            least = np.full(count, np.inf)
+            np.minimum.at(least, rank[~must], size[~must])
+            least[rank[full & ~away]] = 0.0
+            near = np.maximum(far / rates[1], (total - far) / rates[0])
+            more = np.maximum(seconds, (far + least) / rates[1])
+            seconds = np.minimum(near, more)
         messages = np.bincount(rank, minlength=count)
         return np.asarray(seconds + messages * float(self.fabric.latency.min()))
 
@@ -280,6 +311,14 @@ class IdealNetwork:
         leaving = float(outer.max(initial=0.0))
         halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
         return max(together, leaving, halves)
+
+    def _takes_switch(self, members: IntArray) -> bool:
+        """Whether NCCL takes the rack's switch for each row, which no domain parts."""
+        tier = self.fabric.scale_up_tier
+        if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
+            return False
+        label = self.label[tier][members]
+        return bool((label == label[:, :1]).all())
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""
