@@ -6,7 +6,6 @@ Instances do not slow each other down on links that they share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,7 +70,9 @@ class RoleTime:
         return found
 
 
-def role_times(network: Network, models: tuple[tuple[Role, StepModel], ...]) -> tuple[RoleTime, ...]:
+def role_times(
+    network: Network, models: tuple[tuple[Role, StepModel], ...]
+) -> tuple[RoleTime, ...]:
     """The time of each role, every instance on its own part of the network."""
     return tuple(
         RoleTime(

@@ -136,9 +136,7 @@ class Step:
         hidden = hidden_kinds(self.model.job)
         cover = self.model.compute_s + self.roles_s
         return {
-            name: max(time.seconds - cover, 0.0)
-            if name in hidden
-            else time.seconds
+            name: max(time.seconds - cover, 0.0) if name in hidden else time.seconds
             for name, time in self.custom.items()
         }
 

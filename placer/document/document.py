@@ -84,7 +84,11 @@ class Document:
             node = self._tree
             for step in value.path:
                 if node is not None:
-                    node = node.items[step] if isinstance(step, int) else node.entries[step]
+                    node = (
+                        node.items[step]
+                        if isinstance(step, int)
+                        else node.entries[step]
+                    )
             return node
 
         return Document(self.source, {**start, **value.content}, read_tree)

@@ -35,9 +35,8 @@ MAX_FLOWS = 1 << 22
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _SERVING = ("bytes_per_token", "tokens_per_s")
 
-def decode_workload(
-    document: Document, decode: Callable[[Document], Job]
-) -> Job:
+
+def decode_workload(document: Document, decode: Callable[[Document], Job]) -> Job:
     """The job of a workload, without its digest.
 
     Parameters
@@ -72,10 +71,7 @@ def decode_workload(
         root.problem(f"more than {MAX_RANKS} ranks in all roles together", "roles")
     document.finish()
     traffic = merged(
-        (
-            transfer_flows(t, by_name[t.sender], by_name[t.receiver])
-            for t in transfers
-        ),
+        (transfer_flows(t, by_name[t.sender], by_name[t.receiver]) for t in transfers),
         any(transfer.overlap for transfer in transfers),
     )
     return Job(
@@ -157,7 +153,9 @@ def _job_of_role(
     for axis in require:
         if axis not in known:
             hint = closest(axis, known) or f"known: {', '.join(known)}"
-            section.section("require").problem("there is no such axis or group", axis, hint)
+            section.section("require").problem(
+                "there is no such axis or group", axis, hint
+            )
     return replace(job, require={**job.require, **require})
 
 

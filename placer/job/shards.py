@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.job.model import Job, RankTraffic
-from placer.job.roles import Role, Transfer
+from placer.job.model import RankTraffic
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.job.roles import Role, Transfer
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from placer.document.tree import visible
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
@@ -106,8 +108,19 @@ def _plan(form: Form) -> Plan:
         node_of_rank=form.indices("node_of_rank"),
         gpu_of_rank=form.indices("gpu_of_rank"),
         verdict=form.data.get("verdict") or "",
+        **_roles(form),
         **{key: form.section(key) for key in _SECTIONS},
     )
+
+
+def _roles(form: Form) -> dict[str, Any]:
+    """Role and instance of each rank, which only workloads have."""
+    if "role_of_rank" not in form.data:
+        return {}
+    return {
+        "role_of_rank": form.names("role_of_rank", form.data["role_of_rank"]),
+        "instance_of_rank": form.indices("instance_of_rank"),
+    }
 
 
 def _check_inputs(form: Form) -> None:

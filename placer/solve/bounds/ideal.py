@@ -292,8 +292,9 @@ class IdealNetwork:
             near = np.maximum(far / rates[1], (total - far) / rates[0])
             more = np.maximum(seconds, (far + least) / rates[1])
             seconds = np.minimum(near, more)
-        messages = np.bincount(rank, minlength=count)
-        return np.asarray(seconds + messages * float(self.fabric.latency.min()))
+        waits = np.full(len(rank), float(self.fabric.latency.min()))
+        waits[away] = self.fabric.latency[first_outer:].min(initial=np.inf)
+        return np.asarray(seconds + weighted_counts(rank, waits, count))
 
     def message_across(self, size_bytes: float) -> float:
         """Least seconds of a message that leaves its scale-up domain."""

@@ -98,7 +98,9 @@ def _of_roles(problem: Problem, step: Step) -> Iterator[tuple[IntArray, FloatArr
     for time in step.roles:
         share = time.role.steps * (1.0 if time.seconds == step.roles_s else HIDDEN)
         for offset, own in zip(time.role.offsets, time.steps, strict=True):
-            even = {name: np.ones(len(t.group_seconds)) for name, t in own.custom.items()}
+            even = {
+                name: np.ones(len(t.group_seconds)) for name, t in own.custom.items()
+            }
             for edges, weight in (*_of_axes(own), *_of_groups(problem.seed, own, even)):
                 yield edges + offset, share * weight
 
