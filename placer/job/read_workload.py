@@ -153,9 +153,8 @@ def _job_of_role(
     for axis in require:
         if axis not in known:
             hint = closest(axis, known) or f"known: {', '.join(known)}"
-            section.section("require").problem(
-                "there is no such axis or group", axis, hint
-            )
+            message = "there is no such axis or group"
+            section.section("require").problem(message, axis, hint)
     return replace(job, require={**job.require, **require})
 
 

@@ -26,7 +26,8 @@ from placer.cost.collectives import (
 )
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
-from placer.cost.links import LinkLoad, weighted_counts
+from placer.cost.links import LinkLoad
+from placer.solve.bounds.flows import least_flow_seconds
 from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_alike, most_in_runs
 from placer.solve.bounds.speeds import fastest_stages
@@ -235,66 +236,13 @@ class IdealNetwork:
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
     ) -> ExchangeCost:
         """Least cost of all messages of each rank, one after the other, either way."""
-        parted = self._parted(senders, receivers)
-        sent = self._port_times(senders, size_bytes, parted)[senders]
-        received = self._port_times(receivers, size_bytes, parted)[receivers]
-        seconds = np.maximum(sent, received)
+        seconds = least_flow_seconds(self, senders, receivers, size_bytes)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
-
-    def _parted(self, first: IntArray, second: IntArray) -> BoolArray:
-        """Which pairs of ranks no scale-up domain holds with all that is tied to them."""
-        if self.fabric.scale_up_tier < 0:
-            return np.ones(len(first), dtype=bool)
-        label = self.label[self.fabric.scale_up_tier]
-        size = np.bincount(label)
-        room = int(self.capacities[self.fabric.scale_up_tier].max())
-        one, other = label[first], label[second]
-        return np.asarray((one != other) & (size[one] + size[other] > room))
 
     def speed(self, members: IntArray) -> FloatArray:
         """No row of ranks works faster, each on the fastest GPUs by itself."""
         fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
         return np.full(len(members), fastest[-1])
-
-    def _port_times(
-        self, ranks: IntArray, size_bytes: FloatArray, parted: BoolArray
-    ) -> FloatArray:
-        """Least seconds of the messages of each rank; shape (R,).
-
-        NVLink and NIC work side by side, each message over one of them. NVLink reaches
-        as many ranks as a domain holds besides: all others take a NIC, and they have
-        no more to send than the smallest messages. So do those to ranks whose set and
-        the sender's are too large for one domain.
-        """
-        first_outer = self.fabric.scale_up_tier + 1
-        inner, outer = np.split(self.fabric.bandwidth, [first_outer])
-        rates = np.array([inner.max(initial=0.0), outer.max(initial=0.0)])
-        room = int(self.capacities[first_outer - 1].max()) if first_outer else 1
-        order = np.lexsort((-size_bytes, parted, ranks))
-        rank, size, away = ranks[order], size_bytes[order], parted[order]
-        place = np.arange(len(rank)) - np.searchsorted(rank, rank)
-        count = self.label.shape[1]
-        total = weighted_counts(rank, size, count)
-        longest = np.zeros(count)
-        np.maximum.at(longest, rank, size)
-        seconds = np.maximum(total / rates.sum(), longest / rates.max())
-        if rates[1]:
-            full = place >= room - 1
-            must = away | full
-            far = weighted_counts(rank, np.where(must, size, 0.0), count)
-            seconds = np.maximum(seconds, far / rates[1])
-        if rates.all():
-            # All the rest on NVLink, or the smallest of it on the NIC too. Where not
-            # all find room on NVLink a larger one may change places with a smaller.
-            least = np.full(count, np.inf)
-            np.minimum.at(least, rank[~must], size[~must])
-            least[rank[full & ~away]] = 0.0
-            near = np.maximum(far / rates[1], (total - far) / rates[0])
-            more = np.maximum(seconds, (far + least) / rates[1])
-            seconds = np.minimum(near, more)
-        waits = np.full(len(rank), float(self.fabric.latency.min()))
-        waits[away] = self.fabric.latency[first_outer:].min(initial=np.inf)
-        return np.asarray(seconds + weighted_counts(rank, waits, count))
 
     def message_across(self, size_bytes: float) -> float:
         """Least seconds of a message that leaves its scale-up domain."""
