@@ -1,7 +1,8 @@
 """The least time of flows between ranks, all at once: what each rank's ports need.
 
-NVLink and NIC of a GPU work side by side, each message goes over one of them, and a
-port sends, or receives, one message after the other. Shapes: F flows, R ranks.
+NVLink and NIC of a GPU work side by side, and a port sends, or receives, one message
+after the other. Messages of a rank to a set of ranks that stay together make a bundle,
+all of it over one port. Shapes: F flows, B bundles, R ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def least_flow_seconds(
@@ -28,56 +28,68 @@ def least_flow_seconds(
     size_bytes: FloatArray,
 ) -> FloatArray:
     """Least seconds of each flow; shape (F,)."""
-    parted = _parted(network, senders, receivers)
-    sent = _port_seconds(network, senders, size_bytes, parted)[senders]
-    received = _port_seconds(network, receivers, size_bytes, parted)[receivers]
+    sent = _port_seconds(network, senders, receivers, size_bytes)[senders]
+    received = _port_seconds(network, receivers, senders, size_bytes)[receivers]
     return np.maximum(sent, received)
 
 
-def _parted(network: IdealNetwork, first: IntArray, second: IntArray) -> BoolArray:
-    """Which pairs of ranks no scale-up domain holds with all that is tied to them."""
-    tier = network.fabric.scale_up_tier
-    if tier < 0:
-        return np.ones(len(first), dtype=bool)
-    label = network.label[tier]
-    size = np.bincount(label)
-    room = int(network.capacities[tier].max())
-    one, other = label[first], label[second]
-    return np.asarray((one != other) & (size[one] + size[other] > room))
-
-
 def _port_seconds(
-    network: IdealNetwork, ranks: IntArray, size_bytes: FloatArray, parted: BoolArray
+    network: IdealNetwork, ranks: IntArray, others: IntArray, size_bytes: FloatArray
 ) -> FloatArray:
     """Least seconds of the messages of each rank, to or from it; shape (R,).
 
-    NVLink reaches as many ranks as a domain holds besides: all others take a NIC, and
-    they have no more to send than the smallest messages. Parted ranks take it too.
+    NVLink reaches as many bundles as a domain holds besides: all others take a NIC, and
+    they have no more to send than the smallest. So do those to sets that no domain
+    holds beside the rank's own.
     """
     fabric = network.fabric
     first_outer = fabric.scale_up_tier + 1
+    count = network.label.shape[1]
+    label, room = np.arange(count), 1
+    if first_outer:
+        label = network.label[first_outer - 1]
+        room = int(network.capacities[first_outer - 1].max())
+    keys, which = np.unique(ranks * count + label[others], return_inverse=True)
+    size = np.bincount(which, size_bytes, len(keys))
+    rank, other = keys // count, keys % count
+    members = np.bincount(label)
+    own = members[label[rank]]
+    away = (label[rank] != other) & (own + members[other] > room)
+    places = (room - own) // members.min() + (own > 1)
+
+    order = np.lexsort((-size, away, rank))
+    rank, size, away, places = (v[order] for v in (rank, size, away, places))
+    full = np.arange(len(rank)) - np.searchsorted(rank, rank) >= places
     inner, outer = np.split(fabric.bandwidth, [first_outer])
     rates = np.array([inner.max(initial=0.0), outer.max(initial=0.0)])
-    room = int(network.capacities[first_outer - 1].max()) if first_outer else 1
-    order = np.lexsort((-size_bytes, parted, ranks))
-    rank, size, away = ranks[order], size_bytes[order], parted[order]
-    count = network.label.shape[1]
     total = weighted_counts(rank, size, count)
     longest = np.zeros(count)
     np.maximum.at(longest, rank, size)
-    seconds = np.maximum(total / rates.sum(), longest / rates.max())
-    full = np.arange(len(rank)) - np.searchsorted(rank, rank) >= room - 1
     far = weighted_counts(rank, np.where(away | full, size, 0.0), count)
+    seconds = np.maximum(total / rates.sum(), longest / rates.max())
     if rates[1]:
         seconds = np.maximum(seconds, far / rates[1])
     if rates.all():
-        # All the rest on NVLink, or the smallest of it on the NIC too. Where NVLink is
-        # full a larger message may change places with a smaller one.
+        # All the rest on NVLink, or the smallest bundle on the NIC too. Where NVLink is
+        # full a larger one may change places with a smaller one.
         least = np.full(count, np.inf)
         np.minimum.at(least, rank[~away & ~full], size[~away & ~full])
         least[rank[full & ~away]] = 0.0
         near = np.maximum(far / rates[1], (total - far) / rates[0])
         seconds = np.minimum(near, np.maximum(seconds, (far + least) / rates[1]))
-    waits = np.full(len(rank), float(fabric.latency.min()))
-    waits[away] = fabric.latency[first_outer:].min(initial=np.inf)
-    return np.asarray(seconds + weighted_counts(rank, waits, count))
+    return np.asarray(seconds + _waits(network, ranks, others))
+
+
+def _waits(network: IdealNetwork, ranks: IntArray, others: IntArray) -> FloatArray:
+    """Least latency of all messages of each rank, one after the other; shape (R,)."""
+    fabric = network.fabric
+    count = network.label.shape[1]
+    first_outer = fabric.scale_up_tier + 1
+    waits = np.full(len(ranks), float(fabric.latency.min()))
+    if first_outer:
+        label = network.label[first_outer - 1]
+        members, one, other = np.bincount(label), label[ranks], label[others]
+        room = int(network.capacities[first_outer - 1].max())
+        parted = (one != other) & (members[one] + members[other] > room)
+        waits[parted] = fabric.latency[first_outer:].min(initial=np.inf)
+    return weighted_counts(ranks, waits, count)
