@@ -180,7 +180,10 @@ def _sized(job: Job, gpus: int) -> Job:
     if gpus % replica:
         message = f"{gpus} GPUs are no multiple of tp x cp x pp = {replica}"
         raise InputError([Problem(message, key="gpus")])
-    return resized(job, dp=gpus // replica)
+    dp = gpus // replica
+    if job.model is None and not job.groups:
+        return replace(job, parallelism=replace(axes, dp=dp))
+    return resized(job, dp=dp)
 
 
 def _place(value: Value) -> Mapping[str, Any]:
@@ -209,7 +212,9 @@ def _transfer(section: Section, roles: Mapping[str, Role], cycle: float) -> Tran
 
 def _end(section: Section, key: str, roles: Mapping[str, Role]) -> str:
     name = section.text(key)
-    if name and roles and name not in roles:
+    # A role that could not be read may be the one that is meant.
+    all_read = not any(p.key.startswith("roles") for p in section.document.problems)
+    if name and all_read and name not in roles:
         hint = closest(name, roles) or f"known: {', '.join(roles)}"
         section.problem(f'there is no role "{name}"', key, hint)
     return name
