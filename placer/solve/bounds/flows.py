@@ -82,14 +82,11 @@ def _port_seconds(
 
 def _waits(network: IdealNetwork, ranks: IntArray, others: IntArray) -> FloatArray:
     """Least latency of all messages of each rank, one after the other; shape (R,)."""
-    fabric = network.fabric
-    count = network.label.shape[1]
-    first_outer = fabric.scale_up_tier + 1
-    waits = np.full(len(ranks), float(fabric.latency.min()))
-    if first_outer:
-        label = network.label[first_outer - 1]
+    latency = network.fabric.latency
+    waits = np.full(len(ranks), float(latency.min()))
+    for tier, label in enumerate(network.label[:-1]):
         members, one, other = np.bincount(label), label[ranks], label[others]
-        room = int(network.capacities[first_outer - 1].max())
+        room = int(network.capacities[tier].max())
         parted = (one != other) & (members[one] + members[other] > room)
-        waits[parted] = fabric.latency[first_outer:].min(initial=np.inf)
-    return weighted_counts(ranks, waits, count)
+        waits[parted] = latency[tier + 1 :].min()
+    return weighted_counts(ranks, waits, network.label.shape[1])
