@@ -205,9 +205,8 @@ def _transfer(section: Section, roles: Mapping[str, Role], cycle: float) -> Tran
         everyone = sender.world_size * receiver.world_size
         if pattern == "all_to_all" and everyone > MAX_FLOWS:
             section.problem(f"more than {MAX_FLOWS} flows between ranks", "pattern")
-    return Transfer(
-        *ends, pattern, size, section.boolean("overlap", False), max(share, 0.0)
-    )
+    overlap = section.boolean("overlap", False)
+    return Transfer(ends[0], ends[1], pattern, size, overlap, max(share, 0.0))
 
 
 def _end(section: Section, key: str, roles: Mapping[str, Role]) -> str:

@@ -38,8 +38,23 @@ class Flows(NamedTuple):
     size_bytes: FloatArray
 
 
+class _Turn(NamedTuple):
+    """Which of the instances that a sender serves this is, and what it had before.
+
+    Attributes
+    ----------
+    instance, instances : int
+    before : int
+        Pieces that others of this instance had from the same holders.
+    """
+
+    instance: int
+    instances: int
+    before: int
+
+
 # Flows of a piece from those who hold it to those who need it.
-_Turns = Callable[[IntArray, IntArray, float, int], Flows]
+_Turns = Callable[[IntArray, IntArray, float, _Turn], Flows]
 
 
 class _Boxes(NamedTuple):
@@ -92,7 +107,7 @@ def merged(flows: Iterable[Flows], overlap: bool) -> RankTraffic | None:
     senders, receivers = found.senders[sent], found.receivers[sent]
     count = int(max(senders.max(), receivers.max())) + 1
     keys, which = np.unique(senders * count + receivers, return_inverse=True)
-    total = np.bincount(which, found.size_bytes[sent], len(keys))
+    total = np.bincount(which, found.size_bytes[sent], len(keys)).astype(np.float64)
     return RankTraffic(keys // count, keys % count, total, overlap)
 
 
@@ -146,11 +161,16 @@ def _reshard(
         (held.holders[box], needed.holders[need], size * volume[box, need])
         for box, need in zip(*np.nonzero(volume > _NOTHING), strict=True)
     ]
+    served = -(-len(pairs) // sender.instances)
     found = []
     for number, (source, target) in enumerate(pairs):
         first, second = sender.offsets[source], receiver.offsets[target]
+        sent: dict[int, int] = {}
         for holders, targets, piece in common:
-            flows = turns(holders, targets, piece, number // sender.instances)
+            before = sent.get(int(holders[0]), 0)
+            sent[int(holders[0])] = before + len(targets)
+            turn = _Turn(number // sender.instances, served, before)
+            flows = turns(holders, targets, piece, turn)
             found.append(
                 Flows(flows.senders + first, flows.receivers + second, flows.size_bytes)
             )
@@ -158,15 +178,21 @@ def _reshard(
 
 
 def _every_replica(
-    holders: IntArray, targets: IntArray, size: float, served: int
+    holders: IntArray, targets: IntArray, size: float, turn: _Turn
 ) -> Flows:
-    """The piece for each of the targets, after ``served`` instances had theirs."""
-    turn = (np.arange(len(targets)) + served * len(targets)) % len(holders)
-    return Flows(holders[turn], targets, np.full(len(targets), size))
+    """The piece for each of the targets.
+
+    Each instance has holders of its own where there are enough, so that it is near all
+    that serve it; they take turns.
+    """
+    each = max(len(holders) // turn.instances, 1)
+    index = (np.arange(len(targets)) + turn.before) % each
+    own = holders[(turn.instance * each + index) % len(holders)]
+    return Flows(own, targets, np.full(len(targets), size))
 
 
 def _any_replica(
-    holders: IntArray, targets: IntArray, size: float, _served: int
+    holders: IntArray, targets: IntArray, size: float, _turn: _Turn
 ) -> Flows:
     """The piece once, shared out: each replica holds, or takes, a part of it."""
     count = max(len(holders), len(targets))

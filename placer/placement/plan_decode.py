@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from placer.document.tree import visible
 from placer.placement.plan import Plan
@@ -108,19 +108,12 @@ def _plan(form: Form) -> Plan:
         node_of_rank=form.indices("node_of_rank"),
         gpu_of_rank=form.indices("gpu_of_rank"),
         verdict=form.data.get("verdict") or "",
-        **_roles(form),
+        role_of_rank=form.names("role_of_rank", form.data.get("role_of_rank", [])),
+        instance_of_rank=form.indices("instance_of_rank")
+        if "role_of_rank" in form.data
+        else np.zeros(0, dtype=np.int64),
         **{key: form.section(key) for key in _SECTIONS},
     )
-
-
-def _roles(form: Form) -> dict[str, Any]:
-    """Role and instance of each rank, which only workloads have."""
-    if "role_of_rank" not in form.data:
-        return {}
-    return {
-        "role_of_rank": form.names("role_of_rank", form.data["role_of_rank"]),
-        "instance_of_rank": form.indices("instance_of_rank"),
-    }
 
 
 def _check_inputs(form: Form) -> None:
