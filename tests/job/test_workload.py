@@ -9,6 +9,7 @@ import pytest
 from placer.document import document_of, parse_document
 from placer.errors import InputError
 from placer.job.read import decode_job
+from placer.job.resize import reordered, resized
 from placer.job.write import to_document
 
 ROLES = [
@@ -217,3 +218,11 @@ def test_a_role_may_name_a_file_beside_or_a_preset(tmp_path):
     text = text.replace("{parallelism: {tp: 2, dp: 2}}", "quickstart")
     job = decode_job(parse_document(text, str(tmp_path / "w.yaml")))
     assert [role.world_size for role in job.roles] == [16, 2]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda job: resized(job, dp=2), lambda job: reordered(job, "auto")]
+)
+def test_a_workload_has_no_size_and_no_order_of_its_own(change):
+    with pytest.raises(InputError, match="roles: a workload has no size"):
+        change(workload({"bytes": 8}))
