@@ -70,6 +70,7 @@ def read_format(fence: Fence, folder: Path) -> None:
     readers = {
         "placer/topology": placer.read_topology,
         "placer/job": placer.read_job,
+        "placer/workload": placer.read_job,
         "placer/plan": placer.read_plan,
         "placer/measurements": read_measurements,
     }

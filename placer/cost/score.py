@@ -67,6 +67,19 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
         ],
         "critical_path": critical_path(step, gpu_of_rank),
     }
+    if step.roles:
+        result["roles"] = {
+            time.role.name: {
+                "seconds": time.seconds,
+                "slowest_instance": time.slowest_instance,
+                "exposed_s": {
+                    axis: seconds * time.role.steps
+                    for axis, seconds in time.slowest.exposed_s().items()
+                    if seconds
+                },
+            }
+            for time in step.roles
+        }
     if error := model.job.compute.step_error:
         low = max(1 - error, 0.0) * step.step_time_s
         result["step_time_interval_s"] = [low, (1 + error) * step.step_time_s]
@@ -109,11 +122,17 @@ def crossings(
     for axis in ("tp", "cp", "ep", "pp", "dp", "etp", "edp"):
         members = axes.ranks_of_group[axis]
         expert = axis in ("ep", "etp", "edp")
-        if members.shape[1] > 1 and (axes.ep > 1 or not expert):
+        # The ranks of a workload share no axis.
+        if members.shape[1] > 1 and (axes.ep > 1 or not expert) and not job.roles:
             found[axis] = _count_tiers(fabric, gpu_of_rank[members])
     if job.traffic is not None:
         pairs = np.stack((job.traffic.senders, job.traffic.receivers), axis=1)
         found[TRAFFIC] = _count_tiers(fabric, gpu_of_rank[pairs])
+    for role in job.roles:
+        for axis in ("tp", "cp", "ep", "pp", "dp"):
+            if role.job.parallelism.size(axis) > 1:
+                rows = np.stack(list(role.groups(axis)))
+                found[f"{role.name}.{axis}"] = _count_tiers(fabric, gpu_of_rank[rows])
     for group in job.groups:
         found[group.name] = _by_tier(
             fabric,
@@ -241,6 +260,9 @@ def critical_path(
     parts += [
         (names.get(axis, axis), exposed[axis]) for axis in exposed if axis != "dp"
     ]
+    slowest = max(step.roles, key=lambda time: time.seconds, default=None)
+    if slowest is not None:
+        parts.append((f"role {slowest.role.name}", slowest.seconds))
     entries: list[dict[str, Any]] = [
         {"operation": name, "seconds": seconds}
         for name, seconds in parts

@@ -2,7 +2,7 @@
 
 ``step = pipeline of the slowest replica + exposed DP + custom groups + fixed``.
 Training is synchronous, so the worst replica and the worst group set the time, not the
-sum.
+sum. A workload's step is a cycle: its slowest role and the transfers that are exposed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.hop_cost import HopCost
 from placer.cost.network import Network, PlacedNetwork
+from placer.cost.roles import RoleTime, role_times
 from placer.cost.schedule import Stages, pipeline_time, pipeline_times
 from placer.cost.stage_times import (
     StageTime,
@@ -39,6 +40,7 @@ from placer.cost.work import windows, work
 if TYPE_CHECKING:
     from placer.cost.traffic import Traffic
     from placer.job.model import Job
+    from placer.job.roles import Role
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -62,6 +64,7 @@ class Step:
     slowness : ndarray, shape (D, P)
         How many times as long as on a GPU of the usual speed the work of each stage of
         each replica takes: on its slowest GPU.
+    roles : tuple of RoleTime
     """
 
     model: StepModel
@@ -69,6 +72,7 @@ class Step:
     sync: SyncTime | None
     custom: Mapping[str, GroupTime]
     slowness: FloatArray
+    roles: tuple[RoleTime, ...] = ()
 
     @property
     def compute_s(self) -> float:
@@ -83,7 +87,13 @@ class Step:
             + self.exposed_data_parallel_s
             + sum(self.exposed_custom_s.values())
             + self.model.fixed_s
+            + self.roles_s
         )
+
+    @cached_property
+    def roles_s(self) -> float:
+        """Seconds of the slowest role; 0 without roles."""
+        return max((time.seconds for time in self.roles), default=0.0)
 
     @cached_property
     def exposed_data_parallel_s(self) -> float:
@@ -124,10 +134,9 @@ class Step:
     def exposed_custom_s(self) -> dict[str, float]:
         """Exposed seconds of each custom group, and of the traffic between ranks."""
         hidden = hidden_kinds(self.model.job)
+        cover = self.model.compute_s + self.roles_s
         return {
-            name: max(time.seconds - self.model.compute_s, 0.0)
-            if name in hidden
-            else time.seconds
+            name: max(time.seconds - cover, 0.0) if name in hidden else time.seconds
             for name, time in self.custom.items()
         }
 
@@ -159,6 +168,8 @@ class Step:
         for name, time in self.custom.items():
             if time.traffic is not None:
                 traffic[name] = time.traffic
+        for role in self.roles:
+            traffic |= role.traffic()
         return traffic
 
     @property
@@ -273,6 +284,15 @@ class StepModel:
             self._sync(network),
             custom_times(network, self.job),
             1 / network.speed(self._ranks_of_stage).reshape(axes.dp, axes.pp),
+            role_times(network, self._roles),
+        )
+
+    @cached_property
+    def _roles(self) -> tuple[tuple[Role, StepModel], ...]:
+        """Each role, and the model of one instance."""
+        return tuple(
+            (role, StepModel(self.topology, role.job, self.fabric))
+            for role in self.job.roles
         )
 
     def patterns(

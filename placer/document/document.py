@@ -6,7 +6,7 @@ so that reading goes on; `Document.finish` raises all problems together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -73,6 +73,25 @@ class Document:
         self.problems.append(problem)
         if len(self.problems) >= MOST_COLLECTED:
             self.fail_if_problems()
+
+    def inner(self, value: Value, start: Mapping[str, Any]) -> Document:
+        """A mapping as a document of its own, at its place in the same file.
+
+        ``start`` are keys that it need not have.
+        """
+
+        def read_tree() -> Node | None:
+            node = self._tree
+            for step in value.path:
+                if node is not None:
+                    node = (
+                        node.items[step]
+                        if isinstance(step, int)
+                        else node.entries[step]
+                    )
+            return node
+
+        return Document(self.source, {**start, **value.content}, read_tree)
 
     def place(self, path: Path, *, is_key: bool = False) -> tuple[int, int]:
         """Line and column of the value at ``path``, or of its key; 0, 0 if unknown.

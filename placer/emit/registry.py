@@ -253,6 +253,13 @@ FORMATS: dict[str, Format] = {
             alone=False,
         ),
         Format(
+            name="role-map",
+            description="hosts and ranks of every instance of each role, as JSON",
+            suffix=".json",
+            text=lambda plan: writers.role_map.render(plan),
+            alone=False,
+        ),
+        Format(
             name="json",
             description="the rank map as placer/rank-map JSON",
             suffix=".json",

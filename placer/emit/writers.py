@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from placer.emit import rank_map_csv as rank_map_csv
     from placer.emit import rank_map_json as rank_map_json
     from placer.emit import ray as ray
+    from placer.emit import role_map as role_map
     from placer.emit import sbatch as sbatch
     from placer.emit import slurm_hostfile as slurm_hostfile
     from placer.emit import slurm_request as slurm_request

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from placer.job.axes import Parallelism
+    from placer.job.roles import Role, Transfer
 
 
 @dataclass(frozen=True)
@@ -344,6 +345,10 @@ class Job:
         Pins, hosts to avoid, replicas a domain and spares.
     traffic : RankTraffic or None
         What ranks send each other besides.
+    roles : tuple of Role
+        Of a workload, whose ranks are those of its roles, one after the other.
+    transfers : tuple of Transfer
+        Between its roles; ``traffic`` is what they come to.
     sha256 : str
         Digest of the job's content.
     """
@@ -362,6 +367,8 @@ class Job:
     launcher: str = "node-contiguous"
     groups: tuple[Group, ...] = ()
     traffic: RankTraffic | None = None
+    roles: tuple[Role, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
     collectives: Collectives = field(default_factory=Collectives)
     tensor_parallel: TensorParallel = field(default_factory=TensorParallel)
     context_parallel: ContextParallel = field(default_factory=ContextParallel)
@@ -389,6 +396,6 @@ class Job:
     @property
     def names_ranks(self) -> bool:
         """Whether it names ranks by number, which another order would change."""
-        return bool(self.rules.pin or self.traffic) or any(
+        return bool(self.rules.pin or self.traffic or self.roles) or any(
             group.ranks != (tuple(range(self.world_size)),) for group in self.groups
         )

@@ -30,6 +30,8 @@ from placer.job.read_traffic import (
     decode_sync,
     decode_tensor_parallel,
 )
+from placer.job.read_workload import FORMAT as WORKLOAD
+from placer.job.read_workload import decode_workload
 from placer.job.rules import Rules
 from placer.presets import find_file
 
@@ -55,13 +57,25 @@ def read_job(source: str | os.PathLike[str]) -> Job:
 
 
 def decode_job(document: Document) -> Job:
-    """Job of a parsed document.
+    """Job of a parsed document, which may be a workload.
 
     Raises
     ------
     InputError
         If anything in it is wrong; all problems at once.
     """
+    if document.top.name("format") == WORKLOAD:
+        job = decode_workload(document, _decode_role)
+        return replace(job, sha256=job_digest(job))
+    return _decode(document, alone=True)
+
+
+def _decode_role(document: Document) -> Job:
+    """Job of a role, which may leave all that is sent to the workload."""
+    return _decode(document, alone=False)
+
+
+def _decode(document: Document, *, alone: bool) -> Job:
     document.check_format(FORMAT)
     root = document.root
     axes = root.section("parallelism", required=True)
@@ -99,7 +113,7 @@ def decode_job(document: Document) -> Job:
         sources=tuple(root.texts("sources")),
     )
     if not document.problems:
-        _check_together(root, job)
+        _check_together(root, job, alone=alone)
     if not document.problems:
         job = logged(root.section("compute"), job)
     document.finish()
@@ -112,13 +126,20 @@ def job_digest(job: Job) -> str:
     Description and sources are left out: they change nothing about the job.
     """
     # asdict copies number by number, which takes long for groups of a million ranks.
-    content = asdict(replace(job, groups=(), traffic=None, rules=Rules()))
+    content = asdict(
+        replace(job, groups=(), traffic=None, rules=Rules(), roles=(), transfers=())
+    )
     content["groups"] = [vars(group) for group in job.groups]
     del content["traffic"]
     if job.traffic is not None:
         content["traffic"] = job.traffic.to_document()
-    for key in ("sha256", "description", "sources", "rules"):
+    for key in ("sha256", "description", "sources", "rules", "roles", "transfers"):
         del content[key]
+    if job.roles:
+        content["transfers"] = [asdict(transfer) for transfer in job.transfers]
+        content["roles"] = [
+            {**vars(role), "job": job_digest(role.job)} for role in job.roles
+        ]
     if not job.parallelism.auto_order:
         del content["parallelism"]["auto_order"]
     content["memory"] = job.memory.to_document()
@@ -179,8 +200,8 @@ def _weights(section: Section) -> dict[str, float]:
     return weights
 
 
-def _check_together(root: Section, job: Job) -> None:
-    """Rules that tie one part of the job to another."""
+def _check_together(root: Section, job: Job, *, alone: bool) -> None:
+    """Rules that tie one part of the job to another; one alone sends something."""
     if job.parallelism.auto_order and job.names_ranks:
         message = "cannot be auto: groups, traffic or pins name ranks by number"
         section = root.section("parallelism")
@@ -189,7 +210,7 @@ def _check_together(root: Section, job: Job) -> None:
         _check_model(root, job.model, job.parallelism)
         _check_heads(root, job, job.model)
         _check_micro_batches(root, job)
-    elif not (job.weights or job.groups or job.traffic):
+    elif alone and not (job.weights or job.groups or job.traffic):
         message = "the job sends nothing: it has no model, weights, groups or traffic"
         hint = "add model and compute, or weights, groups or traffic"
         root.problem(message, hint=hint)

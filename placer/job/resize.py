@@ -31,6 +31,7 @@ def resized(job: Job, **sizes: int | None) -> Job:
     InputError
         If the job cannot have these sizes.
     """
+    _check_roles(job)
     changed = {key: size for key, size in sizes.items() if size is not None}
     document = _without_defaults(job)
     current = {**document["parallelism"], "micro_batches": job.micro_batches}
@@ -57,6 +58,7 @@ def reordered(job: Job, order: str) -> Job:
     InputError
         If the job cannot have this order.
     """
+    _check_roles(job)
     document = to_document(job)
     document["parallelism"]["order"] = order
     try:
@@ -66,6 +68,14 @@ def reordered(job: Job, order: str) -> Job:
             Problem(problem.message, key="order", hint=problem.hint)
             for problem in error.problems
         ) from None
+
+
+def _check_roles(job: Job) -> None:
+    """Refuse a workload: its roles have the sizes and the orders."""
+    if job.roles:
+        message = "a workload has no size and no order of its own"
+        hint = "change the job of a role, or its instances"
+        raise InputError([Problem(message, key="roles", hint=hint)])
 
 
 def _without_defaults(job: Job) -> dict[str, Any]:

@@ -19,6 +19,8 @@ def to_document(job: Job) -> dict[str, Any]:
 
     Reading it back gives the same job, with the same digest.
     """
+    if job.roles:
+        return _workload(job)
     axes = job.parallelism
     document: dict[str, Any] = {
         "format": "placer/job",
@@ -57,6 +59,40 @@ def to_document(job: Job) -> dict[str, Any]:
         "traffic": None if job.traffic is None else job.traffic.to_document(),
         "memory": job.memory.to_document() or None,
         "weights": dict(job.weights),
+        "rules": job.rules.to_document() or None,
+    }
+    return {key: value for key, value in document.items() if value not in (None, "")}
+
+
+def _workload(job: Job) -> dict[str, Any]:
+    """The workload file: its transfers are counted a cycle."""
+    document: dict[str, Any] = {
+        "format": "placer/workload",
+        "version": 1,
+        "name": job.name,
+        "description": job.description,
+        "sources": list(job.sources),
+        "roles": [
+            {
+                "name": role.name,
+                "job": to_document(role.job),
+                "instances": role.instances,
+                "steps": role.steps,
+            }
+            for role in job.roles
+        ],
+        "transfers": [
+            {
+                "from": transfer.sender,
+                "to": transfer.receiver,
+                "pattern": transfer.pattern,
+                "bytes": transfer.size_bytes,
+                "overlap": transfer.overlap,
+                "expert_share": transfer.expert_share,
+            }
+            for transfer in job.transfers
+        ],
+        "launcher": {"ranks": job.launcher},
         "rules": job.rules.to_document() or None,
     }
     return {key: value for key, value in document.items() if value not in (None, "")}

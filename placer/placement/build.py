@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.errors import InputError, Problem, refuse
 from placer.placement.placement import Placement
@@ -63,7 +64,22 @@ def build_plan(
         inputs=inputs,
         solver=solver,
         rules=rules_section(job.rules, topology, placement),
+        role_of_rank=role_of_rank(job),
+        instance_of_rank=instance_of_rank(job),
     )
+
+
+def role_of_rank(job: Job) -> tuple[str, ...]:
+    """Name of the role of each rank; empty without roles."""
+    return tuple(role.name for role in job.roles for _ in range(role.world_size))
+
+
+def instance_of_rank(job: Job) -> npt.NDArray[np.int64]:
+    """Instance of its role for each rank; empty without roles."""
+    found = [
+        np.repeat(np.arange(role.instances), role.job.world_size) for role in job.roles
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
 def placement_of_plan(plan: Plan, topology: Topology) -> Placement:

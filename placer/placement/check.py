@@ -45,6 +45,7 @@ def violations(plan: Plan | Placement, topology: Topology, job: Job) -> list[str
             *_other_inputs(plan, topology, job),
             *_bad_nodes(plan, topology),
             *_bad_domains(plan, topology),
+            *_bad_roles(plan, job),
         ]
         seats, unseated = seats_of_plan(plan, topology)
     else:
@@ -124,6 +125,27 @@ def _other_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[str]:
         if axis in _SIZES and size != getattr(job.parallelism, axis):
             own = getattr(job.parallelism, axis)
             yield f"the plan says {axis} {size}, the job says {axis} {own}"
+
+
+def _bad_roles(plan: Plan, job: Job) -> Iterator[str]:
+    """Sentences on ranks that are not of the role and instance that the plan says."""
+    stated = [*zip(plan.role_of_rank, plan.instance_of_rank.tolist(), strict=False)]
+    true = [
+        (role.name, rank // role.job.world_size)
+        for role in job.roles
+        for rank in range(role.world_size)
+    ]
+    if len(stated) != len(true):
+        yield f"the plan names roles of {len(stated):,} ranks, the job of {len(true):,}"
+        return
+    wrong = [rank for rank, says in enumerate(stated) if says != true[rank]]
+    if wrong:
+        (says, number), (name, instance) = stated[wrong[0]], true[wrong[0]]
+        yield (
+            f"{share(len(wrong), len(true), 'rank', 'has', 'have')} another role in "
+            f"the job: the first is rank {wrong[0]} ({says} {number}, not {name} "
+            f"{instance})"
+        )
 
 
 def _bad_nodes(plan: Plan, topology: Topology) -> Iterator[str]:

@@ -68,6 +68,10 @@ class Plan:
     verdict : str
         What it is worth, in one sentence; empty when it was not searched, and in older
         plans.
+    role_of_rank : tuple of str, length R
+        Name of the role in a workload; empty for other jobs.
+    instance_of_rank : ndarray, shape (R,)
+        Instance of that role, counted from 0; empty for other jobs.
     """
 
     topology: Mapping[str, Any]
@@ -86,6 +90,8 @@ class Plan:
     request: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     verdict: str = ""
+    role_of_rank: tuple[str, ...] = ()
+    instance_of_rank: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __repr__(self) -> str:
         return f"<placer.Plan: {plan_title(self)}>"
@@ -179,6 +185,7 @@ class Plan:
             "domains": {tier: list(names) for tier, names in self.domains.items()},
             "node_of_rank": self.node_of_rank.tolist(),
             "gpu_of_rank": self.gpu_of_rank.tolist(),
+            **self._roles(),
             **({"rules": dict(self.rules)} if self.rules else {}),
             "score": dict(self.score),
             "baselines": dict(self.baselines),
@@ -188,4 +195,13 @@ class Plan:
             **({"request": dict(self.request)} if self.request else {}),
             **({"inputs": dict(self.inputs)} if self.inputs else {}),
             "solver": dict(self.solver),
+        }
+
+    def _roles(self) -> dict[str, Any]:
+        """Role and instance of each rank, in a workload."""
+        if not self.role_of_rank:
+            return {}
+        return {
+            "role_of_rank": list(self.role_of_rank),
+            "instance_of_rank": self.instance_of_rank.tolist(),
         }

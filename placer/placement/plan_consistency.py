@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
+# Which only the plan of a workload has.
+_ROLES = ("role_of_rank", "instance_of_rank")
+
+
 class ContradictionError(InputError):
     """A plan is well formed, but its parts do not fit together."""
 
@@ -48,8 +52,10 @@ def _lengths(plan: Plan, world_size: int) -> Iterator[tuple[str, str]]:
     for key, array in (
         ("node_of_rank", plan.node_of_rank),
         ("gpu_of_rank", plan.gpu_of_rank),
+        ("role_of_rank", plan.role_of_rank),
+        ("instance_of_rank", plan.instance_of_rank),
     ):
-        if len(array) != world_size:
+        if len(array) != world_size and (plan.role_of_rank or key not in _ROLES):
             yield key, f"{len(array)} entries for a world of {world_size}"
     tiers = plan.topology.get("tiers")
     for tier, names in plan.domains.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from placer.document.tree import visible
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
@@ -107,6 +109,10 @@ def _plan(form: Form) -> Plan:
         gpu_of_rank=form.indices("gpu_of_rank"),
         verdict=form.data.get("verdict") or "",
         score=Score(form.section("score")),
+        role_of_rank=form.names("role_of_rank", form.data.get("role_of_rank", [])),
+        instance_of_rank=form.indices("instance_of_rank")
+        if "role_of_rank" in form.data
+        else np.zeros(0, dtype=np.int64),
         **{key: form.section(key) for key in _SECTIONS},
     )
 

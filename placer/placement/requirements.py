@@ -29,6 +29,8 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
         If a rule names no axis or group of the job, or no tier of the machine.
     """
     axes = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
+    if job.roles:
+        axes = tuple(axis for role in job.roles for axis in role.axes)
     tiers = [tier.name for tier in topology.by_island.tiers]
     rules = [*job.require.items(), *added.items()]
     refuse([*_unknown_axes(added, axes), *unknown_tiers(topology, rules, Rules())])

@@ -124,6 +124,23 @@ def _groups(axis: str, job: Job) -> tuple[IntArray, IntArray] | None:
             lengths = [len(ranks) for ranks in group.ranks]
             members = np.array([*chain.from_iterable(group.ranks)], dtype=np.int64)
             return members, np.cumsum([0, *lengths[:-1]])
+    return _groups_of_roles(axis, job)
+
+
+def _groups_of_roles(axis: str, job: Job) -> tuple[IntArray, IntArray] | None:
+    """The same of ``role.axis``: the groups of each instance, one after the other."""
+    first = 0
+    for role in job.roles:
+        size = role.job.world_size
+        found = _groups(axis.removeprefix(f"{role.name}."), role.job)
+        if axis.startswith(f"{role.name}.") and found is not None:
+            members, starts = found
+            turns = np.arange(role.instances)[:, None]
+            return (
+                (members + first + turns * size).ravel(),
+                (starts + turns * members.size).ravel(),
+            )
+        first += size * role.instances
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.report.columns import columns, paragraphs, seen, table, wrapped
@@ -13,7 +13,12 @@ from placer.units import format_bytes, format_seconds
 
 _SHOWN_LINKS = 3
 _PARTS = {"compute_s": "compute", "bubble_s": "pipeline bubble", "fixed_s": "fixed"}
-_STYLE = {"compute": "work", "pipeline bubble": "quiet", "fixed": "quiet"}
+_STYLE = {
+    "compute": "work",
+    "slowest role": "work",
+    "pipeline bubble": "quiet",
+    "fixed": "quiet",
+}
 _LEAST_ROOM, _MOST_ROOM = 10, 50  # columns of a bar that is worth drawing
 
 
@@ -34,8 +39,9 @@ def score_text(
         How wide lines may be, and whether the parts of the step are drawn.
     """
     island = largest_island(tiers, scale_up)
-    blocks = (
+    blocks: tuple[Iterable[str], ...] = (
         (*_step(score, island, look), *_meaning(score, island, look.width)),
+        _roles(score.get("roles", {}), look.width),
         wrapped(slowest_host(score.get("slowest_host")), "  ", look.width),
         _crossings(score.get("crossings", {}), tiers, look.width),
         _links(score.get("hottest_links", ()), look.width),
@@ -48,6 +54,9 @@ def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
     """Where the step's time goes; ``island`` is the largest NVLink domain."""
     step = score.get("step_time_s", 0.0)
     parts = [(label, score.get(key, 0.0)) for key, label in _PARTS.items()]
+    roles = score.get("roles", {}).values()
+    slowest = max((role["seconds"] for role in roles), default=0.0)
+    parts.append(("slowest role", slowest))
     parts += [
         (f"exposed {axis}", seconds)
         for axis, seconds in score.get("exposed_s", {}).items()
@@ -108,6 +117,19 @@ def _bars(
 
 def _part(label: str, seconds: float, step: float) -> tuple[str, str, str]:
     return label, format_seconds(seconds), f"{seconds / step:z.1%}"
+
+
+def _roles(roles: Mapping[str, Mapping[str, Any]], width: int) -> Iterator[str]:
+    """What each role of a workload takes in a cycle, and what it waits for most."""
+    if not roles:
+        return
+    rows = []
+    for name, role in roles.items():
+        exposed = role["exposed_s"]
+        most = max(exposed, key=lambda axis: exposed[axis], default="")
+        waits = f"{most} {format_seconds(exposed[most])}" if most else "-"
+        rows.append((f"  {name}", format_seconds(role["seconds"]), waits))
+    yield from table(rows, ("roles", "a cycle", "waits most for"), width)
 
 
 def _crossings(

@@ -26,7 +26,8 @@ from placer.cost.collectives import (
 )
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
-from placer.cost.links import LinkLoad, weighted_counts
+from placer.cost.links import LinkLoad
+from placer.solve.bounds.flows import least_flow_seconds
 from placer.solve.bounds.latency import ring_latency
 from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_alike, most_in_runs
@@ -104,13 +105,18 @@ class IdealNetwork:
     ) -> CollectiveCost:
         """Least cost of an all-reduce of each row, all rows alike."""
         names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
+        switched = algorithm == "auto" and self._takes_switch(members)
+        if switched:
+            names = ("nvls",)
         found = []
         if "ring" in names:
             transfer, latency = self._ring_pass(members, size_bytes)
             found.append((2 * transfer, 2 * latency))
         for name in set(names) - {"ring"}:
             route = self._routes(members)
-            if name == "nvls":
+            if switched:
+                route = route.rows(route.domains == 1)
+            elif name == "nvls":
                 if algorithm == "auto":
                     route = route.rows(runs_all_reduce(name, route))
                 # Fewer members in a domain make fewer chunks to wait for.
@@ -233,39 +239,13 @@ class IdealNetwork:
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
     ) -> ExchangeCost:
         """Least cost of all messages of each rank, one after the other, either way."""
-        sent = self._port_times(senders, size_bytes)[senders]
-        received = self._port_times(receivers, size_bytes)[receivers]
-        seconds = np.maximum(sent, received)
+        seconds = least_flow_seconds(self, senders, receivers, size_bytes)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
     def speed(self, members: IntArray) -> FloatArray:
         """No row of ranks works faster, each on the fastest GPUs by itself."""
         fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
         return np.full(len(members), fastest[-1])
-
-    def _port_times(self, ranks: IntArray, size_bytes: FloatArray) -> FloatArray:
-        """Least seconds of the messages of each rank; shape (R,).
-
-        NVLink and NIC work side by side, each message over one of them. NVLink reaches
-        as many ranks as a domain holds besides: all others take a NIC, and they have
-        no more to send than the smallest messages.
-        """
-        first_outer = self.fabric.scale_up_tier + 1
-        inner, outer = np.split(self.fabric.bandwidth, [first_outer])
-        rates = np.array([inner.max(initial=0.0), outer.max(initial=0.0)])
-        room = int(self.capacities[first_outer - 1].max()) if first_outer else 1
-        order = np.lexsort((-size_bytes, ranks))
-        rank, size = ranks[order], size_bytes[order]
-        place = np.arange(len(rank)) - np.searchsorted(rank, rank)
-        count = self.label.shape[1]
-        seconds = weighted_counts(rank, size, count) / rates.sum()
-        longest = weighted_counts(rank, np.where(place == 0, size, 0.0), count)
-        seconds = np.maximum(seconds, longest / rates.max())
-        if rates[1]:
-            far = weighted_counts(rank, np.where(place >= room - 1, size, 0.0), count)
-            seconds = np.maximum(seconds, far / rates[1])
-        messages = np.bincount(rank, minlength=count)
-        return np.asarray(seconds + messages * float(self.fabric.latency.min()))
 
     def message_across(self, size_bytes: float) -> float:
         """Least seconds of a message that leaves its scale-up domain."""
@@ -283,6 +263,14 @@ class IdealNetwork:
         leaving = float(outer.max(initial=0.0))
         halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
         return max(together, leaving, halves)
+
+    def _takes_switch(self, members: IntArray) -> bool:
+        """Whether NCCL takes the rack's switch for each row, which no domain parts."""
+        tier = self.fabric.scale_up_tier
+        if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
+            return False
+        label = self.label[tier][members]
+        return bool((label == label[:, :1]).all())
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""

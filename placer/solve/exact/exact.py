@@ -142,7 +142,7 @@ def _assignment(problem: Problem) -> Assignment | None:
     topology, job, goal = problem.machine, problem.job, problem.goal
     if isinstance(goal, HopCostObjective):
         tiers, most = hop_tiers(goal.hops), params.hop_homes
-    elif job.model is None and job.traffic is None:
+    elif job.model is None and job.traffic is None and not job.roles:
         tiers, most = list(range(len(topology.tiers) - 1)), params.group_homes
     else:
         return None

@@ -138,7 +138,13 @@ def groups_of(job: Job, axis: str) -> Sequence[IntArray]:
     found = job.parallelism.ranks_of_group.get(axis)
     if found is not None:
         return [found]
-    return [
+    of_roles = [
+        members[None]
+        for role in job.roles
+        if role.axis(axis)
+        for members in role.groups(role.axis(axis))
+    ]
+    return of_roles + [
         np.array([ranks], dtype=np.int64)
         for group in job.groups
         if group.name == axis

@@ -72,8 +72,9 @@ def flows_of(
     }
     flows = (
         *_of_axes(step),
-        *_of_groups(problem, step, emphasis),
+        *_of_groups(problem.seed, step, emphasis),
         *_of_traffic(step, emphasis),
+        *_of_roles(problem, step),
     )
     for pairs, weight in flows:
         edges.append(pairs)
@@ -92,6 +93,18 @@ def bundled(edges: IntArray, weight: FloatArray, count: int) -> Flows:
     return Flows(np.stack((keys // count, keys % count), axis=1), total)
 
 
+def _of_roles(problem: Problem, step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
+    """The same inside every instance of each role; what nobody awaits counts less."""
+    for time in step.roles:
+        share = time.role.steps * (1.0 if time.seconds == step.roles_s else HIDDEN)
+        for offset, own in zip(time.role.offsets, time.steps, strict=True):
+            even = {
+                name: np.ones(len(t.group_seconds)) for name, t in own.custom.items()
+            }
+            for edges, weight in (*_of_axes(own), *_of_groups(problem.seed, own, even)):
+                yield edges + offset, share * weight
+
+
 def _of_axes(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
     """Edges of each axis that the model makes busy, and the bytes of one of them."""
     parallelism, exposed = step.model.job.parallelism, step.exposed_s()
@@ -105,18 +118,18 @@ def _of_axes(step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
 
 
 def _of_groups(
-    problem: Problem, step: Step, emphasis: Emphasis
+    seed: int, step: Step, emphasis: Emphasis
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Edges of each group of the user's own, and the bytes of one of them."""
-    rng = np.random.default_rng(problem.seed)
-    for group in problem.job.groups:
+    rng, job = np.random.default_rng(seed), step.model.job
+    for group in job.groups:
         share = 1.0 if step.exposed_custom_s[group.name] > 0 else HIDDEN
         by_size: dict[int, list[int]] = {}
         for index, ranks in enumerate(group.ranks):
             by_size.setdefault(len(ranks), []).append(index)
         for size, rows in by_size.items():
             # A group of all ranks has a part of itself everywhere.
-            if 1 < size < problem.job.world_size:
+            if 1 < size < job.world_size:
                 members = np.array([group.ranks[row] for row in rows])
                 edges, weight = _edges(group, members, rng)
                 factor = emphasis[group.name][rows]

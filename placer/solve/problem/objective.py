@@ -114,7 +114,7 @@ def objective_of(topology: Topology, job: Job, name: str | None) -> Objective:
     InputError
         If the job lacks what the objective needs.
     """
-    has_time = bool(job.model or job.groups or job.traffic)
+    has_time = bool(job.model or job.groups or job.traffic or job.roles)
     chosen = name or ("time" if has_time else "hop-cost")
     if chosen == "hop-cost":
         if not job.weights:

@@ -1,0 +1,137 @@
+"""The cycle of a workload: what each role takes between two transfers.
+
+``role = steps x step of its slowest instance``: an instance is priced as the job it is.
+Instances do not slow each other down on links that they share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.traffic import Traffic, total_traffic
+
+if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
+    from placer.cost.exchange import ExchangeCost
+    from placer.cost.network import Network
+    from placer.cost.step import Step, StepModel
+    from placer.job.roles import Role
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class RoleTime:
+    """What a role takes in a cycle.
+
+    Attributes
+    ----------
+    role : Role
+    steps : tuple of Step
+        Of each instance.
+    """
+
+    role: Role
+    steps: tuple[Step, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a cycle."""
+        return self.slowest.step_time_s * self.role.steps
+
+    @property
+    def slowest_instance(self) -> int:
+        """The instance that takes longest, the first of equals."""
+        times = [step.step_time_s for step in self.steps]
+        return times.index(max(times))
+
+    @property
+    def slowest(self) -> Step:
+        """The step of the slowest instance."""
+        return self.steps[self.slowest_instance]
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What all instances send in a cycle, by ``role.axis``."""
+        by_axis: dict[str, list[Traffic]] = {}
+        for step in self.steps:
+            for axis, sent in step.traffic().items():
+                by_axis.setdefault(axis, []).append(sent)
+        found = {}
+        for axis, parts in by_axis.items():
+            total = total_traffic(parts)
+            if total is not None:
+                found[f"{self.role.name}.{axis}"] = total.times(self.role.steps)
+        return found
+
+
+def role_times(
+    network: Network, models: tuple[tuple[Role, StepModel], ...]
+) -> tuple[RoleTime, ...]:
+    """The time of each role, every instance on its own part of the network."""
+    return tuple(
+        RoleTime(
+            role,
+            tuple(model.step_on(OfInstance(network, at)) for at in role.offsets),
+        )
+        for role, model in models
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class OfInstance:
+    """The network as the ranks of one instance see it, numbered from 0.
+
+    Attributes
+    ----------
+    whole : Network
+    first_rank : int
+    """
+
+    whole: Network
+    first_rank: int
+
+    def gather(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """One reduce-scatter or all-gather in every row of ``members``."""
+        return self.whole.gather(members + self.first_rank, size_bytes, algorithm)
+
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """One all-reduce in every row of ``members``."""
+        return self.whole.all_reduce(members + self.first_rank, size_bytes, algorithm)
+
+    def all_to_all(
+        self, members: IntArray, size_bytes: float, copies: int = 0
+    ) -> ExchangeCost:
+        """One all-to-all in every row of ``members``."""
+        return self.whole.all_to_all(members + self.first_rank, size_bytes, copies)
+
+    def send(
+        self, senders: IntArray, receivers: IntArray, size_bytes: float
+    ) -> ExchangeCost:
+        """A message from each sender to its receiver."""
+        first = self.first_rank
+        return self.whole.send(senders + first, receivers + first, size_bytes)
+
+    def flows(
+        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+    ) -> ExchangeCost:
+        """Messages of any sizes between different ranks, all at once."""
+        first = self.first_rank
+        return self.whole.flows(senders + first, receivers + first, size_bytes)
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` lies in one scale-up domain."""
+        return self.whole.stays_inside(members + self.first_rank)
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+        return self.whole.speed(members + self.first_rank)

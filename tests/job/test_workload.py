@@ -1,0 +1,228 @@
+"""A workload becomes one job: its roles' ranks in a row, its transfers as flows."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from placer.document import document_of, parse_document
+from placer.errors import InputError
+from placer.job.read import decode_job
+from placer.job.resize import reordered, resized
+from placer.job.write import to_document
+
+ROLES = [
+    {"name": "trainer", "job": {"parallelism": {"tp": 2, "pp": 2, "dp": 2}}},
+    {"name": "rollout", "instances": 2, "job": {"parallelism": {"tp": 4}}},
+]
+
+
+def of_roles(roles, *transfers, **keys):
+    """A workload of these roles and transfers."""
+    content = {
+        "format": "placer/workload",
+        "version": 1,
+        "name": "rl",
+        "roles": roles,
+        "transfers": list(transfers),
+    }
+    return decode_job(document_of(content | keys, "w.yaml"))
+
+
+def workload(*transfers, **keys):
+    """A trainer of eight ranks and two rollouts of four."""
+    sent = [{"from": "trainer", "to": "rollout", **row} for row in transfers]
+    return of_roles(ROLES, *sent, **keys)
+
+
+def flows(job):
+    """Bytes by sender and receiver."""
+    sent = job.traffic
+    rows = zip(sent.senders, sent.receivers, sent.size_bytes, strict=True)
+    return {(int(a), int(b)): float(size) for a, b, size in rows}
+
+
+def held(job, rank, shape, sharded):
+    """Cells of a (layers, width, replica) grid that a rank of a role holds."""
+    axes, at = job.parallelism, job.parallelism.coordinates
+    cells = []
+    for cell in itertools.product(*map(range, shape)):
+        stage, part, copy = (
+            c * n // s
+            for c, n, s in zip(
+                cell, (axes.pp, axes.tp, axes.dp if sharded else 1), shape, strict=True
+            )
+        )
+        mine = at["pp"][rank], at["tp"][rank], at["dp"][rank] if sharded else 0
+        if (stage, part, copy) == mine:
+            cells.append(cell)
+    return set(cells)
+
+
+@pytest.mark.parametrize("sharding", ["zero1", "zero3"])
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 4, 1), (4, 1, 2, 2, 2), (1, 4, 1, 3, 1)])
+def test_a_reshard_brings_every_receiver_all_of_its_slice_once(sizes, sharding):
+    tp, pp, dp, to_tp, to_pp = sizes
+    roles = [
+        {
+            "name": "a",
+            "job": {
+                "parallelism": {"tp": tp, "pp": pp, "dp": dp},
+                "data_parallel": {"sharding": sharding},
+            },
+        },
+        {
+            "name": "b",
+            "instances": 3,
+            "job": {"parallelism": {"tp": to_tp, "pp": to_pp}},
+        },
+    ]
+    shape = (12, 12, 12)
+    transfer = {"from": "a", "to": "b", "bytes": float(np.prod(shape))}
+    job = of_roles(roles, transfer)
+    first, second = job.roles
+    found = flows(job)
+    for offset in second.offsets:
+        for rank in range(second.job.world_size):
+            needs = held(second.job, rank, shape, sharded=False)
+            got = {s: size for (s, r), size in found.items() if r == offset + rank}
+            assert sum(got.values()) == pytest.approx(len(needs))
+            for sender, size in got.items():
+                has = held(first.job, sender, shape, sharded=sharding == "zero3")
+                assert size <= len(has & needs) + 1e-6
+
+
+def test_ranks_that_hold_the_same_take_turns():
+    sent = flows(workload({"bytes": "8GB"}))
+    out = [sum(v for (s, _), v in sent.items() if s == rank) for rank in range(8)]
+    assert out == pytest.approx([2e9] * 8)
+
+
+def test_a_broadcast_passes_one_copy_on_from_rank_to_rank():
+    sent = flows(workload({"bytes": "8GB", "pattern": "broadcast"}))
+    chain = [0, *range(8, 16)]
+    assert sent == dict.fromkeys(itertools.pairwise(chain), 8e9)
+
+
+def test_a_paired_transfer_is_sent_once():
+    roles = [
+        {"name": "prefill", "instances": 2, "job": {"parallelism": {"tp": 2, "dp": 4}}},
+        {"name": "decode", "instances": 4, "job": {"parallelism": {"tp": 1, "dp": 2}}},
+    ]
+    rate = {"bytes_per_token": 1000, "tokens_per_s": 4e6, "pattern": "paired"}
+    transfer = {"from": "prefill", "to": "decode", **rate}
+    job = of_roles(roles, transfer)
+    sent = flows(job)
+    assert sum(sent.values()) == pytest.approx(4e9)
+    pairs = {(s // 8, (r - 16) // 2) for s, r in sent}
+    assert pairs == {(0, 0), (1, 1), (0, 2), (1, 3)}
+
+
+def test_all_to_all_is_shared_out_evenly():
+    sent = flows(workload({"bytes": 64, "pattern": "all_to_all"}))
+    assert len(sent) == 64
+    assert set(sent.values()) == {1.0}
+
+
+def test_experts_are_cut_by_ep_and_the_rest_by_tp():
+    roles = [
+        {"name": "a", "job": {"parallelism": {"dp": 4, "ep": 4}}},
+        {"name": "b", "job": {"parallelism": {"tp": 2}}},
+    ]
+    transfer = {"from": "a", "to": "b", "bytes": 800, "expert_share": 0.75}
+    job = of_roles(roles, transfer)
+    received = [sum(v for (_, r), v in flows(job).items() if r == k) for k in (4, 5)]
+    # Without ep of its own a receiver needs all experts, cut over its tp.
+    assert received == pytest.approx([400, 400])
+
+
+def test_a_cycle_lasts_from_one_of_the_rarest_transfers_to_the_next():
+    job = workload({"bytes": 8, "every": 20}, {"bytes": 8, "every": 5})
+    assert [role.steps for role in job.roles] == [20, 20]
+    assert [transfer.size_bytes for transfer in job.transfers] == [8, 32]
+
+
+def test_it_is_written_and_read_back_as_it_is():
+    job = workload(
+        {"bytes": "8GB", "every": 3, "overlap": True}, launcher={"ranks": "free"}
+    )
+    again = decode_job(parse_document(json.dumps(to_document(job)), "w.json"))
+    assert again.sha256 == job.sha256
+    assert flows(again) == flows(job)
+    assert workload({"bytes": "9GB"}).sha256 != job.sha256
+
+
+def test_gpus_of_a_role_set_its_replicas():
+    roles = [
+        {"name": "a", "gpus": 16, "job": {"parallelism": {"tp": 4}}},
+        {"name": "b", "job": {"parallelism": {"tp": 4}}},
+    ]
+    job = of_roles(roles, {"from": "a", "to": "b", "bytes": 1})
+    assert job.roles[0].job.parallelism.dp == 4
+
+
+WRONG = {
+    "no such role": (
+        "to: rollout",
+        "to: rolout",
+        'w.yaml:9:25: transfers[0].to: there is no role "rolout"',
+    ),
+    "itself": ("to: rollout", "to: trainer", "transfers[0].to: is the role that"),
+    "axis": ("tp: node", "tq: node", "w.yaml:6:71: roles[0].require.tq: there is no"),
+    "inside a role": (
+        "dp: 2",
+        "dp: x",
+        "w.yaml:6:52: roles[0].job.parallelism.dp: expected",
+    ),
+    "unknown key": ("every: 4", "evry: 4", 'transfers[0]: unknown key "evry"'),
+    "both": (
+        "every: 4",
+        "every: 4, tokens_per_s: 3, bytes_per_token: 2",
+        "contradicts tokens_per_s",
+    ),
+    "name": ("name: rollout", "name: trainer", "another role"),
+    "gpus": (
+        "job: {parallelism: {tp: 4}}",
+        "gpus: 6, job: {parallelism: {tp: 4}}",
+        "no multiple of tp x cp x pp = 4",
+    ),
+}
+TEXT = """\
+format: placer/workload
+version: 1
+name: w
+roles:
+  # the one that learns
+  - {name: trainer, job: {parallelism: {tp: 2, dp: 2}}, require: {tp: node}}
+  - {name: rollout, job: {parallelism: {tp: 4}}}
+transfers:
+  - {from: trainer, to: rollout, bytes: 8GB, every: 4}
+"""
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_problems_name_their_place(case):
+    old, new, words = WRONG[case]
+    with pytest.raises(InputError) as caught:
+        decode_job(parse_document(TEXT.replace(old, new), "w.yaml"))
+    assert words in "\n".join(map(str, caught.value.problems))
+
+
+def test_a_role_may_name_a_file_beside_or_a_preset(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "format: placer/job\nversion: 1\nname: mine\nparallelism: {tp: 2}\n"
+        "weights: {tp: 1}\n"
+    )
+    text = TEXT.replace("{parallelism: {tp: 4}}", "mine.yaml")
+    text = text.replace("{parallelism: {tp: 2, dp: 2}}", "quickstart")
+    job = decode_job(parse_document(text, str(tmp_path / "w.yaml")))
+    assert [role.world_size for role in job.roles] == [16, 2]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda job: resized(job, dp=2), lambda job: reordered(job, "auto")]
+)
+def test_a_workload_has_no_size_and_no_order_of_its_own(change):
+    with pytest.raises(InputError, match="roles: a workload has no size"):
+        change(workload({"bytes": 8}))

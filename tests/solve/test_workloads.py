@@ -1,0 +1,189 @@
+"""Workloads are placed as well as any placement could, and bounds stay below."""
+
+import random
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import placer
+from placer.cost.step import StepModel
+from placer.document import document_of
+from placer.job.read import decode_job
+from placer.placement.check import violations
+from placer.placement.placement import Placement
+from placer.topology.read import decode_topology
+from tests.solve.oracle import free_placements
+from tests.solve.solving import solve
+
+
+def machine_of(racks, gpus, inner="400GB/s"):
+    """Racks of so many nodes each, NVLink inside them."""
+    tiers = [
+        {"name": "node", "size": gpus, "bandwidth": inner, "latency": "1us"},
+        {"name": "rack", "bandwidth": inner, "latency": "2us"},
+        {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"},
+    ]
+    for tier in tiers[:2]:
+        tier["scale_up"] = True
+    content = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "racks",
+        "tiers": tiers,
+        "nodes": [
+            {"names": f"r{rack}n[1-{nodes}]", "rack": f"r{rack}"}
+            for rack, nodes in enumerate(racks)
+        ],
+    }
+    return decode_topology(document_of(content, "t"))
+
+
+def workload_of(roles, transfers, **keys):
+    content = {
+        "format": "placer/workload",
+        "version": 1,
+        "name": "w",
+        "roles": roles,
+        "transfers": transfers,
+        "launcher": {"ranks": "free"},
+    }
+    return decode_job(document_of(content | keys, "w"))
+
+
+def random_workload(rng):
+    """Two or three roles of one to four ranks, with any transfers."""
+    roles = []
+    for name in ("a", "b", "c")[: rng.choice((2, 2, 3))]:
+        tp, dp = rng.choice(((1, 1), (2, 1), (1, 2), (1, 1)))
+        job = {"parallelism": {"tp": tp, "dp": dp}}
+        if tp > 1:
+            own = {"name": "g", "collective": rng.choice(("all_reduce", "all_to_all"))}
+            sent = {"bytes": rng.randrange(1, 9) * 1e7, "ranks": "all"}
+            job["groups"] = [own | sent | {"overlap": rng.random() < 0.3}]
+        role = {"name": name, "job": job, "instances": rng.choice((1, 2))}
+        if tp > 1 and rng.random() < 0.3:
+            role["require"] = {"g": "rack"}
+        roles.append(role)
+    overlap = rng.random() < 0.2
+    names = [role["name"] for role in roles]
+    transfers = []
+    for first, second in pairwise(names):
+        pattern = rng.choice(("reshard", "broadcast", "paired", "all_to_all"))
+        size = rng.randrange(1, 20) * 1e7
+        ends = {"from": first, "to": second, "bytes": size}
+        transfers.append(ends | {"pattern": pattern, "overlap": overlap})
+    return workload_of(roles, transfers)
+
+
+def required_groups(job):
+    """Ranks of every required group, and the tier, from the sizes of the roles."""
+    first = 0
+    for role in job.roles:
+        for instance in range(role.instances):
+            start = first + instance * role.job.world_size
+            if f"{role.name}.g" in job.require:
+                ranks = range(start, start + role.job.world_size)
+                yield ranks, job.require[f"{role.name}.g"]
+        first += role.instances * role.job.world_size
+
+
+def best_of_all(machine, job):
+    """The least cycle of all placements, node by node."""
+    model, least = StepModel(machine, job), float("inf")
+    tiers = [tier.name for tier in machine.tiers]
+    for nodes in free_placements(machine, replace(job, require={})):
+        kept = all(
+            len({machine.domain_of_node[tiers.index(t)][nodes[r]] for r in ranks}) == 1
+            for ranks, t in required_groups(job)
+        )
+        if kept:
+            placed = Placement.on_nodes(machine, np.array(nodes))
+            least = min(least, model.step(placed.gpu_of_rank).step_time_s)
+    return least
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(12),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 300)),
+    ],
+)
+def test_small_workloads_are_optimal_and_bounds_below(seed):
+    rng = random.Random(seed)
+    machine = machine_of(rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3)))
+    job = random_workload(rng)
+    while job.world_size > min(machine.num_gpus, 6):
+        job = random_workload(rng)
+    best = best_of_all(machine, job)
+    found = solve(machine, job)
+    assert found.lower_bound <= best * (1 + 1e-9)
+    assert found.value == pytest.approx(best, rel=1e-9)
+    assert not violations(found.placement, machine, job)
+
+
+def halves(role):
+    """Ten workers of half a rack: nine trays of four."""
+    job = {"parallelism": {"tp": 4, "dp": 9}}
+    return {"name": role, "instances": 10, "job": job, "require": {"tp": "node"}}
+
+
+def test_ten_pairs_of_half_racks_each_share_a_rack_proved():
+    """Sorted by role none would; github.com/ai-dynamo/grove, issue 578."""
+    machine = machine_of([18] * 10, 4, inner="900GB/s")
+    rate = {"bytes_per_token": 70272, "tokens_per_s": 2e6, "pattern": "paired"}
+    job = workload_of(
+        [halves("prefill"), halves("decode")],
+        [{"from": "prefill", "to": "decode", **rate}],
+        launcher={"ranks": "node-contiguous"},
+    )
+    found = solve(machine, job)
+    assert found.lower_bound == pytest.approx(found.value, rel=1e-9)
+    rack = machine.domain_of_gpu[1][found.placement.gpu_of_rank]
+    assert (rack[:360] == rack[360:]).all()
+
+
+def test_prefill_workers_of_one_host_are_one_to_a_pci_root():
+    """Both on one root halve the rate; github.com/ai-dynamo/dynamo, issue 10171."""
+    machine = machine_of([1, 1], 4)
+    roles = [
+        {"name": "prefill", "instances": 2, "job": {"parallelism": {"dp": 1}}},
+        {"name": "decode", "instances": 4, "job": {"parallelism": {"dp": 1}}},
+    ]
+    sent = {"from": "prefill", "to": "decode", "bytes": "1GB", "pattern": "paired"}
+    found = solve(machine, workload_of(roles, [sent]))
+    root = machine.domain_of_gpu[1][found.placement.gpu_of_rank]
+    assert root[0] != root[1]
+    assert (root[2:] == [root[0], root[1], root[0], root[1]]).all()
+
+
+def test_a_cycle_is_its_slowest_role_and_the_transfers_it_waits_for():
+    machine = machine_of([1, 1], 2)
+    roles = [
+        {"name": "a", "job": {"parallelism": {"dp": 2}, "compute": {"fixed_time": 3}}},
+        {"name": "b", "job": {"parallelism": {"dp": 2}, "compute": {"fixed_time": 1}}},
+    ]
+    sent = {"from": "a", "to": "b", "bytes": "8GB", "every": 2}
+    # Role a fills node 0: its two steps, then two flows of 8 GB over a NIC each.
+    for overlap, cycle in ((False, 6.0 + 0.160005), (True, 6.0)):
+        job = workload_of(roles, [sent | {"overlap": overlap}])
+        step = StepModel(machine, job).step(np.arange(4))
+        assert step.step_time_s == pytest.approx(cycle)
+        assert step.roles_s == 6.0
+
+
+def test_the_checker_names_a_role_that_is_split_or_misnamed():
+    machine = machine_of([2, 2], 2)
+    roles = [
+        {"name": "a", "job": {"parallelism": {"tp": 2}}, "require": {"tp": "rack"}},
+        {"name": "b", "job": {"parallelism": {"tp": 2}}},
+    ]
+    job = workload_of(roles, [{"from": "a", "to": "b", "bytes": 8}])
+    torn = Placement(np.array([0, 4, 1, 2]))
+    assert "1 of 1 a.tp groups leaves its rack" in violations(torn, machine, job)[0]
+    plan = placer.place(machine, job).plan
+    assert plan.role_of_rank == ("a", "a", "b", "b")
+    other = replace(plan, role_of_rank=("a", "b", "b", "b"))
+    assert "another role" in violations(other, machine, job)[0]
