@@ -104,7 +104,7 @@ def line_plot(panels: Sequence[Panel], title: str, theme: str = "auto") -> str:
     Parameters
     ----------
     panels : sequence of Panel
-        Of the same series. A vertical axis starts at zero, unless that would leave most
+        Of the same series, or of the first few of them. A vertical axis starts at zero, unless that would leave most
         of it empty; then its title says where it starts.
     title : str
         Above all.
@@ -133,7 +133,9 @@ def _merged(panels: Sequence[Panel]) -> list[Panel]:
     alike: dict[tuple[object, ...], list[int]] = {}
     for index, line in enumerate(panels[0].series):
         points = tuple(
-            tuple((x, y) for x, y, _ in panel.series[index].points) for panel in panels
+            tuple((x, y) for x, y, _ in panel.series[index].points)
+            for panel in panels
+            if index < len(panel.series)
         )
         alike.setdefault((line.is_line, points), []).append(index)
     names = [_joined([panels[0].series[i].name for i in own]) for own in alike.values()]
@@ -143,6 +145,7 @@ def _merged(panels: Sequence[Panel]) -> list[Panel]:
             series=tuple(
                 replace(panel.series[own[0]], name=name)
                 for own, name in zip(alike.values(), names, strict=True)
+                if own[0] < len(panel.series)
             ),
         )
         for panel in panels

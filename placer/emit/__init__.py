@@ -37,6 +37,7 @@ FormatName = Literal[
     "kubernetes-pinned",
     "kubeflow-trainer",
     "ray",
+    "role-map",
     "gpu-wrapper",
     "megatron",
     "torchtitan",
