@@ -345,10 +345,9 @@ class Job:
         Pins, hosts to avoid, replicas a domain and spares.
     traffic : RankTraffic or None
         What ranks send each other besides.
-    roles : tuple of Role
-        Of a workload, whose ranks are those of its roles, one after the other.
-    transfers : tuple of Transfer
-        Between its roles; ``traffic`` is what they come to.
+    roles, transfers : tuple of Role, tuple of Transfer
+        Of a workload: its ranks are those of its roles, one after the other, and
+        ``traffic`` is what its transfers come to.
     sha256 : str
         Digest of the job's content.
     """
