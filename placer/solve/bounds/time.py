@@ -178,7 +178,8 @@ def _outside(
     axes = step.model.job.parallelism
     cases = [] if axis == "pp" else [partial(_with_crossing, step, network, axis)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
-    if axes.pp > 1 and not _together(inside, axes.ranks_of_group["pp"]):
+    is_tied = _together(inside, axes.ranks_of_group["pp"])
+    if axis == "pp" or (axes.pp > 1 and not is_tied):
         trade = NicTrade.of(step, network, int(room.max()), params)
         cases.append(partial(_with_cuts, trade, axis))
     found = [_past_uplinks(case, step, network, params) for case in cases]

@@ -6,9 +6,11 @@ every node it touches a node has room for one stage only, so the pipeline is cut
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
@@ -136,3 +138,17 @@ def test_context_groups_outside_leave_the_trade() -> None:
     assert bound.value >= trade.least(is_cut=False)[0]
     assert trade.least(is_cut=False)[0] <= trade.least()[0]
     assert "cut so often" in bound.argument
+
+
+def test_pipelines_tied_to_hosts_without_nvlink() -> None:
+    """They leave a domain of one GPU even where a rule keeps them on a host."""
+    tiers = [
+        Tier("node", 20e9, 1e-6, False, 1.0, 1.0, 1.0),
+        Tier("cluster", OUTER, 1e-6, False, 1.0, 1.0, 8.0),
+    ]
+    job = replace(model_on([4, 4], 1.0).job, require={"pp": "node"})
+    model = StepModel(machine_of([4, 4], [[0, 0]], tiers), job)
+    colocation = colocation_of(model.topology, job, 1)
+    bound = time_bound(model, colocation, node_capacity(model.topology, 1))
+    placed = np.arange(8)
+    assert 0 < bound.value <= model.step(placed).step_time_s
