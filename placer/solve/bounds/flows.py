@@ -55,7 +55,8 @@ def _port_seconds(
     members = np.bincount(label)
     own = members[label[rank]]
     away = (label[rank] != other) & (own + members[other] > room)
-    places = (room - own) // members.min() + (own > 1)
+    # Sets are numbered by a rank of theirs: not every number is one.
+    places = (room - own) // members[members > 0].min() + (own > 1)
 
     order = np.lexsort((-size, away, rank))
     rank, size, away, places = (v[order] for v in (rank, size, away, places))
