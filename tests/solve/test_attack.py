@@ -24,3 +24,8 @@ def test_pins_on_islands() -> None:
 def test_units_larger_than_all_rooms_together() -> None:
     """Whole tp groups leave GPUs of each node free: their sum is no room for more."""
     assert attack(270, 271)[1] == []
+
+
+def test_sets_numbered_with_gaps() -> None:
+    """Flows between sets some of whose numbers no set has: those have no ranks."""
+    assert attack(500_568, 500_569)[1] == []
