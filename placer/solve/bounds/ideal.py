@@ -270,7 +270,8 @@ class IdealNetwork:
         if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
             return False
         label = self.label[tier][members]
-        return bool((label == label[:, :1]).all())
+        may_be_whole = self._routes(members).domains[0] == 1  # not if the case parts it
+        return bool((label == label[:, :1]).all() and may_be_whole)
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""
