@@ -64,7 +64,8 @@ def _divisions(problem: Problem, flows: Flows) -> list[tuple[str, IntArray, IntA
         fewest = _fewest_domains(problem, [*sizes[:-1], sizes[-2:][0]])
         if fewest is not None:
             found.append(("fewest domains", fewest, label))
-    component = join(label[-2:][0], flows.edges)
+    joined = join(label[-2:][0], flows.edges)
+    component: IntArray = np.unique(joined, return_inverse=True)[1]
     count = np.unique(np.bincount(component))
     tiers = len(machine.tiers) - 1
     room = [int(np.bincount(d, capacity).max()) for d in machine.domain_of_node]
