@@ -104,8 +104,8 @@ def line_plot(panels: Sequence[Panel], title: str, theme: str = "auto") -> str:
     Parameters
     ----------
     panels : sequence of Panel
-        Of the same series, or of the first few of them. A vertical axis starts at zero, unless that would leave most
-        of it empty; then its title says where it starts.
+        Of the same series, or of the first few of them. A vertical axis starts at zero,
+        unless that would leave most of it empty; then its title says where it starts.
     title : str
         Above all.
     theme : str
