@@ -34,8 +34,9 @@ python -m benchmarks.drawn --first 2 --step 11 --again --annealed --json $result
 WIDE = """
 Most of the wide gaps are expert groups of 32 or 64 ranks in racks that have fewer GPUs
 left, or just as many. Some groups must lie in parts there. The bound prices the parts,
-in whole numbers where programs are small enough, and a program chooses them. Where a gap
-is 0.05% or less nothing can be better by more than that, so annealing was run on others.
+in whole numbers where programs are small enough, and a program chooses them. Where a
+gap is 0.05% or less nothing can be better by more than that, so annealing was run on
+others.
 """
 
 WORTH = f"""\
