@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from placer.cost.noise import noise_of
 from placer.report.verdict import inner_domains
 from placer.report.words import (
+    BETTER,
+    EACH,
     amount,
     gap_text,
     gpu_hours_a_day,
     plural,
+    proved,
     share_text,
 )
 from placer.units import format_seconds
@@ -125,10 +128,12 @@ def headline(sides: Sequence[Side]) -> tuple[str, str]:
     if not has_value(sides):
         return "Where the ranks are", proof
     if len(sides) == 1:
-        each = "a step" if objective == "time" else "hop cost"
-        return f"{amount(objective, value(sides[0], objective))} {each}", proof
+        return (
+            f"{amount(objective, value(sides[0], objective))} {EACH[objective]}",
+            proof,
+        )
     share = gained(sides)
-    less, more = ("faster", "slower") if objective == "time" else ("cheaper", "dearer")
+    less, more = BETTER[objective]
     if abs(share) < _SAME:
         as_ = "fast" if objective == "time" else "cheap"
         return f"As {as_} as {sides[0].name}", proof
@@ -140,12 +145,12 @@ def headline(sides: Sequence[Side]) -> tuple[str, str]:
 
 
 def _proof(plan: Plan) -> str:
+    """What is proved, for a line of its own; nothing without a bound."""
     bound = plan.bound
     if not bound or not bound.get("lower_bound"):
         return ""
-    if bound["status"] == "optimal":
-        return "proved optimal"
-    return f"within {gap_text(bound['gap'])} of optimal".replace("%", " %")
+    text = proved(bound["status"], bound["lower_bound"], bound["gap"])
+    return f"proved {text}" if text == "optimal" else text
 
 
 def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from placer.html_table import html_table
 from placer.report.columns import columns, fitted, paragraphs, wrapped
-from placer.report.words import NOUN, amount, gap_text, plural, share_text
+from placer.report.words import NOUN, amount, plural, proved, share_text
 
 Found = Mapping[str, Any]
 
@@ -61,7 +61,8 @@ def _verdict(found: Found) -> str:
         )
     if moved := [job["name"] for job in jobs if job["moved"]]:
         parts.append(f"{', '.join(moved)} {'moves' if len(moved) == 1 else 'move'}")
-    parts.append(_proved(found))
+    cost, least = found["cost"], found["lower_bound"]
+    parts.append(proved(found["status"], least, (cost - least) / cost if cost else 0.0))
     return "; ".join(parts) + "."
 
 
@@ -69,15 +70,6 @@ def _grade(found: Found) -> list[str]:
     """What the granted nodes are worth, where there are any."""
     grade = found.get("grade")
     return wrapped(f"Granted: {grade['text']}.") if grade else []
-
-
-def _proved(found: Found) -> str:
-    if found["status"] == "optimal":
-        return "optimal"
-    if not found["lower_bound"]:
-        return "no lower bound"
-    gap = (found["cost"] - found["lower_bound"]) / found["cost"]
-    return f"within {gap_text(gap).replace('%', ' %')} of optimal"
 
 
 def _behind(job: Mapping[str, Any]) -> float:

@@ -11,11 +11,11 @@ from placer.report.words import (
     NOUN,
     amount,
     compared,
-    gap_text,
     gpu_hours_a_day,
     no_better,
     no_worse,
     plural,
+    proved,
 )
 from placer.units import format_bytes
 
@@ -40,7 +40,8 @@ def verdict(plan: Plan) -> str:
     parts = [*(_repaired(plan) if is_repair else _compared(plan)), _where(plan)]
     parts.append(_costs(plan) if is_repair else _saves(plan))
     if ": it is optimal" not in parts[0]:
-        parts.append(_proved(plan.bound))
+        bound = plan.bound
+        parts.append(proved(bound["status"], bound["lower_bound"], bound["gap"]))
     parts.append(_memory(plan.score))
     return "; ".join(filter(None, parts))
 
@@ -133,15 +134,6 @@ def _costs(plan: Plan) -> str:
     hours = gpu_hours_a_day(plan.world_size, plan.bound["value"] / before - 1)
     word = "costs" if hours > 0 else "saves"
     return f"{word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
-
-
-def _proved(bound: Mapping[str, Any]) -> str:
-    """How far from the best the plan may be."""
-    if bound["status"] == "optimal":
-        return "optimal"
-    if not bound["lower_bound"]:
-        return "no lower bound"
-    return f"within {gap_text(bound['gap'])} of optimal".replace("%", " %")
 
 
 def _memory(score: Mapping[str, Any]) -> str:

@@ -12,8 +12,8 @@ from placer.units import format_seconds
 NOUN = {"time": "step time", "hop-cost": "hop cost"}
 
 # What less and more of it is called, and what follows its value in a sentence.
-_BETTER = {"time": ("faster", "slower"), "hop-cost": ("cheaper", "dearer")}
-_EACH = {"time": "a step", "hop-cost": "hop cost"}
+BETTER = {"time": ("faster", "slower"), "hop-cost": ("cheaper", "dearer")}
+EACH = {"time": "a step", "hop-cost": "hop cost"}
 
 
 def amount(objective: str, value: float) -> str:
@@ -25,6 +25,15 @@ def gap_text(gap: float) -> str:
     """A gap in percent, rounded up, so as not to promise too much."""
     thousandths = math.ceil(round(gap * 1e5, 6))  # 0.00037 stays 0.037%
     return f"{thousandths / 1e5:.3%}"
+
+
+def proved(status: str, lower_bound: float, gap: float) -> str:
+    """How far from the best a result may be: ``within 0.3 % of optimal``."""
+    if status == "optimal":
+        return "optimal"
+    if not lower_bound:
+        return "no lower bound"
+    return f"within {gap_text(gap).replace('%', ' %')} of optimal"
 
 
 def slowest_host(facts: Mapping[str, Any] | None) -> str:
@@ -69,11 +78,11 @@ def compared(
     """
     mine, theirs = amount(objective, own), amount(objective, other)
     if own == other:
-        return f"{no_better(objective, than)}: {mine} {_EACH[objective]}"
+        return f"{no_better(objective, than)}: {mine} {EACH[objective]}"
     share = share_text(abs(other - own) / other) if other else ""
-    word = _BETTER[objective][own > other]
+    word = BETTER[objective][own > other]
     numbers = mine if mine == theirs else f"{mine} instead of {theirs}"
-    text = f"{share} {word} than {than}: {numbers} {_EACH[objective]}"
+    text = f"{share} {word} than {than}: {numbers} {EACH[objective]}"
     if objective == "time" and noise.get("within"):
         text += f", within the noise of the model ({share_text(noise['relative'])})"
     return text.lstrip()
@@ -81,12 +90,12 @@ def compared(
 
 def no_better(objective: str, than: str) -> str:
     """That a value is the same as another: ``no faster than THAN``."""
-    return f"no {_BETTER[objective][0]} than {than}"
+    return f"no {BETTER[objective][0]} than {than}"
 
 
 def no_worse(objective: str, than: str) -> str:
     """The same of what had to change: ``no slower than THAN``."""
-    return f"no {_BETTER[objective][1]} than {than}"
+    return f"no {BETTER[objective][1]} than {than}"
 
 
 def gpu_hours_a_day(gpus: int, share: float) -> float:
