@@ -148,7 +148,8 @@ class Windows:
             self._take_over(leaves, walk)
         missing = self.problem.replicas - len(self.replicas)
         everywhere = np.ones(len(self.free), dtype=bool)
-        if not self._extend(self._left_over(missing), missing):
+        # So few of all replicas that other seeds gain less than their time is worth.
+        if not self._extend(self._left_over(missing), missing, seeds=1):
             self._made_again(everywhere, ~everywhere, self.problem.replicas)
 
     def _walk(self, domains: IntArray) -> tuple[IntArray, Windows]:
@@ -244,12 +245,14 @@ class Windows:
         later = np.cumsum(free[::-1])[::-1] - free
         return (free > 0) & (later < self.params.handed_on * self.problem.length)
 
-    def _extend(self, leaves: IntArray, replicas: int) -> bool:
+    def _extend(
+        self, leaves: IntArray, replicas: int, seeds: int | None = None
+    ) -> bool:
         """Stitch replicas out of the free units of some leaves."""
         if replicas <= 0:
             return True
         part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
-        stitched = self._best_of(part)
+        stitched = self._best_of(part, seeds or self.params.window_seeds)
         if stitched is None:
             return False
         self.cut_short |= stitched.cut_short
@@ -266,7 +269,7 @@ class Windows:
         self._take(fragments)
         self.replicas.append(fragments)
 
-    def _best_of(self, part: Stitching) -> Stitched | None:
+    def _best_of(self, part: Stitching, seeds: int) -> Stitched | None:
         """The first good answer of a program, or the best of several from other seeds.
 
         A program that takes long from one seed often takes little from another (Gomes,
@@ -275,7 +278,7 @@ class Windows:
         """
         best: Stitched | None = None
         params = self.params
-        for seed in range(self.seed, self.seed + params.window_seeds):
+        for seed in range(self.seed, self.seed + seeds):
             if self.budget.is_over():
                 self.cut_short = True
                 break
