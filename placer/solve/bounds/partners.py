@@ -1,0 +1,293 @@
+"""The bound that room for partners sets: who receives over NVLink needs senders near.
+
+A rank whose NIC alone would take too long for all that it receives must have the rest
+from ranks in its own scale-up domain. Those take room there, which fewer receivers
+then share, and every sender is in one domain only. So for a time of the transfers
+
+* receivers that need ``k`` ranks of senders near fill at most ``room - k`` of a
+  domain, in as many domains as their senders fill ``k`` ranks of, and
+* a sender is near at most ``room - k`` ranks of receivers,
+
+and the least time at which all of them can still be placed is a bound. Receivers with
+different senders then crowd each other out: a group of a role is spread over several
+domains, and its role is as slow as that makes it. Shapes: F flows, E pairs of a
+receiving and a sending set, S sets, R ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.links import weighted_counts
+from placer.solve.problem.colocation import join
+
+if TYPE_CHECKING:
+    from placer.job.model import RankTraffic
+    from placer.solve.bounds.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Who needs how many partners near; ranks of other components share none of them.
+
+    Attributes
+    ----------
+    needs, component : ndarray, shape (R,)
+    room : int
+        Ranks of the largest scale-up domain.
+    """
+
+    needs: IntArray
+    component: IntArray
+    room: int
+
+    def most_together(self, members: IntArray) -> int:
+        """Most members of a row in one scale-up domain."""
+        if not self.needs[members].any():
+            return int(members.shape[1])
+        return max(self._most_of_row(row) for row in members)
+
+    def _most_of_row(self, row: IntArray) -> int:
+        """As many as fit with their partners, those of a component sharing theirs."""
+        component = np.unique(self.component[row], return_inverse=True)[1]
+        size = np.bincount(component)
+        needs = np.full(len(size), self.room)
+        np.minimum.at(needs, component, self.needs[row])
+        beside = self.room - np.cumsum(np.sort(needs))
+        most = np.minimum(beside, np.cumsum(np.sort(size)[::-1])).max()
+        return max(int(most), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """What placements keep to whose transfers take so long, and not much longer.
+
+    Attributes
+    ----------
+    seconds : float, s
+        Transfers take at least as long.
+    crowds : tuple of Crowd
+        Of either direction.
+    """
+
+    seconds: float
+    crowds: tuple[Crowd, ...]
+
+    def most_together(self, members: IntArray) -> int:
+        """Most members of a row in one scale-up domain."""
+        return min(crowd.most_together(members) for crowd in self.crowds)
+
+
+@dataclass(frozen=True, eq=False)
+class Partners:
+    """One direction of all flows: who needs partners, and who they are.
+
+    Attributes
+    ----------
+    room : ndarray, rank
+        Of all scale-up domains, the largest first.
+    rate : float, B/s
+        Of the best NIC.
+    label : ndarray, shape (R,)
+        Set of each rank; a set lies in one scale-up domain.
+    rank, partner : ndarray, shape (F,)
+        A rank that needs partners, and the set of one, largest messages first. Ranks
+        are in order, no set has both needs and partners.
+    size_bytes : ndarray, shape (F,)
+    wait_s : ndarray, shape (R,)
+        Least latency of all messages of a rank.
+    more_s : float, s
+        What a message waits longer when it leaves the domain.
+    """
+
+    room: IntArray
+    rate: float
+    label: IntArray
+    rank: IntArray
+    partner: IntArray
+    size_bytes: FloatArray
+    wait_s: FloatArray
+    more_s: float
+
+    @classmethod
+    def of(
+        cls, network: IdealNetwork, ranks: IntArray, others: IntArray, size: FloatArray
+    ) -> Partners | None:
+        """Who needs ``others`` near; None where nobody does."""
+        fabric, tier = network.fabric, network.fabric.scale_up_tier
+        outer = fabric.bandwidth[tier + 1 :]
+        if tier < 0 or not len(outer):
+            return None
+        label = network.label[tier]
+        apart = (label[ranks] != label[others]) & ~np.isin(label[ranks], label[others])
+        if not apart.any():
+            return None
+        count = int(label.max()) + 1
+        keys, which = np.unique(
+            ranks[apart] * count + label[others[apart]], return_inverse=True
+        )
+        total = np.bincount(which, size[apart], len(keys))
+        rank, partner = keys // count, keys % count
+        order = np.lexsort((-total, rank))
+        lowest = float(fabric.latency.min())
+        return cls(
+            np.sort(network.capacities[tier])[::-1],
+            float(outer.max()),
+            label,
+            rank[order],
+            partner[order],
+            total[order],
+            np.bincount(ranks, minlength=len(label)) * lowest,
+            float(fabric.latency[tier + 1 :].min()) - lowest,
+        )
+
+    @cached_property
+    def _alone_s(self) -> FloatArray:
+        """Least seconds of each rank with no partner near; shape (R,)."""
+        total = weighted_counts(self.rank, self.size_bytes, len(self.label))
+        far = np.bincount(self.rank, minlength=len(self.label))
+        return np.asarray(total / self.rate + self.wait_s + far * self.more_s)
+
+    @cached_property
+    def _rest_s(self) -> FloatArray:
+        """Least seconds of a rank with this partner and those before near; (F,)."""
+        pace = self.size_bytes / self.rate + self.more_s
+        taken = np.cumsum(pace)
+        taken = taken - (taken - pace)[np.searchsorted(self.rank, self.rank)]
+        return np.asarray(self._alone_s[self.rank] - taken)
+
+    @cached_property
+    def levels(self) -> FloatArray:
+        """Times, s, at which some rank can do with a partner less, ascending."""
+        found = np.unique(np.concatenate((self._rest_s, self._alone_s)))
+        found = found[found > 0]
+        return found[np.diff(found, prepend=-1.0) > ROUNDING * found]
+
+    @cached_property
+    def _members(self) -> IntArray:
+        """Ranks of each set; shape (S,)."""
+        return np.bincount(self.label)
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        """Sets with needs and their partners; shapes (E,)."""
+        count = len(self._members)
+        keys = np.unique(self.label[self.rank] * count + self.partner)
+        return keys // count, keys % count
+
+    @cached_property
+    def component(self) -> IntArray:
+        """Component of each set; shape (S,)."""
+        pairs = np.stack(self._pairs, axis=1)
+        return join(np.arange(len(self._members)), pairs)
+
+    def needs(self, seconds: float) -> IntArray:
+        """Ranks of partners that each set needs near, to take no longer; shape (S,)."""
+        allowed = seconds + ROUNDING * self._alone_s
+        late = self._rest_s > allowed[self.rank]
+        near = weighted_counts(self.rank, late, len(self.label))
+        near += self._alone_s > allowed
+        smallest = int(self._members[np.unique(self.partner)].min())
+        needs = np.zeros(len(self._members), dtype=np.int64)
+        np.maximum.at(needs, self.label, near.astype(np.int64) * smallest)
+        return needs
+
+    def fits(self, needs: IntArray) -> bool:
+        """Whether domains may hold all sets with as many partners near."""
+        if (needs + self._members * (needs > 0)).max(initial=0) > self.room[0]:
+            return False
+        everyone = np.zeros_like(self.component)
+        return (
+            self._fills(needs, everyone)
+            and self._fills(needs, self.component)
+            and self._shares(needs)
+        )
+
+    def _fills(self, needs: IntArray, component: IntArray) -> bool:
+        """Whether domains have room beside partners, each component by itself."""
+        with_needs = np.flatnonzero(needs)
+        order = with_needs[np.lexsort((-needs[with_needs], component[with_needs]))]
+        needy, of = needs[order], component[order]
+        total = np.cumsum(self._members[order])
+        first = np.searchsorted(of, of)
+        total = total - (total - self._members[order])[first]
+        partners = np.unique(self.partner)
+        senders = np.bincount(
+            component[partners], self._members[partners], int(component.max()) + 1
+        )
+        # Domains that have room for more than the partners, and partners to put there.
+        enough = np.searchsorted(-self.room, -needy)
+        used = np.minimum(senders[of].astype(np.int64) // np.maximum(needy, 1), enough)
+        filled = np.concatenate(([0], np.cumsum(self.room)))
+        return bool((filled[used] - used * needy >= total).all())
+
+    def _shares(self, needs: IntArray) -> bool:
+        """Whether partners are near enough sets, each component by itself."""
+        receiving, sending = self._pairs
+        kept = needs[receiving] > 0
+        receiving, sending = receiving[kept], sending[kept]
+        least = np.full(len(needs), self.room[0])
+        np.minimum.at(least, sending, needs[receiving])
+        served = weighted_counts(sending, self._members[receiving], len(needs))
+        served = np.minimum(served, self.room[0] - least) * self._members
+        components = int(self.component.max()) + 1
+        asked = weighted_counts(self.component, self._members * needs, components)
+        given = weighted_counts(self.component, served, components)
+        return bool((asked <= given * (1 + ROUNDING)).all())
+
+
+def near_levels(
+    network: IdealNetwork, traffic: RankTraffic, most_s: float, count: int
+) -> list[Near]:
+    """What transfers of any time must keep to, the shortest first.
+
+    Parameters
+    ----------
+    network : IdealNetwork
+    traffic : RankTraffic
+    most_s : float, s
+        Longer ones do not matter.
+    count : int
+        Levels to tell apart; what is needed at the end of each holds in all of it.
+    """
+    both = (traffic.senders, traffic.receivers), (traffic.receivers, traffic.senders)
+    found = (Partners.of(network, *ends, traffic.size_bytes) for ends in both)
+    directions = [one for one in found if one is not None]
+    if not directions:
+        return []
+    times = np.unique(np.concatenate([one.levels for one in directions]))
+    low, high = 0, len(times) - 1
+    while low < high:
+        middle = (low + high) // 2
+        seconds = float(times[middle])
+        if all(one.fits(one.needs(seconds)) for one in directions):
+            high = middle
+        else:
+            low = middle + 1
+    last = max(int(np.searchsorted(times, most_s)), low)
+    starts = np.unique(np.linspace(low, last, count + 1).astype(np.int64))[:-1]
+    ends = np.append(starts[1:], last) - 1
+    starts, ends = (starts, ends) if len(starts) else (np.array([low]), [low])
+    return [
+        _near(directions, float(times[start]), float(times[max(end, start)]))
+        for start, end in zip(starts.tolist(), ends, strict=True)
+    ]
+
+
+def _near(directions: list[Partners], seconds: float, until: float) -> Near:
+    """What holds for transfers of at least ``seconds`` that ``until`` still allows."""
+    crowds = (
+        Crowd(one.needs(until)[one.label], one.component[one.label], int(one.room[0]))
+        for one in directions
+    )
+    return Near(seconds, tuple(crowds))
