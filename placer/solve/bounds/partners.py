@@ -197,10 +197,24 @@ class Partners:
         late = self._rest_s > allowed[self.rank]
         near = weighted_counts(self.rank, late, len(self.label))
         near += self._alone_s > allowed
+        # The ranks of a set may all count the same partners, as often as any has.
+        most, asked = np.zeros((2, len(self._members)))
+        np.maximum.at(most, self.label, near)
+        np.add.at(asked, self.label, near)
+        sets = np.maximum(most, np.ceil(asked / self._shared))
         smallest = int(self._members[np.unique(self.partner)].min())
-        needs = np.zeros(len(self._members), dtype=np.int64)
-        np.maximum.at(needs, self.label, near.astype(np.int64) * smallest)
-        return needs
+        return np.asarray(sets.astype(np.int64) * smallest)
+
+    @cached_property
+    def _shared(self) -> IntArray:
+        """Most ranks of each set that have a partner in common; shape (S,)."""
+        count = len(self._members)
+        keys, times = np.unique(
+            self.label[self.rank] * count + self.partner, return_counts=True
+        )
+        most = np.ones(count, dtype=np.int64)
+        np.maximum.at(most, keys // count, times)
+        return most
 
     def fits(self, needs: IntArray) -> bool:
         """Whether domains may hold all sets with as many partners near."""
@@ -246,6 +260,46 @@ class Partners:
         return bool((asked <= given * (1 + ROUNDING)).all())
 
 
+def _fit(directions: list[Partners], seconds: float) -> bool:
+    """Whether domains may hold all ranks so that transfers take no longer."""
+    needs = [one.needs(seconds) for one in directions]
+    if not all(one.fits(n) for one, n in zip(directions, needs, strict=True)):
+        return False
+    if len(directions) < 2:
+        return True
+    one, other = directions
+    return not np.array_equal(one.component, other.component) or _parts_fit(
+        one, needs[0] + needs[1]
+    )
+
+
+def _parts_fit(partners: Partners, needs: IntArray) -> bool:
+    """Whether domains may hold all components, in parts that have what they need.
+
+    Each set either sends or receives, and ``needs`` so many ranks of the other kind. A
+    domain with one of either kind has at least the needs of both; where no second one
+    could have as many the component is whole.
+    """
+    members, component = partners._members, partners.component
+    is_sender = np.isin(np.arange(len(members)), partners.partner)
+    least = np.full((2, len(members)), partners.room[0])
+    ranks = np.zeros((2, len(members)), dtype=np.int64)
+    for kind, of_kind in enumerate((is_sender, ~is_sender)):
+        np.minimum.at(least[kind], component[of_kind], needs[of_kind])
+        np.add.at(ranks[kind], component[of_kind], members[of_kind])
+    is_tied = (least > 0).all(axis=0) & (ranks > 0).all(axis=0)
+    size, least = ranks.sum(axis=0)[is_tied], least[:, is_tied]
+    # Senders need receivers, and those of a second domain as many others.
+    is_whole = (2 * least[::-1] > ranks[:, is_tied]).any(axis=0)
+    part = np.where(is_whole, size, least.sum(axis=0))
+    for smallest in np.unique(part).tolist():
+        kept = part >= smallest
+        most = partners.room // smallest * int(size[kept].max())
+        if np.minimum(most, partners.room).sum() < size[kept].sum():
+            return False
+    return True
+
+
 def near_levels(
     network: IdealNetwork, traffic: RankTraffic, most_s: float, count: int
 ) -> list[Near]:
@@ -269,8 +323,7 @@ def near_levels(
     low, high = 0, len(times) - 1
     while low < high:
         middle = (low + high) // 2
-        seconds = float(times[middle])
-        if all(one.fits(one.needs(seconds)) for one in directions):
+        if _fit(directions, float(times[middle])):
             high = middle
         else:
             low = middle + 1
