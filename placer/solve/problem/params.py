@@ -160,6 +160,8 @@ class Params:
         Columns of the program on whole numbers of parts of expert groups, at most.
     parted_work : float
         Its work.
+    line_orders : int
+        Orders of the domains along which components of traffic are laid.
     near_levels : int
         Times of transfers that the bound on room for partners tells apart.
     size_steps : int
@@ -300,6 +302,7 @@ class Params:
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
     parted_work: float = 1.0
+    line_orders: int = 256
     near_levels: int = 8
     size_steps: int = 2500
     cut_sets: int = 1000
