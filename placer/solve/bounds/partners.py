@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,7 +137,7 @@ class Partners:
         keys, which = np.unique(
             ranks[apart] * count + label[others[apart]], return_inverse=True
         )
-        total = np.bincount(which, size[apart], len(keys))
+        total = weighted_counts(which, size[apart], len(keys))
         rank, partner = keys // count, keys % count
         order = np.lexsort((-total, rank))
         lowest = float(fabric.latency.min())
@@ -147,7 +148,7 @@ class Partners:
             rank[order],
             partner[order],
             total[order],
-            np.bincount(ranks, minlength=len(label)) * lowest,
+            weighted_counts(ranks, np.full(len(ranks), lowest), len(label)),
             float(fabric.latency[tier + 1 :].min()) - lowest,
         )
 
@@ -328,12 +329,10 @@ def near_levels(
         else:
             low = middle + 1
     last = max(int(np.searchsorted(times, most_s)), low)
-    starts = np.unique(np.linspace(low, last, count + 1).astype(np.int64))[:-1]
-    ends = np.append(starts[1:], last) - 1
-    starts, ends = (starts, ends) if len(starts) else (np.array([low]), [low])
+    cuts = np.unique(np.linspace(low, last, count + 1).astype(np.int64)).tolist()
     return [
-        _near(directions, float(times[start]), float(times[max(end, start)]))
-        for start, end in zip(starts.tolist(), ends, strict=True)
+        _near(directions, float(times[start]), float(times[end - 1]))
+        for start, end in pairwise(cuts if last > low else [low, low + 1])
     ]
 
 

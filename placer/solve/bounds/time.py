@@ -307,8 +307,8 @@ def _beside_partners(
         return None
     times = (model.step_on(replace(network, near=near)).step_time_s for near in levels)
     argument = (
-        "ranks that their NIC would keep too long have senders or receivers near, which "
-        "take room in scale-up domains"
+        "ranks that their NIC would keep too long have partners near, which take room "
+        "in scale-up domains"
     )
     return Proof(min(incumbent, *times), argument)
 

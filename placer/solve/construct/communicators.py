@@ -61,7 +61,7 @@ def _divisions(problem: Problem, flows: Flows) -> list[tuple[str, IntArray, IntA
     All there is room for, or the fewest domains; and ranks that send nothing to any
     others whole, or in a few pieces, where domains hold them.
     """
-    machine, capacity = problem.machine, problem.capacity
+    capacity = problem.capacity
     label = problem.colocation.label
     found = [("evenly", capacity, label)]
     sizes = problem.colocation.uniform_sizes()

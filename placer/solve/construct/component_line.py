@@ -48,7 +48,9 @@ def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> N
     domain_of_set = np.empty(len(line), dtype=np.int64)
     domain_of_set[line] = np.repeat(best[1], best[2])
     node = _nodes(problem, domain, domain_of_set[label])
-    incumbent.offer("components in a line", Placement.on_nodes(machine, node).gpu_of_rank)
+    incumbent.offer(
+        "components in a line", Placement.on_nodes(machine, node).gpu_of_rank
+    )
 
 
 def _line(
