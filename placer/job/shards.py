@@ -44,13 +44,14 @@ class _Turn(NamedTuple):
     Attributes
     ----------
     instance, instances : int
-    before : int
-        Pieces that others of this instance had from the same holders.
+    before, total : int
+        Pieces that others of this instance had from the same holders, and all have.
     """
 
     instance: int
     instances: int
     before: int
+    total: int
 
 
 # Flows of a piece from those who hold it to those who need it.
@@ -162,14 +163,18 @@ def _reshard(
         for box, need in zip(*np.nonzero(volume > _NOTHING), strict=True)
     ]
     served = -(-len(pairs) // sender.instances)
+    total: dict[int, int] = {}
+    for holders, targets, _ in common:
+        total[int(holders[0])] = total.get(int(holders[0]), 0) + len(targets)
     found = []
     for number, (source, target) in enumerate(pairs):
         first, second = sender.offsets[source], receiver.offsets[target]
         sent: dict[int, int] = {}
         for holders, targets, piece in common:
-            before = sent.get(int(holders[0]), 0)
-            sent[int(holders[0])] = before + len(targets)
-            turn = _Turn(number // sender.instances, served, before)
+            holder = int(holders[0])
+            before = sent.get(holder, 0)
+            sent[holder] = before + len(targets)
+            turn = _Turn(number // sender.instances, served, before, total[holder])
             flows = turns(holders, targets, piece, turn)
             found.append(
                 Flows(flows.senders + first, flows.receivers + second, flows.size_bytes)
@@ -183,10 +188,11 @@ def _every_replica(
     """The piece for each of the targets.
 
     Each instance has holders of its own where there are enough, so that it is near all
-    that serve it; they take turns.
+    that serve it; each of them serves the next few targets, so that pieces of other
+    sides come from its neighbours.
     """
     each = max(len(holders) // turn.instances, 1)
-    index = (np.arange(len(targets)) + turn.before) % each
+    index = (np.arange(len(targets)) + turn.before) * each // turn.total
     own = holders[(turn.instance * each + index) % len(holders)]
     return Flows(own, targets, np.full(len(targets), size))
 

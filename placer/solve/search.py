@@ -17,6 +17,7 @@ from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
 from placer.solve.construct.chosen_parts import chosen_parts
 from placer.solve.construct.communicators import partitioned
+from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.in_parts import in_parts
@@ -53,6 +54,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     stitched,
     cut_alike,
     partitioned,
+    component_line,
     fastest_first,
     exchanged,
 )

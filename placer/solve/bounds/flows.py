@@ -46,9 +46,13 @@ def _port_seconds(
     first_outer = fabric.scale_up_tier + 1
     count = network.label.shape[1]
     label, room = np.arange(count), 1
+    inner, outer = np.split(fabric.bandwidth, [first_outer])
     if first_outer:
         label = network.label[first_outer - 1]
-        room = int(network.capacities[first_outer - 1].max())
+        capacity = network.capacities[first_outer - 1]
+        room = int(capacity.max())
+        if np.count_nonzero(capacity) == 1:
+            outer = outer[:0]  # nobody is outside
     keys, which = np.unique(ranks * count + label[others], return_inverse=True)
     size = np.bincount(which, size_bytes, len(keys))
     rank, other = keys // count, keys % count
@@ -61,7 +65,6 @@ def _port_seconds(
     order = np.lexsort((-size, away, rank))
     rank, size, away, places = (v[order] for v in (rank, size, away, places))
     full = np.arange(len(rank)) - np.searchsorted(rank, rank) >= places
-    inner, outer = np.split(fabric.bandwidth, [first_outer])
     rates = np.array([inner.max(initial=0.0), outer.max(initial=0.0)])
     total = weighted_counts(rank, size, count)
     longest = np.zeros(count)

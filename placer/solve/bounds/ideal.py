@@ -37,6 +37,7 @@ from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.solve.bounds.partners import Near
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -64,6 +65,8 @@ class IdealNetwork:
         Data-parallel replica of each rank, where their number in a domain is limited.
     most_replicas : tuple of float, length T
         Most replicas that a domain of each tier may touch.
+    near : Near, optional
+        What transfers between ranks are known to need.
     """
 
     fabric: Fabric
@@ -73,6 +76,7 @@ class IdealNetwork:
     limits: tuple[Limit, ...] = ()
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()
+    near: Near | None = None
     # Groups met so far by the identity of their array, which is kept alive here: the
     # fewest domains, the most members of each scale-up domain, and whether all members
     # have one of their own.
@@ -240,6 +244,8 @@ class IdealNetwork:
     ) -> ExchangeCost:
         """Least cost of all messages of each rank, one after the other, either way."""
         seconds = least_flow_seconds(self, senders, receivers, size_bytes)
+        if self.near is not None:
+            seconds = np.maximum(seconds, self.near.seconds)
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
     def speed(self, members: IntArray) -> FloatArray:
@@ -346,6 +352,8 @@ class IdealNetwork:
             if self.replica is not None:
                 of_one = most_alike(self.replica[members])
                 inside = np.minimum(inside, self.most_replicas[t] * of_one)
+            if self.near is not None and t <= self.fabric.scale_up_tier:
+                inside = np.minimum(inside, self.near.most_together(members))
             most = inside
             descending = np.sort(most)[::-1]
             filled = np.cumsum(descending)

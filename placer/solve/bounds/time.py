@@ -32,6 +32,7 @@ from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import with_slow_axis
 from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.partners import near_levels
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.uplinks import FREE, Floor, floors
@@ -54,21 +55,22 @@ BEST = (
 )
 
 
-def least_step_time(problem: Problem, block: int, _incumbent: float) -> Proof | None:
+def least_step_time(problem: Problem, block: int, incumbent: float) -> Proof | None:
     """The bound on the step time; None for another objective.
 
     What holds for every launch holds for one by nodes too, and now and then says more.
     """
     if not isinstance(problem.goal, TimeObjective):
         return None
-    least = _least(problem, block, problem.params)
+    least = _least(problem, block, problem.params, incumbent)
     if block == 1:
         return least
     # Parts of single ranks say no more than those of whole blocks.
-    return max(least, _least(problem, 1, replace(problem.params, expert_rounds=0)))
+    params = replace(problem.params, expert_rounds=0)
+    return max(least, _least(problem, 1, params, incumbent))
 
 
-def _least(problem: Problem, block: int, params: Params) -> Proof:
+def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
     model = problem.model
     colocation = colocation_of(problem.machine, problem.job, block)
@@ -79,6 +81,7 @@ def _least(problem: Problem, block: int, params: Params) -> Proof:
         time_bound(model, colocation, capacity, params),
         slowest_stages(step),
         least_over_links(step, ideal),
+        _beside_partners(model, ideal, params, incumbent),
     )
     return max(proof for proof in proofs if proof is not None)
 
@@ -291,6 +294,23 @@ def _with_cuts(trade: NicTrade, axis: str, floor: Floor) -> Proof:
         "stage, and pipelines cut so often that this fits, rings over the fewest "
         "domains of each tier",
     )
+
+
+def _beside_partners(
+    model: StepModel, network: IdealNetwork, params: Params, incumbent: float
+) -> Proof | None:
+    """Least step time of all times that transfers may take; None without transfers."""
+    if model.job.traffic is None:
+        return None
+    levels = near_levels(network, model.job.traffic, incumbent, params.near_levels)
+    if not levels:
+        return None
+    times = (model.step_on(replace(network, near=near)).step_time_s for near in levels)
+    argument = (
+        "ranks that their NIC would keep too long have partners near, which take room "
+        "in scale-up domains"
+    )
+    return Proof(min(incumbent, *times), argument)
 
 
 @dataclass(frozen=True, eq=False)

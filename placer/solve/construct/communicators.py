@@ -16,12 +16,17 @@ from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import share_down
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.flows import Flows
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
 IntArray = npt.NDArray[np.int64]
+
+# Components that no domain holds are cut into as many pieces at the most.
+PIECES = 4
 
 
 def partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -54,9 +59,9 @@ def _divisions(problem: Problem, flows: Flows) -> list[tuple[str, IntArray, IntA
     """Ranks each node may hold, and what stays together: with a name.
 
     All there is room for, or the fewest domains; and ranks that send nothing to any
-    others whole, where a domain holds them.
+    others whole, or in a few pieces, where domains hold them.
     """
-    machine, capacity = problem.machine, problem.capacity
+    capacity = problem.capacity
     label = problem.colocation.label
     found = [("evenly", capacity, label)]
     sizes = problem.colocation.uniform_sizes()
@@ -66,21 +71,56 @@ def _divisions(problem: Problem, flows: Flows) -> list[tuple[str, IntArray, IntA
             found.append(("fewest domains", fewest, label))
     joined = join(label[-2:][0], flows.edges)
     component: IntArray = np.unique(joined, return_inverse=True)[1]
-    count = np.unique(np.bincount(component))
+    for pieces in range(1, PIECES + 1):
+        part = _parted(problem, component, pieces)
+        name = "whole components" if pieces == 1 else f"components in {pieces}"
+        found += _of_parts(problem, name, part)
+    return found
+
+
+def _parted(problem: Problem, component: IntArray, pieces: int) -> IntArray:
+    """Components in so many pieces, each with its share of those who send.
+
+    Ranks that stay together in the outermost domains but one are in the same piece.
+    """
+    label = problem.colocation.label[-2:][0]
+    traffic = problem.job.traffic
+    sends = np.zeros(len(label), dtype=np.int64)
+    if traffic is not None:
+        sends[label[traffic.senders]] = 1
+    of_set, first = np.unique(label, return_index=True)
+    kind = component[first] * 2 + sends[of_set]
+    order = np.argsort(kind, kind="stable")
+    ranked = kind[order]
+    begin = np.searchsorted(ranked, ranked)
+    size = np.searchsorted(ranked, ranked, side="right") - begin
+    piece = np.empty(len(of_set), dtype=np.int64)
+    piece[order] = (np.arange(len(order)) - begin) * pieces // size
+    keys = component[first] * pieces + piece
+    return np.asarray(np.unique(keys[label], return_inverse=True)[1])
+
+
+def _of_parts(
+    problem: Problem, name: str, part: IntArray
+) -> Iterator[tuple[str, IntArray, IntArray]]:
+    """The divisions that keep parts together in the innermost domains they fit."""
+    machine, capacity = problem.machine, problem.capacity
+    label = problem.colocation.label
+    count = np.unique(np.bincount(part))
     tiers = len(machine.tiers) - 1
     room = [int(np.bincount(d, capacity).max()) for d in machine.domain_of_node]
     inside = next((t for t in range(tiers) if room[t] >= count[-1]), tiers)
-    if inside < tiers:
-        whole = np.where(np.arange(tiers + 1)[:, None] < inside, label, component)
-        whole[-1] = label[-1]
-        found.append(("whole components", capacity, whole))
-        if len(count) == 1:
-            parts = [gcd(*np.bincount(row).tolist()) for row in label[:inside]]
-            size = [int(count[0])] * (tiers + 1 - inside)
-            fewest = _fewest_domains(problem, [*parts, *size])
-            if fewest is not None:
-                found.append(("whole components, fewest domains", fewest, whole))
-    return found
+    if inside == tiers:
+        return
+    whole = np.where(np.arange(tiers + 1)[:, None] < inside, label, part)
+    whole[-1] = label[-1]
+    yield name, capacity, whole
+    if len(count) == 1:
+        parts = [gcd(*np.bincount(row).tolist()) for row in label[:inside]]
+        size = [int(count[0])] * (tiers + 1 - inside)
+        fewest = _fewest_domains(problem, [*parts, *size])
+        if fewest is not None:
+            yield f"{name}, fewest domains", fewest, whole
 
 
 def _fewest_domains(problem: Problem, sizes: list[int]) -> IntArray | None:

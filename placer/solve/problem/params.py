@@ -160,6 +160,10 @@ class Params:
         Columns of the program on whole numbers of parts of expert groups, at most.
     parted_work : float
         Its work.
+    line_orders : int
+        Orders of the domains along which components of traffic are laid.
+    near_levels : int
+        Times of transfers that the bound on room for partners tells apart.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_sets : int
@@ -298,6 +302,8 @@ class Params:
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
     parted_work: float = 1.0
+    line_orders: int = 256
+    near_levels: int = 8
     size_steps: int = 2500
     cut_sets: int = 1000
     uplink_sizes: int = 8

@@ -1,0 +1,100 @@
+"""Transfers between roles: placements that are proved, at every size."""
+
+import random
+from itertools import product
+
+import pytest
+
+import placer
+from tests.solve.solving import solve
+from tests.solve.test_workloads import machine_of, workload_of
+
+WITHIN = 0.01
+
+
+def role(name, gpus, instances=1, sharding="zero1", **axes):
+    """A role of so many GPUs in all, its jobs filled up with replicas."""
+    each = axes.get("tp", 1) * axes.get("pp", 1)
+    axes["dp"] = gpus // instances // each
+    job = {"parallelism": axes, "data_parallel": {"sharding": sharding}}
+    return {"name": name, "instances": instances, "job": job}
+
+
+def transfers(gpus):
+    """Name, both roles, and keys of the transfer, on so many GPUs."""
+    half = gpus // 2
+    pairs = [role(name, half, half // 4, tp=4) for name in ("a", "b")]
+    yield "pairs", pairs, {"pattern": "paired"}
+    yield "alike", [role("a", half, tp=4), role("b", half, half // 4, tp=4)], {}
+    if gpus < 64:
+        return
+    rollouts = role("b", half, half // 8, tp=8)
+    yield "stages", [role("a", half, tp=4, pp=8), rollouts], {}
+    shared = role("a", half, sharding="zero3", tp=2)
+    yield "zero3", [shared, rollouts], {}
+    wide = role("b", half, half // 32, tp=16, pp=2)
+    yield "wider", [role("a", half, tp=4, pp=4), wide], {}
+    experts = [role("a", half, tp=2, ep=8), role("b", half, half // 16, ep=16)]
+    yield "experts", experts, {"expert_share": 0.95}
+
+
+def machines(gpus, launcher):
+    """Hosts, whole racks, and racks of which others left some nodes; with a name.
+
+    With GPUs to spare a node-contiguous launch may fill nodes in many ways, which the
+    bound does not tell apart: then racks have none.
+    """
+    nodes, rng = gpus // 4, random.Random(gpus)
+    yield "hosts", placer.read_topology(f"cluster:1 node:{nodes} gpu:4")
+    left = []
+    while sum(left) < nodes:
+        left.append(rng.randrange(6, 19))
+    if launcher == "free":
+        yield "whole", machine_of([18] * -(-nodes // 18), 4, "900GB/s")
+        left.append(rng.randrange(2, 9))
+    else:
+        left[-1] -= sum(left) - nodes
+    yield "left", machine_of(left, 4, "900GB/s")
+
+
+def gap(machine, roles, keys, launcher):
+    sent = {"from": "a", "to": "b", "bytes": "80GB"} | keys
+    job = workload_of(roles, [sent], launcher={"ranks": launcher})
+    found = solve(machine, job, time_limit=600)
+    return 1 - found.lower_bound / found.value
+
+
+SLOW = [pytest.param(gpus, marks=pytest.mark.slow) for gpus in (64, 512, 4096)]
+
+
+@pytest.mark.parametrize("gpus", [8, *SLOW])
+def test_transfers_are_placed_within_a_hundredth_of_what_is_possible(gpus):
+    for launcher in ("free", "node-contiguous"):
+        for (name, machine), case in product(machines(gpus, launcher), transfers(gpus)):
+            title, roles, keys = case
+            found = gap(machine, roles, keys, launcher)
+            assert found <= WITHIN, f"{title} of a {launcher} launch on {name}"
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (2, 4), (8, 1)])
+def test_senders_that_all_receivers_need_are_shared_out_and_that_is_proved(shape):
+    """Eight shards, two hosts: four of each kind in a host, and half of all far."""
+    instances, tp = shape
+    machine = placer.read_topology("cluster:1 node:2 gpu:8")
+    shared = role("a", 8, sharding="zero3")
+    roles = [shared, role("b", 8, instances, tp=tp)]
+    assert gap(machine, roles, {}, "free") < 1e-3
+
+
+def test_weights_of_a_trainer_on_all_gpus_are_placed_best():
+    """Six of eight GPUs near each rollout, whose group is then on eight hosts."""
+    result = placer.place("hgx-h200-32x8", "rl-weights-qwen3")
+    assert result.bound["status"] == "optimal"
+
+
+@pytest.mark.slow
+def test_components_that_no_rack_holds_beside_others_are_split_evenly():
+    """Racks of 13, 7 and 7 nodes: of two sets of 32 ranks one is split in halves."""
+    machine = machine_of([13, 7, 7], 4, "900GB/s")
+    roles = [role("a", 32, sharding="zero3", tp=2), role("b", 32, 4, tp=8)]
+    assert gap(machine, roles, {}, "free") <= WITHIN
