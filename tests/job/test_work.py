@@ -129,7 +129,7 @@ def test_the_slowest_stage_sets_the_pace(
 
 
 def test_long_runs_take_as_long_as_the_pipeline_itself() -> None:
-    """Even stages at the slowest one's pace: 63 layers, and the output layer's 0.608."""
+    """Stages that are alike, at the slowest one's pace: 63 layers and 0.608 more."""
     job = cut(2, 1, 0, 0)
     layer = Stages(
         (63.0, 63.0), (126.0, 126.0), (0.0, 0.0), (63.0, 126.0, 63.608, 127.216)
