@@ -136,7 +136,7 @@ _MODES = {"disabled": "none", "every_layer": "full"}
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 # Embedding, layers, last norm and output layer are cut into stages of as many pieces,
 # the first ones of one more (Aleph-Alpha/scaling 737f855, PipePartitionMethod.UNIFORM).
-_PIECES = {"embedding": 1.0, "loss": 2.0}
+_EMBEDDING, _LOSS = 1.0, 2.0
 _DGX = {"node": "300GB/s", "cluster": "25GB/s"}
 
 
@@ -181,7 +181,7 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
         again = _MODES[row["activation_checkpointing_type"]]
         size = int(row["micro_batch_size"])
         choice = _choice(gpus, batch, tp, pp, size, again, "zero1")
-        choice = replace(choice, **_PIECES)
+        choice = replace(choice, embedding=_EMBEDDING, loss=_LOSS)
         if choice.global_batch == batch:
             layouts.append(Layout(choice.applied(job), seconds))
     title = f"{match[1]}, {sequence:,} tokens{kernel}"
