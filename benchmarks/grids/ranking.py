@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,14 +30,16 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 A100 = 80e9  # bytes
-# Share of the line rate: 20 GB/s of each of NVLink 3's links of 25 (NCCL, topo.h).
+# Bus bandwidths of 8 A100 from 1 MB to 8 GB (Azure/AI-benchmarking-guide 8fd0c6e,
+# Azure_Results/ND_A100_v4_results.md) as a ring's rate and latency, by least squares of
+# the logarithm.
 _MACHINE = """
 format: placer/topology
 version: 1
 name: grid
 tiers:
-  - {{name: node, size: 8, bandwidth: {node}, latency: 1us, scale_up: true,
-      efficiency: 0.8}}
+  - {{name: node, size: 8, bandwidth: {node}, latency: 4.1us,
+      scale_up: true, efficiency: 0.675}}
   - {{name: cluster, bandwidth: {cluster}, latency: 8us}}
 layout: "cluster:1 node:{nodes}"
 """
@@ -110,7 +112,9 @@ def ranked(series: Series) -> Ranking:
     low, high = START_TFLOPS / 3, START_TFLOPS * 3
     for _ in range(7):
         rate = (low * high) ** 0.5
-        predicted = np.array([_predicted(machine, layout, rate) for layout in ran])
+        predicted = np.array(
+            [_predicted(machine, layout, rate, series.cuts_messages) for layout in ran]
+        )
         if np.median(np.log(predicted / seconds)) > 0:
             low = rate
         else:
@@ -123,11 +127,16 @@ def _machine(series: Series) -> Topology:
     return parse_topology(_MACHINE.format(nodes=nodes, **series.machine), series.title)
 
 
-def _predicted(machine: Topology, layout: Layout, tflops: float) -> float:
+def _predicted(
+    machine: Topology, layout: Layout, tflops: float, cuts_messages: bool
+) -> float:
     """Seconds of a sample, ranks along the nodes."""
     job = at_rate(layout, tflops)
-    gpus = np.arange(job.world_size)
-    return StepModel(machine, job).step(gpus).step_time_s / layout.samples
+    model = StepModel(machine, job)
+    if cuts_messages:
+        message = model.volumes.tp_slab / job.parallelism.tp
+        model.volumes = replace(model.volumes, pp_message=message)
+    return model.step(np.arange(job.world_size)).step_time_s / layout.samples
 
 
 def spearman(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:

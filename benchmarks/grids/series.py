@@ -58,12 +58,16 @@ class Series:
     machine : mapping of str to str
         Bandwidth by tier.
     layouts : tuple of Layout
+    cuts_messages : bool
+        Whether the ranks of a tp group each send their part of a message between
+        stages, and gather it within the node.
     """
 
     title: str
     gpus: int
     machine: Mapping[str, str]
     layouts: tuple[Layout, ...]
+    cuts_messages: bool = False
 
 
 def measured() -> list[Series]:
@@ -80,8 +84,10 @@ def _series(entry: Mapping[str, Any]) -> Series:
     for tp, pp, size, seconds, *other in entry["layouts"]:
         batch = other[0] if other else entry["batch"]
         choice = _choice(entry["gpus"], batch, tp, pp, size, "full", entry["sharding"])
+        choice = replace(choice, **entry.get("stages", {}))
         layouts.append(Layout(choice.applied(job), seconds))
-    return Series(entry["title"], entry["gpus"], entry["machine"], tuple(layouts))
+    # DeepSpeed, runtime/pipe/engine.py: is_pipe_partitioned.
+    return Series(entry["title"], entry["gpus"], entry["machine"], tuple(layouts), True)
 
 
 _GPT = {"gated": False, "tied_embeddings": True}
@@ -128,6 +134,9 @@ _KERNELS = {"flash_attention2": "", "flash_attention2 + RMS kernel": ", fused no
 _SPLIT = {"1": ", SP", "0": ", no SP", None: ""}
 _MODES = {"disabled": "none", "every_layer": "full"}
 _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+# Embedding, layers, last norm and output layer are cut into stages of as many pieces,
+# the first ones of one more (Aleph-Alpha/scaling 737f855, PipePartitionMethod.UNIFORM).
+_EMBEDDING, _LOSS = 1.0, 2.0
 _DGX = {"node": "300GB/s", "cluster": "25GB/s"}
 
 
@@ -172,6 +181,7 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
         again = _MODES[row["activation_checkpointing_type"]]
         size = int(row["micro_batch_size"])
         choice = _choice(gpus, batch, tp, pp, size, again, "zero1")
+        choice = replace(choice, embedding=_EMBEDDING, loss=_LOSS)
         if choice.global_batch == batch:
             layouts.append(Layout(choice.applied(job), seconds))
     title = f"{match[1]}, {sequence:,} tokens{kernel}"

@@ -25,10 +25,11 @@ from placer.cost.fabric import Fabric
 from placer.cost.stage_times import context_time, expert_time, tensor_time
 from placer.cost.volumes import volumes
 from placer.cost.work import work
+from placer.degrees.choice import Choice
+from placer.job.work import evenness
 from placer.solve.bounds.ideal import IdealNetwork
 
 if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
     from placer.job.model import Job, Model
     from placer.topology.model import Topology
 
@@ -61,24 +62,34 @@ class Least:
     job: Job
     model: Model
     _known: dict[tuple[str, Choice], tuple[float, float]] = field(default_factory=dict)
+    _even: dict[Choice, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._fabric = Fabric.of(self.machine)
 
     def work_s(self, choice: Choice) -> float:
         """No step of the choice is shorter, were all traffic free."""
-        return self._step(choice, Layer(*self._once("work", choice)))
+        return self._step(choice, Layer(*self._work(choice)))
 
     def step_s(self, choice: Choice) -> float:
         """No placement of the choice has a shorter step."""
+        work_s = self._work(choice)
+        # Traffic is timed beside the work of even stages. Longer work may hide more of
+        # it: on each axis as much more as the work is longer.
+        longer = [(1 - self._evenness(choice)) * time for time in work_s]
+        more = [0.0, 0.0]
+        for axis in ("tp", "cp", "ep"):
+            if getattr(choice, axis) > 1:
+                hides = getattr(self.job.overlap, axis)
+                for i, added in enumerate(self._once(axis, choice)):
+                    more[i] += max(added - longer[i], 0.0) if hides else added
+        return self._step(choice, Layer(*work_s, *more))
+
+    def _work(self, choice: Choice) -> tuple[float, float]:
+        """Forward and backward of a layer, at the pace of the slowest stage."""
+        evenness = self._evenness(choice)
         forward, backward = self._once("work", choice)
-        added = [
-            self._once(axis, choice)
-            for axis in ("tp", "cp", "ep")
-            if getattr(choice, axis) > 1
-        ]
-        more = (sum(time) for time in zip((0.0, 0.0), *added, strict=True))
-        return self._step(choice, Layer(forward, backward, *more))
+        return forward / evenness, backward / evenness
 
     def _step(self, choice: Choice, layer: Layer) -> float:
         """The inequality at the head of this module."""
@@ -95,9 +106,23 @@ class Least:
             waited += once + added * max(first, 0.0)
         return self.job.compute.fixed_time + least
 
+    def _evenness(self, choice: Choice) -> float:
+        """How even its stages are; worked out once for all that split alike."""
+        split = Choice(
+            pp=choice.pp,
+            vp=choice.vp,
+            recompute=choice.recompute,
+            embedding=choice.embedding,
+            loss=choice.loss,
+        )
+        if split not in self._even:
+            self._even[split] = evenness(split.applied(self.job))
+        return self._even[split]
+
     def _once(self, what: str, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer: its work, or what an axis adds to it.
 
+        In even stages, which those of one are.
         Alike for all choices that cut a layer alike, and worked out once for them.
         """
         with_experts = what in ("work", "ep")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,11 +44,17 @@ def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
         assert row(ranking) in shown
 
 
-def test_three_of_four_models_are_chosen_well(rankings: dict[str, Ranking]) -> None:
-    """What comes out best is within 1 % of the fastest; the page explains 18.4B."""
-    regrets = [r.regret for title, r in rankings.items() if "vTrain" in title]
-    assert sum(regret <= 0.01 for regret in regrets) == 3
-    assert max(regrets) < 0.1
+def test_every_model_is_given_a_good_layout(rankings: dict[str, Ranking]) -> None:
+    """What comes out best is within 5 % of the fastest."""
+    assert max(ranking.regret for ranking in rankings.values()) <= 0.05
+
+
+def test_messages_are_cut_where_the_framework_cuts_them() -> None:
+    """In one piece they take longer, eight times on a tp group of eight."""
+    series = next(one for one in measured() if one.title.startswith("39.1B"))
+    whole = replace(series, cuts_messages=False)
+    assert series.cuts_messages
+    assert ranked(whole).correlation < ranked(series).correlation
 
 
 def test_no_clone_no_series(tmp_path: Path) -> None:

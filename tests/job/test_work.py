@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from placer.cost.schedule import Stages, pipeline_time
 from placer.cost.work import micro_batch_time
+from placer.job.model import EndStages
 from placer.job.models import attention_flops, flops_per_sample
 from placer.job.read import read_job
 from placer.job.resize import resized
-from placer.job.work import micro_batch_work, product_efficiency
+from placer.job.work import evenness, micro_batch_work, product_efficiency
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -94,3 +96,56 @@ def test_experts_of_few_tokens_use_a_gpu_badly() -> None:
     assert reached(1) == pytest.approx(1 / ((1 - share) / dense + share / alone))
     assert reached(32) == pytest.approx(1 / ((1 - share) / dense + share / many))
     assert reached(32) > 1.15 * reached(1)
+
+
+def cut(stages: int, chunks: int, embedding: float, loss: float) -> Job:
+    """Llama 405B, all FLOPs at one rate, in so many stages."""
+    job = llama(attention_rate=1.0)
+    axes = replace(job.parallelism, pp=stages, vp=chunks)
+    return replace(job, parallelism=axes, stages=EndStages(embedding, loss))
+
+
+# The output layer is 0.608 of a layer: 2.10e9 parameters' FLOPs of 3.19e9 and scores.
+@pytest.mark.parametrize(
+    ("stages", "chunks", "ends", "slowest"),
+    [
+        (1, 1, (0, 0), 126.608),
+        (2, 1, (0, 0), 63.608),  # the last: 63 layers and the output layer
+        (8, 8, (1, 1), 16),  # those between the ends: 15, 16 ... 16, 15.600
+        (8, 1, (0, 0), 16),  # 126 = 6 x 16 + 2 x 15
+        (4, 2, (0, 2), 32),  # 128 / 4; the last 32 - 2 + 0.608
+    ],
+)
+def test_the_slowest_stage_sets_the_pace(
+    stages: int, chunks: int, ends: tuple[float, float], slowest: float
+) -> None:
+    """By hand: the mean of all stages over the slowest."""
+    job = cut(stages, chunks, *ends)
+    assert job.model is not None
+    sample = flops_per_sample(job.model, 8192, causal=False)
+    head = 6 * 8192 * 128_256 * 16_384
+    assert head / ((sample - head) / 126) == pytest.approx(0.608, abs=1e-3)
+    assert evenness(job) == pytest.approx(126.608 / stages / slowest, rel=1e-4)
+
+
+def test_long_runs_take_as_long_as_the_pipeline_itself() -> None:
+    """Stages that are alike, at the slowest one's pace: 63 layers and 0.608 more."""
+    job = cut(2, 1, 0, 0)
+    layer = Stages(
+        (63.0, 63.0), (126.0, 126.0), (0.0, 0.0), (63.0, 126.0, 63.608, 127.216)
+    )
+    exact = pipeline_time(layer, 512, 1, overlap=True)
+    even = 3 * 126.608 / 2 * (512 + 1) / evenness(job)
+    assert even == pytest.approx(exact, rel=1e-3)
+
+
+def test_times_at_other_stages_follow_the_slowest() -> None:
+    """Two stages take longer than half of one; back again nothing has changed."""
+    one = cut(1, 1, 0, 0)
+    two = resized(one, pp=2)
+    time = micro_batch_time(one)
+    assert micro_batch_time(two) == pytest.approx(
+        time / 2 * 127.216 / 126.608, rel=1e-4
+    )
+    assert micro_batch_time(resized(two, pp=1)) == pytest.approx(time)
+    assert resized(two, micro_batches=64).compute == two.compute
