@@ -4,10 +4,10 @@
 how many members of a gradient group a domain must hold, and how pipelines may be cut. A
 program says whether the machine's domains can be filled that way; the best compromise
 that can be had fills the tree. Every program first gets little work, so that a few hard
-ones do not keep all others from their turn. Where one replica must be cut, others may be cut as
-often without a longer step, and then two, three or more of them share their domains.
-Domains that whole stages do not fill may be filled by the members of context parallel
-groups, each by itself.
+ones do not keep all others from their turn. Where one replica must be cut, others may
+be cut as often without a longer step, and then two, three or more of them share their
+domains. Domains that whole stages do not fill may be filled by the members of context
+parallel groups, each by itself.
 """
 
 from __future__ import annotations
