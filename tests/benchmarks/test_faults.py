@@ -165,6 +165,17 @@ def test_states_share_the_placement_of_what_they_have_in_common(
         assert (np.sort(used)[::-1] <= state).all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "state",
+    [(18,) * 14 + (17,) * 7 + (13,), (18,) * 7 + (17,) * 7 + (16,) * 3 + (15,) * 5],
+)
+def test_no_tray_to_spare(cluster: Cluster, state: tuple[int, ...]) -> None:
+    """Hard programs do not keep the easy ones from their turn: a gap below 1 %."""
+    found = best(cluster, state, sum(state) // REPLICA)
+    assert found.step_s < found.bound_s * 1.01
+
+
 def test_a_slow_shape_is_searched_again_with_more_trays() -> None:
     """States that have no tray to spare keep it; the others get a faster one."""
     tight, other = (18,) * 14 + (17,) * 4 + (16,) * 4, (18,) * 16 + (16,) * 6
