@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 WITHIN = 0.002  # of the step: for less than that ranks stay where they are
-SAME = 0.001  # steps that differ by less are the same
-SEARCH_S = 15.0
-BATCH = 8
+SEARCH_S = 120.0  # by the clock: work ends a search before, except on a busy machine
 Left = tuple[int, ...]  # trays that racks have left, most first
-Searches = Callable[[Sequence[Left]], Iterable["Best"]]
+Searches = Callable[[Sequence[Left], int], Iterable["Best"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +65,10 @@ def all_left(trace: Trace, maps: Iterable[IntArray]) -> list[Left]:
     return list(dict.fromkeys(found))
 
 
-def best(cluster: Cluster, state: Left) -> Best:
-    """The best placement of as many replicas as fit."""
+def best(cluster: Cluster, state: Left, count: int) -> Best:
+    """The best placement of ``count`` replicas."""
     taken = np.arange(TRAYS) < np.array(state)[:, None]
     names = np.array(cluster.machine.node_names)
-    count = any_trays(taken.ravel())
     plan = placer.place(
         cluster.machine,
         cluster.model(count).job,
@@ -85,49 +82,68 @@ def best(cluster: Cluster, state: Left) -> Best:
 
 
 def best_of_all(states: Iterable[Left], search: Searches) -> dict[Left, Best]:
-    """The best placement for everything that racks may have left.
+    """A placement for everything that racks may have left, hardly slower than the best.
 
-    A machine with more trays left in each rack is never slower. So a state between two
-    that were searched, the poorer one as fast as the richer, takes the placement of the
-    poorer one; its bound is that of the richer.
+    A machine with more trays left in each rack is never slower, and holds the same
+    plans. So one search on the richest of all says what no other can beat, and few on
+    what states have in common serve all that are as fast to `WITHIN`. The others are
+    searched again on what they have in common with more trays to spare.
 
     Parameters
     ----------
     search : callable
-        `best` for each of a batch of states.
+        `best` for each of some states, and replicas of all.
     """
     found: dict[Left, Best] = {}
-    by_size: dict[int, list[Left]] = {}
+    by_count: dict[int, list[Left]] = {}
     for state in states:
-        by_size.setdefault(sum(state) // REPLICA, []).append(state)
-    for group in by_size.values():
-        searched: dict[Left, Best] = {}
-        waiting = sorted(group, key=sum)
-        while waiting:
-            # From both ends, where most others lie between.
-            batch = waiting[: BATCH // 2] + waiting[BATCH // 2 :][-BATCH // 2 :]
-            searched |= zip(batch, search(batch), strict=True)
-            found |= {state: searched[state] for state in batch}
-            for state in [one for one in waiting if one not in found]:
-                if (between := _between(state, searched)) is not None:
-                    found[state] = between
-            waiting = [one for one in waiting if one not in found]
+        by_count.setdefault(sum(state) // REPLICA, []).append(state)
+    for count, group in by_count.items():
+        found |= _best_of_group(np.array(group), count, search)
     return found
 
 
-def _between(state: Left, searched: Mapping[Left, Best]) -> Best | None:
-    """The placement of a poorer state if no richer one is faster."""
-    here = np.array(state)
-    known = np.array(list(searched))
-    values = list(searched.values())
-    poorer = [values[i] for i in np.flatnonzero((known <= here).all(axis=1))]
-    richer = [values[i] for i in np.flatnonzero((known >= here).all(axis=1))]
-    if not poorer or not richer:
-        return None
-    fits = min(poorer, key=lambda one: one.step_s)
-    if fits.step_s > max(one.step_s for one in richer) * (1 + SAME):
-        return None
-    return Best(fits.plan, max(one.bound_s for one in richer))
+def _best_of_group(group: IntArray, count: int, search: Searches) -> dict[Left, Best]:
+    """The same for states that hold equally many replicas; shape (states, racks)."""
+    richest = _left(group.max(axis=0))
+    (ideal,) = search([richest], count)
+    searched = {richest: ideal}
+    found: dict[Left, Best] = {}
+    waiting = group
+    least = REPLICA * count
+    while len(waiting):
+        shapes = [one for one in _common(waiting, least) if one not in searched]
+        searched |= zip(shapes, search(shapes, count), strict=True)
+        known = np.array(list(searched))
+        values = list(searched.values())
+        least += 1
+        is_done = np.zeros(len(waiting), dtype=bool)
+        for index, state in enumerate(waiting):
+            fits = np.flatnonzero((known <= state).all(axis=1))
+            plan = min((values[i] for i in fits), key=lambda one: one.step_s).plan
+            here = Best(plan, ideal.bound_s)
+            enough = ideal.step_s * (1 + WITHIN)
+            is_done[index] = here.step_s <= enough or state.sum() < least
+            found[_left(state)] = here
+        waiting = waiting[~is_done]
+    return found
+
+
+def _common(states: IntArray, least: int) -> Iterator[Left]:
+    """Shapes of at least so many trays, one of which every state holds."""
+    rest = states[np.argsort(states.sum(axis=1), kind="stable")]
+    while len(rest):
+        shape = rest[0]
+        for state in rest[1:]:
+            both = np.minimum(shape, state)
+            if both.sum() >= least:
+                shape = both
+        yield _left(shape)
+        rest = rest[(rest < shape).any(axis=1)]
+
+
+def _left(state: IntArray) -> Left:
+    return tuple(state.tolist())
 
 
 class Placer:

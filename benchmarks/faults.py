@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -42,9 +43,9 @@ def cluster() -> Cluster:
     return Cluster.of_presets()
 
 
-def searched(state: Left) -> Best:
-    """The best placement of one state."""
-    return best(cluster(), state)
+def searched(state: Left, count: int) -> Best:
+    """The best placement of so many replicas on what one state has left."""
+    return best(cluster(), state, count)
 
 
 def replayed(
@@ -75,8 +76,8 @@ def replays(trace: Trace, maps: int, repaired: int) -> tuple[list[Replay], float
     servers["clustered"] = clustered_map(trace)
     with ProcessPoolExecutor(granted_cores()) as pool:
 
-        def search(batch: Sequence[Left]) -> Iterable[Best]:
-            return pool.map(searched, batch)
+        def search(batch: Sequence[Left], count: int) -> Iterable[Best]:
+            return pool.map(searched, batch, repeat(count))
 
         states = all_left(trace, servers.values())
         known = best_of_all(states, search)

@@ -138,7 +138,16 @@ def allocate(
     from placer.allocation.shared import use_of
 
     asked = read_question(
-        whole, _listed(jobs), free, busy, keep, move, move_price, require, rules
+        whole,
+        _listed(jobs),
+        free,
+        busy,
+        keep,
+        move,
+        move_price,
+        objective,
+        require,
+        rules,
     )
     question = replace(
         asked.question,

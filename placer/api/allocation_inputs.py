@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from placer.allocation.question import Question
     from placer.api.inputs import JobLike
+    from placer.api.options import ObjectiveName
     from placer.job.rules import Rules
     from placer.placement.placement import Placement
     from placer.placement.plan import Plan
@@ -61,6 +62,7 @@ def read_question(
     keep: Sequence[Plan],
     move: Sequence[Plan],
     move_price: float,
+    objective: ObjectiveName | None,
     require: Mapping[str, str] | None,
     rules: Rules | None,
 ) -> Asked:
@@ -83,7 +85,10 @@ def read_question(
     ]
     inputs += [replace(one.inputs, hosts=hosts, exclude=()) for one in movers]
     running: list[Running | None] = [None] * len(jobs)
-    running += [Running(_solution(whole, one), one.nodes, move_price) for one in movers]
+    running += [
+        Running(_solution(whole, one, objective), one.nodes, move_price)
+        for one in movers
+    ]
     wanted = []
     names = _names([one.job.name for one in inputs])
     for name, given, now in zip(names, inputs, running, strict=True):
@@ -157,11 +162,13 @@ def _refuse_overlaps(running: Sequence[Kept]) -> None:
                 raise InputError([Problem(message, key="keep")])
 
 
-def _solution(whole: Topology, running: Kept) -> Solution:
+def _solution(
+    whole: Topology, running: Kept, objective: ObjectiveName | None
+) -> Solution:
     """The placement of a job that runs, as if a search had found it."""
     from placer.solve.problem.compiled import Problem as Compiled
 
-    goal = Compiled.of(whole, running.inputs.job).goal
+    goal = Compiled.of(whole, running.inputs.job, objective).goal
     value = float(goal.value(running.placement.gpu_of_rank))
     return Solution(
         running.placement, goal.name, value, 0.0, "none", "kept", "searched", 0.0, True

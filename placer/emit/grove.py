@@ -13,14 +13,17 @@ from placer.emit.domains import quoted, tiers_of
 from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents
 from placer.emit.nodes import nodes_of
-from placer.emit.pod_request import left_open, require_alike, shared_and_slices, usage
+from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
 
 if TYPE_CHECKING:
     from placer.emit.domains import TierDomains
     from placer.emit.manifest import Object
     from placer.placement.plan import Plan
 
-_TEMPLATE = "# Put your pod template in as podSpec.\n"
+_TO_DO = (
+    "Put your pod template in as podSpec, and for <...> names of your "
+    "ClusterTopologyBinding."
+)
 
 
 def render(plan: Plan) -> str:
@@ -60,7 +63,8 @@ def render(plan: Plan) -> str:
         "metadata": {"name": "placer"},
         "spec": {"replicas": 1, "template": template},
     }
-    comment = usage("Grove", nodes) + _TEMPLATE + left_open(tiers, [shared, part])
+    comment = usage("a PodCliqueSet", "Grove", nodes, _TO_DO)
+    comment += left_open(tiers, [shared, part])
     return documents(comment + comments(plan, nodes), [item])
 
 

@@ -12,26 +12,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
+from placer.emit.domains import nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents
 from placer.emit.nodes import nodes_of
-from placer.errors import EmitError
+from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.emit.domains import TierDomains
     from placer.emit.manifest import Object
-    from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
 
-_USAGE = """\
-# For the next submission: annotations with which {scheduler} gives nodes like the
-# plan's to {pods} pods, one a node of {gpus} GPUs. Put the label of a tier for <...>.
-# The job gets other nodes: place it on those, then emit its launch files.
-"""
-
+_WHAT, _TO_DO = "annotations", "Put the label of a tier for <...>."
 _KUEUE = "kueue.x-k8s.io/podset-"
 _KAI = "kai.scheduler/"
 # Layers of slices that Kueue takes.
@@ -66,7 +58,7 @@ def render_kueue(plan: Plan) -> str:
         lines = ",\n".join(f"  {json.dumps(item)}" for item in items)
         key = f"{_KUEUE}slice-required-topology-constraints"
         annotations[key] = f"[\n{lines}\n]\n"
-    comment = usage("Kueue", nodes) + left_open(tiers, [shared, *layers])
+    comment = usage(_WHAT, "Kueue", nodes, _TO_DO) + left_open(tiers, [shared, *layers])
     comment += comments(plan, nodes)
     return documents(comment, [{"podTemplate": _metadata(annotations)}])
 
@@ -87,7 +79,7 @@ def render_kai(plan: Plan) -> str:
     if shared:
         workload[f"{_KAI}topology-required-placement"] = _label(shared)
     objects: Object = {"workload": _metadata(workload)}
-    comment = usage("the KAI scheduler", nodes)
+    comment = usage(_WHAT, "the KAI scheduler", nodes, _TO_DO)
     nvlink = nvlink_tier(plan, tiers)
     segment = nvlink if nvlink in slices else slices[0] if slices else None
     if segment:
@@ -106,63 +98,6 @@ _SEGMENTS = """\
 # It cuts segments from the Worker pods of a PyTorchJob and from a LeaderWorkerSet; for
 # other workloads write a PodGroup with subgroups.
 """
-
-
-def shared_and_slices(
-    tiers: Sequence[TierDomains],
-) -> tuple[TierDomains | None, list[TierDomains]]:
-    """The tier on which all nodes are together, and those below to cut slices by.
-
-    A tier that asks for no more than the one inside it is left out, and one whose
-    slices do not hold whole slices of that (Kueue refuses it).
-    """
-    shared = innermost_shared(tiers)
-    slices: list[TierDomains] = []
-    inner = 1
-    for tier in tiers[: tiers.index(shared)] if shared else tiers:
-        if tier.slice > inner and tier.slice % inner == 0:
-            slices.append(tier)
-            inner = tier.slice
-    return shared, slices
-
-
-def left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None]) -> str:
-    """Comments on what the annotations do not say of the domains."""
-    if not tiers:
-        return "# Not said: the plan names no tier between node and cluster.\n"
-    text = ""
-    inner = 1
-    for tier in tiers:
-        least, most = min(tier.counts), max(tier.counts)
-        if len(tier.names) == 1:
-            break
-        if least < most or (tier not in said and most > inner):
-            text += f"# Not said: {tier.described}"
-            text += f"; each {tier.slice} stay together.\n" if tier in said else ".\n"
-        inner = most
-    return text
-
-
-def require_alike(nodes: Sequence[NodeRanks]) -> None:
-    """Nothing, when every node must have as many GPUs as the others.
-
-    Raises
-    ------
-    EmitError
-        With the counts.
-    """
-    counts = {node.reach for node in nodes}
-    if len(counts) > 1:
-        raise EmitError(
-            f"pods of one request are alike, but nodes need {min(counts)} to "
-            f"{max(counts)} GPUs; no annotation says that"
-        )
-
-
-def usage(scheduler: str, nodes: Sequence[NodeRanks]) -> str:
-    """Comment that opens a request."""
-    gpus = nodes[0].reach
-    return _USAGE.format(scheduler=scheduler, pods=len(nodes), gpus=gpus)
 
 
 def _label(tier: TierDomains) -> Text:

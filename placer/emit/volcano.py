@@ -13,7 +13,7 @@ from placer.emit.domains import nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import comments
 from placer.emit.manifest import Text, documents, require_node_names
 from placer.emit.nodes import nodes_of
-from placer.emit.pod_request import left_open, require_alike, shared_and_slices
+from placer.emit.pods import left_open, require_alike, shared_and_slices, usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
 
-_USAGE = """\
-# For the next submission: a Volcano job with which the scheduler gives nodes like the
-# plan's to {pods} pods, one a node of {gpus} GPUs. Put your pod template in. The job
-# gets other nodes: place it on those, then emit its launch files.
-"""
 _TIERS = """\
 # The HyperNodes are those of the plan's nodes, in tiers {tiers}. Leave them
 # out where the cluster has its own, and put its numbers for highestTierAllowed.
@@ -50,10 +45,10 @@ def render(plan: Plan) -> str:
     shared, slices = shared_and_slices(tiers)
     nvlink = nvlink_tier(plan, tiers)
     part = nvlink if nvlink in slices else slices[0] if slices else None
-    usage = _USAGE.format(pods=len(nodes), gpus=nodes[0].reach)
+    comment = usage("a Job", "Volcano", nodes, "Put your pod template in.")
     if tiers:
         numbered = (f"{k} {quoted(t.tier)}" for k, t in enumerate(tiers, start=1))
-        usage += _TIERS.format(tiers=", ".join(numbered))
+        comment += _TIERS.format(tiers=", ".join(numbered))
     task: Object = {"name": "node", "replicas": len(nodes)}
     if part:
         task["partitionPolicy"] = {
@@ -72,7 +67,7 @@ def render(plan: Plan) -> str:
             "tasks": [task],
         },
     }
-    comment = usage + left_open(tiers, [shared, part]) + comments(plan, nodes)
+    comment += left_open(tiers, [shared, part]) + comments(plan, nodes)
     return documents(comment, [*_hyper_nodes(tiers, nodes), job])
 
 

@@ -80,6 +80,22 @@ def test_a_job_moves_only_where_that_is_worth_its_price():
     assert where(stays)["old"] == {"A": 4}
 
 
+def test_a_job_that_runs_has_the_cost_of_the_objective():
+    """Where it stays, its hop cost counts, not its seconds."""
+    machine = racks({"A": 4, "B": 4})
+    weights = {"tp": 4000.0, "dp": 4.0}
+    old = replace(training("old", tp=4, dp=4), weights=weights)
+    plan = placer.allocate(machine, old, free="A[01-04]", objective="hop-cost")
+    new = replace(training("new", tp=4, dp=2), weights=weights)
+    found = placer.allocate(
+        machine, new, move=[plan.jobs[0].plan], move_price=1e6, objective="hop-cost"
+    )
+    _, stays = found.jobs
+    assert not stays.moved
+    assert stays.value == plan.jobs[0].value
+    assert found.cost == sum(job.value for job in found.jobs)
+
+
 @pytest.mark.slow
 def test_weights_decide_who_gets_the_better_nodes():
     """One rack holds a replica whole; the other job is cut."""

@@ -161,8 +161,8 @@ class Counted(NamedTuple):
 
 def count(
     question: Question, capacity: IntArray, replicas: int, limits: Limits
-) -> tuple[Counted | None, float]:
-    """Leaves of each pattern and replicas of each kind, and the work it took.
+) -> tuple[Counted | None, float, bool]:
+    """Leaves of each pattern and replicas of each kind, the work, and if it is proved.
 
     None without a solution; of several one with few cuts is taken.
 
@@ -189,6 +189,10 @@ def count(
         program.row(larger, most=int((capacity >= size).sum()))
     answer = solve(program, limits)
     if answer.counts is None:
-        return None, answer.work
+        return None, answer.work, answer.is_proved
     counts = np.array(answer.counts)
-    return Counted(counts[: len(leaves)], counts[len(leaves) :]), answer.work
+    return (
+        Counted(counts[: len(leaves)], counts[len(leaves) :]),
+        answer.work,
+        answer.is_proved,
+    )
