@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.time import stage_parts
+from placer.solve.construct.graded_parts import shared
 from placer.solve.construct.parts_ground import Ground, grounds
-from placer.solve.construct.parts_program import Made, Question, Shares, shared
-from placer.solve.construct.replica_levels import replicas
+from placer.solve.construct.parts_program import Made, Question, Shares
+from placer.solve.construct.replica_levels import Replicas, replicas
 from placer.solve.count.engine import Limits
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ IntArray = npt.NDArray[np.int64]
 # A unit, and the place along the tree of each of its parts.
 Home = tuple[Made, list[int]]
 
-# Steps that a program looks for, in those of the bound, until it finds some.
-NEAR = (1.01, 1.05, inf)
+CLOSE = 1.0002  # steps that are no longer told apart
 
 
 def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -46,7 +46,10 @@ def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
 def chosen_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of what programs of finer and finer grain choose."""
+    """(name, GPU of every rank) of what programs of finer and finer grain choose.
+
+    Outer domains are told apart where their uplinks are thin.
+    """
     work = problem.params.parts_work_in_all
     for asked in _asked(problem):
         ground = asked.ground
@@ -54,24 +57,36 @@ def chosen_fills(
             value, bound = float(incumbent.value), float(incumbent.bound)
             if budget.is_over() or work <= 0 or value <= bound:
                 return
-            if is_apart and len(set(ground.outer.tolist())) == 1:
-                continue
             question = asked.question(grain, is_apart=is_apart)
+            if is_apart and not question.uplinks:
+                continue
             every = replicas(asked.parts, question.times(), value)
-            tried = 0
-            for some in (every.up_to(near * bound) for near in NEAR):
-                if len(some.seconds) == tried:
-                    continue
-                tried = len(some.seconds)
-                most = min(work, problem.params.parts_program_work)
-                limits = Limits(most, budget.seconds_left, problem.seed)
-                shares, used = shared(question, some, limits)
-                work -= used
-                if shares is not None:
-                    laid = partial(ground.node_of_rank, grain, range(len(asked.cohort)))
-                    found = _exchanged(problem, laid, asked.homes(grain, shares))
-                    yield "ep groups in chosen parts", found
-                    break
+            shares, used = _fastest(problem, question, every, work, budget)
+            work -= used
+            if shares is not None:
+                laid = partial(ground.node_of_rank, grain, range(len(asked.cohort)))
+                homes = asked.homes(grain, shares, question)
+                yield "ep groups in chosen parts", _exchanged(problem, laid, homes)
+
+
+def _fastest(
+    problem: Problem, question: Question, every: Replicas, work: float, budget: Budget
+) -> tuple[Shares | None, float]:
+    """The fastest replicas that are found, and the work of that; None if none are."""
+    found, used = None, 0.0
+    steps = np.unique(every.seconds)
+    first, last = 0, len(steps) - 1
+    while first <= last and used < work:
+        if found is not None and steps[last] <= CLOSE * steps[first]:
+            break
+        middle = (first + last) // 2
+        most = min(work - used, problem.params.parts_program_work)
+        limits = Limits(most, budget.seconds_left, problem.seed)
+        shares, spent = shared(question, every.up_to(float(steps[middle])), limits)
+        used += spent
+        found = shares or found
+        first, last = (first, middle - 1) if shares else (middle + 1, last)
+    return found, used
 
 
 def _asked(problem: Problem) -> Iterator[_Asked]:
@@ -151,6 +166,7 @@ class _Asked:
         """
         floor = self.ground.floor
         last = floor.tier + 2 == len(floor.machine.tiers)
+        room = np.maximum(self.parts.room, 1)
         return Question(
             self.ground.rooms(grain, is_apart=is_apart),
             self.parts.units.pieces // grain,
@@ -160,19 +176,22 @@ class _Asked:
             _counted(self.parts.seconds(floor.tier + 2), grain),
             self._uplinks(grain) if is_apart else {},
             {} if last else _counted(self.parts.latency(floor.tier + 2), grain),
+            float((self.parts.pairs_a_second(floor.tier + 1) / room).min()) / grain,
+            _counted(self.parts.latency(floor.tier + 1), grain),
         )
 
     def _uplinks(self, grain: int) -> dict[int, float]:
         """Pairs that each uplink carries in a second, where it holds any back."""
         tier = self.ground.floor.tier + 2
-        if tier >= len(self.ground.floor.machine.tiers):
+        tiers = self.ground.floor.machine.tiers
+        if tier >= len(tiers) or tiers[tier].oversubscription <= 1:
             return {}
         carried = self.parts.pairs_a_second(tier) / grain**2
         return {home: pairs for home, pairs in enumerate(carried) if pairs < inf}
 
-    def homes(self, grain: int, shares: Shares) -> list[Home]:
+    def homes(self, grain: int, shares: Shares, question: Question) -> list[Home]:
         """Where each unit lies; the best go to stages that ask for the most."""
-        placed = self.ground.placed(grain, shares)
+        placed = self.ground.placed(grain, shares, question)
         order = sorted(placed, key=lambda unit: (unit[0].seconds, unit[1]))
         stage = self.ground.units.stage
         wanted = np.lexsort((stage, self.cohort, -shares.levels[self.cohort, stage]))

@@ -307,8 +307,8 @@ class Params:
     expert_choices: int = 2_000
     expert_program_work: float = 0.5
     expert_count_work: float = 2.0
-    parts_program_work: float = 0.5
-    parts_work_in_all: float = 2.0
+    parts_program_work: float = 1.5
+    parts_work_in_all: float = 8.0
     parts_ways: int = 6_000
     parts_nodes: float = 100
     avoided_sets: int = 24
