@@ -5,8 +5,8 @@ Shapes: U units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import inf
@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.time import stage_parts
-from placer.solve.construct.graded_parts import shared
+from placer.solve.construct.graded_parts import graded
 from placer.solve.construct.parts_ground import Ground, grounds
-from placer.solve.construct.parts_program import Made, Question, Shares
+from placer.solve.construct.parts_program import Made, Question, Shares, shared
 from placer.solve.construct.replica_levels import Replicas, replicas
 from placer.solve.count.engine import Limits
 
@@ -33,23 +33,23 @@ IntArray = npt.NDArray[np.int64]
 # A unit, and the place along the tree of each of its parts.
 Home = tuple[Made, list[int]]
 
+# Steps that a program looks for, in those of the bound, until it finds some.
+NEAR = (1.01, 1.05, inf)
 CLOSE = 1.0002  # steps that are no longer told apart
 
 
 def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Parts of expert groups that make the slowest replica as fast as can be."""
     if problem.goal.name == "time":
-        for name, gpu_of_rank in chosen_fills(problem, incumbent, budget):
-            incumbent.offer(name, gpu_of_rank)
+        for fills in (chosen_fills, graded_fills):
+            for name, gpu_of_rank in fills(problem, incumbent, budget):
+                incumbent.offer(name, gpu_of_rank)
 
 
 def chosen_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of what programs of finer and finer grain choose.
-
-    Outer domains are told apart where their uplinks are thin.
-    """
+    """(name, GPU of every rank) of what programs of finer and finer grain choose."""
     work = problem.params.parts_work_in_all
     for asked in _asked(problem):
         ground = asked.ground
@@ -57,16 +57,45 @@ def chosen_fills(
             value, bound = float(incumbent.value), float(incumbent.bound)
             if budget.is_over() or work <= 0 or value <= bound:
                 return
+            if is_apart and len(set(ground.outer.tolist())) == 1:
+                continue
             question = asked.question(grain, is_apart=is_apart)
+            every = replicas(asked.parts, question.times(), value)
+            tried = 0
+            for some in (every.up_to(near * bound) for near in NEAR):
+                if len(some.seconds) == tried:
+                    continue
+                tried = len(some.seconds)
+                most = min(work, problem.params.parts_program_work)
+                limits = Limits(most, budget.seconds_left, problem.seed)
+                shares, used = shared(question, some, limits)
+                work -= used
+                if shares is not None:
+                    found = _exchanged(problem, asked, grain, shares, question)
+                    yield "ep groups in chosen parts", found
+                    break
+
+
+def graded_fills(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of the finest grain, racks sharing their uplinks."""
+    work = problem.params.graded_parts_work
+    for asked in _asked(problem):
+        grain = asked.ground.grains()[-1]
+        for is_apart in (False, True):
+            value = float(incumbent.value)
+            if budget.is_over() or value <= incumbent.bound:
+                return
+            question = asked.graded(grain, is_apart=is_apart)
             if is_apart and not question.uplinks:
                 continue
             every = replicas(asked.parts, question.times(), value)
             shares, used = _fastest(problem, question, every, work, budget)
             work -= used
             if shares is not None:
-                laid = partial(ground.node_of_rank, grain, range(len(asked.cohort)))
-                homes = asked.homes(grain, shares, question)
-                yield "ep groups in chosen parts", _exchanged(problem, laid, homes)
+                found = _exchanged(problem, asked, grain, shares, question)
+                yield "ep groups in graded parts", found
 
 
 def _fastest(
@@ -80,9 +109,9 @@ def _fastest(
         if found is not None and steps[last] <= CLOSE * steps[first]:
             break
         middle = (first + last) // 2
-        most = min(work - used, problem.params.parts_program_work)
+        most = min(work - used, problem.params.graded_program_work)
         limits = Limits(most, budget.seconds_left, problem.seed)
-        shares, spent = shared(question, every.up_to(float(steps[middle])), limits)
+        shares, spent = graded(question, every.up_to(float(steps[middle])), limits)
         used += spent
         found = shares or found
         first, last = (first, middle - 1) if shares else (middle + 1, last)
@@ -97,13 +126,15 @@ def _asked(problem: Problem) -> Iterator[_Asked]:
 
 
 def _exchanged(
-    problem: Problem, laid: Callable[[Sequence[Home]], IntArray], homes: list[Home]
+    problem: Problem, asked: _Asked, grain: int, shares: Shares, question: Question
 ) -> IntArray:
     """GPU of every rank, units changing places while that makes gradients faster.
 
     What leaves an outer domain depends on the stages that it has units of.
     """
     rng = np.random.default_rng(problem.seed)
+    laid = partial(asked.ground.node_of_rank, grain, range(len(asked.cohort)))
+    homes = asked.homes(grain, shares, question)
 
     def priced(homes: Sequence[Home]) -> tuple[float, IntArray]:
         placement = Placement.on_nodes(problem.machine, laid(homes))
@@ -166,7 +197,6 @@ class _Asked:
         """
         floor = self.ground.floor
         last = floor.tier + 2 == len(floor.machine.tiers)
-        room = np.maximum(self.parts.room, 1)
         return Question(
             self.ground.rooms(grain, is_apart=is_apart),
             self.parts.units.pieces // grain,
@@ -176,8 +206,18 @@ class _Asked:
             _counted(self.parts.seconds(floor.tier + 2), grain),
             self._uplinks(grain) if is_apart else {},
             {} if last else _counted(self.parts.latency(floor.tier + 2), grain),
-            float((self.parts.pairs_a_second(floor.tier + 1) / room).min()) / grain,
-            _counted(self.parts.latency(floor.tier + 1), grain),
+        )
+
+    def graded(self, grain: int, *, is_apart: bool) -> Question:
+        """The question of `graded_parts`, with the uplinks of domains."""
+        question = self.question(grain, is_apart=is_apart)
+        tier = self.ground.floor.tier + 1
+        pairs = self.parts.pairs_a_second(tier) / np.maximum(self.parts.room, 1)
+        return replace(
+            question,
+            across=question.across if is_apart else {},
+            carried=float(pairs.min()) / grain,
+            waits=_counted(self.parts.latency(tier), grain),
         )
 
     def _uplinks(self, grain: int) -> dict[int, float]:

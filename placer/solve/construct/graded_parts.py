@@ -1,12 +1,9 @@
-"""Parts of units that a program chooses, so that replicas are as fast as asked.
+"""Parts of units on domains whose uplinks they share, as fast as replicas ask.
 
-Good parts are scarce: a rack of 40 GPUs and one of 56 hold a group of 64 as 40 + 24 or
-as 32 + 32, and what is left of either decides what others can have. Nor are parts of
-one size all as good: all parts in a rack share its uplink, so that beside a small part,
-which sends the most, a larger one waits too. The program counts how often domains are
-filled in each way, how often units are made up in each way, inside an outer domain or
-across, and how often replicas have stages of each level. Shapes: C choices, P stages, L
-levels.
+Not all parts of one size are as good: beside a small part, which sends the most over
+the uplink of a rack, a larger one waits too. So a fill of a domain has a level for each
+of its parts, and a unit is as slow as the slowest. Uplinks of outer domains carry what
+parts of units in several of them send. Shapes: C choices, P stages, L levels.
 """
 
 from __future__ import annotations
@@ -58,7 +55,7 @@ class Lent(NamedTuple):
     level: int
 
 
-def shared(
+def graded(
     question: Question, choices: Replicas, limits: Limits
 ) -> tuple[Shares | None, float]:
     """Replicas among these choices, and the work of finding them; None if none."""

@@ -124,7 +124,7 @@ class Ground:
             room = int(self.room[place])
             for part in fills.get((home, room // grain), [[]]).pop():
                 free.setdefault(part, []).append(place)
-                busy[place] += part * (size - part) / (room // grain)
+                busy[place] += grain * part * (size - part) / room
         placed = []
         for made in sorted(shares.units, key=lambda u: (u.home < 0, u.seconds, u)):
             found: list[int] = []
