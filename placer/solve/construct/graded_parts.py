@@ -82,7 +82,7 @@ def graded(
     if answer.counts is None:
         return None, answer.work
     counts = answer.counts
-    filled = defaultdict(list)
+    filled: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for fill in fills:
         filled[fill.key] += [list(fill.parts) for _ in range(counts[fill.number])]
     made = [
@@ -99,7 +99,8 @@ def _fewest_asked(levels: IntArray, count: int) -> IntArray:
     asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
     asked, first = np.unique(asked, axis=0, return_index=True)
     is_more = (asked[None] <= asked[:, None]).all(axis=2).sum(axis=1) > 1
-    return levels[first[~is_more]]
+    fewest: IntArray = levels[first[~is_more]]
+    return fewest
 
 
 def _units(
@@ -120,7 +121,7 @@ def _fills(
     program: Program, question: Question, times: FloatArray, first: int, least: int
 ) -> list[Fill] | None:
     """Ways to fill the domains with parts; None if there are too many."""
-    found = []
+    found: list[Fill] = []
     for key, domains in question.rooms.items():
         room, columns = key[1], []
         for parts in _parts(room, least, question.largest):
