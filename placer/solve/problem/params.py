@@ -311,8 +311,8 @@ class Params:
     expert_count_work: float = 2.0
     parts_program_work: float = 0.5
     parts_work_in_all: float = 2.0
-    graded_program_work: float = 2.0
-    graded_parts_work: float = 12.0
+    graded_program_work: float = 4.0
+    graded_parts_work: float = 16.0
     parts_ways: int = 6_000
     parts_nodes: float = 100
     avoided_sets: int = 24
