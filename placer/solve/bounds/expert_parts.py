@@ -202,12 +202,10 @@ class StageParts:
         """Pairs of pieces of a unit that the uplinks into a tier carry in a second.
 
         One piece of a pair lies behind the uplink, the other elsewhere. Infinite where
-        uplinks are as fast as the NICs behind them, or tokens are deduplicated.
+        tokens are deduplicated.
         """
-        fabric, job = self.network.fabric, self.step.model.job
-        uplinks = fabric.uplink_capacity[tier]
-        is_thin = fabric.topology.tiers[tier].oversubscription > 1
-        if not is_thin or job.expert_parallel.dispatch == "deduplicated":
+        uplinks = self.network.fabric.uplink_capacity[tier]
+        if self.step.model.job.expert_parallel.dispatch == "deduplicated":
             return np.full(len(uplinks), np.inf)
         size = self.units.pieces * self.units.members
         share = self.step.model.volumes.ep_buffer / size
@@ -297,7 +295,8 @@ class StageParts:
         uplinks, latency = {}, {}
         if tier + 2 < fabric.num_tiers:
             pairs = self.pairs_a_second(tier + 2)
-            if np.isfinite(pairs).all():
+            is_thin = fabric.topology.tiers[tier + 2].oversubscription > 1
+            if is_thin and np.isfinite(pairs).all():
                 home = parent_of_domain(fabric.topology, tier + 1)
                 uplinks = dict(enumerate(pairs.tolist()))
                 latency = self.latency(tier + 2)

@@ -59,7 +59,7 @@ def cheapest_fills(
             shares = cheapest(question, partial(hops.price, grain), limits)
             if shares is not None:
                 placement = Placement.on_nodes(
-                    problem.machine, hops.laid(grain, shares)
+                    problem.machine, hops.laid(grain, shares, question)
                 )
                 yield "ep groups in chosen parts", placement.gpu_of_rank
 
@@ -107,9 +107,9 @@ class _Hops:
         rise = self.rise + self.outer_rise * (made.home < 0)
         return self.weight * grain**2 * rise * parted
 
-    def laid(self, grain: int, shares: Shares) -> IntArray:
+    def laid(self, grain: int, shares: Shares, question: Question) -> IntArray:
         """Node of every rank; stages of the same replicas follow along the tree."""
-        placed = self.ground.placed(grain, shares)
+        placed = self.ground.placed(grain, shares, question)
         order = sorted(placed, key=lambda unit: self._main(*unit))
         units = self.ground.units
         single = np.zeros(len(units.ranks), dtype=np.int64)

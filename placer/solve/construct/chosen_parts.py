@@ -5,8 +5,8 @@ Shapes: U units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import inf
@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.time import stage_parts
+from placer.solve.construct.graded_parts import graded
 from placer.solve.construct.parts_ground import Ground, grounds
 from placer.solve.construct.parts_program import Made, Question, Shares, shared
-from placer.solve.construct.replica_levels import replicas
+from placer.solve.construct.replica_levels import Replicas, replicas
 from placer.solve.count.engine import Limits
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ Home = tuple[Made, list[int]]
 
 # Steps that a program looks for, in those of the bound, until it finds some.
 NEAR = (1.01, 1.05, inf)
+CLOSE = 1.0002  # steps that are no longer told apart
 
 
 def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Parts of expert groups that make the slowest replica as fast as can be."""
     if problem.goal.name == "time":
-        for name, gpu_of_rank in chosen_fills(problem, incumbent, budget):
-            incumbent.offer(name, gpu_of_rank)
+        for fills in (chosen_fills, graded_fills):
+            for name, gpu_of_rank in fills(problem, incumbent, budget):
+                incumbent.offer(name, gpu_of_rank)
 
 
 def chosen_fills(
@@ -68,10 +71,51 @@ def chosen_fills(
                 shares, used = shared(question, some, limits)
                 work -= used
                 if shares is not None:
-                    laid = partial(ground.node_of_rank, grain, range(len(asked.cohort)))
-                    found = _exchanged(problem, laid, asked.homes(grain, shares))
+                    found = _exchanged(problem, asked, grain, shares, question)
                     yield "ep groups in chosen parts", found
                     break
+
+
+def graded_fills(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of the finest grain, racks sharing their uplinks."""
+    work = problem.params.graded_parts_work
+    for asked in _asked(problem):
+        grain = asked.ground.grains()[-1]
+        for is_apart in (False, True):
+            value = float(incumbent.value)
+            if budget.is_over() or value <= incumbent.bound:
+                return
+            question = asked.graded(grain, is_apart=is_apart)
+            if is_apart and not question.uplinks:
+                continue
+            every = replicas(asked.parts, question.times(), value)
+            shares, used = _fastest(problem, question, every, work, budget)
+            work -= used
+            if shares is not None:
+                found = _exchanged(problem, asked, grain, shares, question)
+                yield "ep groups in graded parts", found
+
+
+def _fastest(
+    problem: Problem, question: Question, every: Replicas, work: float, budget: Budget
+) -> tuple[Shares | None, float]:
+    """The fastest replicas that are found, and the work of that; None if none are."""
+    found, used = None, 0.0
+    steps = np.unique(every.seconds)
+    first, last = 0, len(steps) - 1
+    while first <= last and used < work:
+        if found is not None and steps[last] <= CLOSE * steps[first]:
+            break
+        middle = (first + last) // 2
+        most = min(work - used, problem.params.graded_program_work)
+        limits = Limits(most, budget.seconds_left, problem.seed)
+        shares, spent = graded(question, every.up_to(float(steps[middle])), limits)
+        used += spent
+        found = shares or found
+        first, last = (first, middle - 1) if shares else (middle + 1, last)
+    return found, used
 
 
 def _asked(problem: Problem) -> Iterator[_Asked]:
@@ -82,13 +126,15 @@ def _asked(problem: Problem) -> Iterator[_Asked]:
 
 
 def _exchanged(
-    problem: Problem, laid: Callable[[Sequence[Home]], IntArray], homes: list[Home]
+    problem: Problem, asked: _Asked, grain: int, shares: Shares, question: Question
 ) -> IntArray:
     """GPU of every rank, units changing places while that makes gradients faster.
 
     What leaves an outer domain depends on the stages that it has units of.
     """
     rng = np.random.default_rng(problem.seed)
+    laid = partial(asked.ground.node_of_rank, grain, range(len(asked.cohort)))
+    homes = asked.homes(grain, shares, question)
 
     def priced(homes: Sequence[Home]) -> tuple[float, IntArray]:
         placement = Placement.on_nodes(problem.machine, laid(homes))
@@ -162,17 +208,30 @@ class _Asked:
             {} if last else _counted(self.parts.latency(floor.tier + 2), grain),
         )
 
+    def graded(self, grain: int, *, is_apart: bool) -> Question:
+        """The question of `graded_parts`, with the uplinks of domains."""
+        question = self.question(grain, is_apart=is_apart)
+        tier = self.ground.floor.tier + 1
+        pairs = self.parts.pairs_a_second(tier) / np.maximum(self.parts.room, 1)
+        return replace(
+            question,
+            across=question.across if is_apart else {},
+            carried=float(pairs.min()) / grain,
+            waits=_counted(self.parts.latency(tier), grain),
+        )
+
     def _uplinks(self, grain: int) -> dict[int, float]:
         """Pairs that each uplink carries in a second, where it holds any back."""
         tier = self.ground.floor.tier + 2
-        if tier >= len(self.ground.floor.machine.tiers):
+        tiers = self.ground.floor.machine.tiers
+        if tier >= len(tiers) or tiers[tier].oversubscription <= 1:
             return {}
         carried = self.parts.pairs_a_second(tier) / grain**2
         return {home: pairs for home, pairs in enumerate(carried) if pairs < inf}
 
-    def homes(self, grain: int, shares: Shares) -> list[Home]:
+    def homes(self, grain: int, shares: Shares, question: Question) -> list[Home]:
         """Where each unit lies; the best go to stages that ask for the most."""
-        placed = self.ground.placed(grain, shares)
+        placed = self.ground.placed(grain, shares, question)
         order = sorted(placed, key=lambda unit: (unit[0].seconds, unit[1]))
         stage = self.ground.units.stage
         wanted = np.lexsort((stage, self.cohort, -shares.levels[self.cohort, stage]))

@@ -19,11 +19,12 @@ from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
     from placer.solve.bounds.expert_parts import Units as Pieces
-    from placer.solve.construct.parts_program import Made, Shares
+    from placer.solve.construct.parts_program import Made, Question, Shares
     from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
 
+ROUNDING = 1e-9
 # Parts of a unit of equal size, from coarse ones on, of which all parts consist.
 GRAINS = (8, 16, 32)
 
@@ -106,11 +107,13 @@ class Ground:
             )
         return self.floor.node_of_rank(domain_of_rank, self.units)
 
-    def placed(self, grain: int, shares: Shares) -> list[tuple[Made, list[int]]]:
+    def placed(
+        self, grain: int, shares: Shares, question: Question
+    ) -> list[tuple[Made, list[int]]]:
         """Units, with the place along the tree of each part.
 
         Those that have a home first, the fastest of them on domains that send the least
-        out: all parts of a domain share its uplink.
+        out, and none on one that makes it wait: all parts of a domain share its uplink.
         """
         fills = {key: list(found) for key, found in shares.fills.items()}
         homes = self._homes(len({home for home, _ in fills}) > 1)
@@ -121,7 +124,7 @@ class Ground:
             room = int(self.room[place])
             for part in fills.get((home, room // grain), [[]]).pop():
                 free.setdefault(part, []).append(place)
-                busy[place] += part * (size - part) / room
+                busy[place] += grain * part * (size - part) / room
         placed = []
         for made in sorted(shares.units, key=lambda u: (u.home < 0, u.seconds, u)):
             found: list[int] = []
@@ -129,6 +132,8 @@ class Ground:
                 best = min(
                     (
                         made.home not in (-1, homes[place]),
+                        question.shared_s(part, busy[place])
+                        > made.seconds * (1 + ROUNDING),
                         bool(found) and self.outer[place] != self.outer[found[0]],
                         busy[place],
                         place,

@@ -10,7 +10,7 @@ stages of each level. Shapes: C choices, P stages, L levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -93,6 +93,11 @@ class Question:
         one inside and one elsewhere; none where uplinks hold nothing back.
     latency : mapping of int to float, s
         Of an all-to-all across several outer domains, by the size of its smallest part.
+    carried : float
+        Pairs that the uplink of a domain carries in a second for each GPU, or what is
+        counted, that it has room for; infinite where they are left out.
+    waits : mapping of int to float, s
+        Latency of an all-to-all for a member of a part of so many.
     """
 
     rooms: Mapping[tuple[int, int], int]
@@ -103,6 +108,8 @@ class Question:
     across: Mapping[int, float]
     uplinks: Mapping[int, float]
     latency: Mapping[int, float]
+    carried: float = inf
+    waits: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def largest(self) -> int:
@@ -114,6 +121,15 @@ class Question:
         fastest = min(self.near.values())
         times = {*self.near.values(), *self.across.values()}
         return np.array(sorted((t for t in times if t >= fastest), reverse=True))
+
+    def shared_s(self, part: int, load: float) -> float:
+        """Time of a part in a domain with so many pairs for each that it has room for.
+
+        They all share its uplink, which a whole unit leaves alone.
+        """
+        if part == self.size:
+            return 0.0
+        return load / self.carried + self.waits.get(part, 0.0)
 
     def sent(self, made: Made) -> int:
         """What leaves the domains of a unit, once more if it leaves outer ones."""

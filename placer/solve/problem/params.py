@@ -184,6 +184,8 @@ class Params:
         Work of one such program, and of all for one bound.
     parts_program_work, parts_work_in_all : float
         Work of one program that chooses parts of expert groups, and of all.
+    graded_program_work, graded_parts_work : float
+        The same where racks share their uplinks.
     parts_ways : int
         Most ways to make up groups that such a program for the hop cost tells apart.
     parts_nodes : float
@@ -318,6 +320,8 @@ class Params:
     expert_count_work: float = 2.0
     parts_program_work: float = 0.5
     parts_work_in_all: float = 2.0
+    graded_program_work: float = 4.0
+    graded_parts_work: float = 16.0
     parts_ways: int = 6_000
     parts_nodes: float = 100
     avoided_sets: int = 24
