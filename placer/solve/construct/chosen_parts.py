@@ -101,20 +101,31 @@ def graded_fills(
 def _fastest(
     problem: Problem, question: Question, every: Replicas, work: float, budget: Budget
 ) -> tuple[Shares | None, float]:
-    """The fastest replicas that are found, and the work of that; None if none are."""
-    found, used = None, 0.0
+    """The fastest replicas that are found, and the work of that; None if none are.
+
+    Bisection over the steps. A program that ends without an answer may find one from
+    another seed, so the steps that it was asked for come again while there is work.
+    """
+    found, used, seed = None, 0.0, problem.seed
     steps = np.unique(every.seconds)
-    first, last = 0, len(steps) - 1
-    while first <= last and used < work:
-        if found is not None and steps[last] <= CLOSE * steps[first]:
+    least, best = 0, len(steps)
+    while used < work and least < best and not budget.is_over():
+        first, last = least, best - 1
+        while first <= last and used < work:
+            middle = (first + last) // 2
+            most = min(work - used, problem.params.graded_program_work)
+            limits = Limits(most, budget.seconds_left, seed)
+            answer = graded(question, every.up_to(float(steps[middle])), limits)
+            used += answer.work
+            if answer.shares is not None:
+                found, best, last = answer.shares, middle, middle - 1
+            else:
+                first = middle + 1
+                if answer.is_proved:
+                    least = first
+        if found is not None and steps[best] <= CLOSE * steps[least]:
             break
-        middle = (first + last) // 2
-        most = min(work - used, problem.params.graded_program_work)
-        limits = Limits(most, budget.seconds_left, problem.seed)
-        shares, spent = graded(question, every.up_to(float(steps[middle])), limits)
-        used += spent
-        found = shares or found
-        first, last = (first, middle - 1) if shares else (middle + 1, last)
+        seed += 1
     return found, used
 
 

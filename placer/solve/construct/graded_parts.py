@@ -55,10 +55,25 @@ class Lent(NamedTuple):
     level: int
 
 
-def graded(
-    question: Question, choices: Replicas, limits: Limits
-) -> tuple[Shares | None, float]:
-    """Replicas among these choices, and the work of finding them; None if none."""
+class Graded(NamedTuple):
+    """What a program found.
+
+    Attributes
+    ----------
+    shares : Shares, optional
+    work : float
+        Spent, in the unit of the limit.
+    is_proved : bool
+        Whether there are none where none were found.
+    """
+
+    shares: Shares | None
+    work: float
+    is_proved: bool
+
+
+def graded(question: Question, choices: Replicas, limits: Limits) -> Graded:
+    """Replicas among these choices."""
     rows = _fewest_asked(choices.levels, len(choices.times))
     first = int(rows.min())
     times = choices.times * (1 + ROUNDING)
@@ -67,7 +82,7 @@ def graded(
     least = min((unit.made.sizes[0] for unit in units), default=1)
     fills = _fills(program, question, times, first, least)
     if not units or fills is None:
-        return None, 0.0
+        return Graded(None, 0.0, fills is not None)
     program.row([Term(u.number) for u in units], question.count, question.count)
     replicas = question.count // (rows.shape[1] * question.alike)
     taken = [program.column(replicas) for _ in rows]
@@ -80,7 +95,7 @@ def graded(
     _uplinks_suffice(program, question, times, lent, question.latency.get(least, 0.0))
     answer = solve(program, limits)
     if answer.counts is None:
-        return None, answer.work
+        return Graded(None, answer.work, answer.is_proved)
     counts = answer.counts
     filled: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for fill in fills:
@@ -91,7 +106,7 @@ def graded(
         for _ in range(counts[u.number])
     ]
     levels = np.repeat(rows, [counts[column] for column in taken], axis=0)
-    return Shares(filled, made, levels), answer.work
+    return Graded(Shares(filled, made, levels), answer.work, answer.is_proved)
 
 
 def _fewest_asked(levels: IntArray, count: int) -> IntArray:
