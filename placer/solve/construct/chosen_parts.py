@@ -91,42 +91,42 @@ def graded_fills(
             if is_apart and not question.uplinks:
                 continue
             every = replicas(asked.parts, question.times(), value)
-            shares, used = _fastest(problem, question, every, work, budget)
-            work -= used
-            if shares is not None:
-                found = _exchanged(problem, asked, grain, shares, question)
-                yield "ep groups in graded parts", found
+            for shares, used in _ever_faster(problem, question, every, work, budget):
+                work -= used
+                if shares is not None:
+                    found = _exchanged(problem, asked, grain, shares, question)
+                    yield "ep groups in graded parts", found
 
 
-def _fastest(
+def _ever_faster(
     problem: Problem, question: Question, every: Replicas, work: float, budget: Budget
-) -> tuple[Shares | None, float]:
-    """The fastest replicas that are found, and the work of that; None if none are.
+) -> Iterator[tuple[Shares | None, float]]:
+    """What each program finds, and its work; later replicas are faster than before.
 
     Bisection over the steps. A program that ends without an answer may find one from
     another seed, so the steps that it was asked for come again while there is work.
     """
-    found, used, seed = None, 0.0, problem.seed
+    seed = problem.seed
     steps = np.unique(every.seconds)
     least, best = 0, len(steps)
-    while used < work and least < best and not budget.is_over():
+    while work > 0 and least < best and not budget.is_over():
         first, last = least, best - 1
-        while first <= last and used < work:
+        while first <= last and work > 0:
             middle = (first + last) // 2
-            most = min(work - used, problem.params.graded_program_work)
+            most = min(work, problem.params.graded_program_work)
             limits = Limits(most, budget.seconds_left, seed)
             answer = graded(question, every.up_to(float(steps[middle])), limits)
-            used += answer.work
+            work -= answer.work
             if answer.shares is not None:
-                found, best, last = answer.shares, middle, middle - 1
+                best, last = middle, middle - 1
             else:
                 first = middle + 1
                 if answer.is_proved:
                     least = first
-        if found is not None and steps[best] <= CLOSE * steps[least]:
+            yield answer.shares, answer.work
+        if best < len(steps) and steps[best] <= CLOSE * steps[least]:
             break
         seed += 1
-    return found, used
 
 
 def _asked(problem: Problem) -> Iterator[_Asked]:
