@@ -6,7 +6,8 @@ pieces; those in different outer domains are one rise of the distance further ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 IntArray = npt.NDArray[np.int64]
+# A unit, and the place along the tree of each of its parts.
+Home = tuple[Made, list[int]]
 
 CLOSE = 1e-3  # Relative difference from the best parts that is good enough.
 
@@ -107,15 +110,54 @@ class _Hops:
         rise = self.rise + self.outer_rise * (made.home < 0)
         return self.weight * grain**2 * rise * parted
 
+<<<<<<< HEAD
     def laid(self, grain: int, shares: Shares, question: Question) -> IntArray:
         """Node of every rank; stages of the same replicas follow along the tree."""
         placed = self.ground.placed(grain, shares, question)
         order = sorted(placed, key=lambda unit: self._main(*unit))
+=======
+    def laid(self, grain: int, shares: Shares) -> IntArray:
+        """Node of every rank; stages of the same replicas follow each other."""
+        placed = self.ground.placed(grain, shares)
+>>>>>>> gaph
         units = self.ground.units
         single = np.zeros(len(units.ranks), dtype=np.int64)
-        wanted = np.lexsort((units.stage, units.coordinate.get("edp", single)))
+        replica = units.coordinate.get("edp", single)
+        wanted = np.lexsort((units.stage, replica))
+        order = _in_chains(sorted(placed, key=_main), replica[wanted].tolist())
         return self.ground.node_of_rank(grain, wanted.tolist(), order)
 
-    def _main(self, made: Made, places: list[int]) -> int:
-        """Place along the tree of the largest part."""
-        return max(zip(made.sizes, places, strict=True))[1]
+
+def _in_chains(units: Sequence[Home], replica: Sequence[int]) -> list[Home]:
+    """Units one after the other, piece by piece: what follows shares domains.
+
+    The next of the same replica is the one with most pieces in the same domains, else
+    the first along the tree. It has the same pieces there.
+    """
+    pieces = [Counter(np.repeat(at, made.sizes).tolist()) for made, at in units]
+    left = dict.fromkeys(range(len(units)))
+    found: list[list[int]] = []
+    for index, own in enumerate(replica):
+        before = found[-1] if index and own == replica[index - 1] else []
+        held = Counter(before)
+        best = max(left, key=lambda unit: (held & pieces[unit]).total())
+        del left[best]
+        found.append(_beside(before, pieces[best]))
+    return [(Made((1,) * len(at), -1, 0.0), at) for at in found]
+
+
+def _beside(before: Sequence[int], pieces: Counter[int]) -> list[int]:
+    """Place of each piece, the same as before for as many as can be."""
+    left, found = pieces.copy(), [-1] * pieces.total()
+    for piece, place in enumerate(before):
+        if left[place]:
+            found[piece] = place
+            left[place] -= 1
+    rest = left.elements()
+    return [next(rest) if place < 0 else place for place in found]
+
+
+def _main(home: Home) -> int:
+    """Place along the tree of the largest part."""
+    made, places = home
+    return max(zip(made.sizes, places, strict=True))[1]

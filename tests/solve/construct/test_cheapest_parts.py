@@ -34,7 +34,7 @@ def test_parts_that_add_up_beat_one_large_part() -> None:
     hops = min(map(problem.goal.value, chosen(problem)))
     large = min(problem.goal.value(gpus) for _, gpus in in_parts_fills(problem))
     assert hops < 0.99 * large
-    assert hops < 1.05 * lower_bound(problem, 1).value
+    assert hops < 1.035 * lower_bound(problem, 1).value  # 1.042 if only along the tree
 
 
 @pytest.mark.parametrize("seed", range(6))
