@@ -200,7 +200,8 @@ class Step:
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         if len(patterns) <= FEW_PATTERNS:
             return [pipeline_time(stages_of(row), *schedule) for row in patterns]
-        return pipeline_times(patterns, *schedule).tolist()
+        seconds: list[float] = pipeline_times(patterns, *schedule).tolist()
+        return seconds
 
     def patterns(self, axes: tuple[str, ...]) -> FloatArray:
         """Times of each replica when only ``axes`` communicate; shape (D, 3 p + 4), s.
