@@ -190,14 +190,18 @@ class Step:
 
     def _replica_times(self, axes: tuple[str, ...]) -> list[tuple[float, int]]:
         """(pipeline seconds, first replica) of every pattern of times."""
-        job = self.model.job
         patterns, first = distinct_rows(self.patterns(axes))
+        seconds = self.pipelines_s(patterns)
+        return list(zip(seconds, first.tolist(), strict=True))
+
+    def pipelines_s(self, patterns: FloatArray) -> list[float]:
+        """Seconds of the pipeline of each row of `patterns`."""
+        job = self.model.job
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         if len(patterns) <= FEW_PATTERNS:
-            seconds = [pipeline_time(stages_of(row), *schedule) for row in patterns]
-        else:
-            seconds = pipeline_times(patterns, *schedule).tolist()
-        return list(zip(seconds, first.tolist(), strict=True))
+            return [pipeline_time(stages_of(row), *schedule) for row in patterns]
+        seconds: list[float] = pipeline_times(patterns, *schedule).tolist()
+        return seconds
 
     def patterns(self, axes: tuple[str, ...]) -> FloatArray:
         """Times of each replica when only ``axes`` communicate; shape (D, 3 p + 4), s.

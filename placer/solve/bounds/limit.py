@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from placer.cost.step import distinct_rows
+
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from placer.cost.gradients import SyncTime
@@ -92,7 +95,25 @@ def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
     return replace(step, sync=mixed)
 
 
-def with_slow_axis(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
+def slow_pipeline_s(step: Step, axis: str, slow: StageTime) -> float:
+    """The least pipeline time when one stage has the slow time of ``axis``, s.
+
+    That stage is of one replica, and the one whose slowness costs the step least. The
+    pipelines of all stages are walked side by side.
+    """
+    axes = tuple(step.stage_times)
+    patterns, start = [], [0]
+    for stage in range(step.model.job.parallelism.pp):
+        rows, _ = distinct_rows(
+            _with_slow_stage(step, axis, slow, stage).patterns(axes)
+        )
+        patterns.append(rows)
+        start.append(start[-1] + len(rows))
+    seconds = step.pipelines_s(np.concatenate(patterns))
+    return float(np.maximum.reduceat(seconds, start[:-1]).min())
+
+
+def _with_slow_stage(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
     """The step when one stage of one replica has the slow time of ``axis``."""
     time = step.stage_times[axis]
     forward, backward = time.forward.copy(), time.backward.copy()

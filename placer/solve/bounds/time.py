@@ -30,7 +30,7 @@ import numpy.typing as npt
 from placer.solve.bounds import Proof
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limit import with_slow_axis
+from placer.solve.bounds.limit import slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.partners import near_levels
 from placer.solve.bounds.regions import least_over_links
@@ -179,7 +179,7 @@ def _outside(
 ) -> Proof:
     """The bound when a group of ``axis`` leaves its scale-up domain."""
     axes = step.model.job.parallelism
-    cases = [] if axis == "pp" else [partial(_with_crossing, step, network, axis)]
+    cases = [] if axis == "pp" else [_with_crossing(step, network, axis)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
     if axis == "pp" or (axes.pp > 1 and not is_tied):
@@ -209,15 +209,16 @@ def _past_uplinks(
 def _inside(step: Step, floor: Floor) -> Proof:
     """Least step time with all groups inside their scale-up domains."""
     argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
-    return Proof(_above(step, floor), argument)
-
-
-def _above(step: Step, floor: Floor) -> float:
-    """The step time, no part of it below its floor, s."""
     pipeline_s = step.pipeline_s(tuple(step.stage_times))
+    return Proof(_above(step, floor, pipeline_s), argument)
+
+
+def _above(step: Step, floor: Floor, pipeline_s: float) -> float:
+    """The step time with this pipeline, no part of it below its floor, s."""
     return (
         step.step_time_s
-        + max(0.0, floor.pipeline_s - pipeline_s)
+        - step.pipeline_s(tuple(step.stage_times))
+        + max(pipeline_s, floor.pipeline_s)
         + max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
     )
 
@@ -257,16 +258,15 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
     return bool(sizes.max() <= room.max()) and places >= len(sizes)
 
 
-def _with_crossing(step: Step, network: IdealNetwork, axis: str, floor: Floor) -> Proof:
+def _with_crossing(
+    step: Step, network: IdealNetwork, axis: str
+) -> Callable[[Floor], Proof]:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
     slow = step.model.step_on(_Split(**split)).stage_times[axis]
-    value = min(
-        _above(with_slow_axis(step, axis, slow, stage), floor)
-        for stage in range(step.model.job.parallelism.pp)
-    )
-    text = f"cheapest when a {axis} group leaves its scale-up domain"
-    return Proof(value, f"{text}, {BEST}")
+    pipeline_s = slow_pipeline_s(step, axis, slow)
+    text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
+    return lambda floor: Proof(_above(step, floor, pipeline_s), text)
 
 
 def _in_parts(parts: StageParts | None, params: Params) -> Proof:

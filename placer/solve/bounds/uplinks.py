@@ -35,7 +35,7 @@ import numpy.typing as npt
 from placer.cost.collectives import distinct_domains
 from placer.cost.gradients import sync_groups, sync_time
 from placer.cost.stage_times import expert_time
-from placer.solve.bounds.limit import Limit, with_slow_axis, with_slow_stages
+from placer.solve.bounds.limit import Limit, slow_pipeline_s, with_slow_stages
 
 if TYPE_CHECKING:
     from placer.cost.gradients import SyncTime
@@ -332,11 +332,7 @@ class _Uplinks:
         limit = Limit(groups, groups.shape[1], exchange_s=exchange_s)
         network = self.network.with_limits(limit)
         slow = expert_time(network, model.job, model.volumes, model.work)
-        axes = tuple(self.step.stage_times)
-        return min(
-            with_slow_axis(self.step, "ep", slow, stage).pipeline_s(axes)
-            for stage in range(model.job.parallelism.pp)
-        )
+        return slow_pipeline_s(self.step, "ep", slow)
 
 
 def _fewest_groups(units: IntArray, groups: IntArray) -> int:
