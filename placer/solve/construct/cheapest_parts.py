@@ -110,16 +110,9 @@ class _Hops:
         rise = self.rise + self.outer_rise * (made.home < 0)
         return self.weight * grain**2 * rise * parted
 
-<<<<<<< HEAD
     def laid(self, grain: int, shares: Shares, question: Question) -> IntArray:
-        """Node of every rank; stages of the same replicas follow along the tree."""
-        placed = self.ground.placed(grain, shares, question)
-        order = sorted(placed, key=lambda unit: self._main(*unit))
-=======
-    def laid(self, grain: int, shares: Shares) -> IntArray:
         """Node of every rank; stages of the same replicas follow each other."""
-        placed = self.ground.placed(grain, shares)
->>>>>>> gaph
+        placed = self.ground.placed(grain, shares, question)
         units = self.ground.units
         single = np.zeros(len(units.ranks), dtype=np.int64)
         replica = units.coordinate.get("edp", single)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
+from placer.solve.construct.fewest_domains import fewest_domains
 from placer.solve.construct.nesting import nestings
 from placer.solve.construct.runs import run_fills
 from placer.solve.problem.colocation import Colocation, colocation_of
@@ -54,11 +55,18 @@ def fullest_fills(problem: Problem) -> Iterator[Candidate]:
     capacity = machine.gpus_of_node // axes.tp * axes.tp
     if capacity.sum() < axes.world_size:
         capacity = machine.gpus_of_node
-    few = _without_smallest(machine, capacity, base_tier(machine), axes.world_size)
+    tier, world = base_tier(machine), axes.world_size
+    few = _without_smallest(machine, capacity, tier, world)
+    fewest = fewest_domains(machine, capacity, tier, world)
     orders = list(dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)))
-    for told, room in (("", capacity), (", the smallest left out", few)):
+    rooms = [
+        ("", capacity),
+        (", the smallest left out", few),
+        *((", the fewest", room) for room in fewest),
+    ]
+    for told, room in rooms:
         if told and (room == capacity).all():
-            break
+            continue
         nodes = fullest_first(machine, room)
         for order in orders:
             yield f"fullest domains first{told}", _laid(problem, room, nodes, order)
