@@ -226,15 +226,16 @@ def _shares(
 
 
 def _few_parts(size: int, largest: int) -> list[tuple[int, ...]]:
-    """Parts of a unit, as few as can be and two more at the most."""
+    """Parts of a unit, as few as can be and two more at the most, or more even ones."""
     fewest = -(-size // largest)
+    most = max(fewest + 2, 4)
     found: list[tuple[int, ...]] = []
-    for count in range(fewest, max(fewest + 2, 4) + 1):
+    for count in range(fewest, most + 1):
         for sizes in _summands(size, count, 1, largest):
             if len(found) == MOST_WAYS:
                 return found
             found.append(sizes)
-    return found
+    return found + [(size // n,) * n for n in range(most + 1, size + 1) if size % n == 0]
 
 
 def _summands(
