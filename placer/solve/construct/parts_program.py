@@ -235,7 +235,8 @@ def _few_parts(size: int, largest: int) -> list[tuple[int, ...]]:
             if len(found) == MOST_WAYS:
                 return found
             found.append(sizes)
-    return found + [(size // n,) * n for n in range(most + 1, size + 1) if size % n == 0]
+    even = (n for n in range(most + 1, size + 1) if size % n == 0)
+    return [*found, *((size // n,) * n for n in even)]
 
 
 def _summands(
