@@ -110,7 +110,10 @@ class Seats:
 class Policy(Protocol):
     """Which trays a job gets."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the page calls it."""
+        ...
 
     def most(self, up: BoolArray) -> int:
         """How many replicas it can place on the trays that are up."""

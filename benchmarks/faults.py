@@ -22,6 +22,7 @@ from benchmarks.fault_placer import Best, Left, Placer, all_left, best, best_of_
 from benchmarks.fault_policies import BestFit, Cluster, SortedHosts, WholeRacks
 from benchmarks.fault_replay import (
     IntArray,
+    Policy,
     Trace,
     clustered_map,
     random_map,
@@ -54,7 +55,7 @@ def replayed(
     """The timelines of all policies on one map."""
     name, trace, servers, known, repairs = task
     machine = cluster()
-    policies = [
+    policies: list[Policy] = [
         WholeRacks(machine),
         SortedHosts(machine),
         BestFit(machine),

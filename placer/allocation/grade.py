@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from placer.errors import InfeasibleError
 from placer.solve.problem.effort import NORMAL
 from placer.solve.run.rest import DEMAND, Rest
 
@@ -53,7 +54,11 @@ def graded(offers: Offers, found: Found, granted: BoolArray) -> Graded:
         If the granted nodes cannot hold the job.
     """
     question = offers.question
-    own = offers.needed(0, granted, effort=NORMAL)
+    try:
+        own = offers.needed(0, granted, effort=NORMAL)
+    except InfeasibleError as error:
+        message = f"the granted hosts cannot hold the job: {error}"
+        raise InfeasibleError(message) from None
     best = found.together.offers[0]
     if own.cost < best.cost:  # never is what is granted better than the best
         best = own

@@ -88,8 +88,13 @@ def _segment(block: TierDomains | None) -> Iterator[str]:
 
 def _others(tiers: Sequence[TierDomains], block: TierDomains | None) -> Iterator[str]:
     """The tiers that ``--segment`` does not speak of."""
+    shared = innermost_shared(tiers)
+    segments = block is not None and block.slice > 1 and len(block.names) > 1
     for tier in tiers:
         if len(tier.names) == 1 and tier is not block:
             yield f"# Not said: all nodes share one domain of {quoted(tier.tier)}."
+            if tier is shared and segments:
+                yield "# Slurm 25.11 can, if its domains are blocks of the next level:"
+                yield "##SBATCH --consolidate-segments"
         elif tier is not block and max(tier.counts) > 1:
             yield f"# Not said: {tier.described}."

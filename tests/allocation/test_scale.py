@@ -21,7 +21,7 @@ def test_half_a_machine_of_2500_nodes():
     job = training(**REPLICA, dp=16, require=RACK)
     start = process_time()
     found = allocate(machine, job, free=sorted(free))
-    assert process_time() - start < 5  # one on an idle machine
+    assert process_time() - start < 3  # one, and the solver loads once
     assert found.cost <= 1.001 * found.lower_bound
 
 
@@ -36,5 +36,5 @@ def test_ten_jobs_on_18432_nodes():
     ]
     start = process_time()
     found = allocate(machine, jobs, busy=sorted(busy))
-    assert process_time() - start < 60
+    assert process_time() - start < 30
     assert all(job.value <= 1.01 * job.lower_bound for job in found.jobs)

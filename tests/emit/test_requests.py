@@ -96,6 +96,7 @@ def test_even_racks() -> None:
         "segment": "2",
     }
     assert notes(EVEN, "slurm-request") == ["all nodes share one domain of block."]
+    assert "##SBATCH --consolidate-segments" in emit(EVEN, "slurm-request")
     assert kueue(EVEN) == {
         "required-topology": "<label of block>",
         "slice-required-topology": "<label of rack>",
@@ -186,7 +187,9 @@ def test_all_in_one_rack() -> None:
     """The innermost shared domain is asked for, and a single switch of a tree."""
     plan = tiered(["r0"] * 3)
     assert options(plan)["segment"] == "3"
-    assert "# With topology/tree instead: --switches=1" in emit(plan, "slurm-request")
+    request = emit(plan, "slurm-request")
+    assert "# With topology/tree instead: --switches=1" in request
+    assert "--consolidate-segments" not in request  # one segment has nothing to join
     assert kueue(plan) == {"required-topology": "<label of rack>"}
 
 
