@@ -25,7 +25,7 @@ class Terminal:
     raw : str
         All that arrived.
     is_broken : bool
-        Whether any line was longer than the terminal is wide.
+        Whether any line was longer than the terminal is wide, or went above its top.
     """
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
@@ -98,8 +98,9 @@ class Terminal:
                 self._grid.append("")
             self._at = row + 1, column
         elif order == "A":
-            assert row - int(count or 1) >= max(len(self._grid) - self.rows, 0)
-            self._at = row - int(count or 1), column
+            up = row - int(count or 1)
+            self.is_broken |= up < max(len(self._grid) - self.rows, 0)
+            self._at = up, column
         elif order in ("J", "K"):
             self._grid[row] = line[:column]
             if order == "J":
