@@ -61,10 +61,9 @@ def cheapest_fills(
             )
             shares = cheapest(question, partial(hops.price, grain), limits)
             if shares is not None:
-                placement = Placement.on_nodes(
-                    problem.machine, hops.laid(grain, shares, question)
-                )
-                yield "ep groups in chosen parts", placement.gpu_of_rank
+                for node_of_rank in hops.laid(grain, shares, question):
+                    placement = Placement.on_nodes(problem.machine, node_of_rank)
+                    yield "ep groups in chosen parts", placement.gpu_of_rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +109,18 @@ class _Hops:
         rise = self.rise + self.outer_rise * (made.home < 0)
         return self.weight * grain**2 * rise * parted
 
-    def laid(self, grain: int, shares: Shares, question: Question) -> IntArray:
-        """Node of every rank; stages of the same replicas follow each other."""
-        placed = self.ground.placed(grain, shares, question)
+    def laid(self, grain: int, shares: Shares, ask: Question) -> Iterator[IntArray]:
+        """Node of every rank: stages of a replica follow along the tree, or in chains.
+
+        Chains keep more pipelines inside, and local search gains more from the tree.
+        """
+        placed = sorted(self.ground.placed(grain, shares, ask), key=_main)
         units = self.ground.units
         single = np.zeros(len(units.ranks), dtype=np.int64)
         replica = units.coordinate.get("edp", single)
         wanted = np.lexsort((units.stage, replica))
-        order = _in_chains(sorted(placed, key=_main), replica[wanted].tolist())
-        return self.ground.node_of_rank(grain, wanted.tolist(), order)
+        for order in (placed, _in_chains(placed, replica[wanted].tolist())):
+            yield self.ground.node_of_rank(grain, wanted.tolist(), order)
 
 
 def _in_chains(units: Sequence[Home], replica: Sequence[int]) -> list[Home]:
