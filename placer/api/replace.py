@@ -214,6 +214,8 @@ def _found(
     except InfeasibleError as error:
         if task.max_moves is not None and _fits(task):
             raise  # the moves are in the way, not the machine
+        if task.job.roles:
+            raise  # which role could do with less is not known
         if not shrink:
             raise _with_hint(error) from None
         return _shrunk(task, search, error)

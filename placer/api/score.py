@@ -12,7 +12,7 @@ from placer.arguments import NOTHING, instance, takes
 from placer.cost.score import score_with
 from placer.cost.step import StepModel
 from placer.errors import InputError
-from placer.footprint.stages import memory_score
+from placer.footprint.stages import memory_score, needs_of
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
@@ -78,6 +78,9 @@ def scored(model: StepModel, placement: Placement) -> Score:
     """The score of a placement that is one of the model's job."""
     limit = model.fabric.topology.gpu.memory
     found = score_with(model, placement) | memory_score(model.job, limit)
+    for role in model.job.roles:
+        if needs := needs_of(role.job):
+            found["roles"][role.name]["memory_bytes"] = needs
     return Score(plain(found))
 
 

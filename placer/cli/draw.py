@@ -41,9 +41,9 @@ _INPUTS = (
 @click.option(
     "--colour",
     "--color",
-    type=OneOf(["dp", "pp", "ep", "tp"]),
-    help="Colours of the map: replicas, stages, or groups of the axis. Default: the "
-    "first of them with members.",
+    type=OneOf(["role", "dp", "pp", "ep", "tp"]),
+    help="Colours of the map: roles of a workload, replicas, stages, or groups of the "
+    "axis. Default: the first of them with members.",
 )
 @click.option(
     "--zoom",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from placer.cost.score import score_with
 from placer.errors import InfeasibleError
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.time import step_on_best_links
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
 from placer.solve.run.budget import Budget
@@ -21,16 +22,33 @@ if TYPE_CHECKING:
 
     from placer.degrees.choice import Choice
     from placer.job.model import Job
+    from placer.solve.problem.effort import Effort
     from placer.topology.model import Topology
 
     IntArray = npt.NDArray[np.int64]
 
 
+# Of so many ranks a whole search takes about a second at most.
+_FEW_RANKS = 128
+
+
+def effort_of(job: Job) -> Effort:
+    """How choices are placed: few ranks by a whole search, else by constructions."""
+    return 0 if job.world_size <= _FEW_RANKS else QUICK
+
+
+Wanted = Literal["links", "bound", "placement"]
+
+
 class Question(NamedTuple):
-    """A choice, and whether a placement is wanted or a lower bound alone."""
+    """A choice, and what is wanted.
+
+    The least dear is the step on the best links imaginable (``links``), then the bound
+    over all placements (``bound``), then a placement.
+    """
 
     choice: Choice
-    placed: bool
+    wanted: Wanted
 
 
 class Answer(NamedTuple):
@@ -60,7 +78,7 @@ class Evaluation:
     job : Job
     seed : int
     time_limit : float, s
-        For one placement, by constructions alone.
+        For one placement.
     """
 
     machine: Topology
@@ -74,8 +92,10 @@ class Evaluation:
         """The answer to a question; None when ``stop`` cut it short."""
         job = point.choice.applied(self.job)
         problem = Problem.of(self.machine, job, "time", self.seed)
-        problem = problem.with_params(**params_of(QUICK))
-        if not point.placed:
+        problem = problem.with_params(**params_of(effort_of(job)))
+        if point.wanted == "links":
+            return Answer(step_on_best_links(problem, 1))
+        if point.wanted == "bound":
             return Answer(lower_bound(problem, problem.forced_block).value)
         try:
             found = solve(problem, Budget(self.time_limit, stop))

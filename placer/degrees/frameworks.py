@@ -6,9 +6,10 @@ pipeline cuts the layers of the decoder alone.
 Sources: Megatron-LM d98e8a64, ``core/transformer/transformer_config.py``,
 ``training/arguments.py``, ``core/parallel_state.py`` and
 ``core/pipeline_parallel/schedules.py``; torchtitan b5bcd76c,
-``distributed/parallel_dims.py`` and ``distributed/pipeline_parallel.py``; DeepSpeed
-edaa7221, ``runtime/zero``, ``runtime/pipe/engine.py``, ``sequence/layer.py`` (Ulysses)
-and ``utils/groups.py``; MaxText, ``layers/pipeline.py``.
+``distributed/parallel_dims.py`` and ``distributed/pipeline_parallel.py``; PyTorch 2.6,
+``distributed/pipelining/schedules.py``; DeepSpeed edaa7221, ``runtime/zero``,
+``runtime/pipe/engine.py``, ``sequence/layer.py`` (Ulysses), ``utils/groups.py`` and
+``docs/code-docs/source/memory.rst``; MaxText, ``layers/pipeline.py``.
 
 A rule is a reason for refusing, in words, and a test. Rules are asked as soon as what
 they are about is chosen: first the degrees, then experts, stages, micro-batches and
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import lcm
 from typing import TYPE_CHECKING, Literal
 
 from placer.degrees.choice import overlaps_stages
@@ -54,6 +55,8 @@ class Framework:
         nothing.
     context : str
         The way of context parallelism, where there is one alone.
+    weight, gradient : float, bytes
+        Of a parameter, however states are shared out; 0 as for any framework.
     """
 
     shardings: tuple[str, ...]
@@ -66,6 +69,8 @@ class Framework:
     counts_ends: bool = True
     recomputes: tuple[str, ...] = ("none", "full")
     context: str = ""
+    weight: float = 0.0
+    gradient: float = 0.0
 
 
 def _heads(of: Legal, choice: Choice) -> bool:
@@ -84,9 +89,19 @@ def _experts_share_ranks(_of: Legal, choice: Choice) -> bool:
 
 
 def _sequence(of: Legal, choice: Choice) -> bool:
-    pieces = choice.tp if of.job.tensor_parallel.sequence else 1
-    pieces *= 2 * choice.cp if choice.cp > 1 else 1
-    return of.job.sequence % pieces == 0
+    """Context ranks take two pieces each, which tensor ranks cut together."""
+    pieces = 2 * choice.cp if choice.cp > 1 else 1
+    return of.job.sequence % lcm(pieces, choice.cp * _slices(of, choice)) == 0
+
+
+def _sequence_pieces(of: Legal, choice: Choice) -> bool:
+    """Tensor ranks cut each of the two pieces of a context rank."""
+    pieces = 2 * choice.cp if choice.cp > 1 else 1
+    return of.job.sequence % (pieces * _slices(of, choice)) == 0
+
+
+def _slices(of: Legal, choice: Choice) -> int:
+    return choice.tp if of.job.tensor_parallel.sequence else 1
 
 
 def _exchanged_heads(of: Legal, choice: Choice) -> bool:
@@ -145,17 +160,20 @@ def _experts_in_shards(_of: Legal, choice: Choice) -> bool:
     return ranks % choice.ep == 0
 
 
-def _enough_micro_batches(_of: Legal, choice: Choice) -> bool:
-    return choice.micro_batches >= ceil(choice.pp / 2)
+def _whole_rounds(_of: Legal, choice: Choice) -> bool:
+    """PyTorch interleaves in rounds of at least pp micro-batches, all of one size."""
+    rounds = max(1, choice.micro_batches // choice.pp)
+    return choice.vp == 1 or choice.micro_batches % rounds == 0
 
 
 def _few_chunks(_of: Legal, choice: Choice) -> bool:
     return choice.vp <= 2
 
 
+_UNEVEN = "a sequence that tp and cp do not cut evenly"
 _DEGREES: dict[str, Rule] = {
     "heads that tp does not divide": _heads,
-    "a sequence that tp and cp do not cut evenly": _sequence,
+    _UNEVEN: _sequence_pieces,
     "heads that tp and cp do not divide": _exchanged_heads,
 }
 _EXPERTS: dict[str, Rule] = {
@@ -167,7 +185,7 @@ _LAYERS: dict[str, Rule] = {"layers that pp and vp do not divide": _whole_layers
 FRAMEWORKS: dict[str, Framework] = {
     "megatron": Framework(
         ("ddp", "zero1", "zero3", "hsdp"),
-        _DEGREES,
+        _DEGREES | {_UNEVEN: _sequence},
         _EXPERTS | {"experts with tp but no sequence parallelism": _experts_in_slices},
         _LAYERS,
         {
@@ -185,7 +203,7 @@ FRAMEWORKS: dict[str, Framework] = {
             "more stages than layers": _about_equal_layers,
             "more than two chunks a rank": _few_chunks,
         },
-        {"fewer micro-batches than half the stages": _enough_micro_batches},
+        {"micro-batches that are not cut into equal rounds": _whole_rounds},
         {
             "shards that are not of whole context groups": _context_in_shards,
             "experts that a shard group does not hold": _experts_in_shards,
@@ -201,6 +219,8 @@ FRAMEWORKS: dict[str, Framework] = {
         interleaves=False,
         counts_ends=False,
         context="a2a",
+        weight=2.0,
+        gradient=4.0,
     ),
     "jax": Framework(
         ("ddp", "zero3", "hsdp"), _DEGREES, _EXPERTS, _LAYERS, counts_ends=False
@@ -209,12 +229,21 @@ FRAMEWORKS: dict[str, Framework] = {
 
 
 def in_framework(job: Job, name: str) -> Job:
-    """The job with its context parallelism as the framework has it."""
-    way = FRAMEWORKS[name].context
-    if not way:
-        return job
-    return replace(
-        job,
-        context_parallel=replace(job.context_parallel, communication=way),
-        overlap=replace(job.overlap, cp=False),
-    )
+    """The job with context parallelism and parameters as the framework has them.
+
+    What the job says of its parameters holds.
+    """
+    framework, memory = FRAMEWORKS[name], job.memory
+    if framework.context:
+        job = replace(
+            job,
+            context_parallel=replace(
+                job.context_parallel, communication=framework.context
+            ),
+            overlap=replace(job.overlap, cp=False),
+        )
+    if framework.weight and memory.parameter_bytes is None:
+        memory = replace(memory, parameter_bytes=framework.weight)
+    if framework.gradient and memory.gradient_bytes is None:
+        memory = replace(memory, gradient_bytes=framework.gradient)
+    return job if memory is job.memory else replace(job, memory=memory)

@@ -1,10 +1,10 @@
 """The best choices, proved: best bound first, each question only where it matters.
 
 Every choice has a lower bound on its step time, which grows as more is asked about it:
-its work alone, with the traffic of its layers, whether it fits into memory, the bound
-over all placements, a placement. The choice with the least bound is asked next. Once a
-choice whose placement is known has the least value of all, no other choice can be
-better: what was not asked has a bound above it.
+its work alone, with the traffic of its layers, whether it fits into memory, its step on
+the best links imaginable, the bound over all placements, a placement. The choice with
+the least bound is asked next. Once a choice whose placement is known has the least
+value of all, no other choice can be better: what was not asked has a bound above it.
 
 Questions about placements are asked a few at a time, always the same few, so that the
 answer does not depend on how many of them are worked out at once.
@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.degrees.evaluate import Answer, Question
+from placer.degrees.evaluate import Answer, Question, Wanted
 from placer.footprint.stages import footprint, restart_bytes
 from placer.job.recompute import experts_again, flops_again, layers_again
 
@@ -38,9 +38,18 @@ class Known(IntEnum):
 
     PLACED = 0
     BOUND = 1
-    FITS = 2
-    TRAFFIC = 3
-    SIZES = 4
+    LINKS = 2
+    FITS = 3
+    TRAFFIC = 4
+    SIZES = 5
+
+
+# What to ask about a choice of which so much is known.
+NEXT: dict[Known, Wanted] = {
+    Known.FITS: "links",
+    Known.LINKS: "bound",
+    Known.BOUND: "placement",
+}
 
 
 class Entry(NamedTuple):
@@ -186,7 +195,7 @@ class Search:
     def ask(self, choice: Choice) -> Answer | None:
         """The answer about a choice that need not be legal; None when interrupted."""
         if choice not in self._answers:
-            return dict(self.run([Question(choice, True)])).get(0)
+            return dict(self.run([Question(choice, "placement")])).get(0)
         return self._answers[choice]
 
     def row(self, choice: Choice, answer: Answer) -> Row:
@@ -316,7 +325,7 @@ class Search:
         """More choices to ask about at once: the next in order."""
         taken = 1
         while taken < AT_A_TIME and (entry := self._pop()):
-            if entry.known in (Known.BOUND, Known.FITS):
+            if entry.known in NEXT:
                 taken += 1
                 yield entry
             elif entry.known is Known.PLACED:
@@ -327,16 +336,17 @@ class Search:
 
     def _ask(self, entries: list[Entry]) -> None:
         """Put the questions of some choices, and back what they say."""
-        questions = [Question(e.choice, e.known is Known.BOUND) for e in entries]
+        questions = [Question(e.choice, NEXT[e.known]) for e in entries]
         answered = dict(self.run(questions))
         for index, (entry, question) in enumerate(zip(entries, questions, strict=True)):
             answer = answered.get(index)
             if answer is None:  # interrupted
                 heappush(self._heap, entry)
                 continue
-            if not question.placed:
+            if question.wanted != "placement":
                 bound = max(entry.bound_s, answer.lower_bound_s)
-                heappush(self._heap, Entry(bound, Known.BOUND, entry.choice))
+                known = Known(entry.known - 1)
+                heappush(self._heap, Entry(bound, known, entry.choice))
             elif answer.refusal:
                 self._infeasible += 1
             else:

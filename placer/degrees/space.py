@@ -21,6 +21,7 @@ MOST_SAMPLES = 16
 # Modules that take memory and cost next to nothing to compute again.
 _CHEAP = ("layernorm", "moe_act", "mla_up_proj")
 
+_UNSHARED = "a global batch that dp does not divide"
 _ENDS = ((0.0, 0.0), (1.0, 1.0))
 
 
@@ -153,7 +154,11 @@ class Legal:
                 space.tp or every, space.cp or every, space.pp or every
             ):
                 dp, rest = divmod(gpus, tp * cp * pp)
-                if rest == 0 and dp and space.global_batch % dp == 0:
+                if rest or not dp:
+                    continue
+                if space.global_batch % dp:
+                    self.refused[_UNSHARED] += 1
+                else:
                     yield Choice(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp)
         if not space.gpus:
             yield from self._largest()

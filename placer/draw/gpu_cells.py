@@ -203,7 +203,8 @@ def _draw_cells(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None
     hover = _Hover(cells.content)
     gap = 2.0 if pitch >= 12 else 1.0
     size = pitch - gap
-    digits = len(str(groups.values[-1]))
+    numbers = groups.number_of_rank
+    digits = len(str(max(numbers[seat.rank] for seat in seats)))
     font = min(size * 0.52, _MOST_FONT, size / svg.text_width("0" * digits, 1.0))
     layer = svg.add(root, "g", class_="cells", text_anchor="middle", font_size=font)
     last = None
@@ -211,16 +212,16 @@ def _draw_cells(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None
         left, top = places[seat.column]
         x = left + seat.across * pitch + gap / 2
         y = top + seat.row * pitch + gap / 2
-        value = int(groups.value_of_rank[seat.rank])
+        value, number = int(groups.value_of_rank[seat.rank]), int(numbers[seat.rank])
         fill = groups.colour(value)
         box = {"x": x, "y": y, "width": size, "height": size}
         look = {"fill": fill, "class_": "cell", "data_rank": str(seat.rank)}
         svg.add(layer, "rect", hover(seat.rank), **box, **look)
-        if font >= _LEAST_FONT and last != (seat.column, seat.row, value):
+        if font >= _LEAST_FONT and last != (seat.column, seat.row, value, number):
             at = x + size / 2, y + size / 2 + font * 0.36
             ink = palette.ink_on(fill)
-            svg.write(layer, str(value), *at, fill=ink, pointer_events="none")
-        last = seat.column, seat.row, value
+            svg.write(layer, str(number), *at, fill=ink, pointer_events="none")
+        last = seat.column, seat.row, value, number
 
 
 def _draw_outlines(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None:
@@ -246,7 +247,7 @@ class _Hover:
     def __init__(self, content: Content) -> None:
         self.content = content
         plan = content.view.plan
-        at = plan.axes.coordinates if plan.axes else {}
+        at = plan.axes.coordinates if plan.axes and not plan.role_of_rank else {}
         shown = ("tp", "cp", "ep", "pp", "dp")
         self.coordinates = {
             axis: at[axis].tolist() for axis in shown if axis in at and at[axis].any()
@@ -258,6 +259,8 @@ class _Hover:
         node = int(view.plan.node_of_rank[rank])
         place = f"{view.plan.nodes[node]} GPU {view.plan.gpu_of_rank[rank]}"
         own = " ".join(f"{axis} {at[rank]}" for axis, at in self.coordinates.items())
+        if view.plan.role_of_rank:
+            own = f"{view.plan.role_of_rank[rank]} {view.plan.instance_of_rank[rank]}"
         text = f"rank {rank}: {place}\n{own}".rstrip()
         group = int(groups.group_of_rank[rank])
         if not away.groups[group]:

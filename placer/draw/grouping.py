@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COLOURS = ("dp", "pp", "ep", "tp")
 
 _WORDS = {
+    "role": ("role", "instance"),
     "dp": ("DP replica", "replica"),
     "pp": ("PP stage", "pipeline"),
     "ep": ("EP group", "EP group"),
@@ -38,16 +39,19 @@ class Grouping:
     ----------
     axis : str
         ``dp``: replicas. ``pp``: stages; the groups are the pipelines. ``ep``, ``tp``:
-        groups of that axis, numbered by their lowest rank.
+        groups of that axis, numbered by their lowest rank. ``role``: roles of a
+        workload; the groups are their instances.
     value_of_rank : ndarray, shape (R,)
         What the colour shows.
     values : tuple of int
         Those on the map, ascending.
     group_of_rank : ndarray, shape (R,)
     members : ndarray, shape (G, M)
-        Ranks of every group.
+        Ranks of every group; the first again where others have more.
     colours : Colours or None
         Those that tell values from the ones near them; None where they form a scale.
+    names : tuple of str
+        Of roles, by value; empty where values are numbers.
     """
 
     axis: str
@@ -56,6 +60,19 @@ class Grouping:
     group_of_rank: IntArray
     members: IntArray
     colours: Colours | None
+    names: tuple[str, ...] = ()
+
+    def name(self, value: int) -> str:
+        """What the map calls a value."""
+        return self.names[value] if self.names else f"{value:,}"
+
+    @property
+    def number_of_rank(self) -> IntArray:
+        """Number in the cell of each rank: value, or instance; shape (R,)."""
+        if not self.names:
+            return self.value_of_rank
+        first = np.unique(self.value_of_rank[self.members[:, 0]], return_index=True)[1]
+        return np.asarray(self.group_of_rank - first[self.value_of_rank])
 
     @property
     def value_noun(self) -> str:
@@ -130,20 +147,20 @@ def default_axis(view: MachineView, shown: BoolArray, level: int) -> str:
     level : int
         Level whose domains are the cells; -1 for GPUs.
     """
-    axes = _axes(view.plan)
-    present = [axis for axis in COLOURS if axes.size(axis) > 1] or ["dp"]
+    present = _present(view.plan)
     if level < 0:
         return present[0]
     cell = view.domain_of_rank[level, shown]
     for axis in present:
-        held = np.unique(np.stack((cell, _groups(axes, axis)[0][shown])), axis=1)[0]
+        value = _groups(view.plan, axis)[0]
+        held = np.unique(np.stack((cell, value[shown])), axis=1)[0]
         if axis == "pp" or np.median(np.bincount(held)) <= len(palette.DISTINCT):
             return axis
     return present[0]
 
 
 def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grouping:
-    """Values and groups of ``axis``, one of `COLOURS`.
+    """Values and groups of ``axis``, one of `COLOURS` or ``role``.
 
     Many stages are coloured by a scale. Other values have colours of which those of
     neighbours differ.
@@ -162,19 +179,50 @@ def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grou
     InputError
         If the plan does not give its axes, or the axis has no members.
     """
-    axes = _axes(view.plan)
-    if axes.size(axis) == 1 and axis != "dp":
-        present = ", ".join(a for a in COLOURS if axes.size(a) > 1 or a == "dp")
-        message = f"the job has no {axis}: its size is 1"
-        raise InputError([Problem(message, key="colour", hint=f"it has {present}")])
-    value, group, members = _groups(axes, axis)
+    present = _present(view.plan)
+    if axis not in present:
+        why = "" if axis == "role" or "role" in present else ": its size is 1"
+        message = f"the job has no {axis}{why}"
+        hint = f"it has {', '.join(present)}"
+        raise InputError([Problem(message, key="colour", hint=hint)])
+    value, group, members = _groups(view.plan, axis)
     values = tuple(np.unique(value[shown]).tolist())
     colours = _colours(view, axis, value, shown, values, level)
-    return Grouping(axis, value, values, group, members, colours)
+    names = _roles(view.plan) if axis == "role" else ()
+    return Grouping(axis, value, values, group, members, colours, names)
 
 
-def _groups(axes: Parallelism, axis: str) -> tuple[IntArray, IntArray, IntArray]:
+def _present(plan: Plan) -> list[str]:
+    """What the ranks may be coloured by: those of a workload share no axis."""
+    if plan.role_of_rank:
+        return ["role"]
+    axes = _axes(plan)
+    return [a for a in COLOURS if axes.size(a) > 1 or a == "dp"]
+
+
+def _roles(plan: Plan) -> tuple[str, ...]:
+    """Names of the roles, in the order of their ranks."""
+    return tuple(dict.fromkeys(plan.role_of_rank))
+
+
+def _instances(plan: Plan) -> tuple[IntArray, IntArray, IntArray]:
+    """Role and instance of every rank, and the ranks of every instance."""
+    number = {role: index for index, role in enumerate(_roles(plan))}
+    role = np.array([number[name] for name in plan.role_of_rank], dtype=np.int64)
+    pairs = np.stack((role, np.asarray(plan.instance_of_rank)))
+    _, first, instance, size = np.unique(
+        pairs, axis=1, return_index=True, return_inverse=True, return_counts=True
+    )
+    place = np.arange(size.max())
+    members = first[:, None] + np.where(place < size[:, None], place, 0)
+    return role, instance.reshape(-1), members
+
+
+def _groups(plan: Plan, axis: str) -> tuple[IntArray, IntArray, IntArray]:
     """Value and group of every rank, and the members of the groups."""
+    if axis == "role":
+        return _instances(plan)
+    axes = _axes(plan)
     if axis == "dp":
         replica = axes.coordinates["dp"]
         members = np.argsort(replica, kind="stable").reshape(axes.dp, -1)

@@ -77,7 +77,10 @@ def _draw_swatches(
             box = {"x": x, "y": y - 7, "width": _SWATCH, "height": _SWATCH}
             svg.add(legend, "rect", **box, fill=colour)
             x += _SWATCH
-        text = f"{groups.values[0]:,} to {groups.values[-1]:,}: {_meaning(groups)}"
+        text = (
+            f"{groups.name(groups.values[0])} to {groups.name(groups.values[-1])}: "
+            f"{_meaning(groups)}"
+        )
         svg.write(legend, text, x + 8, y + 4.5, font_size=_FONT)
         if is_mixed:
             x += svg.text_width(text, _FONT) + 20
@@ -89,8 +92,9 @@ def _draw_swatches(
     for value in groups.values:
         box = {"x": x, "y": y - 7, "width": _SWATCH, "height": _SWATCH, "rx": 2.0}
         svg.add(legend, "rect", **box, fill=groups.colour(value))
-        svg.write(legend, f"{value:,}", x + _SWATCH + 4, y + 4.5, font_size=_FONT)
-        x += _SWATCH + 4 + svg.text_width(f"{value:,}", _FONT) + 10
+        name = groups.name(value)
+        svg.write(legend, name, x + _SWATCH + 4, y + 4.5, font_size=_FONT)
+        x += _SWATCH + 4 + svg.text_width(name, _FONT) + 10
 
 
 def _meaning(groups: Grouping) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 PictureName = Literal["map", "traffic", "timeline", "pipeline"]
-ColourName = Literal["dp", "pp", "ep", "tp"]
+ColourName = Literal["role", "dp", "pp", "ep", "tp"]
 ThemeName = Literal["auto", "light", "dark"]
 
 _NAME = re.compile(r'aria-label="([^"]*)"')
@@ -107,8 +107,8 @@ def draw(
         ``map`` (where the ranks are), ``traffic`` (bytes by tier), ``timeline`` (of a
         step) or ``pipeline`` (when the stages of the slowest replica work).
     colour : str, optional
-        Of the map: ``dp`` (replicas), ``pp`` (stages), ``ep`` or ``tp`` (groups); by
-        default the first of them that has members.
+        Of the map: ``role`` (of a workload), ``dp`` (replicas), ``pp`` (stages), ``ep``
+        or ``tp`` (groups); by default the first of them that has members.
     zoom : str, optional
         Of the map: the one domain to show, such as ``r012`` or ``rack=r012``.
     theme : str

@@ -42,8 +42,8 @@ def placement_map(
     ----------
     plan : Plan
     colour : str, optional
-        ``dp`` (replicas), ``pp`` (stages), ``ep`` or ``tp`` (groups); by default the
-        first of them that has members and that colours can tell apart.
+        ``role`` (of a workload), ``dp`` (replicas), ``pp`` (stages), ``ep`` or ``tp``
+        (groups); by default the first that has members and that colours can tell apart.
     zoom : str, optional
         Name of the one domain to show.
     theme : str

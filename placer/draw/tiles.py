@@ -232,7 +232,9 @@ def _draw_stripe(
     fill = {"class_": "p-mixed"} if stripe.is_mixed else {"fill": colour}
     ink = {} if stripe.is_mixed else {"fill": palette.ink_on(colour)}
     svg.add(group, "rect", **box, **fill)
-    text = f"{stripe.values:,} parts" if stripe.is_mixed else _values(stripe)
+    text = _values(stripe, tiles.content.groups)
+    if stripe.is_mixed:
+        text = f"{stripe.values:,} parts"
     if svg.text_width(text, font) + 4 <= box["width"]:
         middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2 + font * 0.36
         svg.write(group, text, *middle, font_size=font, text_anchor="middle", **ink)
@@ -256,7 +258,9 @@ def _draw_name(
         svg.write(group, count, *at, font_size=_NAME_FONT, **look)
 
 
-def _values(stripe: Stripe) -> str:
+def _values(stripe: Stripe, groups: Grouping) -> str:
+    if groups.names:
+        return ", ".join(groups.names[stripe.first : stripe.last + 1])
     if stripe.first == stripe.last:
         return str(stripe.first)
     return f"{stripe.first}\N{EN DASH}{stripe.last}"
@@ -266,7 +270,7 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
     content = tiles.content
     view, groups = content.view, content.groups
     name = f"{view.levels[content.level]} {view.path(content.level, tile.domain)}"
-    values = [_told(stripe) for stripe in tile.stripes]
+    values = [_told(stripe, groups) for stripe in tile.stripes]
     more = f" and {len(values) - _NAMED} more" if len(values) > _NAMED else ""
     text = f"{name}: {tile.ranks:,} ranks\n{groups.value_noun} "
     text += ", ".join(values[:_NAMED]) + more
@@ -277,6 +281,6 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
     return text
 
 
-def _told(stripe: Stripe) -> str:
+def _told(stripe: Stripe, groups: Grouping) -> str:
     of = f"{stripe.values:,} of " if stripe.is_mixed else ""
-    return f"{of}{_values(stripe)} ({stripe.ranks:,})"
+    return f"{of}{_values(stripe, groups)} ({stripe.ranks:,})"

@@ -72,14 +72,24 @@ def memory_score(job: Job, limit: float) -> dict[str, Any]:
     """Keys of a score about memory: what a GPU needs, and its ``limit`` if known.
 
     Nothing for a job without a model. ``by_stage`` holds the total of every pipeline
-    rank; the parts are those of the fullest.
+    rank; the parts are those of the fullest. Of a workload they are those of the
+    ``role`` that needs most.
     """
+    needs = [needs_of(job)]
+    needs += [need | {"role": r.name} for r in job.roles if (need := needs_of(r.job))]
+    fullest = max(needs, key=lambda need: need.get("total", 0.0))
+    if not fullest:
+        return {}
+    return {"memory_bytes": fullest} | ({"memory_limit_bytes": limit} if limit else {})
+
+
+def needs_of(job: Job) -> dict[str, Any]:
+    """``memory_bytes`` of a score; empty for a job without a model."""
     stages = footprints(job)
     if not stages:
         return {}
     fullest = max(stages, key=lambda stage: stage.total)
-    needs = fullest.to_dict() | {"by_stage": [stage.total for stage in stages]}
-    return {"memory_bytes": needs} | ({"memory_limit_bytes": limit} if limit else {})
+    return fullest.to_dict() | {"by_stage": [stage.total for stage in stages]}
 
 
 def footprint(job: Job) -> Footprint | None:

@@ -128,10 +128,8 @@ def headline(sides: Sequence[Side]) -> tuple[str, str]:
     if not has_value(sides):
         return "Where the ranks are", proof
     if len(sides) == 1:
-        return (
-            f"{amount(objective, value(sides[0], objective))} {EACH[objective]}",
-            proof,
-        )
+        worth = amount(objective, value(sides[0], objective))
+        return f"{worth} {EACH[objective]}", proof
     share = gained(sides)
     less, more = BETTER[objective]
     if abs(share) < _SAME:

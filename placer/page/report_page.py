@@ -33,7 +33,7 @@ from placer.page.shell import asset, page
 from placer.page.times import times_data
 from placer.report.matching import match
 from placer.report.moves import moved_ranks
-from placer.report.words import amount, plural
+from placer.report.words import amount, plural, roles_of
 
 if TYPE_CHECKING:
     from placer.page.seats import Shown
@@ -129,11 +129,17 @@ def _texts(
 
 
 def _shape(plan: Plan) -> str:
+    times = "\N{MULTIPLICATION SIGN}"
+    if roles := roles_of(plan):
+        return ", ".join(
+            f"{name} {f'{instances:,} {times} ' * (instances > 1)}{ranks:,}"
+            for name, instances, ranks in roles
+        )
     sizes = plan.job.get("parallelism") or {}
     shown = [
         f"{a} {sizes[a]}" for a in ("tp", "cp", "pp", "ep", "dp") if sizes.get(a, 1) > 1
     ]
-    return " \N{MULTIPLICATION SIGN} ".join(shown) or "one rank a replica"
+    return f" {times} ".join(shown) or "one rank a replica"
 
 
 def _names(sides: Sequence[Side]) -> str:
@@ -227,6 +233,7 @@ def _data(
                 "name": side.name,
                 "world": side.plan.world_size,
                 "axes": _axes(side.plan),
+                "roles": roles_of(side.plan),
                 "seats": encoded(machine.seats(side.plan)),
                 "step": side.plan.score.get("step_time_s", 0.0),
                 **times_data(side, machine, uplinks),
@@ -240,7 +247,7 @@ def _data(
 def _axes(plan: Plan) -> list[list[Any]]:
     """Axis, size and distance of neighbours in rank numbers, of axes with groups."""
     axes = plan.axes
-    if axes is None:
+    if axes is None or plan.role_of_rank:  # the ranks of a workload share no axis
         return []
     found: list[list[Any]] = []
     for axis in _AXES:

@@ -132,6 +132,8 @@ class MemoryBytes(TypedDict):
         The fullest.
     by_stage : list of float, bytes
         The total of every stage.
+    role : str
+        Of a workload, the role that needs most.
     """
 
     parameters: float
@@ -142,6 +144,7 @@ class MemoryBytes(TypedDict):
     total: float
     stage: int
     by_stage: list[float]
+    role: NotRequired[str]
 
 
 class Score(dict[str, Any]):

@@ -165,8 +165,14 @@ class Scene:
         }
 
     def _coordinates(self, rank: int) -> dict[str, int]:
-        """Coordinates on the axes that have several ranks; of experts, where apart."""
+        """Coordinates on the axes that have several ranks; of experts, where apart.
+
+        Of a workload, the instance by the name of its role.
+        """
         axes = self.job.parallelism
+        for role in self.job.roles:
+            if role.first_rank <= rank < role.first_rank + role.world_size:
+                return {role.name: (rank - role.first_rank) // role.job.world_size}
         experts = ("etp", "ep", "edp") if axes.divides_experts else ()
         shown = ("tp", "cp", "pp", "dp", *experts)
         return {

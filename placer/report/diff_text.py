@@ -112,15 +112,16 @@ def _ranks(found: PlanDiff) -> Iterator[str]:
     yield f"ranks moved: {len(found.moved):,} of {found.ranks_compared:,}"
     # By stage when that takes fewer lines, as it does where a rack holds one stage.
     axis = min(_WHO.keys() & found.folds, key=lambda a: (len(found.folds[a]), a))
+    axis = "role" if "role" in found.folds else axis
     for fold in found.folds[axis][:_SHOWN_FOLDS]:
-        yield f"  {_fold(_WHO[axis], fold)}"
+        yield f"  {_fold(_WHO.get(axis, ''), fold)}"
     more = len(found.folds[axis]) - _SHOWN_FOLDS
     if more > 0:
         yield f"  and {more:,} more; --format json lists every rank"
 
 
 def _fold(word: str, fold: Fold) -> str:
-    who = "" if fold.index is None else f"{word} {fold.index}, "
+    who = "" if fold.index is None else f"{word} {fold.index}, ".lstrip()
     what = f"{fold.nodes:,} node{'s' * (fold.nodes != 1)}"
     where = f"{fold.old} -> {fold.new}" if fold.old != fold.new else f"in {fold.old}"
     return f"{who}{what}: {where} ({fold.ranks:,} rank{'s' * (fold.ranks != 1)})"

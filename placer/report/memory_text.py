@@ -26,7 +26,9 @@ def misfit(score: Mapping[str, Any]) -> str:
         for part in sorted(_PARTS, key=lambda part: -needs[part])
         if needs[part] >= _WORTH_TELLING * total
     )
+    role = f" of {needs['role']}" if "role" in needs else ""
+    where = f"stage {needs['stage']}{role}"
     return (
-        f"does not fit: stage {needs['stage']} needs {format_bytes(total)} of memory, "
+        f"does not fit: {where} needs {format_bytes(total)} of memory, "
         f"{format_bytes(total - limit)} more than a GPU has ({parts})"
     )

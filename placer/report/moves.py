@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from placer.placement.host_orders import natural_key
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from placer.placement.plan import Plan
     from placer.report.matching import Matching
@@ -43,15 +45,16 @@ class Fold:
 
     Attributes
     ----------
-    index : int or None
-        The coordinate; None when the plans do not record their axes.
+    index : int, str or None
+        The coordinate, or the instance of a role, such as ``rollout 1``; None when the
+        plans do not record their axes.
     old, new : str
         Names of the domains.
     nodes, ranks : int
         Nodes that the ranks were on, and how many ranks.
     """
 
-    index: int | None
+    index: int | str | None
     old: str
     new: str
     nodes: int
@@ -76,7 +79,7 @@ def folds(old: Plan, new: Plan, matching: Matching) -> Mapping[str, tuple[Fold, 
     """The moves by coordinate, old and new domain, for every axis; ``dp`` comes first.
 
     Without axes everything is under ``dp``, with None for the coordinate. Coordinates
-    ascend.
+    ascend. Of workloads whose ranks have the same roles, ``role`` has the instances.
     """
     old_rank, new_rank = moved_ranks(old, new, matching)
     tier = home_tier(old, new)
@@ -90,6 +93,12 @@ def folds(old: Plan, new: Plan, matching: Matching) -> Mapping[str, tuple[Fold, 
         if matching.old is not None:
             index = matching.work[0][axis][old_rank].tolist()
         found[axis] = _folds(index, old_home, new_home, old_node.tolist())
+    if old.role_of_rank and old.role_of_rank == new.role_of_rank:
+        instances = [
+            f"{old.role_of_rank[rank]} {old.instance_of_rank[rank]}"
+            for rank in old_rank.tolist()
+        ]
+        found["role"] = _folds(instances, old_home, new_home, old_node.tolist())
     return found
 
 
@@ -112,16 +121,16 @@ def moved_ranks(old: Plan, new: Plan, matching: Matching) -> tuple[IntArray, Int
 
 
 def _folds(
-    index: list[int | None], old: list[str], new: list[str], node: list[int]
+    index: Sequence[int | str | None], old: list[str], new: list[str], node: list[int]
 ) -> tuple[Fold, ...]:
-    nodes: dict[tuple[int | None, str, str], list[int]] = {}
+    nodes: dict[tuple[int | str | None, str, str], list[int]] = {}
     for key, here in zip(zip(index, old, new, strict=True), node, strict=True):
         nodes.setdefault(key, []).append(here)
     rows = [
         Fold(*key, nodes=len(set(members)), ranks=len(members))
         for key, members in nodes.items()
     ]
-    return tuple(sorted(rows, key=lambda row: row.index or 0))
+    return tuple(sorted(rows, key=lambda row: natural_key(str(row.index))))
 
 
 def _homes(plan: Plan, tier: str, nodes: IntArray) -> list[str]:

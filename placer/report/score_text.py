@@ -123,13 +123,18 @@ def _roles(roles: Mapping[str, Mapping[str, Any]], width: int) -> Iterator[str]:
     """What each role of a workload takes in a cycle, and what it waits for most."""
     if not roles:
         return
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    has_memory = any("memory_bytes" in role for role in roles.values())
     for name, role in roles.items():
         exposed = role["exposed_s"]
         most = max(exposed, key=lambda axis: exposed[axis], default="")
         waits = f"{most} {format_seconds(exposed[most])}" if most else "-"
-        rows.append((f"  {name}", format_seconds(role["seconds"]), waits))
-    yield from table(rows, ("roles", "a cycle", "waits most for"), width)
+        row = (f"  {name}", format_seconds(role["seconds"]), waits)
+        needs = role.get("memory_bytes")
+        memory = format_bytes(needs["total"]) if needs else "-"
+        rows.append((*row, memory) if has_memory else row)
+    heads = ("roles", "a cycle", "waits most for", "GPU memory")
+    yield from table(rows, heads[: 3 + has_memory], width)
 
 
 def _crossings(

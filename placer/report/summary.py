@@ -21,6 +21,7 @@ from placer.report.words import (
     gap_text,
     largest_island,
     plural,
+    roles_of,
     slowest_group,
 )
 from placer.units import format_seconds
@@ -83,10 +84,14 @@ def _placed(plan: Plan, look: Look) -> Iterator[str]:
     yield from _painted(title, look)
     sizes = job.get("parallelism", {})
     axes = " x ".join(f"{a} {sizes[a]}" for a in _AXES if sizes.get(a, 1) > 1)
+    roles = [
+        f"{role} {f'{instances:,} x ' * (instances > 1)}{ranks:,}"
+        for role, instances, ranks in roles_of(plan)
+    ]
     details = [
-        axes,
+        *(roles or [axes]),
         f"vp {sizes['vp']}" if sizes.get("vp", 1) > 1 else "",
-        f"numbered {job['order']}",
+        "" if roles else f"numbered {job['order']}",
         job.get("launcher", ""),
     ]
     yield from wrapped(", ".join(filter(None, details)), "  ", look.width)

@@ -89,7 +89,8 @@ def ties(rows: Sequence[Row]) -> str:
     near = [row for row in rows if row["step_time_s"] <= best * (1 + DIFFERENCE)]
     if len(near) < 2:
         return ""
-    said = f"Rows 1 to {len(near)} are {within_noise(DIFFERENCE)}."
+    through = "and" if len(near) == 2 else "to"
+    said = f"Rows 1 {through} {len(near)} are {within_noise(DIFFERENCE)}."
     best_at: dict[int, list[str]] = {}
     for key, (words, unit) in _TIE_BREAKERS.items():
         values = [row[key] for row in near]

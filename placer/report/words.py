@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer.units import format_seconds
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
 
 # What each objective is called.
 NOUN = {"time": "step time", "hop-cost": "hop cost"}
@@ -138,3 +142,12 @@ def largest_island(tiers: Sequence[str], scale_up: int) -> str:
         How many of the tiers are NVLink tiers.
     """
     return tiers[scale_up - 1] if scale_up else "GPU"
+
+
+def roles_of(plan: Plan) -> list[tuple[str, int, int]]:
+    """Name of each role of a workload, its instances, and ranks of one; in order."""
+    instances = dict(zip(plan.role_of_rank, plan.instance_of_rank, strict=True))
+    return [
+        (role, int(instances[role]) + 1, ranks // (int(instances[role]) + 1))
+        for role, ranks in Counter(plan.role_of_rank).items()
+    ]

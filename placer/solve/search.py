@@ -21,6 +21,7 @@ from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.in_parts import in_parts
+from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
 from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.whole_first import whole_first
@@ -52,6 +53,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     chosen_parts,
     cheapest_parts,
     stitched,
+    last_replicas,
     cut_alike,
     partitioned,
     component_line,

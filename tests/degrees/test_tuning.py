@@ -154,6 +154,7 @@ def test_what_breaks_ties() -> None:
         "(500 MB a rank); row 3 touches the fewest scale-up domains (1)."
     )
     assert ties(rows[::3]) == ""
+    assert ties(rows[:2]).startswith("Rows 1 and 2 are within")
     assert ties([row(1.0), row(1.0)]).endswith("model (1%).")
 
 

@@ -1,140 +1,139 @@
 """No row of `tune` needs more memory than a GPU has, by formulas written down again.
 
-States: Rajbhandari et al. 2020, arXiv 1910.02054, with Adam in FP32 (12 bytes) over dp
-x cp. Activations: Korthikanti et al. 2022, arXiv 2205.05198, table 2, for fused
-attention, grouped queries and a gated feed-forward. In flight: Narayanan et al. 2021,
-arXiv 2104.04473, the warm-up of 1F1B and of its interleaved form. This shares no code
-with `placer.footprint`.
+``python -m tests.degrees.test_what_is_suggested_fits`` asks every case.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from random import Random
+from typing import NamedTuple
 
 import pytest
 
 import placer
+from placer.degrees.frameworks import FRAMEWORKS, in_framework
+from placer.errors import InfeasibleError
+from placer.footprint.stages import footprint
 from placer.job.axes import Parallelism
-from placer.job.memory import Memory
-from placer.job.model import Compute, Job, Model
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-GB = 1e9
+from placer.job.model import Compute, ContextParallel, ExpertParallel, Job, Overlap
+from placer.job.models import read_model
+from tests.degrees.cases import GB, job
+from tests.degrees.legal_by_hand import legal
+from tests.degrees.memory_by_hand import ByHand
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A dense model and what of a job memory depends on."""
+def varied(seed: int) -> Job:
+    """A small job: dense, or with experts or latent attention or both."""
+    random = Random(f"memory {seed}")
+    work = job(random)
+    assert work.model
+    shape = work.model
+    if random.random() < 0.4:
+        shape = replace(
+            shape,
+            kv_heads=shape.heads,
+            q_lora_rank=random.choice([0, 192]),
+            kv_lora_rank=128,
+            qk_head_dim=64,
+            rope_head_dim=32,
+            v_head_dim=64,
+            mtp_layers=random.choice([0, 1]),
+        )
+    if shape.experts:
+        dense = random.choice([0, 1])
+        shape = replace(
+            shape,
+            shared_experts=random.choice([0, 1]),
+            moe_layers=shape.layers - dense,
+        )
+    return replace(
+        work,
+        model=shape,
+        context_parallel=ContextParallel(random.choice(["p2p", "all_gather", "a2a"])),
+        expert_parallel=ExpertParallel(random.choice([1.0, 1.3])),
+    )
 
-    layers: int
-    hidden: int
-    ffn: int
-    heads: int
-    groups: int
-    vocab: int
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("seed", range(6))
+def test_memory_is_what_published_formulas_say(framework: str, seed: int) -> None:
+    """Of any legal choice: both count the same bytes."""
+    work = in_framework(varied(seed), framework)
+    choices = list(legal(framework, work, 16, 16))
+    for choice in Random(seed).sample(choices, min(40, len(choices))):
+        needs = footprint(choice.applied(work))
+        assert needs
+        expected = ByHand(work, choice, framework).most()
+        assert needs.total == pytest.approx(expected, rel=1e-9), choice
+
+
+class Asked(NamedTuple):
+    """A model, GPUs, and a batch of samples of so many tokens."""
+
+    model: str
+    gpus: int
+    batch: int
     sequence: int
 
-    def job(self, batch: int) -> Job:
-        model = Model(
-            "dense",
-            layers=self.layers,
-            hidden=self.hidden,
-            ffn=self.ffn,
-            heads=self.heads,
-            kv_heads=self.groups,
-            vocab=self.vocab,
-        )
-        return Job(
-            "dense",
-            Parallelism(),
-            model=model,
-            sequence=self.sequence,
-            micro_batches=batch,
-            compute=Compute(tflops_per_gpu=400.0),
-            memory=Memory(dropout=False),
-        )
+
+MODELS = (
+    Asked("quickstart", 64, 128, 8192),
+    Asked("quickstart", 64, 64, 131_072),
+    Asked("llama3.1-405b", 256, 256, 8192),
+    Asked("gpt3-175b", 128, 128, 2048),
+    Asked("deepseek-v3", 256, 512, 4096),
+    Asked("qwen3-235b-a22b", 128, 256, 4096),
+    Asked("gpt-oss-120b", 64, 128, 8192),
+    Asked("llama4-maverick", 256, 256, 8192),
+)
+MACHINES = {"dgx-h100-32x8": 80.0, "gb200-nvl72-8x72": 186.0}
+CASES = [
+    (asked, machine, framework)
+    for asked in MODELS
+    for machine in MACHINES
+    for framework in FRAMEWORKS
+]
 
 
-SMALL = Shape(32, 4096, 14336, 32, 8, 128_256, 8192)  # Llama 3 8B
-LARGE = Shape(80, 8192, 28672, 64, 8, 128_256, 8192)  # Llama 3 70B
-WIDE = Shape(40, 5120, 13824, 40, 40, 32_000, 4096)  # Llama 2 13B
-
-
-def least_bytes(shape: Shape, row: Mapping[str, Any]) -> float:
-    """Bytes of the GPU that holds most, at the least: what every formula counts."""
-    return max(stage_bytes(shape, row, r) for r in range(row["parallelism"]["pp"]))
-
-
-def stage_bytes(shape: Shape, row: Mapping[str, Any], rank: int) -> float:
-    axes = row["parallelism"]
-    t, c, p, v, d = (axes[name] for name in ("tp", "cp", "pp", "vp", "dp"))
-    samples, count = row["micro_batch"], row["micro_batches"]
-    h, f, a, k = shape.hidden, shape.ffn, shape.heads, shape.groups
-    chunk = (shape.layers + row["embedding"] + row["loss"]) / (p * v)
-    last = rank == p - 1
-    lacks = row["embedding"] * (rank == 0) + row["loss"] * last
-    layers = chunk * v - lacks
-    ends = (rank == 0) + last
-    layer = (2 * h * h * (1 + k / a) + 3 * h * f) / t
-    parameters = layers * layer + ends * shape.vocab * h / t
-    states = parameters * state_bytes(row, d * c)
-    if row["sharding"] in ("zero3", "hsdp"):
-        states += 2 * layer  # of the layer in use
-    slab = shape.sequence * samples * h / (c * t)
-    norms = 0 if "layernorm" in row["recompute"] else 4
-    inside = 2 + 2 * (1 + 2 * max(k, t) / a) + 2 + 2 + 3 * 2 * f / h + norms
-    whole = slab * inside
-    warm = min(in_flight(p, v, rank, count), count * v)
-    held = max(warm * chunk - lacks, 0.0)
-    if row["recompute"] == "full":
-        return states + 2 * slab * held + whole
-    return states + whole * held
-
-
-def in_flight(p: int, v: int, rank: int, count: int) -> int:
-    """Forwards of a chunk that wait for their backward."""
-    if v == 1:
-        return min(p - rank, count)
-    return 2 * (p - rank - 1) + (v - 1) * p + 1
-
-
-def state_bytes(row: Mapping[str, Any], copies: int) -> float:
-    """Bytes of a parameter: weights, gradients, optimizer."""
-    shards = row["shard_size"] or copies
-    return {
-        "ddp": 2 + 2 + 12.0,
-        "zero1": 2 + 2 + 12 / copies,
-        "zero3": (2 + 2 + 12) / copies,
-        "hsdp": (2 + 2 + 12) / shards,
-    }[row["sharding"]]
+def job_of(asked: Asked) -> Job:
+    """The model in BF16; that of the first job of the documentation, or a preset."""
+    small = placer.read_job("quickstart")
+    return Job(
+        asked.model,
+        Parallelism(),
+        model=small.model if asked.model == "quickstart" else read_model(asked.model),
+        sequence=asked.sequence,
+        micro_batches=asked.batch,
+        overlap=Overlap(),
+        compute=Compute(tflops_per_gpu=400.0),
+    )
 
 
 @pytest.mark.parametrize(
-    ("machine", "shape", "batch", "memory"),
-    [
-        ("dgx-h100-4x8", SMALL, 64, 40 * GB),
-        pytest.param("dgx-h100-32x8", LARGE, 256, 80 * GB, marks=pytest.mark.slow),
-        pytest.param("dgx-h100-4x8", WIDE, 64, 48 * GB, marks=pytest.mark.slow),
-        pytest.param("nvl72", LARGE, 128, 100 * GB, marks=pytest.mark.slow),
-    ],
+    "case",
+    [CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:8])],
 )
-def test_none_of_the_first_fifty_exceeds_memory(
-    machine: str, shape: Shape, batch: int, memory: float
-) -> None:
-    """What the formulas ask for is at most what placer says, and both fit."""
-    job = shape.job(batch)
-    topology = placer.read_topology(machine)
-    topology = replace(topology, gpu=replace(topology.gpu, memory=memory))
-    gpus = [32 if machine != "dgx-h100-32x8" else 256]
-    if machine == "nvl72":
-        gpus = [64]
-    found = placer.tune(topology, job, gpus=gpus, top=50)
-    assert len(found.rows) == 50
-    for row in found.rows:
-        needed = least_bytes(shape, row)
+def test_none_of_the_first_fifty_exceeds_memory(case: tuple[Asked, str, str]) -> None:
+    """Fifty rows of every model, machine and framework fit by the formulas."""
+    assert rows_that_fit(*case) in (0, 50)
+
+
+def rows_that_fit(asked: Asked, machine: str, framework: str) -> int:
+    """How many rows there are, each checked; none where nothing can fit."""
+    work, memory = job_of(asked), MACHINES[machine] * GB
+    wanted = {"framework": framework, "gpus": [asked.gpus], "memory": memory}
+    try:
+        found = placer.tune(machine, work, top=50, **wanted)
+    except InfeasibleError:
+        return 0
+    for row in found.found.rows:
+        needed = ByHand(work, row.choice, framework).most()
         assert needed <= memory, row
-        assert needed <= row["memory_bytes"] * 1.001, row
-        assert row["memory_bytes"] <= memory
+        assert row.memory == pytest.approx(needed, rel=1e-9)
+    return len(found.rows)
+
+
+if __name__ == "__main__":
+    for each in CASES:
+        print(*each, rows_that_fit(*each), flush=True)

@@ -3,10 +3,15 @@
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 
 import placer
-from tests.solve.solving import solve
+from placer.solve.bounds import certificate
+from placer.solve.construct.communicators import partitioned
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from tests.solve.solving import known, solve
 from tests.solve.test_workloads import machine_of, workload_of
 
 WITHIN = 0.01
@@ -106,3 +111,47 @@ def test_components_that_no_rack_holds_beside_others_are_split_evenly():
     machine = machine_of([13, 7, 7], 4, "900GB/s")
     roles = [role("a", 32, sharding="zero3", tp=2), role("b", 32, 4, tp=8)]
     assert gap(machine, roles, {}, "free") <= WITHIN
+
+
+def test_servers_that_all_workers_ask_and_answer_are_proved():
+    """In one rack NVLink carries all; the other rack would take a NIC."""
+    machine = machine_of([9, 9], 4, "900GB/s")
+    roles = [role("a", 32), role("b", 4, 4)]
+    both = [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]
+    sent = [ends | {"bytes": "8GB", "pattern": "all_to_all"} for ends in both]
+    job = workload_of(roles, sent)
+    bound = certificate.lower_bound(Problem.of(machine, job, None, 0), 1)
+    assert bound.value == pytest.approx(solve(machine, job).value, rel=2e-2)
+
+
+def test_components_of_transfers_are_kept_whole_whatever_gradients_join():
+    """Each rack holds a rollout, and the replicas that it gets its weights from."""
+    machine = machine_of([5, 5], 4, "900GB/s")
+    model = {"layers": 8, "hidden": 4096, "ffn": 16384, "heads": 32, "vocab": 32000}
+    trainer = {
+        "parallelism": {"tp": 4, "pp": 2, "dp": 4},
+        "model": model,
+        "sequence": 8192,
+        "micro_batch": 1,
+        "micro_batches": 4,
+        "compute": {"tflops_per_gpu": 400},
+    }
+    roles = [{"name": "a", "job": trainer}, role("b", 8, 2, tp=4)]
+    sent = {"from": "a", "to": "b", "bytes": "8GB"}
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    problem = Problem.of(machine, job, None, 0)
+    start = known(problem, np.arange(40))
+    partitioned(problem, start, Budget(60.0))
+    rack = machine.domain_of_gpu[1][start.gpu_of_rank]
+    near = rack[job.traffic.senders] == rack[job.traffic.receivers]
+    assert near.all()
+
+
+def test_components_are_cut_in_uneven_parts_where_racks_are_full():
+    """Racks of 13 and 3 nodes: two of four components leave 6 of 16 ranks in one."""
+    machine = machine_of([13, 3], 4, "900GB/s")
+    roles = [role("a", 32, tp=4, pp=8), role("b", 32, 4, tp=8)]
+    job = workload_of(roles, [{"from": "a", "to": "b", "bytes": "80GB"}])
+    found = solve(machine, job)
+    assert found.value == pytest.approx(5 * 1.25e9 / 50e9, rel=1e-3)
+    assert found.lower_bound == pytest.approx(found.value, rel=1e-3)

@@ -75,6 +75,10 @@ function addAxisMode(key, axis, name, ordered) {
   if (!sides[after].axes.has(axis) || !sides.every((side) => side.axes.has(axis))) return;
   MODES.push({ key, name, colour: byAxis(axis, ordered), legend: () => axisLegend(axis, ordered) });
 }
+if (sides.every((side) => side.roles.length)) {
+  MODES[0] = { key: "role", name: "Role", colour: (s) => (rank) => TURN[roleOf(sides[s], rank).index % TURN.length],
+    legend: () => sides[after].roles.map(([name], i) => swatch(TURN[i % TURN.length], name)) };
+}
 addAxisMode("replica", "dp", "Replica", false);
 addAxisMode("stage", "pp", "Stage", true);
 if (sides.every((side) => side.axes.has("ep"))) {

@@ -37,6 +37,16 @@ const sides = data.sides.map((side) => {
 });
 const after = sides.length - 1;
 
+// Role and instance of a rank of a workload: roles are [name, instances, ranks of one].
+function roleOf(side, rank) {
+  let first = 0;
+  for (const [index, [name, instances, ranks]] of side.roles.entries()) {
+    if (rank < first + instances * ranks) return { index, name, instance: Math.floor((rank - first) / ranks) };
+    first += instances * ranks;
+  }
+  return null;
+}
+
 const coordinate = (side, axis, rank) => {
   const { size, stride } = side.axes.get(axis);
   return Math.floor(rank / stride) % size;

@@ -39,7 +39,9 @@ function tell(rank) {
   const side = sides[after], ranks = sides.map((_, s) => partner(rank, after, s));
   const where = [...new Set(ranks.map((r, s) => (r < 0 ? "nowhere" : seatName(sides[s], r))))].join(" \u2192 ");
   const axes = [...side.axes.keys()];
-  const coordinates = axes.map((axis) => axis + " " + coordinate(side, axis, rank)).join(" \u00b7 ");
+  const role = roleOf(side, rank);
+  const own = axes.map((axis) => axis + " " + coordinate(side, axis, rank));
+  const coordinates = (role ? [role.name + " " + role.instance] : own).join(" \u00b7 ");
   box.replaceChildren(part("b", "rank " + number(rank)), " ", part("span", coordinates), " ", part("span", where), document.createElement("br"));
   for (const axis of axes) {
     const [before, next] = neighbourText(axis, after, rank);

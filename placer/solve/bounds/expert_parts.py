@@ -11,8 +11,10 @@ Shapes: P stages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +22,15 @@ import numpy.typing as npt
 from placer.cost.collectives import distinct_domains
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
+from placer.solve.bounds.expert_units import Units, units_of
 from placer.solve.bounds.part_counts import Counts, rooms_of
-from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
+from placer.solve.bounds.part_gradients import HeldStages, PartGradients
+from placer.solve.bounds.part_prices import Boxes, BoxValues, Packing, PartPrices
 from placer.solve.count.engine import Limits
-from placer.solve.problem.colocation import join
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
-    from placer.job.model import Job
     from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.problem.params import Params
 
@@ -38,86 +40,6 @@ FloatArray = npt.NDArray[np.float64]
 ROUNDING = 1e-9
 BISECTIONS = 50
 MOST_STEPS = 4_096  # of replicas, looked at one by one
-
-
-class Units(NamedTuple):
-    """Expert groups with all that is tied to them.
-
-    Attributes
-    ----------
-    number : int
-    pieces : int
-        Of each unit.
-    ranks : int
-        Of a piece.
-    members : int
-        That a piece has of each expert group of its unit.
-    replicas, together : int
-        Replicas, and how many of them a unit makes wait; sets of replicas that wait for
-        the same units count once.
-    alike : int
-        Units of a stage that such a replica waits for.
-    """
-
-    number: int
-    pieces: int
-    ranks: int
-    members: int
-    replicas: int
-    together: int
-    alike: int
-
-
-def units_of(job: Job, label: IntArray) -> Units | None:
-    """Units where the ranks of each set lie in one domain; None where they differ.
-
-    Where sets differ, single ranks may lie anywhere, which bounds them as well.
-    """
-    return _alike(job, label) or _alike(job, np.arange(job.world_size))
-
-
-def _alike(job: Job, label: IntArray) -> Units | None:
-    """Units that are all alike in every way that counts, None if they are not."""
-    axes = job.parallelism
-    members = axes.ranks_of_group["ep"]
-    group = np.empty(job.world_size, dtype=np.int64)
-    group[members] = np.arange(len(members))[:, None]
-    stage = axes.coordinates["pp"]
-    place = axes.coordinates["dp"] * axes.pp + stage
-    piece = np.unique(label, return_inverse=True)[1]
-    unit = np.unique(join(label, members), return_inverse=True)[1]
-    facts = (
-        np.bincount(piece),
-        np.bincount(unit),
-        _shared(piece, group),
-        _shared(unit, piece, ends=True),
-        _shared(unit, group, ends=True),
-        _shared(piece, group, ends=True),
-        _shared(unit, place, ends=True),
-        _shared(place, unit, ends=True),
-    )
-    ranks, size, each, _, groups, touched, together, waits = (
-        int(fact[0]) for fact in facts
-    )
-    is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
-    one_stage = (_shared(unit, stage, ends=True) == 1).all()
-    if not (is_alike and one_stage):
-        return None
-    number, replicas = job.world_size // size, axes.dp
-    of_unit = np.argsort(unit, kind="stable").reshape(number, size)
-    cohorts = len(np.unique(join(axes.coordinates["dp"], of_unit)))
-    if number == cohorts * axes.pp * waits:
-        replicas, together = cohorts, 1
-    return Units(number, size // ranks, ranks, each, replicas, together, waits)
-
-
-def _shared(one: IntArray, other: IntArray, *, ends: bool = False) -> IntArray:
-    """Ranks that sets of either kind share, or how many others each of one kind meets.
-
-    Only pairs that share a rank count.
-    """
-    pairs, ranks = np.unique(one * (other.max() + 1) + other, return_counts=True)
-    return np.bincount(pairs // (other.max() + 1)) if ends else ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,25 +176,64 @@ class StageParts:
         boxes = Boxes(
             stages,
             len(times),
-            lambda levels: self.step_times(times[levels]),
+            partial(self._least_steps, times, self._gradients(list(seconds))),
             params.expert_boxes,
         )
         number = self.units.number / stages
         prices = PartPrices(self.packing, list(seconds), boxes, number)
         return self._in_whole_numbers(prices.climb(params.expert_rounds), params)
 
+    def _gradients(self, sizes: Sequence[int]) -> PartGradients:
+        """What units with such least parts, in pieces, make gradients take."""
+        units = self.units
+        ranks = [-(-size * units.ranks // units.shared) for size in sizes]
+        held = HeldStages(self.step, self.network)
+        room = int(self.room.max()) * units.ranks
+        return PartGradients.of(held, ranks, room, self._least_exposed_s)
+
+    @cached_property
+    def _least_exposed_s(self) -> float:
+        """Exposed gradients where the smallest domain that must be used is used, s."""
+        units = self.units
+        room = np.sort(self.room)[::-1]
+        needed = units.number * units.pieces
+        last = int(np.searchsorted(np.cumsum(room), needed))
+        if last == len(room):  # no placement is of this case
+            return 0.0
+        held = HeldStages(self.step, self.network)
+        label = self.network.label[self.network.fabric.scale_up_tier]
+        piece = label if units.ranks > 1 else np.arange(len(label))
+        return held.least_s(int(room[last]) * units.ranks, piece)
+
+    def _least_steps(
+        self,
+        times: FloatArray,
+        gradients: PartGradients,
+        low: IntArray,
+        high: IntArray,
+    ) -> FloatArray:
+        """Least steps of boxes of replicas: parts of ``high``, gradients of ``low``.
+
+        Parameters
+        ----------
+        times : ndarray, shape (L,), s
+        gradients : PartGradients
+        low, high : ndarray, shape (C, P)
+            Levels.
+        """
+        exposed = gradients.exposed_s(low)
+        more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
+        return self.step_times(times[high]) + more
+
     def _in_whole_numbers(self, value: float, params: Params) -> float:
         """The bound, s, raised to the next steps that are found to be out of reach."""
         counts = self.counts()
         times = counts.times()
         stages = self.step.model.job.parallelism.pp
-        boxes = Boxes(
-            stages,
-            len(times),
-            lambda levels: self.step_times(times[levels]),
-            params.expert_choices,
-        )
-        steps = self._steps(times)
+        gradients = self._gradients(counts.least_parts())
+        step_times = partial(self._least_steps, times, gradients)
+        boxes = Boxes(stages, len(times), step_times, params.expert_choices)
+        steps = self._steps(times, step_times)
         steps = steps[steps > value * (1 + ROUNDING)]
         work = params.expert_count_work
         first, last, tried = 0, len(steps), 0
@@ -338,7 +299,7 @@ class StageParts:
         least = np.minimum.accumulate(list(seconds.values())).tolist()
         return dict(zip(seconds, least, strict=True))
 
-    def _steps(self, times: FloatArray) -> FloatArray:
+    def _steps(self, times: FloatArray, step_times: BoxValues) -> FloatArray:
         """Steps of some replicas, ascending: of all if there are few, s."""
         stages, count = self.step.model.job.parallelism.pp, len(times)
         if count**stages <= MOST_STEPS:
@@ -349,7 +310,7 @@ class StageParts:
             levels[np.arange(len(levels)), at] = level
             alike = np.repeat(np.arange(count)[:, None], stages, axis=1)
             levels = np.concatenate((levels, alike))
-        return np.unique(self.step_times(times[levels]))
+        return np.unique(step_times(levels, levels))
 
     def _slowest(self, value: float, times: FloatArray) -> float:
         """An all-to-all that takes longer makes every step as long as a value; s."""

@@ -17,8 +17,10 @@ take ``g(x)`` or longer, and its step ``x + g(x)``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,9 +29,11 @@ import numpy.typing as npt
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
 from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
+from placer.solve.bounds.stage_counts import may_hold
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
+    from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.problem.params import Params
@@ -84,7 +88,7 @@ class NicTrade:
 
     @classmethod
     def of(
-        cls, step: Step, network: IdealNetwork, room: int, params: Params
+        cls, step: Step, network: IdealNetwork, rooms: IntArray, params: Params
     ) -> NicTrade:
         """The compromises on the best network imaginable.
 
@@ -93,15 +97,17 @@ class NicTrade:
         step : Step
             On ``network``.
         network : IdealNetwork
-        room : int
-            Ranks that the largest scale-up domain may hold.
+        rooms : ndarray, shape (D,)
+            Ranks that each scale-up domain may hold.
         params : Params
         """
         groups = gradient_groups(step.model.job)
         shape = _shape_of_parts(step.model.job, network, groups)
         message_s = network.message_across(step.model.volumes.pp_message)
+        exposure = _Exposure(step, network, groups, params)
+        levels = list(_levels(exposure, shape, int(rooms.max())))
         return cls(
-            list(_levels(_Exposure(step, network, groups, params), shape, room)),
+            _held(levels, shape, step.model.job.parallelism, rooms, params),
             Crossings.of(step, message_s, params.cut_sets),
             step.model.fixed_s + sum(step.exposed_custom_s.values()),
             shape.groups,
@@ -121,12 +127,47 @@ class NicTrade:
         """
         once = 1 if self.crossings.is_open else 2
         fewest = once if is_cut else 0
-        found = [
-            (self.other_s + max(level.exposed_s, exposed_s) + seconds, level)
-            for level in self.levels
-            for seconds in [self.crossings.least_seconds(level.need, fewest)]
-        ]
-        return min(found, key=lambda entry: entry[0])
+        pipeline_s: dict[int, float] = {}
+        best = inf, 0
+        spans = [(0, len(self.levels) - 1)]
+        while spans:
+            low, high = spans.pop()
+            for index in {low, high} - pipeline_s.keys():
+                need = self.levels[index].need
+                pipeline_s[index] = self.crossings.least_seconds(need, fewest)
+                value = self._above(exposed_s, index) + pipeline_s[index]
+                best = min(best, (value, index))
+            # Levels ask for less and less, so pipelines between are as fast as that of
+            # the last at the most.
+            if low + 1 < high and pipeline_s[low] > pipeline_s[high]:
+                least = self._above(exposed_s, low + 1) + pipeline_s[high]
+                if least < best[0]:
+                    middle = (low + high) // 2
+                    spans += [(low, middle), (middle, high)]
+        return best[0], self.levels[best[1]]
+
+    def _above(self, exposed_s: float, index: int) -> float:
+        """What a step takes beside its pipeline at a level, s."""
+        return self.other_s + max(self.levels[index].exposed_s, exposed_s)
+
+
+def _held(
+    levels: list[Level],
+    shape: _PartShape,
+    axes: Parallelism,
+    rooms: IntArray,
+    params: Params,
+) -> list[Level]:
+    """The levels that the domains may hold; the last one asks for nothing."""
+    if rooms.sum() < axes.world_size:  # no placement is of this case
+        return levels
+    size, grain = axes.world_size // axes.pp, shape.members * shape.groups
+    first = bisect_left(
+        levels[:-1],
+        True,
+        key=lambda level: may_hold(rooms, size, grain, level.need, params),
+    )
+    return levels[first:]
 
 
 class _PartShape(NamedTuple):

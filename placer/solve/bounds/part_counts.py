@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -94,6 +95,15 @@ class Counts:
             found |= {self.apart(part, part) for part in self.near if part < self.size}
         return np.array(sorted(found, reverse=True))
 
+    def least_parts(self) -> list[int]:
+        """Pieces of the least part of a unit of each of those times, at least."""
+        slower = [inf, *(self.times()[:-1] * (1 - ROUNDING)).tolist()]
+        # No unit is faster than it would be near, whatever its level says.
+        return [
+            min((n for n, s in self.near.items() if s < time), default=min(self.near))
+            for time in slower
+        ]
+
     def is_hopeless(
         self, levels: IntArray, slowest: float, limits: Limits
     ) -> tuple[bool, float]:
@@ -158,10 +168,11 @@ class Counts:
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
         room = {h: max(room for home, room in self.rooms if home == h) for h in homes}
+        carried = self._carried(min(apart, default=self.size), slowest)
         ways: list[tuple[int, Way]] = []
         for way in chain(
             self._near(room, min(lows, default=self.size)),
-            self._shares(room, apart),
+            self._shares(room, apart, carried),
             self._across(apart, seconds),
         ):
             if len(ways) == MOST_WAYS:
@@ -181,17 +192,39 @@ class Counts:
         units = [(c, way) for c, way in ways if way.home < 0 or self._is_unit(way)]
         shares = [(c, way) for c, way in parts if not self._is_unit(way)]
         self._shares_suffice(program, shares, units, apart)
-        low = min(apart, default=self.size)
+        # What follows for whole numbers of units, and of shares.
+        for home in homes:
+            whole = [Term(c) for c, way in units if way.home == home]
+            program.row(whole, most=self._room(home) // self.size)
+        for home, pairs in carried.items():
+            mine = [(c, sum(way.sizes)) for c, way in shares if way.home == home]
+            program.row([Term(c, n * (self.size - n)) for c, n in mine], most=pairs)
+            sizes = sorted({n for _, n in mine})
+            lent = self._most_lent(sizes, home, pairs)
+            program.row([Term(c, n) for c, n in mine], most=lent)
+        return units
+
+    def _carried(self, low: int, slowest: float) -> dict[int, int]:
+        """Pairs that each uplink carries while an all-to-all of such parts lasts."""
         waited = (self.latency[n] for n in range(low, self.size - low + 1))
         sending = max(0.0, slowest - min(waited, default=0.0)) * (1 + ROUNDING)
-        for home, pairs in self.uplinks.items():
-            leaving = [
-                Term(c, sum(way.sizes) * (self.size - sum(way.sizes)))
-                for c, way in shares
-                if way.home == home
-            ]
-            program.row(leaving, most=int(sending * pairs))
-        return units
+        return {home: int(sending * pairs) for home, pairs in self.uplinks.items()}
+
+    def _room(self, home: int) -> int:
+        """Pieces that an outer domain has room for."""
+        return sum(room * n for (at, room), n in self.rooms.items() if at == home)
+
+    def _most_lent(self, sizes: Sequence[int], home: int, pairs: int) -> int:
+        """Most pieces in shares of an outer domain whose uplink carries such pairs."""
+        room = self._room(home)
+        fewest = np.full(room + 1, np.inf)  # pairs of so many pieces
+        fewest[0] = 0.0
+        for lent in range(1, room + 1):
+            for size in sizes:
+                if size <= lent:
+                    leaving = fewest[lent - size] + size * (self.size - size)
+                    fewest[lent] = min(fewest[lent], leaving)
+        return int(np.flatnonzero(fewest <= pairs)[-1])
 
     def _is_unit(self, way: Way) -> bool:
         return sum(way.sizes) == self.size
@@ -199,16 +232,22 @@ class Counts:
     def _near(self, room: Mapping[int, int], low: int) -> Iterator[Way]:
         """Units inside one outer domain."""
         for home, most in room.items():
+            if self._room(home) < self.size:
+                continue
             if most >= self.size:
                 yield Way(home, (self.size,), self.size)
             for sizes in summands(self.size, low, min(most, self.size - low)):
                 yield Way(home, sizes, sizes[0])
 
-    def _shares(self, room: Mapping[int, int], lows: Sequence[int]) -> Iterator[Way]:
-        """Shares of units, inside each outer domain."""
+    def _shares(
+        self, room: Mapping[int, int], lows: Sequence[int], carried: Mapping[int, int]
+    ) -> Iterator[Way]:
+        """Shares of units that the uplink of an outer domain carries, inside each."""
         for low in lows[:1]:
             for home, most in room.items():
                 for pieces in range(low, self.size - low + 1):
+                    if pieces * (self.size - pieces) > carried[home]:
+                        continue
                     for sizes in summands(pieces, low, min(most, pieces)):
                         yield Way(home, sizes, sizes[0])
 

@@ -14,6 +14,7 @@ choices are columns that are added as they are found.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +25,7 @@ import numpy.typing as npt
 from placer.solve.count.columns import ColumnProgram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -36,6 +37,10 @@ BATCH = 256  # boxes that are split at once
 # and the price of a unit that no parts add up to.
 MISSING = 100.0
 UNKNOWN = 1e9
+
+
+# Values of boxes by their lowest and highest levels.
+BoxValues = Callable[[IntArray, IntArray], FloatArray]
 
 
 class Make(NamedTuple):
@@ -128,13 +133,14 @@ class Boxes:
     """All ways to choose a level for each place, in boxes that are split as needed.
 
     A box has a lowest and a highest level for each place. Its price is that of the
-    lowest, its value that of the highest levels: no choice in it costs or has less.
+    lowest, and no choice in it costs or has less than its price or value.
 
     Parameters
     ----------
     places, levels : int
     value : function
-        Least values of choices, one of levels of shape (C, places) each.
+        Values of boxes by their lowest and highest levels, either (C, places), no more
+        than that of any choice; of a single choice where both are the same.
     most : int
         Boxes at most.
     """
@@ -143,13 +149,13 @@ class Boxes:
         self,
         places: int,
         levels: int,
-        value: Callable[[IntArray], FloatArray],
+        value: BoxValues,
         most: int,
     ) -> None:
         self.value, self.most = value, most
         self.low = np.zeros((1, places), dtype=np.int64)
         self.high = np.full((1, places), levels - 1)
-        self.values = value(self.high)
+        self.values = value(self.low, self.high)
 
     def least(self, prices: FloatArray, share: float) -> float:
         """The least value of a choice that costs no more than a share of the worth.
@@ -183,7 +189,7 @@ class Boxes:
             some = np.flatnonzero(self.values < value)
             low = self.low[some]
             is_part = (low < self.high[some]).any(axis=1)
-            is_part &= self.value(low) >= value
+            is_part &= self.value(self.high[some], low) >= value
             if not is_part.any() or len(self.values) >= self.most:
                 return low
             self._split(some[is_part][:BATCH])
@@ -201,7 +207,7 @@ class Boxes:
         self.low = np.concatenate((self.low[kept], low, above))
         self.high = np.concatenate((self.high[kept], below, high))
         self.values = np.concatenate(
-            (self.values[kept], self.value(below), self.values[chosen])
+            (self.values[kept], self.value(low, below), self.value(above, high))
         )
 
     def cheapest(self, prices: FloatArray, value: float) -> IntArray:

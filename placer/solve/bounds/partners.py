@@ -16,7 +16,7 @@ receiving and a sending set, S sets, R ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
+from placer.solve.bounds.component_parts import Parts
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
 
@@ -97,8 +99,8 @@ class Partners:
     ----------
     room : ndarray, rank
         Of all scale-up domains, the largest first.
-    rate : float, B/s
-        Of the best NIC.
+    rate, near_rate : float, B/s
+        Of the best NIC, and of the best link inside a domain.
     label : ndarray, shape (R,)
         Set of each rank; a set lies in one scale-up domain.
     rank, partner : ndarray, shape (F,)
@@ -113,6 +115,7 @@ class Partners:
 
     room: IntArray
     rate: float
+    near_rate: float
     label: IntArray
     rank: IntArray
     partner: IntArray
@@ -144,6 +147,7 @@ class Partners:
         return cls(
             np.sort(network.capacities[tier])[::-1],
             float(outer.max()),
+            float(fabric.bandwidth[: tier + 1].max()),
             label,
             rank[order],
             partner[order],
@@ -168,21 +172,28 @@ class Partners:
         return np.asarray(self._alone_s[self.rank] - taken)
 
     @cached_property
+    def near_s(self) -> FloatArray:
+        """Least seconds of each rank with all partners near; shape (R,)."""
+        total = weighted_counts(self.rank, self.size_bytes, len(self.label))
+        return np.asarray(total / self.near_rate + self.wait_s)
+
+    @cached_property
     def levels(self) -> FloatArray:
-        """Times, s, at which some rank can do with a partner less, ascending."""
-        found = np.unique(np.concatenate((self._rest_s, self._alone_s)))
+        """Times, s, from which some rank can do with a partner less or more near."""
+        found = np.concatenate((self._rest_s, self._alone_s, self.near_s[self.rank]))
+        found = np.unique(found)
         found = found[found > 0]
         return found[np.diff(found, prepend=-1.0) > ROUNDING * found]
 
     @cached_property
-    def _members(self) -> IntArray:
+    def members(self) -> IntArray:
         """Ranks of each set; shape (S,)."""
         return np.bincount(self.label)
 
     @cached_property
     def _pairs(self) -> tuple[IntArray, IntArray]:
         """Sets with needs and their partners; shapes (E,)."""
-        count = len(self._members)
+        count = len(self.members)
         keys = np.unique(self.label[self.rank] * count + self.partner)
         return keys // count, keys % count
 
@@ -190,7 +201,7 @@ class Partners:
     def component(self) -> IntArray:
         """Component of each set; shape (S,)."""
         pairs = np.stack(self._pairs, axis=1)
-        return join(np.arange(len(self._members)), pairs)
+        return join(np.arange(len(self.members)), pairs)
 
     def needs(self, seconds: float) -> IntArray:
         """Ranks of partners that each set needs near, to take no longer; shape (S,)."""
@@ -199,17 +210,17 @@ class Partners:
         near = weighted_counts(self.rank, late, len(self.label))
         near += self._alone_s > allowed
         # The ranks of a set may all count the same partners, as often as any has.
-        most, asked = np.zeros((2, len(self._members)))
+        most, asked = np.zeros((2, len(self.members)))
         np.maximum.at(most, self.label, near)
         np.add.at(asked, self.label, near)
         sets = np.maximum(most, np.ceil(asked / self._shared))
-        smallest = int(self._members[np.unique(self.partner)].min())
+        smallest = int(self.members[np.unique(self.partner)].min())
         return np.asarray(sets.astype(np.int64) * smallest)
 
     @cached_property
     def _shared(self) -> IntArray:
         """Most ranks of each set that have a partner in common; shape (S,)."""
-        count = len(self._members)
+        count = len(self.members)
         keys, times = np.unique(
             self.label[self.rank] * count + self.partner, return_counts=True
         )
@@ -219,7 +230,7 @@ class Partners:
 
     def fits(self, needs: IntArray) -> bool:
         """Whether domains may hold all sets with as many partners near."""
-        if (needs + self._members * (needs > 0)).max(initial=0) > self.room[0]:
+        if (needs + self.members * (needs > 0)).max(initial=0) > self.room[0]:
             return False
         everyone = np.zeros_like(self.component)
         return (
@@ -233,12 +244,12 @@ class Partners:
         with_needs = np.flatnonzero(needs)
         order = with_needs[np.lexsort((-needs[with_needs], component[with_needs]))]
         needy, of = needs[order], component[order]
-        total = np.cumsum(self._members[order])
+        total = np.cumsum(self.members[order])
         first = np.searchsorted(of, of)
-        total = total - (total - self._members[order])[first]
+        total = total - (total - self.members[order])[first]
         partners = np.unique(self.partner)
         senders = np.bincount(
-            component[partners], self._members[partners], int(component.max()) + 1
+            component[partners], self.members[partners], int(component.max()) + 1
         )
         # Domains that have room for more than the partners, and partners to put there.
         enough = np.searchsorted(-self.room, -needy)
@@ -253,10 +264,10 @@ class Partners:
         receiving, sending = receiving[kept], sending[kept]
         least = np.full(len(needs), self.room[0])
         np.minimum.at(least, sending, needs[receiving])
-        served = weighted_counts(sending, self._members[receiving], len(needs))
-        served = np.minimum(served, self.room[0] - least) * self._members
+        served = weighted_counts(sending, self.members[receiving], len(needs))
+        served = np.minimum(served, self.room[0] - least) * self.members
         components = int(self.component.max()) + 1
-        asked = weighted_counts(self.component, self._members * needs, components)
+        asked = weighted_counts(self.component, self.members * needs, components)
         given = weighted_counts(self.component, served, components)
         return bool((asked <= given * (1 + ROUNDING)).all())
 
@@ -269,36 +280,33 @@ def _fit(directions: list[Partners], seconds: float) -> bool:
     if len(directions) < 2:
         return True
     one, other = directions
-    return not np.array_equal(one.component, other.component) or _parts_fit(
-        one, needs[0] + needs[1]
-    )
+    if not np.array_equal(one.component, other.component):
+        return True
+    parts = Parts.of(one, needs[0] + needs[1])
+    near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
+    allowed = seconds * (1 + ROUNDING)
+    return bool((near_s <= allowed).all()) and parts.fit(one.room)
 
 
-def _parts_fit(partners: Partners, needs: IntArray) -> bool:
-    """Whether domains may hold all components, in parts that have what they need.
+def one_way(traffic: RankTraffic) -> list[RankTraffic]:
+    """The traffic, where a rank both sends and receives also each way by itself.
 
-    Each set either sends or receives, and ``needs`` so many ranks of the other kind. A
-    domain with one of either kind has at least the needs of both; where no second one
-    could have as many the component is whole.
+    All of it says nothing of a rank that has partners and is one; a part of the flows
+    never takes longer than all.
     """
-    members, component = partners._members, partners.component
-    is_sender = np.isin(np.arange(len(members)), partners.partner)
-    least = np.full((2, len(members)), partners.room[0])
-    ranks = np.zeros((2, len(members)), dtype=np.int64)
-    for kind, of_kind in enumerate((is_sender, ~is_sender)):
-        np.minimum.at(least[kind], component[of_kind], needs[of_kind])
-        np.add.at(ranks[kind], component[of_kind], members[of_kind])
-    is_tied = (least > 0).all(axis=0) & (ranks > 0).all(axis=0)
-    size, least = ranks.sum(axis=0)[is_tied], least[:, is_tied]
-    # Senders need receivers, and those of a second domain as many others.
-    is_whole = (2 * least[::-1] > ranks[:, is_tied]).any(axis=0)
-    part = np.where(is_whole, size, least.sum(axis=0))
-    for smallest in np.unique(part).tolist():
-        kept = part >= smallest
-        most = partners.room // smallest * int(size[kept].max())
-        if np.minimum(most, partners.room).sum() < size[kept].sum():
-            return False
-    return True
+    if not np.isin(traffic.senders, traffic.receivers).any():
+        return [traffic]
+    up = traffic.senders < traffic.receivers
+    return [traffic, *(_part(traffic, way) for way in (up, ~up) if way.any())]
+
+
+def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
+    return replace(
+        traffic,
+        senders=traffic.senders[kept],
+        receivers=traffic.receivers[kept],
+        size_bytes=traffic.size_bytes[kept],
+    )
 
 
 def near_levels(

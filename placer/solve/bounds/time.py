@@ -19,9 +19,10 @@ Valid because the step is monotone in the time of every operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +33,7 @@ from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
-from placer.solve.bounds.partners import near_levels
+from placer.solve.bounds.partners import near_levels, one_way
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.uplinks import FREE, Floor, floors
@@ -70,6 +71,17 @@ def least_step_time(problem: Problem, block: int, incumbent: float) -> Proof | N
     return max(least, _least(problem, 1, params, incumbent))
 
 
+def step_on_best_links(problem: Problem, block: int) -> float:
+    """The step time if every group had the best links that it may have anywhere, s.
+
+    No placement has a shorter step; `least_step_time` says more and takes longer.
+    """
+    colocation = colocation_of(problem.machine, problem.job, block)
+    capacity = node_capacity(problem.machine, block)
+    network = _ideal(problem.model, colocation, colocation.label, capacity)
+    return problem.model.step_on(network).step_time_s
+
+
 def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Proof:
     """The bound of a problem whose nodes hold so many ranks each."""
     model = problem.model
@@ -78,7 +90,7 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
     ideal = _ideal(model, colocation, colocation.label, capacity)
     step = model.step_on(ideal)
     proofs = (
-        time_bound(model, colocation, capacity, params),
+        time_bound(model, colocation, capacity, params, incumbent),
         slowest_stages(step),
         least_over_links(step, ideal),
         _beside_partners(model, ideal, params, incumbent),
@@ -91,8 +103,11 @@ def time_bound(
     colocation: Colocation,
     capacity_of_node: IntArray,
     params: Params | None = None,
+    incumbent: float = inf,
 ) -> Proof:
     """The bound for placements whose ranks stay together as ``colocation`` says.
+
+    Only the cheapest case is looked at more closely, as long as it is the cheapest.
 
     Parameters
     ----------
@@ -101,9 +116,17 @@ def time_bound(
     capacity_of_node : ndarray, shape (N,)
         Ranks each node may hold.
     params : Params, optional
+    incumbent : float, s
+        Of a known placement: a bound that reaches it is not improved further.
     """
     cases = list(_cases(model, colocation, capacity_of_node, params or Params()))
-    return min(cases, key=lambda case: case.value)
+    proofs = [next(case) for case in cases]
+    while True:
+        least = min(range(len(cases)), key=lambda index: proofs[index].value)
+        closer = next(cases[least], None)
+        if closer is None or proofs[least].value >= incumbent:
+            return proofs[least]
+        proofs[least] = max(proofs[least], closer, key=lambda proof: proof.value)
 
 
 def nic_trade(
@@ -128,8 +151,8 @@ def nic_trade(
     if _together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None
     network = _ideal(model, colocation, colocation.label, capacity_of_node)
-    room = int(_rooms(model, capacity_of_node).max())
-    return NicTrade.of(model.step_on(network), network, room, params or Params())
+    rooms = _rooms(model, capacity_of_node)
+    return NicTrade.of(model.step_on(network), network, rooms, params or Params())
 
 
 def stage_parts(
@@ -149,8 +172,8 @@ def stage_parts(
 
 def _cases(
     model: StepModel, colocation: Colocation, capacity: IntArray, params: Params
-) -> Iterator[Proof]:
-    """The bound of every case."""
+) -> Iterator[Iterator[Proof]]:
+    """Bounds of every case, the dearer to work out the later."""
     scale_up = model.fabric.scale_up_tier
     label = colocation.label
     room = _rooms(model, capacity)
@@ -171,54 +194,55 @@ def _cases(
                 return
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
-    yield _past_uplinks(partial(_inside, step), step, network, params)
+    yield _in_turn([partial(_inside, step)], step, network, params)
 
 
 def _outside(
     step: Step, network: IdealNetwork, axis: str, room: IntArray, params: Params
-) -> Proof:
-    """The bound when a group of ``axis`` leaves its scale-up domain."""
+) -> Iterator[Proof]:
+    """Bounds when a group of ``axis`` leaves its scale-up domain."""
     axes = step.model.job.parallelism
     cases = [] if axis == "pp" else [_with_crossing(step, network, axis)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
     if axis == "pp" or (axes.pp > 1 and not is_tied):
-        trade = NicTrade.of(step, network, int(room.max()), params)
+        trade = NicTrade.of(step, network, room, params)
         cases.append(partial(_with_cuts, trade, axis))
-    found = [_past_uplinks(case, step, network, params) for case in cases]
+    yield from _in_turn(cases, step, network, params)
     if axis != "pp":
-        found.append(_in_parts(StageParts.of(step, network, room), params))
-    return max(found)
+        yield _in_parts(StageParts.of(step, network, room), params)
 
 
-def _past_uplinks(
-    case: Callable[[Floor], Proof], step: Step, network: IdealNetwork, params: Params
-) -> Proof:
-    """The bound of a case, given also what has to pass the uplinks of each tier."""
-    over = [
-        min((case(floor) for floor in of_tier), key=lambda proof: proof.value)
-        for of_tier in floors(step, network, params)
-    ]
-    free = case(FREE)
-    best = max([free, *over], key=lambda proof: proof.value)
-    if best.value == free.value:
-        return free
-    return best._replace(argument=f"{best.argument}, and what has to pass thin uplinks")
+def _in_turn(
+    cases: Sequence[Callable[[Floor], Proof]],
+    step: Step,
+    network: IdealNetwork,
+    params: Params,
+) -> Iterator[Proof]:
+    """Bounds of each case, first alone, then past the uplinks of each tier."""
+    for case in cases:
+        yield case(FREE)
+    of_tiers = list(floors(step, network, params))
+    for case in cases:
+        for of_tier in of_tiers:
+            over = min((case(floor) for floor in of_tier), key=lambda one: one.value)
+            text = f"{over.argument}, and what has to pass thin uplinks"
+            yield over._replace(argument=text)
 
 
 def _inside(step: Step, floor: Floor) -> Proof:
     """Least step time with all groups inside their scale-up domains."""
     argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
+    return Proof(_above(step, floor), argument)
+
+
+def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
+    """The step time, its pipeline at least as slow as this, none below its floor, s."""
     pipeline_s = step.pipeline_s(tuple(step.stage_times))
-    return Proof(_above(step, floor, pipeline_s), argument)
-
-
-def _above(step: Step, floor: Floor, pipeline_s: float) -> float:
-    """The step time with this pipeline, no part of it below its floor, s."""
     return (
         step.step_time_s
-        - step.pipeline_s(tuple(step.stage_times))
-        + max(pipeline_s, floor.pipeline_s)
+        - pipeline_s
+        + max(pipeline_s, slow_s, floor.pipeline_s)
         + max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
     )
 
@@ -264,9 +288,9 @@ def _with_crossing(
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
     slow = step.model.step_on(_Split(**split)).stage_times[axis]
-    pipeline_s = slow_pipeline_s(step, axis, slow)
+    slow_s = slow_pipeline_s(step, axis, slow)
     text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
-    return lambda floor: Proof(_above(step, floor, pipeline_s), text)
+    return lambda floor: Proof(_above(step, floor, slow_s), text)
 
 
 def _in_parts(parts: StageParts | None, params: Params) -> Proof:
@@ -302,15 +326,20 @@ def _beside_partners(
     """Least step time of all times that transfers may take; None without transfers."""
     if model.job.traffic is None:
         return None
-    levels = near_levels(network, model.job.traffic, incumbent, params.near_levels)
-    if not levels:
+    found = []
+    for traffic in one_way(model.job.traffic):
+        levels = near_levels(network, traffic, incumbent, params.near_levels)
+        beside = (replace(network, near=near) for near in levels)
+        times = [model.step_on(one).step_time_s for one in beside]
+        if times:
+            found.append(min(incumbent, *times))
+    if not found:
         return None
-    times = (model.step_on(replace(network, near=near)).step_time_s for near in levels)
     argument = (
         "ranks that their NIC would keep too long have partners near, which take room "
         "in scale-up domains"
     )
-    return Proof(min(incumbent, *times), argument)
+    return Proof(max(found), argument)
 
 
 @dataclass(frozen=True, eq=False)

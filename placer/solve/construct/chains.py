@@ -69,6 +69,17 @@ def stitched_chains(problem: Problem, budget: Budget) -> Iterator[Candidate]:
         yield from _Stitcher(problem, shape).solve(budget)
 
 
+def replicas_too_many(problem: Problem) -> int:
+    """Fewest replicas without which leaves hold all units whole, 0 if they hold all."""
+    found = list(shapes(problem))
+    if any(_Stitcher(problem, shape).is_worthwhile() for shape in found):
+        return 0
+    parallelism = problem.job.parallelism
+    replica = parallelism.world_size // parallelism.dp
+    needed = [-(-shape.missing * shape.unit // replica) for shape in found]
+    return max(0, min(needed, default=0))
+
+
 def _promising(problem: Problem) -> list[Shape]:
     """Shapes worth stitching, the cheapest first when filled into the tree."""
     goal = problem.goal
@@ -157,7 +168,11 @@ class _Stitcher:
     def solve(self, budget: Budget) -> Iterator[Candidate]:
         """(name, GPU of every rank, whether ended in time)."""
         # The slowest pipeline sets the step; a ring is as slow in two as in more.
-        is_limited = self.whole.goal.name == "time" and not self.shape.closed
+        is_time = self.whole.goal.name == "time"
+        is_limited = is_time and not self.shape.closed
+        # Its time is that of its slowest link: the number of joints matters little, and
+        # rings over a large machine take long to stitch.
+        in_windows = not (is_time and self.shape.closed)
         params = self.whole.params
         limits = params.joint_limits if is_limited else (None,)
         for most_joints in limits:
@@ -165,7 +180,8 @@ class _Stitcher:
                 return
             problem = replace(self.problem, most_joints=most_joints)
             within = budget.anew(params.stitching_time * budget.seconds_left)
-            stitched = stitch(problem, params, self.whole.seed, within)
+            seed = self.whole.seed
+            stitched = stitch(problem, params, seed, within, in_windows=in_windows)
             if stitched is None:
                 continue
             joints = sum(len(replica) - 1 for replica in stitched.replicas)

@@ -63,19 +63,31 @@ def _divisions(problem: Problem, flows: Flows) -> list[tuple[str, IntArray, IntA
     """
     capacity = problem.capacity
     label = problem.colocation.label
-    found = [("evenly", capacity, label)]
+    found, fewest = [("evenly", capacity, label)], None
     sizes = problem.colocation.uniform_sizes()
     if sizes is not None:
         fewest = _fewest_domains(problem, [*sizes[:-1], sizes[-2:][0]])
         if fewest is not None:
             found.append(("fewest domains", fewest, label))
-    joined = join(label[-2:][0], flows.edges)
-    component: IntArray = np.unique(joined, return_inverse=True)[1]
-    for pieces in range(1, PIECES + 1):
-        part = _parted(problem, component, pieces)
-        name = "whole components" if pieces == 1 else f"components in {pieces}"
-        found += _of_parts(problem, name, part)
+    for component in _components(problem, flows):
+        for pieces in range(1, PIECES + 1):
+            part = _parted(problem, component, pieces)
+            name = "whole components" if pieces == 1 else f"components in {pieces}"
+            found += _of_parts(problem, name, part, fewest)
     return found
+
+
+def _components(problem: Problem, flows: Flows) -> list[IntArray]:
+    """Component of each rank: of all that ranks send, and of transfers alone.
+
+    Gradients may join what nothing gains from being whole.
+    """
+    label, traffic = problem.colocation.label[-2:][0], problem.job.traffic
+    edges = [flows.edges]
+    if problem.job.roles and traffic is not None:
+        edges.append(np.stack((traffic.senders, traffic.receivers), axis=1))
+    found = [np.unique(join(label, e), return_inverse=True)[1] for e in edges]
+    return found if not np.array_equal(found[0], found[-1]) else found[:1]
 
 
 def _parted(problem: Problem, component: IntArray, pieces: int) -> IntArray:
@@ -89,21 +101,29 @@ def _parted(problem: Problem, component: IntArray, pieces: int) -> IntArray:
     if traffic is not None:
         sends[label[traffic.senders]] = 1
     of_set, first = np.unique(label, return_index=True)
-    kind = component[first] * 2 + sends[of_set]
-    order = np.argsort(kind, kind="stable")
-    ranked = kind[order]
-    begin = np.searchsorted(ranked, ranked)
-    size = np.searchsorted(ranked, ranked, side="right") - begin
-    piece = np.empty(len(of_set), dtype=np.int64)
-    piece[order] = (np.arange(len(order)) - begin) * pieces // size
-    keys = component[first] * pieces + piece
+    place, count = among_alike(component[first] * 2 + sends[of_set])
+    keys = component[first] * pieces + place * pieces // count
     return np.asarray(np.unique(keys[label], return_inverse=True)[1])
 
 
+def among_alike(kind: IntArray) -> tuple[IntArray, IntArray]:
+    """Place of each among those of its kind, and how many there are."""
+    order = np.argsort(kind, kind="stable")
+    ranked = kind[order]
+    first = np.searchsorted(ranked, ranked)
+    place, count = np.empty((2, len(kind)), dtype=np.int64)
+    place[order] = np.arange(len(order)) - first
+    count[order] = np.searchsorted(ranked, ranked, side="right") - first
+    return place, count
+
+
 def _of_parts(
-    problem: Problem, name: str, part: IntArray
+    problem: Problem, name: str, part: IntArray, fewest: IntArray | None
 ) -> Iterator[tuple[str, IntArray, IntArray]]:
-    """The divisions that keep parts together in the innermost domains they fit."""
+    """The divisions that keep parts together in the innermost domains they fit.
+
+    ``fewest`` are ranks each node may hold where parts are of several sizes.
+    """
     machine, capacity = problem.machine, problem.capacity
     label = problem.colocation.label
     count = np.unique(np.bincount(part))
@@ -119,8 +139,8 @@ def _of_parts(
         parts = [gcd(*np.bincount(row).tolist()) for row in label[:inside]]
         size = [int(count[0])] * (tiers + 1 - inside)
         fewest = _fewest_domains(problem, [*parts, *size])
-        if fewest is not None:
-            yield f"{name}, fewest domains", fewest, whole
+    if fewest is not None:
+        yield f"{name}, fewest domains", fewest, whole
 
 
 def _fewest_domains(problem: Problem, sizes: list[int]) -> IntArray | None:

@@ -8,6 +8,8 @@ Shapes: P stages, K kinds of runs, F patterns, S ways to cut a replica.
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -179,14 +181,14 @@ def count(
     leaves = [program.column(most=len(capacity)) for _ in patterns]
     made = [program.column(most=replicas, price=int(u.sum())) for u in uses]
     program.row(map(Term, made), least=replicas, most=replicas)
-    for held, used in zip(patterns.T.tolist(), uses.T.tolist(), strict=True):
-        there = map(Term, leaves, held)
-        needed = (Term(way, -times) for way, times in zip(made, used, strict=True))
+    for held, used in zip(patterns.T, uses.T, strict=True):
+        there = (Term(leaves[i], int(held[i])) for i in np.flatnonzero(held))
+        needed = (Term(made[i], -int(used[i])) for i in np.flatnonzero(used))
         program.row([*there, *needed], least=0, most=0)
-    for size in np.unique(sizes).tolist():
+    for smaller, larger in pairwise([0, *np.unique(capacity).tolist(), inf]):
         # Larger leaves can take smaller patterns, so counts from above suffice.
-        larger = [Term(leaves[i]) for i in np.flatnonzero(sizes >= size).tolist()]
-        program.row(larger, most=int((capacity >= size).sum()))
+        held = [Term(leaves[i]) for i in np.flatnonzero(sizes > smaller).tolist()]
+        program.row(held, most=int((capacity >= larger).sum()))
     answer = solve(program, limits)
     if answer.counts is None:
         return None, answer.work, answer.is_proved

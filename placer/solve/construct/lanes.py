@@ -197,6 +197,6 @@ class _Exchange:
 
     def _ways(self, row: IntArray) -> IntArray:
         """The row as it is, and every other way round; shape (ways, places)."""
-        step = len(row) // self.starts
-        ways = [np.roll(row, step * start) for start in range(self.starts)]
-        return np.array([way for one in ways for way in (one, one[::-1])])
+        shift = len(row) // self.starts * np.arange(self.starts)
+        turned = row[(np.arange(len(row)) - shift[:, None]) % len(row)]
+        return np.stack([turned, turned[:, ::-1]], axis=1).reshape(-1, len(row))

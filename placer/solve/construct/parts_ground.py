@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.expert_parts import units_of as pieces_of
+from placer.solve.bounds.expert_units import units_of as pieces_of
 from placer.solve.construct.units import Floor, Units, floors, units_of
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.expert_parts import Units as Pieces
+    from placer.solve.bounds.expert_units import Units as Pieces
     from placer.solve.construct.parts_program import Made, Question, Shares
     from placer.solve.problem.compiled import Problem
 

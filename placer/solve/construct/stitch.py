@@ -45,14 +45,20 @@ if TYPE_CHECKING:
 
 
 def stitch(
-    problem: Stitching, params: Params, seed: int, budget: Budget
+    problem: Stitching,
+    params: Params,
+    seed: int,
+    budget: Budget,
+    *,
+    in_windows: bool = True,
 ) -> Stitched | None:
     """Replicas with the cheapest joints, None when none were found.
 
     Chains too long for windows are stitched on small machines only: elsewhere they
     cross so many leaves that laying them along the tree is about as good. Short open
     chains are stitched with a proof; for longer ones, and for rings, where much costs
-    the same, that takes minutes.
+    the same, that takes minutes. With ``in_windows`` false, machines too large for one
+    program are left.
     """
     domains = sum(int(parent.max()) + 1 for parent in problem.parents)
     sorts = len(problem.pairs())
@@ -64,6 +70,8 @@ def stitch(
         left = 0.0 if budget.is_over() else budget.seconds_left
         limits = Limits(nodes, left, seed, "scip", wants_proof=proves)
         return stitch_at_once(problem, limits)
+    if not in_windows:
+        return None
     windows = Windows(problem, params, seed, budget)
     windows.stitch_in_walks()
     rest = windows.rest
@@ -143,24 +151,27 @@ class Windows:
         if len(walks) == 1:
             self.stitch()
             return
-        walked = in_order(self._walk, walks, self.budget.workers)
-        for leaves, walk in walked:
-            self._take_over(leaves, walk)
+        leaves = [np.flatnonzero(np.isin(self.problem.parents[0], w)) for w in walks]
+        room = np.cumsum([self.usable[some].sum() for some in leaves])
+        share = room / max(1.0, room[-1])
+        due = (self.problem.replicas * share + ROUNDING).astype(np.int64)
+        dealt = list(zip(leaves, np.diff(due, prepend=0).tolist(), strict=True))
+        walked = in_order(self._walk, dealt, self.budget.workers)
+        for some, walk in zip(leaves, walked, strict=True):
+            self._take_over(some, walk)
         missing = self.problem.replicas - len(self.replicas)
         everywhere = np.ones(len(self.free), dtype=bool)
         # So few of all replicas that other seeds gain less than their time is worth.
         if not self._extend(self._left_over(missing), missing, seeds=1):
             self._made_again(everywhere, ~everywhere, self.problem.replicas)
 
-    def _walk(self, domains: IntArray) -> tuple[IntArray, Windows]:
-        """Leaves of some domains, and the replicas that they can make by themselves."""
-        leaves = np.flatnonzero(np.isin(self.problem.parents[0], domains))
-        share = self.usable[leaves].sum() / max(1.0, self.usable.sum())
-        replicas = int(self.problem.replicas * share + ROUNDING)
+    def _walk(self, dealt: tuple[IntArray, int]) -> Windows:
+        """Replicas out of some leaves alone, so many if they can be made."""
+        leaves, replicas = dealt
         part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
         walk = Windows(part, self.params, self.seed, self.budget, self.half_worth)
         walk.stitch()
-        return leaves, walk
+        return walk
 
     def _take_over(self, leaves: IntArray, walk: Windows) -> None:
         """Keep what a walk over some leaves made."""
@@ -255,7 +266,6 @@ class Windows:
         stitched = self._best_of(part, seeds or self.params.window_seeds)
         if stitched is None:
             return False
-        self.cut_short |= stitched.cut_short
         for segment in stitched.replicas:
             self._add(leaves, segment)
         return True
@@ -285,6 +295,10 @@ class Windows:
             seconds = self.budget.seconds_left
             limits = Limits(params.window_work, seconds, seed, gap=params.window_gap)
             found = stitch_at_once(part, limits)
+            if found is not None and found.cut_short:
+                # Chains along the tree are cheaper than what the clock cuts off.
+                self.cut_short = True
+                break
             if found is not None and (best is None or found.price < best.price):
                 best = found
             if best is not None and best.proved:

@@ -85,6 +85,10 @@ def _left_out(topology: Topology) -> str:
 
 def _smaller_job(topology: Topology, job: Job) -> str:
     axes = job.parallelism
+    if job.roles:
+        least = min(job.roles, key=lambda role: role.job.world_size)
+        each = f"one of {least.name} takes {least.job.world_size:,} GPUs"
+        return f"give a role fewer instances, or smaller ones: {each}"
     most = topology.num_gpus // (axes.world_size // axes.dp)
     if most:
         return f"dp {most} would fit instead of dp {axes.dp}"

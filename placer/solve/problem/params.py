@@ -173,6 +173,10 @@ class Params:
         Sets of equally many cuts of a pipeline that are timed.
     uplink_sizes : int
         Sizes of uplinks that are told apart; of more, only the largest counts.
+    stage_counts : int
+        Stages times scale-up domains of a program that counts ranks of each in each.
+    stage_count_work : float
+        Its work.
     expert_boxes, expert_rounds : int
         Boxes of replicas that the bound with parts of expert groups tells apart, and
         prices of parts that it tries; with none it is left out.
@@ -312,6 +316,8 @@ class Params:
     size_steps: int = 2500
     cut_sets: int = 1000
     uplink_sizes: int = 8
+    stage_counts: int = 200
+    stage_count_work: float = 0.02
     expert_boxes: int = 40_000
     expert_rounds: int = 40
     expert_part_work: int = 20_000

@@ -203,7 +203,7 @@ class InTime(Generic[Answer]):
             best = self._best
         if best is None or best.solution is None:
             raise StoppedError("stopped before any placement was found")
-        solution = best.solution
+        solution = replace(best.solution, wall_s=self._budget.elapsed_s)
         if solution.stop_reason == "interrupted":  # as of the middle of a search
             solution = replace(solution, stop_reason=reason)
         return LeftBehind(solution, best.order)

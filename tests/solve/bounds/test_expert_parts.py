@@ -18,7 +18,8 @@ from placer.job.model import (
     Overlap,
 )
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.expert_parts import units_of
+from placer.solve.bounds.expert_units import units_of
+from placer.solve.bounds.part_gradients import PartGradients
 from placer.solve.bounds.part_prices import Packing
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
@@ -100,10 +101,29 @@ def check(seed: int) -> bool:
     return lower_bound(problem, 1).value > without * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("seed", [1, 7, 10, 12])
+@pytest.mark.parametrize("seed", [1, 7, 10, 13])
 def test_no_placement_is_faster(seed: int) -> None:
     """No placement of a tiny job with experts beats the bound, which parts raise."""
     assert check(seed)
+
+
+@pytest.mark.parametrize("seed", [3, 113])
+def test_parts_leave_gradients_few_nics(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients that nothing hides raise the bound, and no placement is faster."""
+    topology, made = drawn(seed)
+    shown = replace(made.data_parallel, overlap_reduce=False, overlap_gather=False)
+    made = replace(made, data_parallel=shown)
+    problem = Problem.of(topology, made, "time")
+    bound = lower_bound(problem, 1).value
+    legal = distinct(topology, legal_placements(topology, made))
+    values = [problem.goal.value(np.array(gpus_of(topology, one))) for one in legal]
+    assert bound <= min(values) * (1 + 1e-9)
+    monkeypatch.setattr(
+        PartGradients, "exposed_s", lambda _, levels: np.zeros(len(levels))
+    )
+    assert lower_bound(problem, 1).value < bound * (1 - 1e-3)
 
 
 @pytest.mark.slow

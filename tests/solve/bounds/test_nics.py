@@ -6,6 +6,7 @@ every node it touches a node has room for one stage only, so the pipeline is cut
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -111,6 +112,24 @@ def test_levels_rise() -> None:
         assert tight.exposed_s < loose.exposed_s
         assert (tight.members >= loose.members).all()
         assert (tight.pace <= loose.pace).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_best_compromise_is_that_of_all_levels(seed: int) -> None:
+    """Few levels are looked at, and none that is left out is better."""
+    rng = random.Random(seed)
+    nodes = [rng.choice((2, 3, 4, 6)) for _ in range(12)]
+    trade = trade_of(model_on(nodes, rng.choice((1.0, 3.0)), rng.choice((2, 4))))
+    exposed_s = rng.choice((0.0, trade.levels[-1].exposed_s / 2))
+    for is_cut in (True, False):
+        least = ((2, 1)[trade.crossings.is_open]) if is_cut else 0
+        steps = [
+            trade.other_s
+            + max(level.exposed_s, exposed_s)
+            + trade.crossings.least_seconds(level.need, least)
+            for level in trade.levels
+        ]
+        assert trade.least(exposed_s, is_cut=is_cut)[0] == min(steps)
 
 
 def test_nothing_to_trade_on_one_node() -> None:

@@ -65,6 +65,23 @@ def test_parts_are_whole_numbers() -> None:
     assert not is_hopeless(counts, 0.3, 1.0)
 
 
+def test_no_uplink_carries_part_of_a_share() -> None:
+    """Any share of a unit of 4 puts three pairs or more on an uplink that carries 2."""
+    counts = replace(ONE_UNIT, uplinks={0: 2.9, 1: 100.0})
+    assert list(counts._shares({0: 3, 1: 3}, [1], {0: 2, 1: 100})) != []
+    assert all(w.home == 1 for w in counts._shares({0: 3, 1: 3}, [1], {0: 2, 1: 100}))
+    assert counts._most_lent([1, 3], 0, 5) == 3
+    assert is_hopeless(counts, 0.3, 1.0)
+
+
 def test_summands() -> None:
     """All ways to add up, each once, ascending."""
     assert sorted(summands(6, 2, 4)) == [(2, 2, 2), (2, 4), (3, 3)]
+
+
+def test_levels_that_no_unit_reaches_ask_for_no_part() -> None:
+    """A share across blocks may be faster than any unit: its level asks for nothing."""
+    slow_near = replace(ONE_UNIT, near=dict.fromkeys(NEAR, 0.3))
+    times = slow_near.times()
+    assert times.min() < 0.3
+    assert slow_near.least_parts() == [1] * len(times)

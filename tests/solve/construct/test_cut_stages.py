@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from placer.solve.construct import cut_patterns
 from placer.solve.construct.cut_patterns import (
     Need,
     Question,
@@ -15,8 +18,11 @@ from placer.solve.construct.cut_patterns import (
     runs_of,
 )
 from placer.solve.construct.cut_stages import Stages, evenly, leaf_of_stage
-from placer.solve.count.engine import Limits
+from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.problem.params import Params
+
+if TYPE_CHECKING:
+    from placer.solve.count.model import Program
 
 STAGES = 4
 PARAMS = Params()
@@ -66,6 +72,23 @@ def test_too_little_room() -> None:
     asked = question([2, 2, 2, 2], 3)
     found, *_ = count(asked, np.array([3, 3, 3, 3, 3]), 3, LIMITS)
     assert found is None
+
+
+def test_program_is_as_small_as_its_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No term counts nothing, and leaves with the same room make one row."""
+    asked: list[Program] = []
+
+    def kept(program: Program, limits: Limits) -> Answer:
+        asked.append(program)
+        return solve(program, limits)
+
+    monkeypatch.setattr(cut_patterns, "solve", kept)
+    of = question([1, 1, 1, 1], 6)
+    count(of, np.array([6, 6, 6, 4, 4, 4]), 5, LIMITS)
+    (program,) = asked
+    assert all(all(row.times.values()) for row in program.rows)
+    rooms = [row.most for row in program.rows if 0 < row.most < inf]
+    assert rooms == [5, 6, 3]  # replicas, leaves with any room, and with six
 
 
 @pytest.mark.parametrize("seed", range(20))

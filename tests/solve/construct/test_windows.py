@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,7 +13,9 @@ import pytest
 from benchmarks.instances import load
 from placer.placement.placement import Placement
 from placer.solve.construct import stitch as whole
-from placer.solve.construct.segments import Segment, Stitching
+from placer.solve.construct.laid import laid
+from placer.solve.construct.segments import Segment, Stitched, Stitching
+from placer.solve.construct.stitch_program import stitch_at_once
 from placer.solve.problem.objective import objective_of
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
@@ -28,6 +30,9 @@ from tests.solve.construct.test_stitch import (
     stages_of,
 )
 from tests.solve.solving import solve
+
+if TYPE_CHECKING:
+    from placer.solve.count.engine import Limits
 
 GAP = 0.02  # that a window's program may leave
 
@@ -160,6 +165,24 @@ def test_stop_ends_the_work() -> None:
     assert found.cut_short
     check_room(problem, found.replicas)
     assert len(asked) <= 12  # and twice at the end of each walk
+
+
+def test_what_the_clock_cuts_off_is_laid_along_the_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No window keeps the poor answer that a program has when its time is up."""
+
+    def cut_off(problem: Stitching, limits: Limits) -> Stitched | None:
+        found = stitch_at_once(problem, limits)
+        return found and replace(found, cut_short=True)
+
+    monkeypatch.setattr(whole, "stitch_at_once", cut_off)
+    problem = uneven_machine(random.Random(1))
+    params = Params(joints_at_once=0, window_joints=1)
+    found = whole.stitch(problem, params, 0, Budget(LIMIT))
+    assert found is not None
+    assert found.cut_short
+    assert found.replicas == laid(problem)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -17,7 +17,7 @@ Stop = Callable[[], bool]
 def told(value: float, bound: float = 0.0, reason: str = "interrupted") -> Improvement:
     placement = Placement(np.array([0]))
     solution = Solution(
-        placement, "time", value, bound, "none", "test", reason, 0.1, False
+        placement, "time", value, bound, "none", "test", reason, 0.0, False
     )
     return improvement_of(solution, ("tp", "cp", "ep", "pp", "dp"))
 
@@ -67,6 +67,7 @@ def test_a_deaf_search_is_left_with_its_best(
     assert found.solution.lower_bound == 1.5
     assert found.solution.stop_reason == reason
     assert not found.solution.deterministic
+    assert found.solution.wall_s >= QUICK.look_after  # of all, not up to that best
 
 
 def test_a_finished_search_keeps_its_reason() -> None:

@@ -1,0 +1,75 @@
+"""Reports of a workload speak of its roles."""
+
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+import placer
+from placer.errors import InfeasibleError, InputError
+from placer.footprint.stages import footprint
+from placer.placement.inputs import inputs_of
+from placer.report.diff_text import diff_text
+from placer.report.summary import summarise
+
+MODEL = "{layers: 8, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}"
+WORKLOAD = f"""
+format: placer/workload
+version: 1
+name: rl
+roles:
+  - name: trainer
+    job: {{parallelism: {{tp: 2, dp: 4}}, model: {MODEL}, sequence: 8192,
+      micro_batch: 1, micro_batches: 2, compute: {{tflops_per_gpu: 400}}}}
+  - {{name: rollout, instances: 2, job: {{parallelism: {{tp: 4}}}}}}
+transfers:
+  - {{from: trainer, to: rollout, bytes: 8GB}}
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    path = tmp_path_factory.mktemp("roles") / "rl.yaml"
+    path.write_text(WORKLOAD)
+    return placer.place("dgx-h100-4x8", str(path), time_limit=5).plan
+
+
+def test_each_role_that_has_a_model_says_what_memory_it_needs(plan):
+    """That of the trainer is what has to fit."""
+    roles, worst = plan.score["roles"], plan.score["memory_bytes"]
+    assert worst == roles["trainer"]["memory_bytes"] | {"role": "trainer"}
+    assert "memory_bytes" not in roles["rollout"]
+    trainer = inputs_of(plan).job.roles[0].job
+    assert worst["total"] == footprint(trainer).total
+
+
+def test_the_summary_names_roles_and_their_memory(plan):
+    text = summarise(plan)
+    assert "trainer 8, rollout 2 x 4, node-contiguous" in text
+    assert "GPU memory" in text
+
+
+def test_maps_have_a_colour_a_role_and_number_its_instances(plan):
+    root = Xml.fromstring(placer.draw(plan).svg)
+    cells = {e.get("data-rank"): e for e in root.iter() if e.get("data-rank")}
+    fill = {rank: cell.get("fill") for rank, cell in cells.items()}
+    assert len(cells) == 16
+    assert {fill[str(rank)] for rank in range(8)} != {fill["8"]} == {fill["15"]}
+    assert "rollout 1" in "".join(cells["12"].itertext())
+    assert {"trainer", "rollout"} <= set(root.itertext())
+    with pytest.raises(InputError, match="the job has no dp"):
+        placer.draw(plan, colour="dp")
+
+
+def test_moves_are_told_by_instance(plan):
+    new = placer.replace(plan, failed=plan.nodes[plan.node_of_rank[15]]).plan
+    folds = placer.diff(plan, new).to_dict()["folded_by_axis"]["role"]
+    assert {fold["index"] for fold in folds} <= {"trainer 0", "rollout 0", "rollout 1"}
+    assert "rollout 1, 1 node:" in diff_text(placer.diff(plan, new))
+
+
+def test_a_workload_too_large_for_what_is_left_is_not_told_to_shrink_dp(plan):
+    gone = ["n1", "n2", "n3"]
+    for shrink in (False, True):
+        with pytest.raises(InfeasibleError, match="one of rollout takes 4") as error:
+            placer.replace(plan, failed=gone, shrink=shrink)
+        assert "dp" not in str(error.value)
