@@ -68,8 +68,8 @@ class Replaced:
     budget : float
         The cost allowed.
     reference : str
-        What ``budget`` is measured from: ``before``, ``lower-bound`` where that is
-        higher, or ``best-known`` where nothing comes near either.
+        What ``budget`` is measured from: ``before``, or ``lower-bound`` where that is
+        higher; where no repair comes near either, ``before`` or ``best-known``.
     """
 
     solution: Solution
@@ -133,10 +133,13 @@ class _Search:
             self._repair()
         else:
             self._front.offer("nothing failed", self._before.gpu_of_rank)
-        if not self._is_cheap():
-            self._place(progress)
         self._front.keep_fewest_avoided()
-        return self._result()
+        reference = self._least()
+        if not self._is_cheap(reference[1]):
+            self._place(progress)
+            self._front.keep_fewest_avoided()
+            reference = self._before_or_best()
+        return self._result(*reference)
 
     def _repair(self) -> None:
         """Offer repairs, from the nodes that are best to use first."""
@@ -162,19 +165,31 @@ class _Search:
                 tried.append(usable)
                 yield usable
 
-    def _is_cheap(self) -> bool:
+    def _least(self) -> tuple[str, float]:
+        """What repairs are measured against: the cost before, if it can be had."""
+        if self._front.points:
+            value, problem = self._front.points[-1].value, self._problem
+            self._front.prove(*lower_bound(problem, problem.forced_block, value))
+        before, bound = self._terms.before or 0.0, self._front.bound
+        return max(("before", before), ("lower-bound", bound), key=itemgetter(1))
+
+    def _is_cheap(self, least: float) -> bool:
         """Whether some repair costs as little as asked; or nothing failed."""
         if not self._front.points:
             return False
-        value, problem = self._front.points[-1].value, self._problem
-        self._front.prove(*lower_bound(problem, problem.forced_block, value))
-        allowed = self._least()[1] * (1 + self._terms.within) * (1 + EXACT)
-        return not self._before.is_lost.any() or value <= allowed
+        nothing_failed = not self._before.is_lost.any()
+        return nothing_failed or self._front.points[-1].value <= self._allowed(least)
 
-    def _least(self) -> tuple[str, float]:
-        """What the tolerance is measured from: the cost before, if it can be had."""
-        before, bound = self._terms.before or 0.0, self._front.bound
-        return max(("before", before), ("lower-bound", bound), key=itemgetter(1))
+    def _before_or_best(self) -> tuple[str, float]:
+        """What all placements are measured against: the cost before, if one has it."""
+        best = min(point.value for point in self._front.points)
+        before = self._terms.before or 0.0
+        if best <= self._allowed(before):
+            return "before", before
+        return "best-known", best
+
+    def _allowed(self, least: float) -> float:
+        return least * (1 + self._terms.within) * (1 + EXACT)
 
     def _place(self, progress: Progress | None) -> None:
         """Offer a fresh placement that keeps to the plan where it costs nothing."""
@@ -197,12 +212,8 @@ class _Search:
         for gpu_of_rank in led_back(self._state, placed, front.budget):
             front.offer("placed afresh, led back", gpu_of_rank)
 
-    def _result(self) -> Replaced:
+    def _result(self, reference: str, least: float) -> Replaced:
         front = self._front
-        best = min(point.value for point in front.points)
-        reference, least = self._least()
-        if best > least * (1 + self._terms.within) * (1 + EXACT):
-            reference, least = "best-known", best
         cost = least * (1 + self._terms.within)
         if self._repairs is not None:
             self._repairs.close_in(cost)

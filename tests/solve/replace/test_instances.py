@@ -50,5 +50,7 @@ def test_a_hundred_failed_trays() -> None:
     about = found.plan.previous
     assert about["lost"] == 400
     assert about["moved"] < 1000
-    assert found.bound["gap"] <= 0.001
+    cheapest = min(point["value"] for point in about["curve"])
+    assert found.bound["value"] <= 1.001 * cheapest
+    assert found.bound["gap"] <= 0.002
     assert violations(found.plan, topology, job) == []
