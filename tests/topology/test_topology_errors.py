@@ -215,6 +215,13 @@ CASES = {
         'rack "r1" lies in block "b1" (nodes[0]) and in "b2"',
         "one parent",
     ),
+    "list of racks": (
+        "rack: r3, block: b2",
+        'rack: @"r[3-4]", block: b2',
+        "nodes[2].rack",
+        'one rack holds all nodes of an entry, "r[3-4]" is a list',
+        "an entry for each rack",
+    ),
     "second cluster": (
         "rack: r3, block: b2",
         "rack: r3, block: b2, cluster: @east",
