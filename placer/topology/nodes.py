@@ -198,7 +198,7 @@ class _Listing:
         domains.append(section.text(names[-1], self._whole()))
         for name, domain in zip(names[1:], domains, strict=True):
             if "[" in domain:
-                message = f'one {name} holds all nodes of an entry, "{domain}" is a list'
+                message = f'one {name} holds all of an entry, "{domain}" is a list'
                 section.problem(message, name, f"write an entry for each {name}")
         for t, tier in enumerate(self.outer[:-2]):
             domain, parent = domains[t], domains[t + 1]

@@ -219,7 +219,7 @@ CASES = {
         "rack: r3, block: b2",
         'rack: @"r[3-4]", block: b2',
         "nodes[2].rack",
-        'one rack holds all nodes of an entry, "r[3-4]" is a list',
+        'one rack holds all of an entry, "r[3-4]" is a list',
         "an entry for each rack",
     ),
     "second cluster": (
