@@ -3,11 +3,10 @@
 `bounds.nics` lists compromises between NICs of gradient groups and cuts of pipelines:
 how many members of a gradient group a domain must hold, and how pipelines may be cut. A
 program says whether the machine's domains can be filled that way; the best compromise
-that can be had fills the tree. Every program first gets little work, so that a few hard
-ones do not keep all others from their turn. Where one replica must be cut, others may
-be cut as often without a longer step, and then two, three or more of them share their
-domains. Domains that whole stages do not fill may be filled by the members of context
-parallel groups, each by itself.
+that can be had fills the tree. Where one replica must be cut, others may be cut as
+often without a longer step, and then two, three or more of them share their domains.
+Domains that whole stages do not fill may be filled by the members of context parallel
+groups, each by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -33,7 +31,6 @@ from placer.solve.construct.cut_patterns import (
 )
 from placer.solve.construct.cut_stages import Stages, leaf_of_stage
 from placer.solve.count.engine import Limits
-from placer.solve.problem.effort import WORTHWHILE
 from placer.solve.problem.objective import TimeObjective
 
 if TYPE_CHECKING:
@@ -105,28 +102,23 @@ def cut_placements(
         return
     params = problem.params
     for units in _units(problem):
-        work = params.all_cut_work
-        tried: dict[bytes, float] = {}
+        patterns_left = params.all_cut_patterns
+        tried: set[bytes] = set()
         had: dict[int, list[Target]] = {stages.lanes: [] for stages in units}
-        wanted = product(params.cut_work, _targets(trade, value), units)
-        for most_work, target, stages in wanted:
-            if budget.is_over() or work <= 0:
+        for target, stages in product(_targets(trade, value), units):
+            if budget.is_over() or patterns_left <= 0 or target.seconds >= value:
                 break
-            gain = 0.0 if most_work == params.cut_work[0] else WORTHWHILE
-            if target.seconds >= value * (1 - gain):
-                continue
             if any(target.is_weaker(better) for better in had[stages.lanes]):
                 continue
             question = _question(target, trade, stages, params)
-            if question is None or tried.get(question.key, 0.0) >= most_work:
+            if question is None or question.key in tried:
                 continue
-            seconds_left = budget.seconds_left
-            limits = Limits(min(most_work, work), seconds_left, problem.seed)
-            found, used, is_proved = count(
-                question, stages.capacity, stages.replicas, limits
+            tried.add(question.key)
+            patterns_left -= len(question.patterns)
+            limits = Limits(
+                params.cut_nodes, budget.seconds_left, problem.seed, engine="highs"
             )
-            work -= used
-            tried[question.key] = inf if is_proved else most_work
+            found = count(question, stages.capacity, stages.replicas, limits)
             if found is None:
                 continue
             had[stages.lanes].append(target)

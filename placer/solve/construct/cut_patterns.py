@@ -163,10 +163,8 @@ class Counted(NamedTuple):
 
 def count(
     question: Question, capacity: IntArray, replicas: int, limits: Limits
-) -> tuple[Counted | None, float, bool]:
-    """Leaves of each pattern and replicas of each kind, the work, and if it is proved.
-
-    None without a solution; of several one with few cuts is taken.
+) -> Counted | None:
+    """Leaves of each pattern and replicas of each kind, few of them cut; None for no.
 
     Parameters
     ----------
@@ -191,10 +189,6 @@ def count(
         program.row(held, most=int((capacity >= larger).sum()))
     answer = solve(program, limits)
     if answer.counts is None:
-        return None, answer.work, answer.is_proved
+        return None
     counts = np.array(answer.counts)
-    return (
-        Counted(counts[: len(leaves)], counts[len(leaves) :]),
-        answer.work,
-        answer.is_proved,
-    )
+    return Counted(counts[: len(leaves)], counts[len(leaves) :])

@@ -165,6 +165,7 @@ def _by_tree(program: Program, limits: Limits) -> Answer:
         counts,
         result.best_objective_bound(),
         0.0,
-        result.termination.reason is mathopt.TerminationReason.OPTIMAL,
+        result.termination.reason
+        in (mathopt.TerminationReason.OPTIMAL, mathopt.TerminationReason.INFEASIBLE),
         result.termination.limit is mathopt.Limit.TIME,
     )

@@ -69,11 +69,9 @@ class Params:
     tour_kicks, all_tour_kicks, tour_window : int
         Random exchanges for each bundle on a tour, and in all; bundles that one of them
         takes at most.
-    cut_work : tuple of float
-        Work of one program that cuts pipelines alike: all get the first, then those
-        that it left open and that are worth it the next.
-    all_cut_work : float
-        Work of all of them.
+    cut_nodes, all_cut_patterns : int
+        Nodes of the tree of one program that cuts pipelines alike; patterns of all such
+        programs together.
     cut_ways : int
         Ways to cut a replica that one such program chooses from.
     pattern_runs, patterns_combined, patterns : int
@@ -254,8 +252,8 @@ class Params:
     tour_kicks: int = 8
     all_tour_kicks: int = 4_096
     tour_window: int = 30
-    cut_work: tuple[float, ...] = (0.1, 0.5)
-    all_cut_work: float = 2.0
+    cut_nodes: int = 100
+    all_cut_patterns: int = 100_000
     cut_ways: int = 64
     pattern_runs: int = 3
     patterns_combined: int = 3_000_000
