@@ -71,7 +71,8 @@ def _solved(
     shown = _better(progress) if progress and len(orders) > 1 else progress
     first, *others = [problem.on(machine, job) for job in orders]
     found = [_attempt(first, budget.share(len(orders)), shown)]
-    if not (isinstance(found[0], Solution) and is_best_launch(first, found[0])):
+    alone = found[0]
+    if others and not (isinstance(alone, Solution) and is_best_launch(first, alone)):
         turns = -(-len(others) // budget.workers)
         share = budget.share(max(1, turns))
         found += side_by_side(
