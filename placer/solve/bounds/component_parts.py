@@ -64,6 +64,10 @@ class Parts:
             held = [self._held(int(one), kept) for one in rooms]
             if np.dot(held, domains) < self.size[kept].sum():
                 return False
+            # The largest domains hold a component in the fewest parts.
+            fewest = np.searchsorted(np.cumsum(room), self.size[kept]) + 1
+            if np.dot(rooms // smallest, domains) < fewest.sum():
+                return False
         return True
 
     def _held(self, room: int, kept: BoolArray) -> int:

@@ -14,13 +14,11 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.construct.communicators import among_alike
-from placer.solve.count.engine import Limits, solve
-from placer.solve.count.model import Program, Term
+from placer.solve.construct.component_pieces import Cutting
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
-    from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
@@ -51,52 +49,17 @@ def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> N
         return
     smallest, order, takes = best
     homes = {"components in a line": np.repeat(order, takes)}
-    parts = _parts(room, lengths, smallest, problem.params)
-    if parts is not None:
-        domains = np.tile(np.arange(len(room)), len(lengths))
-        homes["components in parts"] = np.repeat(domains, parts.ravel())
+    if (lengths == lengths[0]).all():
+        cutting = Cutting(room, len(lengths), int(lengths[0]))
+        pieces = cutting.largest_pieces(int(smallest * lengths[0]), problem.params)
+        if pieces is not None:
+            domains = np.tile(np.arange(len(room)), len(lengths))
+            homes["components in large pieces"] = np.repeat(domains, pieces.ravel())
     for name, home in homes.items():
         domain_of_set = np.empty(len(line), dtype=np.int64)
         domain_of_set[line] = home
         node = _nodes(problem, domain, domain_of_set[label])
         incumbent.offer(name, Placement.on_nodes(machine, node).gpu_of_rank)
-
-
-def _parts(
-    room: IntArray, lengths: IntArray, smallest: float, params: Params
-) -> IntArray | None:
-    """Sets of each component in each domain, no part small; shape (C, D).
-
-    None where no parts are larger than a share ``smallest`` of a component, components
-    differ in length, or there are too many.
-    """
-    length = int(lengths[0])
-    if (lengths != length).any() or len(room) * len(lengths) > params.stage_counts:
-        return None
-    for least in range(length // 2, int(smallest * length), -1):
-        program = _program(room, len(lengths), length, least)
-        counts = solve(program, Limits(params.stage_count_work)).counts
-        if counts is not None:
-            shape = len(lengths), len(room), 2
-            return np.reshape(counts, shape)[:, :, 0]
-    return None
-
-
-def _program(room: IntArray, components: int, length: int, least: int) -> Program:
-    """Sets of each component in each domain, none or enough, and whether any are."""
-    program, in_domain = Program(), [list[Term]() for _ in room]
-    for _ in range(components):
-        own = []
-        for terms in in_domain:
-            held, is_there = program.column(length), program.column(1)
-            program.row([Term(held), Term(is_there, -least)], least=0)
-            program.row([Term(held), Term(is_there, -length)], most=0)
-            terms.append(Term(held))
-            own.append(Term(held))
-        program.row(own, least=length, most=length)
-    for terms, most in zip(in_domain, room.tolist(), strict=True):
-        program.row(terms, most=most)
-    return program
 
 
 def _line(

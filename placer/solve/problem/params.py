@@ -163,6 +163,9 @@ class Params:
         Its work.
     line_orders : int
         Orders of the domains along which components of traffic are laid.
+    piece_ways, piece_nodes : int
+        Ways to cut such components, and to divide domains into places for the pieces,
+        of one program; nodes of its tree.
     near_levels : int
         Times of transfers that the bound on room for partners tells apart.
     size_steps : int
@@ -310,6 +313,8 @@ class Params:
     parted_columns: int = 8_000
     parted_work: float = 1.0
     line_orders: int = 256
+    piece_ways: int = 20_000
+    piece_nodes: int = 100
     near_levels: int = 8
     size_steps: int = 2500
     cut_sets: int = 1000
