@@ -1,6 +1,7 @@
 """Transfers between roles: placements that are proved, at every size."""
 
 import random
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import placer
 from placer.solve.bounds import certificate
+from placer.solve.bounds.component_parts import Parts
 from placer.solve.construct.communicators import partitioned
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -83,10 +85,24 @@ def test_transfers_are_placed_within_a_hundredth_of_what_is_possible(gpus):
 
 @pytest.mark.slow
 def test_so_are_transfers_between_a_thousand_hosts():
-    """On racks at this size `zero3` is not: 1.7 % above its bound."""
     _, machine = next(machines(4096, "free"))
     for title, roles, keys in transfers(4096):
         assert gap(machine, roles, keys, "free") <= WITHIN, title
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+def test_so_are_replicas_cut_into_stages_on_sixty_racks_that_others_left(launcher):
+    *_, (_, machine) = machines(4096, launcher)
+    _, _, (_, roles, keys), *_ = transfers(4096)
+    assert gap(machine, roles, keys, launcher) <= WITHIN
+
+
+def test_two_components_share_a_rack_where_they_need_more_than_there_are():
+    """Five racks of 8 ranks: 20 of 40 need three racks each, so one holds 4 of both."""
+    parts = Parts(np.array([20, 20]), np.array([5, 5]), np.zeros(1, dtype=bool))
+    assert not parts.fit(np.full(5, 8))
+    assert replace(parts, least=np.array([4, 4])).fit(np.full(5, 8))
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (2, 4), (8, 1)])
