@@ -34,7 +34,7 @@ Candidate = tuple[str, IntArray]
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Axes inside axes, filled into the tree in whole units."""
     incumbent.offer_all(islice(nested_fills(problem), problem.fills_priced))
-    if problem.colocation.block < int(problem.machine.gpus_of_node.max()):
+    if (problem.machine.gpus_of_node != problem.colocation.block).any():
         uneven(problem, incumbent, budget)
 
 

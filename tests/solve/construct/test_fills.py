@@ -107,3 +107,19 @@ def test_the_fullest_racks_come_first() -> None:
     placements = [gpus for _, gpus in fullest_fills(Problem.of(topology, job))]
     nodes = topology.node_of_gpu[np.array(placements)]
     assert (nodes == [1, 1, 2, 2, 3, 3, 0, 0]).all()
+
+
+def test_nodes_that_lost_gpus_are_used_where_others_would_do() -> None:
+    """Four nodes of 4 hold 16 ranks, but on three racks: one of 4, 3 and 1 has all."""
+    topology = racks([4, 3, 1, 4, 4, 4], [0, 0, 0, 1, 2, 2])
+    job = Job(
+        "j",
+        Parallelism(cp=8, dp=2, order=ORDER),
+        weights={"cp": 100.0, "dp": 1.0},
+        launcher="node-contiguous",
+    )
+    problem, incumbent = offered(nested, topology, job)
+    assert 4 in [choice.block for choice in problem.choices]
+    assert incumbent.gpu_of_rank is not None
+    rack = topology.domain_of_gpu[1][incumbent.gpu_of_rank]
+    assert len(set(rack[:8].tolist())) == len(set(rack[8:].tolist())) == 1
