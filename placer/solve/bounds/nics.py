@@ -18,8 +18,9 @@ take ``g(x)`` or longer, and its step ``x + g(x)``.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +34,6 @@ from placer.solve.bounds.stage_counts import may_hold
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
-    from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.problem.params import Params
@@ -73,18 +73,21 @@ class NicTrade:
     Attributes
     ----------
     levels : list of Level
-        By exposed time, least first.
+        By exposed time, least first; they ask for less and less, the last for nothing.
     crossings : Crossings
     other_s : float, s
         Fixed time and custom groups.
     rings : int
         Gradient groups of a stage that are together in a domain.
+    is_held : callable
+        Whether the domains may hold a level, by index.
     """
 
     levels: list[Level]
     crossings: Crossings
     other_s: float
     rings: int
+    is_held: Callable[[int], bool]
 
     @classmethod
     def of(
@@ -106,17 +109,29 @@ class NicTrade:
         message_s = network.message_across(step.model.volumes.pp_message)
         exposure = _Exposure(step, network, groups, params)
         levels = list(_levels(exposure, shape, int(rooms.max())))
+        axes = step.model.job.parallelism
+        size, grain = axes.world_size // axes.pp, shape.members * shape.groups
+        # With fewer rooms than ranks no placement is of this case.
+        is_open = int(rooms.sum()) < axes.world_size
+
+        @cache
+        def is_held(index: int) -> bool:
+            if is_open or index == len(levels) - 1:
+                return True
+            return may_hold(rooms, size, grain, levels[index].need, params)
+
         return cls(
-            _held(levels, shape, step.model.job.parallelism, rooms, params),
+            levels,
             Crossings.of(step, message_s, params.cut_sets),
             step.model.fixed_s + sum(step.exposed_custom_s.values()),
             shape.groups,
+            is_held,
         )
 
     def least(
         self, exposed_s: float = 0.0, *, is_cut: bool = True
     ) -> tuple[float, Level]:
-        """(s, level) of the best compromise.
+        """(s, level) of the best compromise that the domains may hold.
 
         Parameters
         ----------
@@ -125,11 +140,20 @@ class NicTrade:
         is_cut : bool
             Whether some lane is known to leave its domain.
         """
+        value, index = self._least(exposed_s, is_cut, 0)
+        if not self.is_held(index):
+            after = range(index + 1, len(self.levels))
+            first = after[bisect_left(after, True, key=self.is_held)]
+            value, index = self._least(exposed_s, is_cut, first)
+        return value, self.levels[index]
+
+    def _least(self, exposed_s: float, is_cut: bool, first: int) -> tuple[float, int]:
+        """(s, index) of the best compromise of this level and those after it."""
         once = 1 if self.crossings.is_open else 2
         fewest = once if is_cut else 0
         pipeline_s: dict[int, float] = {}
-        best = inf, 0
-        spans = [(0, len(self.levels) - 1)]
+        best = inf, first
+        spans = [(first, len(self.levels) - 1)]
         while spans:
             low, high = spans.pop()
             for index in {low, high} - pipeline_s.keys():
@@ -144,30 +168,11 @@ class NicTrade:
                 if least < best[0]:
                     middle = (low + high) // 2
                     spans += [(low, middle), (middle, high)]
-        return best[0], self.levels[best[1]]
+        return best
 
     def _above(self, exposed_s: float, index: int) -> float:
         """What a step takes beside its pipeline at a level, s."""
         return self.other_s + max(self.levels[index].exposed_s, exposed_s)
-
-
-def _held(
-    levels: list[Level],
-    shape: _PartShape,
-    axes: Parallelism,
-    rooms: IntArray,
-    params: Params,
-) -> list[Level]:
-    """The levels that the domains may hold; the last one asks for nothing."""
-    if rooms.sum() < axes.world_size:  # no placement is of this case
-        return levels
-    size, grain = axes.world_size // axes.pp, shape.members * shape.groups
-    first = bisect_left(
-        levels[:-1],
-        True,
-        key=lambda level: may_hold(rooms, size, grain, level.need, params),
-    )
-    return levels[first:]
 
 
 class _PartShape(NamedTuple):
