@@ -54,6 +54,11 @@ class Best:
         """Its step time, s."""
         return float(self.plan.score["step_time_s"])
 
+    @property
+    def replicas(self) -> int:
+        """Of the job."""
+        return len(self.plan.node_of_rank) // (REPLICA * GPUS)
+
 
 def left(up: BoolArray) -> Left:
     """What racks have left; machines that agree in it are the same machine."""
@@ -89,7 +94,9 @@ def best(cluster: Cluster, state: Left, count: int) -> Best:
     return min((Best(plan, bound_s) for plan in found), key=lambda one: one.step_s)
 
 
-def best_of_all(states: Iterable[Left], search: Searches) -> dict[Left, Best]:
+def best_of_all(
+    states: Iterable[Left], search: Searches, known: Mapping[Left, Best] | None = None
+) -> dict[Left, Best]:
     """A placement for everything that racks may have left, hardly slower than the best.
 
     A machine with more trays left in each rack is never slower, and holds the same
@@ -101,40 +108,46 @@ def best_of_all(states: Iterable[Left], search: Searches) -> dict[Left, Best]:
     ----------
     search : callable
         `best` for each of some states, and replicas of all.
+    known : mapping, optional
+        Placements of an earlier call.
     """
     found: dict[Left, Best] = {}
+    searched = known or {}
     by_count: dict[int, list[Left]] = {}
     for state in states:
         by_count.setdefault(sum(state) // REPLICA, []).append(state)
     for count, group in by_count.items():
-        found |= _best_of_group(np.array(group), count, search)
+        own = {left: one for left, one in searched.items() if one.replicas == count}
+        found |= _best_of_group(np.array(group), count, search, own)
     return found
 
 
-def _best_of_group(group: IntArray, count: int, search: Searches) -> dict[Left, Best]:
+def _best_of_group(
+    group: IntArray, count: int, search: Searches, known: Mapping[Left, Best]
+) -> dict[Left, Best]:
     """The same for states that hold equally many replicas; shape (states, racks)."""
     richest = _left(group.max(axis=0))
     (ideal,) = search([richest], count)
-    searched = {richest: ideal}
+    searched = {**known, richest: ideal}
     found: dict[Left, Best] = {}
-    waiting = group
-    least = REPLICA * count
-    while len(waiting):
-        shapes = [one for one in _common(waiting, least) if one not in searched]
-        searched |= zip(shapes, search(shapes, count), strict=True)
-        known = np.array(list(searched))
-        values = list(searched.values())
-        least += 1
+    waiting, least = group, REPLICA * count
+    while True:
+        shapes, values = np.array(list(searched)), list(searched.values())
         is_done = np.zeros(len(waiting), dtype=bool)
         for index, state in enumerate(waiting):
-            fits = np.flatnonzero((known <= state).all(axis=1))
-            plan = min((values[i] for i in fits), key=lambda one: one.step_s).plan
-            here = Best(plan, ideal.bound_s)
-            enough = ideal.step_s * (1 + WITHIN)
-            is_done[index] = here.step_s <= enough or state.sum() < least
-            found[_left(state)] = here
+            fits = np.flatnonzero((shapes <= state).all(axis=1))
+            if len(fits):
+                plan = min((values[i] for i in fits), key=lambda one: one.step_s).plan
+                here = Best(plan, ideal.bound_s)
+                enough = ideal.step_s * (1 + WITHIN)
+                is_done[index] = here.step_s <= enough or state.sum() < least
+                found[_left(state)] = here
         waiting = waiting[~is_done]
-    return found
+        if not len(waiting):
+            return found
+        wanted = [one for one in _common(waiting, least) if one not in searched]
+        searched |= zip(wanted, search(wanted, count), strict=True)
+        least += 1
 
 
 def _common(states: IntArray, least: int) -> Iterator[Left]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -49,44 +49,61 @@ def searched(state: Left, count: int) -> Best:
     return best(cluster(), state, count)
 
 
-def replayed(
-    task: tuple[str, Trace, IntArray, dict[Left, Best], bool],
-) -> list[Replay]:
+def replayed(task: tuple[str, Trace, IntArray, dict[Left, Best]]) -> list[Replay]:
     """The timelines of all policies on one map."""
-    name, trace, servers, known, repairs = task
-    machine = cluster()
+    machine, known = cluster(), task[-1]
     policies: list[Policy] = [
         WholeRacks(machine),
         SortedHosts(machine),
         BestFit(machine),
         Placer(machine, known),
-        *([Placer(machine, known, repairs=True)] if repairs else []),
     ]
-    return [
-        Replay(name, one.name, timeline(trace, servers, one), trace.days)
-        for one in policies
-    ]
+    return [_timeline(task, one) for one in policies]
 
 
-def replays(trace: Trace, maps: int, repaired: int) -> tuple[list[Replay], float]:
+def repaired(task: tuple[str, Trace, IntArray, dict[Left, Best]]) -> Replay:
+    """The timeline of the policy that asks for every repair."""
+    return _timeline(task, Placer(cluster(), task[-1], repairs=True))
+
+
+def _timeline(
+    task: tuple[str, Trace, IntArray, dict[Left, Best]], policy: Policy
+) -> Replay:
+    name, trace, servers, _ = task
+    return Replay(name, policy.name, timeline(trace, servers, policy), trace.days)
+
+
+def replays(trace: Trace, maps: int, asked: int) -> tuple[list[Replay], float]:
     """Timelines on ``maps`` random maps and a clustered one, and the best rate's step.
 
-    On the first ``repaired`` maps there is a policy more, which asks for every repair.
+    On the first ``asked`` maps there is a policy more, which asks for every repair. It
+    takes long and one core, so it starts before other maps are searched.
     """
     servers = {str(seed): random_map(trace, seed) for seed in range(maps)}
     servers["clustered"] = clustered_map(trace)
+    first = dict(islice(servers.items(), asked))
     with ProcessPoolExecutor(granted_cores()) as pool:
 
         def search(batch: Sequence[Left], count: int) -> Iterable[Best]:
             return pool.map(searched, batch, repeat(count))
 
-        states = all_left(trace, servers.values())
-        known = best_of_all(states, search)
-        tasks = []
-        for index, (name, one) in enumerate(servers.items()):
-            own = {state: known[state] for state in all_left(trace, [one])}
-            tasks.append((name, trace, one, own, index < repaired))
+        early = best_of_all(all_left(trace, first.values()), search)
+        repairs = [
+            pool.submit(repaired, (name, trace, one, early))
+            for name, one in first.items()
+        ]
+        known = best_of_all(all_left(trace, servers.values()), search, early)
+        tasks = [
+            (
+                name,
+                trace,
+                one,
+                {state: known[state] for state in all_left(trace, [one])},
+            )
+            for name, one in servers.items()
+        ]
         found = [replay for some in pool.map(replayed, tasks) for replay in some]
+        found += [one.result() for one in repairs]
     healthy = max(known, key=sum)
     return found, known[healthy].step_s
 
