@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 SAMPLE = Path("faults") / "fault_trace.json"
 PICTURE = Path("pictures") / "faults.svg"
+# Name and servers of a map, and the best placement of each state that it runs through.
+Task = tuple[str, Trace, IntArray, dict[Left, Best]]
 
 
 @cache
@@ -49,7 +51,7 @@ def searched(state: Left, count: int) -> Best:
     return best(cluster(), state, count)
 
 
-def replayed(task: tuple[str, Trace, IntArray, dict[Left, Best]]) -> list[Replay]:
+def replayed(task: Task) -> list[Replay]:
     """The timelines of all policies on one map."""
     machine, known = cluster(), task[-1]
     policies: list[Policy] = [
@@ -61,14 +63,12 @@ def replayed(task: tuple[str, Trace, IntArray, dict[Left, Best]]) -> list[Replay
     return [_timeline(task, one) for one in policies]
 
 
-def repaired(task: tuple[str, Trace, IntArray, dict[Left, Best]]) -> Replay:
+def repaired(task: Task) -> Replay:
     """The timeline of the policy that asks for every repair."""
     return _timeline(task, Placer(cluster(), task[-1], repairs=True))
 
 
-def _timeline(
-    task: tuple[str, Trace, IntArray, dict[Left, Best]], policy: Policy
-) -> Replay:
+def _timeline(task: Task, policy: Policy) -> Replay:
     name, trace, servers, _ = task
     return Replay(name, policy.name, timeline(trace, servers, policy), trace.days)
 

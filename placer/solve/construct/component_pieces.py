@@ -106,12 +106,11 @@ class Cutting:
         self, made: list[Division], divided: list[tuple[int, Division]]
     ) -> IntArray:
         """Each piece in a place that is no smaller: the largest in the largest."""
-        free = {
-            int(one): np.flatnonzero(self.room == one).tolist() for one in self.room
-        }
+        rooms = {room for room, _ in divided}
+        free = {room: iter(np.flatnonzero(self.room == room)) for room in rooms}
         places = []
         for room, of in divided:
-            domain = free[room].pop(0)
+            domain = next(free[room])
             places += [(size, domain) for size in of]
         pieces = [(size, c) for c, way in enumerate(made) for size in way]
         pieces.sort(key=lambda piece: -piece[0])
