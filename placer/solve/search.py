@@ -23,6 +23,7 @@ from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
+from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
@@ -57,6 +58,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     cut_alike,
     partitioned,
     component_line,
+    transfer_runs,
     fastest_first,
     exchanged,
 )
@@ -74,6 +76,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
     in_parts,
+    transfer_runs,
     fastest_first,
     exchanged,
     enumerated,

@@ -346,7 +346,7 @@ class IdealNetwork:
                 parent = parent_of_domain(topology, t)
                 children = np.bincount(parent, most, len(inside)).astype(np.int64)
                 inside = np.minimum(inside, children)
-            if self.in_runs and t in self._run_tiers:
+            if self.in_runs and t in self.run_tiers:
                 gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
                 inside = np.minimum(inside, most_in_runs(members, gpus))
             if self.replica is not None:
@@ -379,7 +379,7 @@ class IdealNetwork:
         return whole_sets(topology, self.capacity_of_node, single)
 
     @cached_property
-    def _run_tiers(self) -> set[int]:
+    def run_tiers(self) -> set[int]:
         """Tiers whose domains hold one run each: hosts, and islands counted in turn."""
         topology = self.fabric.topology
         islands = {0} if counts_by_island(topology) else set()

@@ -84,11 +84,12 @@ class Near:
     """
 
     seconds: float
-    crowds: tuple[Crowd, ...]
+    crowds: tuple[Crowd, ...] = ()
 
     def most_together(self, members: IntArray) -> int:
         """Most members of a row in one scale-up domain."""
-        return min(crowd.most_together(members) for crowd in self.crowds)
+        most = (crowd.most_together(members) for crowd in self.crowds)
+        return min(most, default=int(members.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,9 @@ from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
-from placer.solve.bounds.partners import near_levels, one_way
+from placer.solve.bounds.partners import Near, near_levels, one_way
 from placer.solve.bounds.regions import least_over_links
+from placer.solve.bounds.run_transfers import RunTransfers
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.uplinks import FREE, Floor, floors
 from placer.solve.problem.colocation import Colocation, colocation_of, join
@@ -94,6 +95,7 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
         slowest_stages(step),
         least_over_links(step, ideal),
         _beside_partners(model, ideal, params, incumbent),
+        _in_runs(model, ideal),
     )
     return max(proof for proof in proofs if proof is not None)
 
@@ -168,6 +170,15 @@ def stage_parts(
     network = _ideal(model, colocation, colocation.label, capacity_of_node)
     room = _rooms(model, capacity_of_node)
     return StageParts.of(model.step_on(network), network, room)
+
+
+def run_transfers(problem: Problem) -> RunTransfers | None:
+    """Transfers where each scale-up domain holds a run; None where they do not."""
+    machine, model = problem.machine, problem.model
+    colocation = colocation_of(machine, problem.job, problem.forced_block)
+    capacity = node_capacity(machine, problem.forced_block)
+    network = _ideal(model, colocation, colocation.label, capacity)
+    return RunTransfers.of(network, problem.job.traffic)
 
 
 def _cases(
@@ -340,6 +351,16 @@ def _beside_partners(
         "in scale-up domains"
     )
     return Proof(max(found), argument)
+
+
+def _in_runs(model: StepModel, network: IdealNetwork) -> Proof | None:
+    """Least step time where scale-up domains hold a run each; None elsewhere."""
+    runs = RunTransfers.of(network, model.job.traffic)
+    if runs is None:
+        return None
+    near = Near(runs.least_seconds)
+    argument = "every host holds one run of consecutive ranks, all others are far"
+    return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
 
 
 @dataclass(frozen=True, eq=False)

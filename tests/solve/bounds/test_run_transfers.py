@@ -1,0 +1,116 @@
+"""Transfers between hosts that hold one run of ranks each: the best cuts, proved."""
+
+import random
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import placer
+from placer.document import document_of
+from placer.solve.bounds import certificate
+from placer.solve.problem.compiled import Problem
+from placer.topology.read import decode_topology
+from tests.solve.solving import solve
+from tests.solve.test_workloads import workload_of
+
+
+def hosts_of(sizes):
+    fast, slow = ({"bandwidth": f"{rate}GB/s", "latency": "1us"} for rate in (400, 50))
+    content = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "hosts",
+        "tiers": [{"name": "node", "size": 2, "scale_up": True} | fast, {"name": "all"} | slow],
+        "nodes": [{"names": f"h{i}", "gpus": size} for i, size in enumerate(sizes)],
+    }
+    return decode_topology(document_of(content, "t"))
+
+
+def small_workload(rng):
+    """Two or three roles of 2 to 8 ranks in all, with any transfers, in runs."""
+    roles = []
+    for name in ("a", "b", "c")[: rng.choice((2, 3))]:
+        tp, dp = rng.choice(((1, 1), (2, 1), (1, 2), (1, 3)))
+        roles.append({"name": name, "job": {"parallelism": {"tp": tp, "dp": dp}}})
+    names = [role["name"] for role in roles]
+    transfers = []
+    for first, second in zip(names, names[1:], strict=False):
+        pattern = rng.choice(("reshard", "broadcast", "paired", "all_to_all"))
+        size = rng.randrange(1, 20) * 1e7
+        transfers.append(
+            {"from": first, "to": second, "bytes": size, "pattern": pattern}
+        )
+    return workload_of(roles, transfers, launcher={"ranks": "node-contiguous"})
+
+
+def cuts(ranks, rooms):
+    """Every way to give hosts, in this order, runs of the ranks that are left."""
+    if not rooms:
+        if not ranks:
+            yield []
+        return
+    for length in range(min(ranks, rooms[0]) + 1):
+        for rest in cuts(ranks - length, rooms[1:]):
+            yield [length, *rest]
+
+
+def best_of_all(machine, job):
+    """Least step time over all orders of the hosts and all cuts of the ranks."""
+    problem = Problem.of(machine, job, "time")
+    first = np.cumsum(machine.gpus_of_node) - machine.gpus_of_node
+    found = np.inf
+    rooms = machine.gpus_of_node.tolist()
+    for order in permutations(range(len(rooms))):
+        for lengths in cuts(job.world_size, [rooms[host] for host in order]):
+            places = [
+                first[host] + np.arange(length)
+                for host, length in zip(order, lengths, strict=True)
+            ]
+            found = min(found, problem.model.step(np.concatenate(places)).step_time_s)
+    return found
+
+
+def agrees(seed):
+    rng = random.Random(seed)
+    job = small_workload(rng)
+    sizes = [rng.choice((2, 2, 3)) for _ in range(rng.choice((2, 3, 4)))]
+    if rng.random() < 0.5:
+        sizes = [sizes[0]] * len(sizes)
+    if sum(sizes) < job.world_size:
+        return False
+    machine = hosts_of(sizes)
+    best = best_of_all(machine, job)
+    problem = Problem.of(machine, job, "time")
+    bound = certificate.lower_bound(problem, problem.forced_block).value
+    assert bound <= best * (1 + 1e-9), seed
+    assert solve(machine, job).value == pytest.approx(best), seed
+    return len(set(sizes)) == 1 and bound >= best * (1 - 1e-9)
+
+
+def test_no_cut_of_the_ranks_beats_the_bound_or_the_placement():
+    assert sum(agrees(seed) for seed in range(40)) > 10
+
+
+@pytest.mark.parametrize("hosts", [18, 24, 40])
+def test_weights_sent_between_hosts_with_gpus_to_spare_are_proved(hosts):
+    """Ranks of a host are strangers to one another, however many hosts are spare."""
+    machine = placer.read_topology(f"cluster:1 node:{hosts} gpu:4")
+    sides = [
+        {"name": "a", "job": {"parallelism": {"tp": 4, "pp": 8}}},
+        {"name": "b", "instances": 4, "job": {"parallelism": {"tp": 8}}},
+    ]
+    sent = [{"from": "a", "to": "b", "bytes": "80GB"}]
+    job = workload_of(sides, sent, launcher={"ranks": "node-contiguous"})
+    found = solve(machine, job)
+    assert found.lower_bound == pytest.approx(found.value)
+
+
+def test_partners_side_by_side_share_a_host_where_hosts_are_to_spare():
+    """Ranks 0 and 1 send to 2 and 3: three hosts of two keep none but 1 and 2 near."""
+    machine = placer.read_topology("cluster:1 node:3 gpu:3")
+    roles = [{"name": n, "job": {"parallelism": {"dp": 2}}} for n in ("a", "b")]
+    sent = [{"from": "a", "to": "b", "bytes": "5GB", "pattern": "all_to_all"}]
+    job = workload_of(roles, sent, launcher={"ranks": "node-contiguous"})
+    found = solve(machine, job)
+    assert found.lower_bound == pytest.approx(found.value) == best_of_all(machine, job)
