@@ -20,6 +20,7 @@ from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.fills import fullest_fills, nested, uneven
+from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
@@ -59,6 +60,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     partitioned,
     component_line,
     transfer_runs,
+    held_runs,
     fastest_first,
     exchanged,
 )
@@ -77,6 +79,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     whole_first,
     in_parts,
     transfer_runs,
+    held_runs,
     fastest_first,
     exchanged,
     enumerated,

@@ -16,20 +16,17 @@ receiving and a sending set, S sets, R ranks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
-from placer.solve.bounds.component_parts import Parts
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
-    from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
 
 IntArray = npt.NDArray[np.int64]
@@ -37,59 +34,6 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Crowd:
-    """Who needs how many partners near; ranks of other components share none of them.
-
-    Attributes
-    ----------
-    needs, component : ndarray, shape (R,)
-    room : int
-        Ranks of the largest scale-up domain.
-    """
-
-    needs: IntArray
-    component: IntArray
-    room: int
-
-    def most_together(self, members: IntArray) -> int:
-        """Most members of a row in one scale-up domain."""
-        if not self.needs[members].any():
-            return int(members.shape[1])
-        return max(self._most_of_row(row) for row in members)
-
-    def _most_of_row(self, row: IntArray) -> int:
-        """As many as fit with their partners, those of a component sharing theirs."""
-        component = np.unique(self.component[row], return_inverse=True)[1]
-        size = np.bincount(component)
-        needs = np.full(len(size), self.room)
-        np.minimum.at(needs, component, self.needs[row])
-        beside = self.room - np.cumsum(np.sort(needs))
-        most = np.minimum(beside, np.cumsum(np.sort(size)[::-1])).max()
-        return max(int(most), 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Near:
-    """What placements keep to whose transfers take so long, and not much longer.
-
-    Attributes
-    ----------
-    seconds : float, s
-        Transfers take at least as long.
-    crowds : tuple of Crowd
-        Of either direction.
-    """
-
-    seconds: float
-    crowds: tuple[Crowd, ...] = ()
-
-    def most_together(self, members: IntArray) -> int:
-        """Most members of a row in one scale-up domain."""
-        most = (crowd.most_together(members) for crowd in self.crowds)
-        return min(most, default=int(members.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,84 +215,3 @@ class Partners:
         asked = weighted_counts(self.component, self.members * needs, components)
         given = weighted_counts(self.component, served, components)
         return bool((asked <= given * (1 + ROUNDING)).all())
-
-
-def _fit(directions: list[Partners], seconds: float) -> bool:
-    """Whether domains may hold all ranks so that transfers take no longer."""
-    needs = [one.needs(seconds) for one in directions]
-    if not all(one.fits(n) for one, n in zip(directions, needs, strict=True)):
-        return False
-    if len(directions) < 2:
-        return True
-    one, other = directions
-    if not np.array_equal(one.component, other.component):
-        return True
-    parts = Parts.of(one, needs[0] + needs[1])
-    near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
-    allowed = seconds * (1 + ROUNDING)
-    return bool((near_s <= allowed).all()) and parts.fit(one.room)
-
-
-def one_way(traffic: RankTraffic) -> list[RankTraffic]:
-    """The traffic, where a rank both sends and receives also each way by itself.
-
-    All of it says nothing of a rank that has partners and is one; a part of the flows
-    never takes longer than all.
-    """
-    if not np.isin(traffic.senders, traffic.receivers).any():
-        return [traffic]
-    up = traffic.senders < traffic.receivers
-    return [traffic, *(_part(traffic, way) for way in (up, ~up) if way.any())]
-
-
-def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
-    return replace(
-        traffic,
-        senders=traffic.senders[kept],
-        receivers=traffic.receivers[kept],
-        size_bytes=traffic.size_bytes[kept],
-    )
-
-
-def near_levels(
-    network: IdealNetwork, traffic: RankTraffic, most_s: float, count: int
-) -> list[Near]:
-    """What transfers of any time must keep to, the shortest first.
-
-    Parameters
-    ----------
-    network : IdealNetwork
-    traffic : RankTraffic
-    most_s : float, s
-        Longer ones do not matter.
-    count : int
-        Levels to tell apart; what is needed at the end of each holds in all of it.
-    """
-    both = (traffic.senders, traffic.receivers), (traffic.receivers, traffic.senders)
-    found = (Partners.of(network, *ends, traffic.size_bytes) for ends in both)
-    directions = [one for one in found if one is not None]
-    if not directions:
-        return []
-    times = np.unique(np.concatenate([one.levels for one in directions]))
-    low, high = 0, len(times) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if _fit(directions, float(times[middle])):
-            high = middle
-        else:
-            low = middle + 1
-    last = max(int(np.searchsorted(times, most_s)), low)
-    cuts = np.unique(np.linspace(low, last, count + 1).astype(np.int64)).tolist()
-    return [
-        _near(directions, float(times[start]), float(times[end - 1]))
-        for start, end in pairwise(cuts if last > low else [low, low + 1])
-    ]
-
-
-def _near(directions: list[Partners], seconds: float, until: float) -> Near:
-    """What holds for transfers of at least ``seconds`` that ``until`` still allows."""
-    crowds = (
-        Crowd(one.needs(until)[one.label], one.component[one.label], int(one.room[0]))
-        for one in directions
-    )
-    return Near(seconds, tuple(crowds))

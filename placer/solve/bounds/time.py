@@ -33,10 +33,10 @@ from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
-from placer.solve.bounds.partners import Near, near_levels, one_way
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.run_transfers import RunTransfers
 from placer.solve.bounds.speeds import slowest_stages
+from placer.solve.bounds.transfers import Near, Transfers, near_levels, one_way
 from placer.solve.bounds.uplinks import FREE, Floor, floors
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
@@ -174,11 +174,23 @@ def stage_parts(
 
 def run_transfers(problem: Problem) -> RunTransfers | None:
     """Transfers where each scale-up domain holds a run; None where they do not."""
-    machine, model = problem.machine, problem.model
-    colocation = colocation_of(machine, problem.job, problem.forced_block)
-    capacity = node_capacity(machine, problem.forced_block)
-    network = _ideal(model, colocation, colocation.label, capacity)
-    return RunTransfers.of(network, problem.job.traffic)
+    return RunTransfers.of(_ideal_of(problem), problem.job.traffic)
+
+
+def transfers_of(problem: Problem) -> Transfers | None:
+    """Who needs partners near; None where nobody does."""
+    traffic = problem.job.traffic
+    if traffic is None:
+        return None
+    return Transfers.of(_ideal_of(problem), traffic, problem.params)
+
+
+def _ideal_of(problem: Problem) -> IdealNetwork:
+    """The best network for every placement of a problem."""
+    block = problem.forced_block
+    colocation = colocation_of(problem.machine, problem.job, block)
+    capacity = node_capacity(problem.machine, block)
+    return _ideal(problem.model, colocation, colocation.label, capacity)
 
 
 def _cases(
@@ -339,7 +351,7 @@ def _beside_partners(
         return None
     found = []
     for traffic in one_way(model.job.traffic):
-        levels = near_levels(network, traffic, incumbent, params.near_levels)
+        levels = near_levels(network, traffic, incumbent, params)
         beside = (replace(network, near=near) for near in levels)
         times = [model.step_on(one).step_time_s for one in beside]
         if times:

@@ -163,6 +163,10 @@ class Params:
         Its work.
     line_orders : int
         Orders of the domains along which components of traffic are laid.
+    run_kinds, run_columns, run_nodes, run_rounds : int
+        Kinds of ranks that need others near, and columns, of a program on what runs
+        domains hold; nodes of its tree; and how often it is asked again, where runs
+        cannot be laid end to end.
     piece_ways, piece_nodes : int
         Ways to cut such components, and to divide domains into places for the pieces,
         of one program; nodes of its tree.
@@ -315,6 +319,10 @@ class Params:
     line_orders: int = 256
     piece_ways: int = 20_000
     piece_nodes: int = 100
+    run_kinds: int = 8
+    run_columns: int = 5_000
+    run_nodes: int = 1_000
+    run_rounds: int = 8
     near_levels: int = 8
     size_steps: int = 2500
     cut_sets: int = 1000

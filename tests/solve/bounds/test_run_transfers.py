@@ -1,7 +1,7 @@
 """Transfers between hosts that hold one run of ranks each: the best cuts, proved."""
 
 import random
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -21,7 +21,10 @@ def hosts_of(sizes):
         "format": "placer/topology",
         "version": 1,
         "name": "hosts",
-        "tiers": [{"name": "node", "size": 2, "scale_up": True} | fast, {"name": "all"} | slow],
+        "tiers": [
+            {"name": "node", "size": 2, "scale_up": True} | fast,
+            {"name": "all"} | slow,
+        ],
         "nodes": [{"names": f"h{i}", "gpus": size} for i, size in enumerate(sizes)],
     }
     return decode_topology(document_of(content, "t"))
@@ -35,7 +38,7 @@ def small_workload(rng):
         roles.append({"name": name, "job": {"parallelism": {"tp": tp, "dp": dp}}})
     names = [role["name"] for role in roles]
     transfers = []
-    for first, second in zip(names, names[1:], strict=False):
+    for first, second in pairwise(names):
         pattern = rng.choice(("reshard", "broadcast", "paired", "all_to_all"))
         size = rng.randrange(1, 20) * 1e7
         transfers.append(

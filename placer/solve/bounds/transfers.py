@@ -1,0 +1,223 @@
+"""Transfers as a whole: the times that they may take, and what each then asks for.
+
+A time is possible where domains may hold all ranks with the partners that they need for
+it near (`partners`, `component_parts`, `domain_runs`). The needs change at some times
+only, so bisection over these finds the first one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.component_parts import Parts
+from placer.solve.bounds.domain_runs import DomainRuns
+from placer.solve.bounds.partners import ROUNDING, Partners
+from placer.solve.bounds.run_sorts import Kind
+
+if TYPE_CHECKING:
+    from placer.job.model import RankTraffic
+    from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Who needs how many partners near; ranks of other components share none of them.
+
+    Attributes
+    ----------
+    needs, component : ndarray, shape (R,)
+    room : int
+        Ranks of the largest scale-up domain.
+    """
+
+    needs: IntArray
+    component: IntArray
+    room: int
+
+    def most_together(self, members: IntArray) -> int:
+        """Most members of a row in one scale-up domain."""
+        if not self.needs[members].any():
+            return int(members.shape[1])
+        return max(self._most_of_row(row) for row in members)
+
+    def _most_of_row(self, row: IntArray) -> int:
+        """As many as fit with their partners, those of a component sharing theirs."""
+        component = np.unique(self.component[row], return_inverse=True)[1]
+        size = np.bincount(component)
+        needs = np.full(len(size), self.room)
+        np.minimum.at(needs, component, self.needs[row])
+        beside = self.room - np.cumsum(np.sort(needs))
+        most = np.minimum(beside, np.cumsum(np.sort(size)[::-1])).max()
+        return max(int(most), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """What placements keep to whose transfers take so long, and not much longer.
+
+    Attributes
+    ----------
+    seconds : float, s
+        Transfers take at least as long.
+    crowds : tuple of Crowd
+        Of either direction.
+    """
+
+    seconds: float
+    crowds: tuple[Crowd, ...] = ()
+
+    def most_together(self, members: IntArray) -> int:
+        """Most members of a row in one scale-up domain."""
+        most = (crowd.most_together(members) for crowd in self.crowds)
+        return min(most, default=int(members.shape[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Transfers:
+    """Both directions of all flows, and the domains that ranks are placed on.
+
+    Attributes
+    ----------
+    directions : list of Partners
+    runs : DomainRuns or None
+        Of a launch by nodes, whose nodes hold consecutive ranks.
+    """
+
+    directions: list[Partners]
+    runs: DomainRuns | None
+
+    @classmethod
+    def of(
+        cls, network: IdealNetwork, traffic: RankTraffic, params: Params
+    ) -> Transfers | None:
+        """The transfers; None where nobody needs a partner near."""
+        both = (
+            (traffic.senders, traffic.receivers),
+            (traffic.receivers, traffic.senders),
+        )
+        found = (Partners.of(network, *ends, traffic.size_bytes) for ends in both)
+        directions = [one for one in found if one is not None]
+        if not directions:
+            return None
+        return cls(directions, DomainRuns.of(network, params))
+
+    @cached_property
+    def times(self) -> FloatArray:
+        """Times, s, at which needs change, from the shortest one on."""
+        return np.unique(np.concatenate([one.levels for one in self.directions]))
+
+    @cached_property
+    def least(self) -> int:
+        """Which of these times is the first that placements may keep to."""
+        low, high = 0, len(self.times) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self._fit(float(self.times[middle])):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def kinds(self, seconds: float) -> list[Kind]:
+        """Ranks of each component that need partners near, to take no longer."""
+        found = []
+        for one in self.directions:
+            needs, component = one.needs(seconds), one.component
+            is_partner = np.isin(np.arange(len(needs)), one.partner)
+            for own in np.unique(component[needs > 0]):
+                needy = (component == own) & (needs > 0)
+                partners = (component == own) & is_partner
+                least = int(needs[needy].min())
+                found.append(Kind(needy[one.label], partners[one.label], least))
+        return found
+
+    def _fit(self, seconds: float) -> bool:
+        """Whether domains may hold all ranks so that transfers take no longer."""
+        directions = self.directions
+        needs = [one.needs(seconds) for one in directions]
+        if not all(one.fits(n) for one, n in zip(directions, needs, strict=True)):
+            return False
+        if not self._fit_whole(needs, seconds):
+            return False
+        return self.runs is None or self.runs.may_hold(self.kinds(seconds))
+
+    def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
+        """Whether domains may hold components, some of which must be whole."""
+        if len(self.directions) < 2:
+            return True
+        one, other = self.directions
+        if not np.array_equal(one.component, other.component):
+            return True
+        parts = Parts.of(one, needs[0] + needs[1])
+        near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
+        allowed = seconds * (1 + ROUNDING)
+        return bool((near_s <= allowed).all()) and parts.fit(one.room)
+
+
+def one_way(traffic: RankTraffic) -> list[RankTraffic]:
+    """The traffic, where a rank both sends and receives also each way by itself.
+
+    All of it says nothing of a rank that has partners and is one; a part of the flows
+    never takes longer than all.
+    """
+    if not np.isin(traffic.senders, traffic.receivers).any():
+        return [traffic]
+    up = traffic.senders < traffic.receivers
+    return [traffic, *(_part(traffic, way) for way in (up, ~up) if way.any())]
+
+
+def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
+    return replace(
+        traffic,
+        senders=traffic.senders[kept],
+        receivers=traffic.receivers[kept],
+        size_bytes=traffic.size_bytes[kept],
+    )
+
+
+def near_levels(
+    network: IdealNetwork, traffic: RankTraffic, most_s: float, params: Params
+) -> list[Near]:
+    """What transfers of any time must keep to, the shortest first.
+
+    Parameters
+    ----------
+    network : IdealNetwork
+    traffic : RankTraffic
+    most_s : float, s
+        Longer ones do not matter.
+    params : Params
+        How many levels to tell apart: what is needed at the end of each holds in all
+        of it.
+    """
+    transfers = Transfers.of(network, traffic, params)
+    if transfers is None:
+        return []
+    times, low = transfers.times, transfers.least
+    last = max(int(np.searchsorted(times, most_s)), low)
+    cuts = np.linspace(low, last, params.near_levels + 1)
+    cuts = np.unique(cuts.astype(np.int64)).tolist()
+    return [
+        _near(transfers.directions, float(times[start]), float(times[end - 1]))
+        for start, end in pairwise(cuts if last > low else [low, low + 1])
+    ]
+
+
+def _near(directions: list[Partners], seconds: float, until: float) -> Near:
+    """What holds for transfers of at least ``seconds`` that ``until`` still allows."""
+    crowds = (
+        Crowd(one.needs(until)[one.label], one.component[one.label], int(one.room[0]))
+        for one in directions
+    )
+    return Near(seconds, tuple(crowds))
