@@ -162,6 +162,11 @@ def _search(
     from placer.topology.allocation import parse_hosts
 
     options = with_folder(options)
+    if options["free"] is not None and not (options["hosts"] or options["exclude"]):
+        raise click.UsageError(
+            "--free names hosts beside those of the job, and these need --hosts. To "
+            "choose among free hosts: placer allocate --free."
+        )
     machine = read_machine(options)
     if not options["quiet"]:
         _note_assumptions(machine)

@@ -134,3 +134,11 @@ def test_place_says_in_a_line_what_free_hosts_would_save(job):
     beside = CliRunner().invoke(main, ["place", *arguments, "--free", names[5]])
     assert "This allocation" not in alone.stdout
     assert "This allocation: no free nodes are better: 1,744" in beside.stdout
+
+
+def test_free_hosts_are_beside_those_of_the_job(job):
+    names = placer.read_topology(MACHINE).node_names
+    arguments = ["place", "-t", MACHINE, "-j", job("one", 4), "--free", names[5]]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert "placer allocate --free" in result.output
