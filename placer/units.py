@@ -114,7 +114,8 @@ def format_seconds(seconds: float) -> str:
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if abs(seconds) >= factor * 0.99995:
             return f"{_short(seconds / factor)} {unit}"
-    return f"{_short(seconds * 1e9)} ns" if seconds else "0 s"
+    shown = _short(seconds * 1e9)
+    return f"{shown} ns" if float(shown) else "0 s"
 
 
 def format_bytes(size_bytes: float) -> str:

@@ -97,6 +97,7 @@ def test_any_text_gives_a_number_or_a_value_error(text):
         (5e-6, "5 us"),
         (3e-9, "3 ns"),
         (0.0, "0 s"),
+        (1e-17, "0 s"),
         (0.999999, "1 s"),
         (123456.0, "123456 s"),
         (-0.002, "-2 ms"),

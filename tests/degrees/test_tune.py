@@ -71,6 +71,10 @@ def test_what_is_wrong_is_said() -> None:
         placer.tune(machine(), work, slack=-1.0, memory=float("nan"), **wrong)
     keys = {problem.key for problem in failure.value.problems}
     assert keys == {*wrong, "slack", "memory"}
+    with pytest.raises(InputError, match="a workload has several jobs"):
+        placer.tune("dgx-h100-4x8", "rl-weights-qwen3")
+    with pytest.raises(InputError, match="no model.*\n.*name of a preset"):
+        placer.tune("dgx-h100-4x8", "dlrm-tables")
     with pytest.raises(InfeasibleError, match="heads that tp does not divide"):
         placer.tune(machine(), work, tp=[16], gpus=[16])
 
