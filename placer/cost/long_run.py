@@ -2,8 +2,9 @@
 
 Each repetition turns the state of a pipeline before it into the state after it, by the
 same max-plus matrix. Mostly a state soon returns, only later, and so do all that follow
-(Baccelli et al. 1992, *Synchronization and Linearity*, 3.7). Where none does, the
-matrix is raised to the power of the repetitions left. Both are exact but for rounding.
+(Baccelli et al. 1992, *Synchronization and Linearity*, 3.7). Where none does, the few
+repetitions left are walked, or the matrix is raised to the power of many. All of it is
+exact but for rounding.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ def repeat(
         walk.do_next(block, group)
         left -= 1
         unsteady = _returned(states, _array(walk), after, unsteady, left)
+    if left * after.shape[1] <= len(unsteady) * len(after):
+        # No more to walk than a matrix takes, which is a replica for every entry.
+        for _ in range(left):
+            walk.do_next(block, group)
+        after[:, unsteady] = _array(walk)[:, unsteady]
+        unsteady = unsteady[:0]
     for some in _portions(unsteady, len(after)):
         matrices = _matrices(walk, block, group, some)
         after[:, some] = times_power(matrices, left, states[-1][:, some].T).T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -44,11 +45,13 @@ class Question(NamedTuple):
     """A choice, and what is wanted.
 
     The least dear is the step on the best links imaginable (``links``), then the bound
-    over all placements (``bound``), then a placement.
+    over all placements (``bound``), then a placement. A bound that reaches ``enough_s``
+    need not be sharper.
     """
 
     choice: Choice
     wanted: Wanted
+    enough_s: float = inf
 
 
 class Answer(NamedTuple):
@@ -96,7 +99,8 @@ class Evaluation:
         if point.wanted == "links":
             return Answer(step_on_best_links(problem, 1))
         if point.wanted == "bound":
-            return Answer(lower_bound(problem, problem.forced_block).value)
+            block = problem.forced_block
+            return Answer(lower_bound(problem, block, point.enough_s).value)
         try:
             found = solve(problem, Budget(self.time_limit, stop))
         except InfeasibleError as error:

@@ -290,9 +290,27 @@ class Search:
         if entry.known >= Known.TRAFFIC:
             self._push(self._next(entry))
         else:
+            if entry.known is Known.LINKS and not self._answers:
+                self._place_one()
             self._ask([entry, *self._others()])
-        best = min((a.step_time_s for a in self._answers.values()), default=inf)
-        self.tell(State(self._considered, len(self._answers), best, entry.bound_s))
+        placed = len(self._answers)
+        self.tell(State(self._considered, placed, self._best_s(), entry.bound_s))
+
+    def _best_s(self) -> float:
+        """The shortest step that is known, s."""
+        return min((a.step_time_s for a in self._answers.values()), default=inf)
+
+    def _place_one(self) -> None:
+        """Place the choice of the least bound over placements, if there is one.
+
+        The bounds of all others then need not be sharper than its step.
+        """
+        bounded = (e for e in self._heap if e.known is Known.BOUND)
+        entry = min(bounded, default=None)
+        if entry is not None and self._wanted(entry):
+            self._heap.remove(entry)
+            heapify(self._heap)
+            self._ask([entry])
 
     def _next(self, entry: Entry) -> Iterator[Entry]:
         """What is known of a choice, or of its variants, once it is looked at."""
@@ -336,7 +354,9 @@ class Search:
 
     def _ask(self, entries: list[Entry]) -> None:
         """Put the questions of some choices, and back what they say."""
-        questions = [Question(e.choice, NEXT[e.known]) for e in entries]
+        # What cannot be better is not looked at again, unless rows are missing.
+        enough = self._best_s()
+        questions = [Question(e.choice, NEXT[e.known], enough) for e in entries]
         answered = dict(self.run(questions))
         for index, (entry, question) in enumerate(zip(entries, questions, strict=True)):
             answer = answered.get(index)

@@ -184,6 +184,22 @@ def test_long_runs_that_do_not_settle(
     np.testing.assert_allclose(together, expected * np.array([1, 1.5, 1]), rtol=1e-12)
 
 
+@pytest.mark.parametrize("seed", UNSETTLED)
+@pytest.mark.parametrize("groups", [10, 22, 30])
+def test_few_repetitions_are_walked(
+    seed: int, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a matrix takes longer than the repetitions that are left, none is made."""
+    monkeypatch.setattr(long_run, "_matrices", None)
+    draw = np.random.default_rng(seed)
+    p, v = int(draw.integers(2, 7)), int(draw.integers(1, 4))
+    row = close_race(draw, p)
+    replica = Replica(*(part.tolist() for part in np.split(row, [p, 2 * p, 3 * p])))
+    expected = longest_path(replica, groups * p, v, overlap=True)
+    found = pipeline_times(np.array([row, row * 1.5]), groups * p, v, True)
+    np.testing.assert_allclose(found, expected * np.array([1, 1.5]), rtol=1e-12)
+
+
 def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replicas raised to a power a few at a time come out as all at once."""
     draw = np.random.default_rng(7)

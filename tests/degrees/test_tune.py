@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import inf
 from random import Random
 
 import pytest
@@ -11,7 +12,9 @@ from click.testing import CliRunner
 
 import placer
 from placer.cli.main import main
+from placer.degrees.evaluate import Answer, Evaluation, Question
 from placer.degrees.least import Least
+from placer.degrees.search import AT_A_TIME, Search
 from placer.degrees.space import Legal, Space
 from placer.engines.pool import Pool
 from placer.errors import InfeasibleError, InputError, StoppedError
@@ -41,6 +44,40 @@ def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
         cheap = least.step_s(choice)
         assert least.work_s(choice) <= cheap * (1 + 1e-12)
         assert cheap <= bound * (1 + 1e-9), choice
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_stop_at_a_known_step(seed: int) -> None:
+    """A bound that stops at a step is no larger than the full one, nor too small."""
+    random = Random(f"stop {seed}")
+    topology, work = machine(random.choice(MACHINES)), job(random)
+    choices = list(legal("megatron", work, topology.num_gpus, work.micro_batches))
+    for choice in random.sample(choices, min(20, len(choices))):
+        problem = Problem.of(topology, choice.applied(work), "time")
+        full = lower_bound(problem, problem.forced_block).value
+        for share in (0.5, 0.9, 0.99, 1.1):
+            known = share * full
+            found = lower_bound(problem, problem.forced_block, known).value
+            assert min(known, full) <= found <= full
+
+
+def test_bounds_are_asked_beside_a_placement() -> None:
+    """Once a choice has a bound over placements, one is placed before others do."""
+    asked: list[Question] = []
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        asked.extend(questions)
+        return [(i, evaluation.answer(q)) for i, q in enumerate(questions)]
+
+    topology, work = machine(), job(Random(3))
+    evaluation = Evaluation(topology, work)
+    legal_ones = Legal(work, work.model, Space((16,), work.micro_batches))
+    Search(legal_ones, Least(topology, work, work.model), 80e9, run).best(1)
+    wanted = [question.wanted for question in asked]
+    first, bounds = wanted.index("placement"), wanted.count("bound")
+    assert wanted[:first].count("bound") <= 2 * AT_A_TIME < bounds
+    after = [q.enough_s for q in asked[first + 1 :] if q.wanted == "bound"]
+    assert max(after) < inf
 
 
 def test_the_same_on_any_number_of_processes() -> None:

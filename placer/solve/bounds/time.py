@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,7 @@ def least_step_time(problem: Problem, block: int, incumbent: float) -> Proof | N
     if not isinstance(problem.goal, TimeObjective):
         return None
     least = _least(problem, block, problem.params, incumbent)
-    if block == 1:
+    if block == 1 or least.value >= incumbent:
         return least
     # Parts of single ranks say no more than those of whole blocks.
     params = replace(problem.params, expert_rounds=0)
@@ -229,7 +229,8 @@ def _outside(
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
     if axis == "pp" or (axes.pp > 1 and not is_tied):
-        trade = NicTrade.of(step, network, room, params)
+        # Dear to make: only once this case is the cheapest.
+        trade = cache(partial(NicTrade.of, step, network, room, params))
         cases.append(partial(_with_cuts, trade, axis))
     yield from _in_turn(cases, step, network, params)
     if axis != "pp":
@@ -326,12 +327,12 @@ def _in_parts(parts: StageParts | None, params: Params) -> Proof:
     return Proof(value, f"{argument}, {BEST}")
 
 
-def _with_cuts(trade: NicTrade, axis: str, floor: Floor) -> Proof:
+def _with_cuts(trade: Callable[[], NicTrade], axis: str, floor: Floor) -> Proof:
     """Least step time that NICs and cuts allow when a group of ``axis`` is outside.
 
     Where it is a pipeline all expert groups are inside: it has no floor of its own.
     """
-    value, level = trade.least(floor.exposed_s, is_cut=axis == "pp")
+    value, level = trade().least(floor.exposed_s, is_cut=axis == "pp")
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(
