@@ -110,7 +110,7 @@ def test_what_is_wrong_is_said() -> None:
     assert keys == {*wrong, "slack", "memory"}
     with pytest.raises(InputError, match="a workload has several jobs"):
         placer.tune("dgx-h100-4x8", "rl-weights-qwen3")
-    with pytest.raises(InputError, match="no model.*\n.*name of a preset"):
+    with pytest.raises(InputError, match=r"no model.*\n.*name of a preset"):
         placer.tune("dgx-h100-4x8", "dlrm-tables")
     with pytest.raises(InfeasibleError, match="heads that tp does not divide"):
         placer.tune(machine(), work, tp=[16], gpus=[16])
