@@ -36,7 +36,7 @@ def test_gap_is_written_in_one_place() -> None:
 
 def test_no_minus_before_zero() -> None:
     """What rounds to zero has no sign, in times, sizes and all percentages."""
-    assert format_seconds(-1e-15) == format_seconds(1e-15) == "0 ns"
+    assert format_seconds(-1e-15) == format_seconds(1e-15) == "0 s"
     assert format_bytes(-1e-6) == "0 B"
     signed = re.compile(r"\{[^{}\n]*:[^z{}\n]*\.\d%\}")
     texts = [p for f in ("report", "draw") for p in (PACKAGE / f).glob("*.py")]
