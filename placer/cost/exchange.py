@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,16 @@ class ExchangeCost:
     seconds: FloatArray
     bytes_by_tier: FloatArray
     load: LinkLoad
+
+
+def next_in_row(members: IntArray) -> IntArray:
+    """The member that each one passes on to, the first after the last; shape (g, n)."""
+    return np.roll(members, -1, axis=1)
+
+
+def slowest_of_row(cost: ExchangeCost) -> ExchangeCost:
+    """The cost of rows of messages, each as slow as its slowest one."""
+    return replace(cost, seconds=cost.seconds.max(axis=1))
 
 
 def members_together(fabric: Fabric, gpus: IntArray) -> IntArray:

@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.communicators import CollectiveCost, Communicators
-from placer.cost.exchange import ExchangeCost, all_to_all_cost, flows_cost, send_cost
+from placer.cost.exchange import (
+    ExchangeCost,
+    all_to_all_cost,
+    flows_cost,
+    next_in_row,
+    send_cost,
+    slowest_of_row,
+)
 from placer.cost.rings import build_rings
 
 if TYPE_CHECKING:
@@ -51,6 +58,12 @@ class Network(Protocol):
         self, senders: IntArray, receivers: IntArray, size_bytes: float
     ) -> ExchangeCost:
         """A message from each sender to its receiver."""
+
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """A message from each member of a row to the next one, around it.
+
+        The seconds are those of a row's slowest message; shape (g,).
+        """
 
     def flows(
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
@@ -106,6 +119,10 @@ class PlacedNetwork:
         """A message from each sender to its receiver."""
         at = self.gpu_of_rank
         return send_cost(self.fabric, at[senders], at[receivers], size_bytes)
+
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """A message from each member of a row to the next one, around it."""
+        return slowest_of_row(self.send(members, next_in_row(members), size_bytes))
 
     def flows(
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import ExchangeCost
+from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
 from placer.cost.network import PlacedNetwork
 
 if TYPE_CHECKING:
@@ -192,6 +192,10 @@ class NoisyNetwork:
 
         pairs = np.stack((senders.ravel(), receivers.ravel()), axis=1)
         return self._answer(ask, pairs, size_bytes, one_way=True)
+
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """A message from each member of a row to the next one, around it."""
+        return slowest_of_row(self.send(members, next_in_row(members), size_bytes))
 
     def flows(
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray

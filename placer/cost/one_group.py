@@ -93,6 +93,14 @@ class OneGroup:
         alone = self.whole.send(senders[own], receivers[own], size_bytes)
         return _with_one(cost, alone, own)
 
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """A message from each member of a row to the next one, around it."""
+        cost = self.whole.pass_on(members, size_bytes)
+        own = self._own(members)
+        if not own.any():
+            return _without_bytes(cost)
+        return _with_one(cost, self.whole.pass_on(members[own], size_bytes), own)
+
     def flows(
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
     ) -> ExchangeCost:

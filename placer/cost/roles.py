@@ -121,6 +121,10 @@ class OfInstance:
         first = self.first_rank
         return self.whole.send(senders + first, receivers + first, size_bytes)
 
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """A message from each member of a row to the next one, around it."""
+        return self.whole.pass_on(members + self.first_rank, size_bytes)
+
     def flows(
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
     ) -> ExchangeCost:

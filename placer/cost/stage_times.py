@@ -102,8 +102,8 @@ def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Sta
         traffic = [Traffic.of(before, 2.0), Traffic.of(after, 2.0)]
         return _context(job, sizes, before.seconds + after.seconds, 1.0, traffic)
     hops = axes.cp - 1
-    sent = network.send(members, np.roll(members, -1, axis=1), sizes.cp_block)
-    ring = sent.seconds.max(axis=1) * hops
+    sent = network.pass_on(members, sizes.cp_block)
+    ring = sent.seconds * hops
     hidden = times.layer_forward_s * times.attention_share if job.overlap.cp else 0.0
     return _context(job, sizes, ring, 2.0, [Traffic.of(sent, 3.0 * hops)], hidden)
 

@@ -25,7 +25,7 @@ from placer.cost.collectives import (
     tree_buffers,
 )
 from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import ExchangeCost
+from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.flows import least_flow_seconds
 from placer.solve.bounds.latency import ring_latency
@@ -235,9 +235,15 @@ class IdealNetwork:
         members = first if closed else np.hstack((first, last[:, -1:]))
         spread = self._spread(members)
         apart = int(np.flatnonzero(spread == members.shape[1]).max(initial=0))
-        times = size_bytes / self.fabric.bandwidth + self.fabric.latency
-        seconds = np.full(senders.shape, times[apart:].min())
+        seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """Least cost where a message leaves every domain that cannot hold its row."""
+        cost = slowest_of_row(self.send(members, next_in_row(members), size_bytes))
+        used = int(np.flatnonzero(self._spread(members) > 1).max(initial=0))
+        slowest = np.maximum(cost.seconds, self.message_from(used, size_bytes))
+        return replace(cost, seconds=slowest)
 
     def flows(
         self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
@@ -253,11 +259,10 @@ class IdealNetwork:
         fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
         return np.full(len(members), fastest[-1])
 
-    def message_across(self, size_bytes: float) -> float:
-        """Least seconds of a message that leaves its scale-up domain."""
-        outer = slice(self.fabric.scale_up_tier + 1, None)
-        times = size_bytes / self.fabric.bandwidth[outer] + self.fabric.latency[outer]
-        return float(times.min())
+    def message_from(self, tier: int, size_bytes: float) -> float:
+        """Least seconds of a message over one of the tiers from ``tier`` on."""
+        times = size_bytes / self.fabric.bandwidth + self.fabric.latency
+        return float(times[tier:].min())
 
     def _rate_of_few(self, used: int, num_members: int) -> float:
         """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.

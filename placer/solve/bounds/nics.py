@@ -106,7 +106,8 @@ class NicTrade:
         """
         groups = gradient_groups(step.model.job)
         shape = _shape_of_parts(step.model.job, network, groups)
-        message_s = network.message_across(step.model.volumes.pp_message)
+        outer = network.fabric.scale_up_tier + 1
+        message_s = network.message_from(outer, step.model.volumes.pp_message)
         exposure = _Exposure(step, network, groups, params)
         levels = list(_levels(exposure, shape, int(rooms.max())))
         axes = step.model.job.parallelism

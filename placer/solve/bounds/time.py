@@ -44,7 +44,6 @@ from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
-    from placer.cost.exchange import ExchangeCost
     from placer.cost.step import Step, StepModel
     from placer.solve.problem.compiled import Problem
 
@@ -60,12 +59,13 @@ BEST = (
 def least_step_time(problem: Problem, block: int, incumbent: float) -> Proof | None:
     """The bound on the step time; None for another objective.
 
-    What holds for every launch holds for one by nodes too, and now and then says more.
+    What holds for every launch holds for one by nodes too, and where nodes hold equal
+    blocks it now and then says more.
     """
     if not isinstance(problem.goal, TimeObjective):
         return None
     least = _least(problem, block, problem.params, incumbent)
-    if block == 1 or least.value >= incumbent:
+    if block <= 1 or least.value >= incumbent:
         return least
     # Parts of single ranks say no more than those of whole blocks.
     params = replace(problem.params, expert_rounds=0)
@@ -385,10 +385,3 @@ class _Split(IdealNetwork):
         inner = slice(0, self.fabric.scale_up_tier + 2)
         fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
         return fewest, room
-
-    def send(
-        self, senders: IntArray, receivers: IntArray, size_bytes: float
-    ) -> ExchangeCost:
-        cost = super().send(senders, receivers, size_bytes)
-        crossing = self.message_across(size_bytes)
-        return replace(cost, seconds=np.maximum(cost.seconds, crossing))

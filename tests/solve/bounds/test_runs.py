@@ -72,6 +72,15 @@ def test_spare_gpus_leave_the_bound_tight(nodes: tuple[int, ...]) -> None:
     assert lower_bound(problem, 1)[0] < found.value * 0.999
 
 
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+def test_a_ring_that_no_node_holds_waits_for_a_nic(launcher: str) -> None:
+    """Keys and values of eight ranks on nodes of four pass a NIC: the bound knows."""
+    topology, job = spare_nodes((4,) * 9)
+    axes = Parallelism(cp=8, pp=2, dp=2)
+    found = solve(topology, replace(job, parallelism=axes, launcher=launcher))
+    assert found.status == "optimal"
+
+
 def check(seed: int) -> None:
     """Compare the bound with the best of all placements in runs of any length."""
     rng = random.Random(f"runs {seed}")
