@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = (
@@ -117,8 +118,10 @@ def job_file(job: str) -> str:
     return str(own) if own.exists() else job
 
 
-def run(command: Sequence[str]) -> Run:
+def run(command: Sequence[str], output: TextIO | None = None) -> Run:
     """Wall time and peak memory of a command that must succeed.
+
+    What it prints goes to ``output``, if given.
 
     Linux counts the memory of the process that starts another one into the peak of the
     latter, so this module imports nothing large.
@@ -129,7 +132,7 @@ def run(command: Sequence[str]) -> Run:
         If the command fails.
     """
     start = perf_counter()
-    with subprocess.Popen(command, cwd=ROOT) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=output) as process:
         _, status, usage = os.wait4(process.pid, 0)
         wall = perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
