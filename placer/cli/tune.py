@@ -188,11 +188,10 @@ class StateLines:
         self._said, self._best = monotonic(), state.best_s
         said = f"{state.considered:,} choices"
         if state.placed:
+            said += f", {state.placed:,} placed, best {format_seconds(state.best_s)}"
+        if state.least_s:
             bound = min(state.least_s, state.best_s)
-            said += (
-                f", {state.placed:,} placed, best {format_seconds(state.best_s)}, "
-                f"none below {format_seconds(bound)}"
-            )
+            said += f", none below {format_seconds(bound)}"
         click.echo(f"  {said}", err=True)
 
 

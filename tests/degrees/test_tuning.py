@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 from random import Random
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
@@ -12,10 +13,12 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 import placer
+from placer.cli import tune as command
 from placer.cost.volumes import volumes
 from placer.degrees.choice import Choice
 from placer.degrees.own import own_choice
 from placer.degrees.plot import tune_plot
+from placer.degrees.search import State
 from placer.degrees.space import Space
 from placer.document import parse_document
 from placer.engines.cluster import Cluster
@@ -31,7 +34,6 @@ from tests.degrees.cases import GB, job, machine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placer.degrees.search import State
     from placer.degrees.tuning import Tuning
     from placer.job.model import Job
 
@@ -258,3 +260,18 @@ def test_the_chosen_job_is_a_job(own: str) -> None:
         text = json.dumps(to_document(chosen))
         assert decode_job(parse_document(text, "job.json")).sha256 == chosen.sha256
     placer.check(placer.place(found.machine, found.best, effort="quick").plan)
+
+
+def test_a_search_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bound also before anything is placed; the best one cannot be below it."""
+    monkeypatch.setattr(command, "SAY_EVERY_S", 0.0)
+    say = command.StateLines()
+    for placed, best_s, least_s in ((0, inf, 0.0), (0, inf, 1.5), (2, 2.0, 2.5)):
+        say(State(1000, placed, best_s, least_s))
+    assert capsys.readouterr().err.splitlines() == [
+        "  1,000 choices",
+        "  1,000 choices, none below 1.5 s",
+        "  1,000 choices, 2 placed, best 2 s, none below 2 s",
+    ]
