@@ -31,12 +31,13 @@ from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
 from placer.engines.engine import Sequential
 from placer.errors import InfeasibleError, InputError, Problem, StoppedError, refuse
+from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
 from placer.units import format_bytes
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.degrees.search import State
+    from placer.degrees.search import Found, State
     from placer.engines.engine import Engine
     from placer.job.memory import RecomputeName
     from placer.job.model import Job, Model
@@ -188,7 +189,7 @@ def tune(
     if not found.rows and found.ended:
         raise StoppedError("stopped before any choice was placed")
     if not found.rows:
-        raise _nothing(legal, found.considered, found.too_large, limit)
+        raise _nothing(search, found, limit)
     return Tuning(machine, work, space, found, yours, legal.refused, limit)
 
 
@@ -214,17 +215,19 @@ def _result_problems(top: int, slack: float) -> Iterator[Problem]:
         yield Problem(f"expected a share from 0, got {slack}", key="slack")
 
 
-def _nothing(
-    legal: Legal, considered: int, too_large: int, limit: float
-) -> InfeasibleError:
+def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     """Why there is no row."""
-    if not considered:
-        reasons = legal.refused.most_common(3)
+    if not found.considered:
+        reasons = search.legal.refused.most_common(3)
         why = "; ".join(f"{reason} ({count:,} times)" for reason, count in reasons)
         none = "no sizes of those lists make up the GPUs and the batch"
         return InfeasibleError(f"no degrees are legal: {why or none}")
+    needed, choice = search.least_memory()
+    row = choice.to_dict()
+    modes = f"recompute {choice.recompute}, {sharding(row)}"
     return InfeasibleError(
-        f"none of {considered:,} legal choices can be used: {too_large:,} need more "
-        f"than {format_bytes(limit)} of memory\n  hint: use more GPUs, or --recompute "
-        "full"
+        f"none of {found.considered:,} legal choices can be used: "
+        f"{found.too_large:,} need more than {format_bytes(limit)} of memory; "
+        f"the least need is {format_bytes(needed)}\n"
+        f"  hint: that is {degrees(row)}, {modes}; use more GPUs"
     )

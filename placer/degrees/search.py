@@ -198,6 +198,10 @@ class Search:
             return dict(self.run([Question(choice, "placement")])).get(0)
         return self._answers[choice]
 
+    def least_memory(self) -> tuple[float, Choice]:
+        """The least memory of a GPU, bytes, that a choice asked about needs, and it."""
+        return min((needed, choice) for choice, needed in self._memory.items())
+
     def row(self, choice: Choice, answer: Answer) -> Row:
         """A choice that was placed, as a row."""
         job = choice.applied(self.legal.job)

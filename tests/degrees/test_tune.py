@@ -114,6 +114,9 @@ def test_what_is_wrong_is_said() -> None:
         placer.tune("dgx-h100-4x8", "dlrm-tables")
     with pytest.raises(InfeasibleError, match="heads that tp does not divide"):
         placer.tune(machine(), work, tp=[16], gpus=[16])
+    least = r"the least need is 3\.081 GB\n  hint: that is tp 8, pp 2"
+    with pytest.raises(InfeasibleError, match=least):
+        placer.tune(machine(), work, gpus=[16], memory=1e8)
 
 
 def test_published_choices_are_legal_and_fit() -> None:
