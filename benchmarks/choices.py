@@ -160,6 +160,13 @@ class Judged:
             return float("nan")
         return float(_step(self.ran) / _step(self.best)) - 1
 
+    @property
+    def most_behind(self) -> float:
+        """How much longer it is than what no choice can beat."""
+        if self.ran is None:
+            return float("nan")
+        return float(_step(self.ran) / self.best.lower_bound_s) - 1
+
 
 def _step(found: Tuning) -> float:
     return float(found.rows[0]["step_time_s"])
@@ -200,8 +207,15 @@ def row(found: Judged) -> str:
         return f"| {found.run.title} | refused: {found.why} | | {best} | |"
     return (
         f"| {found.run.title} | {_text(found.ran)} | {_step(found.ran):.4g} s "
-        f"| {best} | {_step(found.best):.4g} s | {found.behind:.1%} |"
+        f"| {best} | {_step(found.best):.4g} s | {behind(found)} |"
     )
+
+
+def behind(found: Judged) -> str:
+    """A share, and where the search was cut what it may be at the most."""
+    least, most = f"{found.behind:.1%}", f"{found.most_behind:.1%}"
+    is_proved = found.most_behind - found.behind < 1e-3
+    return least if is_proved else f"{least} to {most}"
 
 
 def _text(found: Tuning) -> str:

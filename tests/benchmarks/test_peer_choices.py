@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from benchmarks.calculon import CASES, Both, choices, job_of, main, place, row
-from benchmarks.choices import runs
+from benchmarks.choices import Judged, behind, runs
 from placer.degrees.choice import Choice
 from placer.job.models import layer_parameters
 
@@ -57,6 +58,19 @@ def test_without_calculon_it_says_so(
     """A clear word and a status of its own."""
     assert main(["--calculon", str(tmp_path)]) == 2
     assert "skipped: Calculon cannot be loaded" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"), [(1.0, "10.0%"), (0.9995, "10.0%"), (0.88, "10.0% to 25.0%")]
+)
+def test_behind_says_what_a_search_that_was_cut_leaves_open(
+    bound: float, text: str
+) -> None:
+    """Where a bound is below the best, more than is known may be possible."""
+    run: Any = None
+    best: Any = SimpleNamespace(rows=[{"step_time_s": 1.0}], lower_bound_s=bound)
+    ran: Any = SimpleNamespace(rows=[{"step_time_s": 1.1}])
+    assert behind(Judged(run, best, ran)) == text
 
 
 @pytest.mark.slow
