@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,18 @@ if TYPE_CHECKING:
 
 # Of so many ranks a whole search takes about a second at most.
 _FEW_RANKS = 128
+
+
+# A placement so near its bound is not improved: two choices that differ by less are
+# far within the noise of the model (1 %).
+_ENOUGH_GAP = 5e-5
+
+
+def params_for(job: Job) -> dict[str, Any]:
+    """The `Params` with which choices are placed."""
+    effort = effort_of(job)
+    enough_gap = _ENOUGH_GAP if effort == QUICK else 0.0
+    return {**params_of(effort), "enough_gap": enough_gap}
 
 
 def effort_of(job: Job) -> Effort:
@@ -95,9 +107,9 @@ class Evaluation:
         """The answer to a question; None when ``stop`` cut it short."""
         job = point.choice.applied(self.job)
         problem = Problem.of(self.machine, job, "time", self.seed)
-        problem = problem.with_params(**params_of(effort_of(job)))
+        problem = problem.with_params(**params_for(job))
         if point.wanted == "links":
-            return Answer(step_on_best_links(problem, 1))
+            return Answer(step_on_best_links(problem, problem.forced_block))
         if point.wanted == "bound":
             block = problem.forced_block
             return Answer(lower_bound(problem, block, point.enough_s).value)

@@ -138,6 +138,8 @@ class Params:
         Neighbours of all units, padded: jobs with more are not annealed so.
     local_search : bool
         Whether methods other than constructions run.
+    enough_gap : float
+        A search ends once its value is no more above the bound, relative to the value.
     generations : int
         Generations of local search after all methods.
     generation_gain : float
@@ -304,6 +306,7 @@ class Params:
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000
     local_search: bool = True
+    enough_gap: float = 0.0
     generations: int = 0
     generation_gain: float = 0.0
     generation_work: tuple[float, float] = (0.25, 4.0)

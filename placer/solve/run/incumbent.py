@@ -152,7 +152,7 @@ class Incumbent:
         self.launch_bound = 0.0
         self.moves = MoveCounts()
         self.cut_short = False
-        self.budget = budget.until(self._is_proved)
+        self.budget = budget.until(self._is_near)
         self.terms = terms
         self._problem, self._own, self._tell = problem, budget, tell
         self._ties = TieBreak(problem)
@@ -292,6 +292,11 @@ class Incumbent:
 
     def _is_proved(self) -> bool:
         return self.value < inf and is_reached(self.value, self.bound)
+
+    def _is_near(self) -> bool:
+        """Whether there is nothing to gain, or no more than what is not worth it."""
+        left = self.value - self.bound
+        return self._is_proved() or left <= self._problem.params.enough_gap * self.value
 
     def _legal(self, gpu_of_rank: IntArray) -> IntArray | None:
         """The placement as it may be kept, None when it breaks a rule."""

@@ -72,3 +72,14 @@ def test_a_front_keeps_the_cheapest_for_every_number_of_moves() -> None:
     chosen = [front.choose(cost, most) for cost, most in ((4.5, None), (1, 1), (9, 0))]
     assert [point and point.moves for point in chosen] == [1, 1, 0]
     assert front.solution().value == 5
+
+
+def test_a_search_ends_where_too_little_is_left() -> None:
+    """Value 4 over a bound of 3.9: 2.5 % are left, and are no proof."""
+    for enough, ends in ((0.0, False), (0.02, False), (0.03, True)):
+        incumbent = Incumbent(pair().with_params(enough_gap=enough), Budget(60.0))
+        assert not incumbent.ends()
+        incumbent.offer("test", np.array([0, 4]))
+        incumbent.prove(3.9, "by hand")
+        assert incumbent.ends() == ends
+        assert incumbent.solution().stop_reason == "searched"
