@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 # Questions about placements that are asked at a time.
 AT_A_TIME = 4
+# Rounds of questions, twice as many and so on, after which a choice is placed in any
+# case: a search that is cut short has an answer.
+ROUNDS = 32
 
 
 class Known(IntEnum):
@@ -157,6 +160,7 @@ class Search:
     _considered: int = 0
     _too_large: int = 0
     _infeasible: int = 0
+    _rounds: int = 0
 
     def best(self, count: int, *, by_gpus: bool = False, slack: float = 0.0) -> Found:
         """The best choice, and the ``count - 1`` next that were placed.
@@ -294,8 +298,9 @@ class Search:
         if entry.known >= Known.TRAFFIC:
             self._push(self._next(entry))
         else:
-            if entry.known is Known.LINKS and not self._answers:
-                self._place_one()
+            is_due = self._rounds >= ROUNDS << len(self._answers)
+            if is_due or (entry.known is Known.LINKS and not self._answers):
+                self._place_one(is_due)
             self._ask([entry, *self._others()])
         placed = len(self._answers)
         self.tell(State(self._considered, placed, self._best_s(), entry.bound_s))
@@ -304,17 +309,21 @@ class Search:
         """The shortest step that is known, s."""
         return min((a.step_time_s for a in self._answers.values()), default=inf)
 
-    def _place_one(self) -> None:
+    def _place_one(self, is_due: bool) -> None:
         """Place the choice of the least bound over placements, if there is one.
 
-        The bounds of all others then need not be sharper than its step.
+        The bounds of all others then need not be sharper than its step. If it is due
+        the one with the best links gets such a bound first.
         """
-        bounded = (e for e in self._heap if e.known is Known.BOUND)
-        entry = min(bounded, default=None)
-        if entry is not None and self._wanted(entry):
-            self._heap.remove(entry)
-            heapify(self._heap)
-            self._ask([entry])
+        best_s = self._best_s()
+        for known in (Known.BOUND, Known.LINKS)[: 1 + is_due]:
+            alike = (e for e in self._heap if e.known is known and self._wanted(e))
+            entry = min(alike, default=None)
+            if entry is not None and entry.bound_s < best_s:
+                self._heap.remove(entry)
+                heapify(self._heap)
+                self._ask([entry])
+                return
 
     def _next(self, entry: Entry) -> Iterator[Entry]:
         """What is known of a choice, or of its variants, once it is looked at."""
@@ -358,6 +367,7 @@ class Search:
 
     def _ask(self, entries: list[Entry]) -> None:
         """Put the questions of some choices, and back what they say."""
+        self._rounds += 1
         # What cannot be better is not looked at again, unless rows are missing.
         enough = self._best_s()
         questions = [Question(e.choice, NEXT[e.known], enough) for e in entries]

@@ -132,6 +132,9 @@ class Tuning:
         """As ``placer tune --format json`` prints it."""
         found = self.found
         asked = len(found.placed) + found.too_large + found.infeasible
+        others = found.considered - asked
+        # Where the search was cut short some may be better, and nobody knows which.
+        is_cut = found.least_s < found.rows[0].answer.step_time_s
         return {
             "gpus": list(self.space.gpus) or self.machine.num_gpus,
             "available_gpus": self.machine.num_gpus,
@@ -142,7 +145,8 @@ class Tuning:
                 "rules": sum(self.refused.values()),
                 "memory": found.too_large,
                 "infeasible": found.infeasible,
-                "bound": found.considered - asked,
+                "bound": 0 if is_cut else others,
+                "undecided": others if is_cut else 0,
             },
             "refused": dict(self.refused),
             "rows": self.rows,

@@ -151,10 +151,13 @@ def _left_out(found: Mapping[str, Any]) -> str:
     reasons = sorted(found["refused"].items(), key=lambda item: -item[1])[:2]
     why = "; ".join(f"{reason} {count:,}" for reason, count in reasons)
     refused = f" ({why})" if why else ""
+    others = f"{pruned['bound']:,} have a lower bound above the best"
+    if pruned["undecided"]:
+        others = f"{pruned['undecided']:,} were not decided in time"
     return (
         f"Of {found['considered']:,} choices, {pruned['rules']:,} break a rule of "
         f"{found['framework']}{refused}, {pruned['memory']:,} do not fit into memory, "
-        f"{pruned['bound']:,} have a lower bound above the best."
+        f"{others}."
     )
 
 

@@ -14,7 +14,7 @@ import placer
 from placer.cli.main import main
 from placer.degrees.evaluate import Answer, Evaluation, Question
 from placer.degrees.least import Least
-from placer.degrees.search import AT_A_TIME, Search
+from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from placer.engines.pool import Pool
 from placer.errors import InfeasibleError, InputError, StoppedError
@@ -78,6 +78,25 @@ def test_bounds_are_asked_beside_a_placement() -> None:
     assert wanted[:first].count("bound") <= 2 * AT_A_TIME < bounds
     after = [q.enough_s for q in asked[first + 1 :] if q.wanted == "bound"]
     assert max(after) < inf
+
+
+def test_a_search_that_is_cut_short_has_an_answer() -> None:
+    """Links far worse than the cheap bounds keep all choices from their turn."""
+    asked: list[Question] = []
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        asked.extend(questions)
+        return [(i, Answer(100.0, 101.0)) for i in range(len(questions))]
+
+    def stop() -> bool:
+        return len(asked) > (ROUNDS + 4) * AT_A_TIME
+
+    work = job(Random(3))
+    legal_ones = Legal(work, work.model, Space((16,), work.micro_batches))
+    least = Least(machine(), work, work.model)
+    found = Search(legal_ones, least, 80e9, run, stop).best(1)
+    assert [question.wanted for question in asked].count("placement") == 1
+    assert found.rows
 
 
 def test_the_same_on_any_number_of_processes() -> None:

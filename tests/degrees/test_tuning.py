@@ -221,6 +221,17 @@ def test_a_stop_keeps_what_is_placed() -> None:
         assert "can be better by more than" in limited.proof
 
 
+def test_what_a_stop_leaves_open_is_not_called_worse(found: Tuning) -> None:
+    """Where a bound is below the best step, the others are undecided."""
+    least_s = found.found.rows[0].answer.step_time_s / 2
+    cut = replace(found, found=replace(found.found, least_s=least_s))
+    whole, left = found.to_dict()["pruned"], cut.to_dict()["pruned"]
+    assert (whole["bound"], whole["undecided"]) == (left["undecided"], left["bound"])
+    assert left["undecided"] > 0
+    assert "not decided in time" in " ".join(cut.summary().split())
+    assert "a lower bound above the best" in " ".join(found.summary().split())
+
+
 def test_dask_gives_the_same(found: Tuning) -> None:
     """Rows, fronts and proof from the workers of a cluster."""
     distributed = pytest.importorskip("distributed")
