@@ -142,7 +142,9 @@ def _host_problems(
 
 def _unknown(host: str, key: str, suggester: Suggester) -> Problem:
     message = f'the topology has no host "{host}"'
-    return Problem(message, key=key, hint=_at(host) or suggester.hint(host))
+    # A look for a file takes longer than all else about a host.
+    hint = "" if suggester.has_ended else _at(host) or suggester.hint(host)
+    return Problem(message, key=key, hint=hint)
 
 
 def _at(text: str) -> str:

@@ -23,9 +23,14 @@ class Suggester:
         self._sorted: list[str] = []
         self._given = 0
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has given all the hints that it gives."""
+        return self._given == _MAX_HINTS
+
     def hint(self, name: str) -> str:
         """Hint that names a node like ``name``; empty when none is near."""
-        if self._given == _MAX_HINTS:
+        if self.has_ended:
             return ""
         self._given += 1
         self._sorted = self._sorted or sorted(self._names)
