@@ -26,6 +26,8 @@ from placer.cost.stage_times import context_time, expert_time, tensor_time
 from placer.cost.volumes import volumes
 from placer.cost.work import work
 from placer.degrees.choice import Choice
+from placer.degrees.least_sync import LeastSync
+from placer.job.axes import MEGATRON_DEFAULT_ORDER
 from placer.job.work import evenness
 from placer.solve.bounds.ideal import IdealNetwork
 
@@ -66,6 +68,7 @@ class Least:
 
     def __post_init__(self) -> None:
         self._fabric = Fabric.of(self.machine)
+        self.sync = LeastSync(self._network)
 
     def work_s(self, choice: Choice) -> float:
         """No step of the choice is shorter, were all traffic free."""
@@ -125,11 +128,10 @@ class Least:
         In even stages, which those of one are.
         Alike for all choices that cut a layer alike, and worked out once for them.
         """
-        with_experts = what in ("work", "ep")
         alike = replace(
             choice,
-            ep=choice.ep if with_experts else 1,
-            etp=1 if with_experts else choice.tp,
+            ep=choice.ep if what in ("work", "ep") else 1,
+            etp=choice.etp if what == "ep" else choice.tp,
             pp=1,
             vp=1,
             dp=1,
@@ -144,8 +146,8 @@ class Least:
 
     def _timed(self, what: str, choice: Choice) -> tuple[float, float]:
         """The same, in a job of the fewest ranks that has such groups."""
-        dense = choice.tp * choice.cp
-        thin = replace(choice, dp=choice.ep // gcd(choice.ep, dense))
+        experts, dense = choice.ep * choice.etp, choice.tp * choice.cp
+        thin = replace(choice, dp=experts // gcd(experts, dense))
         job = thin.applied(self.job)
         sizes = volumes(job)
         times = work(job, sizes)
@@ -161,10 +163,18 @@ class Least:
         return self.model.layers + choice.embedding + choice.loss
 
     def _network(self, ranks: int) -> IdealNetwork:
-        """The best network for groups of so many ranks, each anywhere."""
+        """The best network for groups of so many ranks, each anywhere.
+
+        A launch by nodes gives each node a run of ranks. What it holds of a group there
+        depends on how far apart in rank members are: as here in any job of the order
+        that `Choice.applied` falls back on, or one that numbers its groups alike.
+        """
         label = np.tile(np.arange(ranks), (len(self.machine.tiers), 1))
         capacity = self.machine.gpus_of_node.astype(np.int64)
-        return IdealNetwork(self._fabric, label, capacity)
+        axes = self.job.parallelism
+        as_usual = axes.order[:3] == MEGATRON_DEFAULT_ORDER[:3] and not axes.auto_order
+        in_runs = as_usual and self.job.launcher != "free"
+        return IdealNetwork(self._fabric, label, capacity, in_runs)
 
 
 _TIMES = {"tp": tensor_time, "cp": context_time, "ep": expert_time}

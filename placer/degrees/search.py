@@ -344,8 +344,8 @@ class Search:
             if self.memory_limit and self._memory[variant] > self.memory_limit:
                 self._too_large += 1
                 continue
-            bound = max(entry.bound_s, self.least.step_s(variant))
-            found = Entry(bound, Known.FITS, variant)
+            step_s = self.least.step_s(variant) + self.least.sync.exposed_s(job)
+            found = Entry(max(entry.bound_s, step_s), Known.FITS, variant)
             if alike in fits:
                 self._spared[variant] = found
             if alike not in fits or not self._spares:

@@ -8,6 +8,7 @@ be. Shapes: D domains, P parts.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -197,9 +198,14 @@ def one_large_part(
     best = _around(room, outer, size, count, main)
     least = _pairs(best, outer, far)
     tries = SWAPS
+    tried: set[tuple[int, ...]] = set()
     for place, other in product(range(len(main) - 1, -1, -1), range(len(others))):
-        if tries == 0 or room[others[other]] == 0:
+        swap = main[place], others[other]
+        sorts = *room[[*swap]].tolist(), *outer[[*swap]].tolist()
+        # Rooms alike in one outer domain are one sort; two sorts are swapped once.
+        if tries == 0 or room[others[other]] == 0 or sorts in tried:
             continue
+        tried.add(sorts)
         tries -= 1
         changed = [*main]
         changed[place] = others[other]
@@ -208,6 +214,7 @@ def one_large_part(
         if pairs < least:
             main[place], others[other] = others[other], main[place]
             best, least = found, pairs
+            tried.clear()
     return best
 
 
@@ -228,31 +235,66 @@ def _around(
         free[domain] -= part
     units += [[] for _ in range(count - len(units))]
     rests = [size - sum(part.size for part in unit) for unit in units]
+    rooms = _Rooms(free, outer)
     for index in sorted(range(count), key=lambda i: -rests[i]):
         rest = rests[index]
-        is_near = outer == outer[main[index]] if index < len(main) else free > 0
+        near = int(outer[main[index]]) if index < len(main) else None
         while rest:
-            domain = _home(np.where(is_near, free, 0), free, rest)
-            taken = min(rest, int(free[domain]))
+            domain, space = rooms.take(rest, near)
+            taken = min(rest, space)
             units[index].append(Part(domain, taken))
-            free[domain] -= taken
+            rooms.put(domain, space - taken)
             rest -= taken
     return units
 
 
-def _home(near: IntArray, free: IntArray, rest: int) -> int:
-    """The near room that a rest fits in best, else any other, else the largest."""
-    for room in (near, free):
-        fits = np.flatnonzero(room >= rest)
-        if len(fits):
-            return int(fits[np.argmin(room[fits])])
-    return int(np.argmax(near if near.any() else free))
+class _Rooms:
+    """Domains with room, found by how much they have.
+
+    Attributes
+    ----------
+    anywhere : dict of int to list of int
+        Domains with so much room, in order.
+    inside : dict of int to dict
+        The same for each outer domain.
+    """
+
+    def __init__(self, free: IntArray, outer: IntArray) -> None:
+        self.outer = outer.tolist()
+        self.anywhere: dict[int, list[int]] = {}
+        self.inside: dict[int, dict[int, list[int]]] = {}
+        for domain in np.flatnonzero(free).tolist():
+            self.put(domain, int(free[domain]))
+
+    def put(self, domain: int, room: int) -> None:
+        """A domain has so much room."""
+        if room:
+            inside = self.inside.setdefault(self.outer[domain], {})
+            for domains in (self.anywhere, inside):
+                insort(domains.setdefault(room, []), domain)
+
+    def take(self, rest: int, near: int | None) -> tuple[int, int]:
+        """The near room that a rest fits in best, else any other, else the largest.
+
+        The domain and its room; it counts no longer.
+        """
+        inside = self.inside.get(near, {}) if near is not None else {}
+        places = [rooms for rooms in (inside, self.anywhere) if rooms]
+        fits = (min((r for r in rooms if r >= rest), default=0) for rooms in places)
+        room = next(filter(None, fits), 0) or max(places[0])
+        domain = next(rooms[room][0] for rooms in places if room in rooms)
+        for rooms in (self.anywhere, self.inside[self.outer[domain]]):
+            rooms[room].remove(domain)
+            if not rooms[room]:
+                del rooms[room]
+        return domain, room
 
 
 def _pairs(units: Sequence[Unit], outer: IntArray, far: float) -> float:
     """Pairs of ranks of a unit on different domains, those far apart weighed."""
+    home = outer.tolist()
     return sum(
-        one.size * two.size * (1.0 if outer[one.domain] == outer[two.domain] else far)
+        one.size * two.size * (1.0 if home[one.domain] == home[two.domain] else far)
         for unit in units
         for one, two in combinations(unit, 2)
     )

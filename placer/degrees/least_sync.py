@@ -1,0 +1,112 @@
+"""The least that gradients and sharded parameters add to a step, before any placement.
+
+What compute does not hide of gathers and reductions (`placer.cost.data_parallel`), were
+every group alone on the machine in its best place. So the bound holds for every
+placement. By hand: each micro-batch of one stage gathers parameters for its forward (A)
+and its backward, and reduces their gradients (R), beside one chunk's compute:
+
+    exposed >= m x ( max(0, A - t_f) + max(0, A + R - t_b) )
+
+A = 3, R = 4, t_f = 2, t_b = 4 and m = 2 expose 2 x (1 + 3) = 8. Shapes: P stages, V
+chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.data_parallel import (
+    exposed_gather,
+    exposed_in_between,
+    exposed_reduce,
+)
+from placer.cost.volumes import volumes
+from placer.cost.work import windows, work
+
+if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
+    from placer.job.model import Job
+    from placer.solve.bounds.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass
+class LeastSync:
+    """Lower bounds on the exposed time of gathers and reductions.
+
+    Attributes
+    ----------
+    network_of : callable
+        The best network for so many ranks, in the order of Megatron where ranks of a
+        node follow one another.
+    """
+
+    network_of: Callable[[int], IdealNetwork]
+    _known: dict[tuple[int, int], tuple[IdealNetwork, IntArray]] = field(
+        default_factory=dict
+    )
+
+    def exposed_s(self, job: Job) -> float:
+        """Least seconds that nothing hides."""
+        mode, axes = job.data_parallel, job.parallelism
+        sizes, shape = volumes(job), (axes.pp, axes.vp)
+        reduce, gather = np.zeros((2, *shape))
+        dense, experts = sizes.dense_parameters(*shape), sizes.expert_parameters(*shape)
+        # Sizes of groups, how far apart in rank their members are, what they hold.
+        for size, stride, parameters in (
+            (axes.dp * axes.cp, axes.tp, dense),
+            (axes.edp, axes.etp * axes.ep, experts),
+        ):
+            shards = mode.shard_members(size)
+            if shards == 1 or not parameters.any():
+                continue
+            (network, members), width = self._group_of(shards, stride), job.bytes
+            if mode.sharding == "ddp":
+                algorithm = job.collectives.all_reduce
+                run = partial(network.all_reduce, members, algorithm=algorithm)
+            else:
+                algorithm = job.collectives.gather
+                run = partial(network.gather, members, algorithm=algorithm)
+                gather += _seconds(run, parameters * width.parameter_gather)
+            reduce += _seconds(run, parameters * width.gradient)
+        if mode.gathers_each:
+            reduce += gather
+        # As if buckets were so small that the first one took no time.
+        hidden = windows(job, work(job, sizes), inf)
+        beside_reduce, beside_gather = mode.overlap_reduce, mode.overlap_gather
+        exposed = exposed_reduce(reduce, hidden, beside_reduce)
+        exposed += exposed_gather(gather, 0.0, hidden, beside_gather)
+        each = 0.0
+        if mode.reduces_each:
+            window_s = hidden.backward_window_s
+            each += exposed_in_between(reduce, window_s, beside_reduce)
+        if mode.gathers_each:
+            window_s = hidden.forward_window_s
+            each += exposed_in_between(gather, window_s, beside_gather)
+        return (exposed + (job.micro_batches - 1) * each) / mode.sync_every
+
+    def _group_of(self, shards: int, stride: int) -> tuple[IdealNetwork, IntArray]:
+        """One group of so many ranks, and the best network for it."""
+        key = shards, stride
+        if key not in self._known:
+            members = np.arange(0, shards * stride, stride)[None]
+            self._known[key] = self.network_of(shards * stride), members
+        return self._known[key]
+
+
+def _seconds(run: Callable[..., CollectiveCost], size_bytes: FloatArray) -> FloatArray:
+    """Least seconds of a collective of each size."""
+    sizes, which = np.unique(size_bytes, return_inverse=True)
+    found = [
+        run(size_bytes=size).seconds[0] if size else 0.0 for size in sizes.tolist()
+    ]
+    return np.array(found)[which].reshape(size_bytes.shape)
