@@ -76,7 +76,7 @@ def test_no_time_is_refused_that_some_placement_keeps():
 
 @pytest.mark.slow
 def test_nor_in_many_cases():
-    assert sum(refused(seed) for seed in range(1000, 1300)) > 60
+    assert sum(refused(seed) for seed in range(1000, 1080)) > 16
 
 
 @pytest.mark.parametrize("racks", [[18, 18], [13, 7, 7]])

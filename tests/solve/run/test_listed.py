@@ -20,6 +20,7 @@ from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests import plan_cases
+from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def piped(**more: object) -> Job:
     "rules",
     [
         Rules(),
-        Rules(avoid=("n000", "n005")),
-        Rules(spares={"rack": 1}),
+        *slow([Rules(avoid=("n000", "n005")), Rules(spares={"rack": 1})]),
         Rules(pin=(Pin((0,), ("n004",)),)),
     ],
 )
