@@ -7,10 +7,10 @@ with the traffic of its layers in them, fewer in the first and the last:
 
 Rank r can begin when the ranks before it have passed one forward on, and after its last
 backward they have one more each. Each group takes its best place alone on the machine:
-the links of the nearest tier that could hold it, no other traffic, no data-parallel
-time. So the bound holds for every placement. By hand: p = 2, v = 1, m = 4, F = 1, B = 2
-everywhere: rank 1 waits 1 s, works 12 s and rank 0 ends 2 s later, 15 s, which is the
-step of a pipeline without hops.
+the links of the nearest tier that could hold it, no other traffic. So the bound holds
+for every placement. What gradients add comes on top (`LeastSync`). By hand: p = 2,
+v = 1, m = 4, F = 1, B = 2 everywhere: rank 1 waits 1 s, works 12 s and rank 0 ends 2 s
+later, 15 s, which is the step of a pipeline without hops.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Least:
     job : Job
     model : Model
         The job's.
+    sync : LeastSync
+        What gradients and sharded parameters add.
     """
 
     machine: Topology
