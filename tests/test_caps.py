@@ -123,6 +123,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[-1]}")
 def test_refused_by_the_sum(case: tuple[str, ...], outcomes: Any) -> None:
     """Hosts, ranks, values and problems are counted over the whole file."""
@@ -132,6 +133,7 @@ def test_refused_by_the_sum(case: tuple[str, ...], outcomes: Any) -> None:
     assert seconds < SECONDS
 
 
+@pytest.mark.slow
 def test_memory_of_all(outcomes: Any) -> None:
     """One after the other, they never take more than half a gigabyte."""
     assert outcomes[1] < BYTES

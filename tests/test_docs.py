@@ -35,6 +35,7 @@ from tests.doc_blocks import (
     run,
     with_placer,
 )
+from tests.marks import slow
 
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 DOCUMENTS = [*(ROOT / name for name in TOP), *ROOT.glob("docs/**/*.md")]
@@ -81,7 +82,9 @@ def read_format(fence: Fence, folder: Path) -> None:
         readers[found[1]](str(path))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS[:1], *slow(DOCUMENTS[1:])], ids=lambda path: path.name
+)
 def test_document_runs(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ from placer.units import format_bytes
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.degrees.search import Found, State
+    from placer.degrees.found import Found, State
     from placer.engines.engine import Engine
     from placer.job.memory import RecomputeName
     from placer.job.model import Job, Model

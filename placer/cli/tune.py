@@ -28,7 +28,7 @@ from placer.cli.plot_option import check_plot, plot_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placer.degrees.search import State
+    from placer.degrees.found import State
     from placer.degrees.tuning import Tuning
 
 SAY_EVERY_S = 5.0

@@ -9,7 +9,8 @@ from placer.footprint.stages import footprint
 from placer.units import format_bytes
 
 if TYPE_CHECKING:
-    from placer.degrees.search import Row, Search
+    from placer.degrees.found import Row
+    from placer.degrees.search import Search
     from placer.degrees.space import Space
     from placer.job.model import Job
 

@@ -20,6 +20,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.degrees.evaluate import Answer, Question, Wanted
+from placer.degrees.found import Found, Row, State
 from placer.footprint.stages import footprint, restart_bytes
 from placer.job.recompute import experts_again, flops_again, layers_again
 
@@ -63,67 +64,8 @@ class Entry(NamedTuple):
     choice: Choice
 
 
-class Row(NamedTuple):
-    """A choice that was placed; the bytes are those of `footprint`, `restart_bytes`."""
-
-    choice: Choice
-    answer: Answer
-    memory: float
-    restart: float
-
-
 def _all(_entry: Entry) -> bool:
     return True
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search found.
-
-    Attributes
-    ----------
-    rows : list of Row
-        Best first. Nothing comes before the first unless ``ended``; the others are the
-        best of those that were placed.
-    placed : list of Row
-        All that were placed, best first.
-    by_gpus, by_memory : list of Row
-        The choices that none beats in step time and in GPUs, or in the memory of a GPU;
-        fastest first. Empty unless asked for.
-    considered : int
-        Legal choices.
-    too_large : int
-        Of them, those that were asked about and do not fit into memory.
-    infeasible : int
-        Those that no placement allows.
-    least_s : float, s
-        No choice that was not placed has a shorter step.
-    ended : bool
-        Whether time was up before the first row was proved.
-    """
-
-    rows: list[Row]
-    placed: list[Row]
-    by_gpus: list[Row]
-    by_memory: list[Row]
-    considered: int
-    too_large: int
-    infeasible: int
-    least_s: float
-    ended: bool
-
-
-class State(NamedTuple):
-    """How far a search is, for progress.
-
-    Legal choices found so far, those placed, the shortest step of these, and the lower
-    bound that was looked at last; s.
-    """
-
-    considered: int
-    placed: int
-    best_s: float
-    least_s: float
 
 
 @dataclass
@@ -279,10 +221,20 @@ class Search:
         return found
 
     def _place_more(self, count: int) -> None:
-        """Place choices in the order of their bounds, until so many are."""
-        while len(self._answers) < count and not self.stop() and (entry := self._pop()):
+        """Place choices in the order of their bounds, until so many are.
+
+        Of those that were placed out of order, to have an answer early, only the ones
+        that no bound is below any more count.
+        """
+        early = set(self._answers)
+        missing = count
+        while missing > 0 and not self.stop() and (entry := self._pop()):
             if entry.known is not Known.PLACED:
+                placed = len(self._answers)
                 self._look_at(entry)
+                missing -= len(self._answers) - placed
+            elif entry.choice in early:
+                missing -= 1
 
     def _pop(self) -> Entry | None:
         """The first wanted entry of the heap, off it; others are set aside."""

@@ -16,8 +16,8 @@ from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 
 if TYPE_CHECKING:
+    from placer.degrees.found import Found, Row
     from placer.degrees.own import Own
-    from placer.degrees.search import Found, Row
     from placer.degrees.space import Space
     from placer.draw.picture import ThemeName
     from placer.job.model import Job

@@ -179,7 +179,6 @@ def test_a_job_of_no_traffic_strands_no_more_than_it_must():
     [
         (18, 16),
         pytest.param((18, 18), marks=pytest.mark.slow),
-        pytest.param((17, 18, 2), marks=pytest.mark.slow),
     ],
 )
 def test_even_halves(free):

@@ -130,6 +130,7 @@ def test_the_plan_holds(made: dict[str, Any]) -> None:
     assert proved_again(decode_plan(made, "plan.json")) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_corruption_is_named(made: dict[str, Any], section: str) -> None:
     """Whatever leaf is changed or left out, the check names its key."""

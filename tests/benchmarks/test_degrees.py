@@ -41,6 +41,7 @@ def test_table() -> None:
     assert last.endswith("| 1,234 | 5 s | 6 MB | 1.235 s | 0.002% |")
 
 
+@pytest.mark.slow
 def test_a_search_is_measured() -> None:
     """Step and proof are those of the command."""
     row = measure(Case("hosts", "dgx-h100-4x8", "quickstart"), 16)

@@ -37,6 +37,7 @@ def test_the_rank_correlation_is_spearmans() -> None:
     assert tied == pytest.approx(4.5 / 22.5**0.5)
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
     """Every series, those that are ranked badly too."""
     shown = PAGE.read_text()
@@ -44,11 +45,13 @@ def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
         assert row(ranking) in shown
 
 
+@pytest.mark.slow
 def test_every_model_is_given_a_good_layout(rankings: dict[str, Ranking]) -> None:
     """What comes out best is within 5 % of the fastest."""
     assert max(ranking.regret for ranking in rankings.values()) <= 0.05
 
 
+@pytest.mark.slow
 def test_messages_are_cut_where_the_framework_cuts_them() -> None:
     """In one piece they take longer, eight times on a tp group of eight."""
     series = next(one for one in measured() if one.title.startswith("39.1B"))

@@ -42,6 +42,7 @@ def result(*others: Row, name: str = "X") -> Result:
     )
 
 
+@pytest.mark.slow
 def test_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It prints a table, and writes the same as JSON and as a page."""
     output, text = tmp_path / "results.json", tmp_path / "page.md"

@@ -11,6 +11,7 @@ def test_table() -> None:
     assert list(table([("m", "j", found)]))[2:] == ["| m | j | 2 | 0.75 s | 1 | 143 |"]
 
 
+@pytest.mark.slow
 def test_from_end_to_end(capsys: pytest.CaptureFixture[str]) -> None:
     """It stops a run and prints a row."""
     assert main(["--case", "node:2 gpu:8", "quickstart", "--moments", "1"]) == 0

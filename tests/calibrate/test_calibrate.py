@@ -20,6 +20,7 @@ from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.placement.baselines import baseline
 from placer.topology.read import read_topology
+from tests.marks import slow
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -52,7 +53,7 @@ def synthetic(
 
 
 @pytest.mark.parametrize("tp_overlap", [False, True])
-@pytest.mark.parametrize("time", [0.2e-3, 5e-3, 200e-3])
+@pytest.mark.parametrize("time", [5e-3, *slow([0.2e-3, 200e-3])])
 @pytest.mark.parametrize(
     "sizes", [[(4, 4), (16, 32)], [(2, 8), (4, 4), (32, 16)], [(8, 7), (8, 8)]]
 )
@@ -253,6 +254,7 @@ def test_a_stated_spread_counts_as_scatter() -> None:
     assert found.step_error > 0.0196
 
 
+@pytest.mark.slow
 def test_leaving_a_point_out_is_fitting_the_others() -> None:
     """The line that touches the model once is as good as a fit of its own."""
     made = scattered(*SCATTER)
@@ -271,6 +273,7 @@ def test_leaving_a_point_out_is_fitting_the_others() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_interval_goes_with_the_job() -> None:
     """What calibrate found is in the job, whose score says it."""
     found = calibrate(scattered(*SCATTER))
@@ -284,6 +287,7 @@ def test_the_interval_goes_with_the_job() -> None:
     assert "each point from the others" in as_text(found)
 
 
+@pytest.mark.slow
 def test_json_has_every_interval() -> None:
     """Plain data, with null where nothing is known."""
     sure = as_data(calibrate(scattered(*SCATTER)))

@@ -95,6 +95,7 @@ def test_as_many_constants_as_points() -> None:
     assert found.covariance == pytest.approx(1e-4 * np.linalg.inv(rows.T @ rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lack", [0.0, 0.002, 0.01])
 @pytest.mark.parametrize("points", [4, 8])
 def test_intervals_hold_the_truth_as_often_as_they_say(

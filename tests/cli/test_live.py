@@ -87,6 +87,7 @@ def fits(terminal: Terminal) -> bool:
     return len(terminal.raw) > before and not terminal.is_broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "later"),
     [

@@ -186,6 +186,7 @@ def assert_signals_are_answered(folder: Path, count: int, seed: int) -> None:
         assert [what for found in pool.map(one, cases) for what in found] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_any_command_at_any_moment(folder: Path) -> None:
     """Whatever is interrupted: a whole file or none, a message, and 130 or 143."""

@@ -40,6 +40,7 @@ def sorted_machines(seats: list[Seat], folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seats",
     [CONTIGUOUS, INTERLEAVED, FREE, SPLIT],

@@ -149,6 +149,7 @@ def test_units(discover: Discover, tmp_path: Path) -> None:
     assert sorted(map(sorted, found)) == [["h0", "h1"], ["h2", "h3"], ["h4", "h5"]]
 
 
+@pytest.mark.slow
 def test_captured_fabric(discover: Discover, tmp_path: Path, samples: Path) -> None:
     """A fabric of 582 adapters, simulated and printed anew, is the same machine."""
     dump = (samples / "topograph" / "ibnetdiscover-dgx-h100.out").read_text()

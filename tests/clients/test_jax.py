@@ -61,6 +61,7 @@ def expected(numbers: list[int], sizes: Mapping[str, int]) -> dict[int, list[obj
     }
 
 
+@pytest.mark.slow
 def test_64_devices_of_one_process(tmp_path: Path) -> None:
     """A rehearsal: the k-th device of 64 stands for the GPUs, node after node.
 

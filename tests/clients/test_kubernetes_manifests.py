@@ -18,6 +18,7 @@ from tests.clients.reports import REPORT, environment, reported_seats, verdict
 from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
 from tests.emit.stubs import pod_templates, trained
 from tests.emit.tiered import tiered
+from tests.marks import slow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -275,7 +276,7 @@ def pods_and_nodes(workload: Any, nodes: list[str]) -> list[tuple[Any, str]]:
 
 
 @pytest.mark.parametrize("seats", [SWAPPED, FEW], ids=["swapped", "free"])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", [FORMATS[0], *slow(FORMATS[1:])])
 def test_pods_find_their_ranks(tmp_path: Path, format: str, seats: list[Seat]) -> None:
     """Pods on nodes in any order report the plan's rank and GPU; verify agrees."""
     config_map, workload = objects(seats, format)

@@ -103,6 +103,7 @@ def start(mpi: OpenMpi, folder: Path, *arguments: str | Path) -> str:
     return done.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seats", [CONTIGUOUS, INTERLEAVED], ids=["nodes", "free"])
 @pytest.mark.parametrize("format", ["openmpi-seq", "openmpi-rankfile"])
 def test_ranks_are_where_the_plan_has_them(
@@ -116,6 +117,7 @@ def test_ranks_are_where_the_plan_has_them(
     assert verdict(tmp_path, seats, output)["ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seats", "options", "habit"),
     [
@@ -152,6 +154,7 @@ def test_wrong_launches_are_caught(
     assert habit in found["habits"] if habit else not found["habits"]
 
 
+@pytest.mark.slow
 def test_gpu_wrapper_beside_a_host_list(mpi: OpenMpi, tmp_path: Path) -> None:
     """GPUs in any order need the wrapper; without it, verify says so."""
     file = write_hosts(tmp_path, [host for host, _ in FREE])

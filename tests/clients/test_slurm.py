@@ -148,6 +148,7 @@ def test_gpu_wrapper_stops_a_wrong_launch(slurm: Slurm, tmp_path: Path) -> None:
     assert "status 1" in output
 
 
+@pytest.mark.slow
 def test_verify_says_a_right_launch_is_right(slurm: Slurm, tmp_path: Path) -> None:
     """64 processes report; all are where the plan has them, and exit code 0 says so."""
     write_hosts(tmp_path, SCATTERED)
@@ -158,6 +159,7 @@ def test_verify_says_a_right_launch_is_right(slurm: Slurm, tmp_path: Path) -> No
     assert (found["reported"], found["unknown_gpus"]) == (64, 0)
 
 
+@pytest.mark.slow
 def test_verify_names_an_unread_host_file(slurm: Slurm, tmp_path: Path) -> None:
     """64 ranks in blocks by name: exit code 1, and the habit."""
     output = slurm.allocate(f"srun -l {REPORT_COMMAND}", cwd=tmp_path)
@@ -173,6 +175,7 @@ exec "$@"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "seats", "habit"),
     [
@@ -208,6 +211,7 @@ def test_verify_alone(slurm: Slurm, tmp_path: Path) -> None:
     assert "status 1" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks_by", ["--ntasks=64", "--ntasks-per-node=4"])
 def test_launch_in_a_batch_script(slurm: Slurm, tmp_path: Path, tasks_by: str) -> None:
     """One line plans for the allocation and reorders its step, and no later one."""
@@ -232,6 +236,7 @@ srun {slurm.probe}
     assert own_ranks(later) == by_name
 
 
+@pytest.mark.slow
 def test_place_in_a_job(slurm: Slurm, tmp_path: Path) -> None:
     """``--hosts "$SLURM_JOB_NODELIST"`` is the allocation; the host file follows it."""
     write_machine(tmp_path, 4)
@@ -255,6 +260,7 @@ os.write(1, line.encode())
 """
 
 
+@pytest.mark.slow
 def test_library_in_a_step(slurm: Slurm, tmp_path: Path) -> None:
     """Under a plain srun process k of a node learns the plan's rank on its GPU k."""
     seats = Random(1).sample([(h, k) for h in ("n9", "n2") for k in range(GPUS)], 8)
@@ -268,6 +274,7 @@ def test_library_in_a_step(slurm: Slurm, tmp_path: Path) -> None:
     assert rank_of_task == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["n[1-16]", "n[16,2,9,10]"])
 def test_predicts_the_order_of_plain_srun(
     slurm: Slurm, tmp_path: Path, names: str

@@ -42,6 +42,7 @@ def torchrun(slurm: Slurm) -> Slurm:
     return Slurm(slurm.folder, slurm.environ | here | ports, slurm.port)
 
 
+@pytest.mark.slow
 def test_batch_script(torchrun: Slurm, tmp_path: Path) -> None:
     """Submitted as it is, it gives every worker the plan's rank, node and GPU."""
     script = emit(plan_of(PERMUTED), "sbatch-torchrun", tmp_path / "job.sbatch")
@@ -54,6 +55,7 @@ def test_batch_script(torchrun: Slurm, tmp_path: Path) -> None:
         assert task["arguments"] == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format", "seats", "command"),
     [
@@ -73,6 +75,7 @@ def test_scripts_once_a_node(
     assert (found["reported"], found["unknown_gpus"]) == (12, 0)
 
 
+@pytest.mark.slow
 def test_slurm_nodeid_is_caught(torchrun: Slurm, tmp_path: Path) -> None:
     """SLURM_NODEID undoes the host file; `placer verify` fails and says so."""
     (tmp_path / "hosts.txt").write_text("".join(f"{host}\n" for host in _HOSTS))

@@ -47,6 +47,7 @@ def by_hand(hosts: list[str], *arguments: str, **environ: str) -> list[local.Com
     ]
 
 
+@pytest.mark.slow
 def test_ranks_under_a_wrong_map(tmp_path: Path) -> None:
     """Host and device decide the rank, whatever ranks and devices torchrun gives.
 

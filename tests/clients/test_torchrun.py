@@ -103,6 +103,7 @@ def test_gloo_by_env(tmp_path: Path) -> None:
     prove_gloo(tmp_path, plan, FREE, text)
 
 
+@pytest.mark.slow
 def test_unequal_nodes(tmp_path: Path) -> None:
     """Nodes of three, one and two ranks on permuted GPUs have them under torchrun."""
     map = [("n9", 2), ("n9", 0), ("n9", 1), ("n10", 0), ("n2", 1), ("n2", 0)]
@@ -115,6 +116,7 @@ def test_unequal_nodes(tmp_path: Path) -> None:
     assert (status, found["reported"], found["unknown_gpus"]) == (0, 6, 0)
 
 
+@pytest.mark.slow
 def test_swapped_nodes(tmp_path: Path) -> None:
     """The map of another plan starts, and verify says that hosts are in reverse."""
     swapped = [(host, gpu) for host in ("n2", "n10", "n9") for gpu in (0, 1)]
@@ -129,6 +131,7 @@ def test_swapped_nodes(tmp_path: Path) -> None:
     assert [habit["name"] for habit in found["habits"]] == ["reversed"]
 
 
+@pytest.mark.slow
 def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
     """The c10d backend numbers nodes as predict says; verify names its habit."""
     (tmp_path / "t.yaml").write_text(MACHINE)
@@ -157,6 +160,7 @@ def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
     assert [habit["name"] for habit in found["habits"]] == ["text-order"]
 
 
+@pytest.mark.slow
 def test_a_missing_node(tmp_path: Path) -> None:
     """Without a node the script ends with status 1 once torchrun is tired of it."""
     plan = plan_of(MIXED)
@@ -193,6 +197,7 @@ def test_what_starts_nothing(
     assert ended.error.startswith(message)
 
 
+@pytest.mark.slow
 def test_the_backend_refuses_a_host_outside_the_map(tmp_path: Path) -> None:
     """torchrun ends with status 1 and names the host that the map does not have."""
     path = emit(plan_of(MIXED), "torchrun-map", tmp_path / "nodes.json")

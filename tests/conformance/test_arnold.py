@@ -221,6 +221,7 @@ def check_drawn(name: str, seed: int) -> None:
         assert all(a <= b for a, b in zip(ours, other, strict=True)), (ours, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_group_is_spread_wider(name: str) -> None:
     """No more minipods, and no wider groups, than any other way to place the rows."""
@@ -228,7 +229,7 @@ def test_no_group_is_spread_wider(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_group_is_spread_wider_elsewhere(name: str, seed: int) -> None:
     """The same for other free nodes."""
@@ -258,13 +259,14 @@ def test_rows_that_must_be_cut() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 3))
+@pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_rows_that_must_be_cut_elsewhere(name: str, seed: int) -> None:
     """The same for other free nodes and settings."""
     check_tight(name, seed)
 
 
+@pytest.mark.slow
 def test_512_nodes_of_1019() -> None:
     """A job of 512 nodes keeps its 64 rows whole in as few minipods as hold them."""
     setting = SETTINGS["iii"]._replace(dp=64)

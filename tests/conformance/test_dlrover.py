@@ -57,6 +57,7 @@ def test_slots_and_columns(
     assert found.status == "optimal"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 def test_expert_slots_of_two_nodes(launcher: str) -> None:
     """Slots of 16 ranks on two nodes of 8, two stages: nothing leaves its group.

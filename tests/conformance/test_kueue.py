@@ -42,6 +42,7 @@ def zones(hosts_in_rack: int) -> list[Host]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", VARIATIONS)
 @pytest.mark.parametrize(("hosts", "slice_size"), [(18, 16), (5, 4), (16, 16)])
 def test_slices_of_racks_inside_slices_of_zones(

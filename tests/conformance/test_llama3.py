@@ -7,6 +7,7 @@ pods. Groups go into the network in the order tp, cp, pp, dp.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from placer.job.axes import REPLICA_MAJOR_ORDER
 from tests.conformance.machines import Host, crossings, job, machine
@@ -15,6 +16,7 @@ from tests.solve.solving import solve
 AXES = {"tp": 8, "pp": 16, "dp": 128}
 
 
+@pytest.mark.slow
 def test_only_data_parallel_leaves_a_pod() -> None:
     """On 16,384 GPUs tp stays in a host and pp in a pod, in the fewest pods.
 

@@ -173,6 +173,7 @@ def test_the_published_optima(
     assert optimum(sizes, count, stages) == best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("sizes", "count", "stages"), [row[:3] for row in PUBLISHED] + VARIED

@@ -150,6 +150,7 @@ EXACT_WEIGHTS = {"tp": 40, "cp": 7, "ep": 5, "edp": 2, "pp": 3, "dp": 1}
 FLOAT_WEIGHTS = {"tp": 0.1, "cp": 0.7, "ep": 1 / 3, "edp": 0.2, "pp": 3.3, "dp": 1e-3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False], ids=["integer", "float"])
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_many_applied_swaps(job: Job, exact: bool) -> None:

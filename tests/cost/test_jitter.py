@@ -83,6 +83,7 @@ def test_the_mean_rises_and_the_spread_shrinks() -> None:
     assert many["step_time_s"]["std"] < few["step_time_s"]["std"]
 
 
+@pytest.mark.slow
 def test_slowest_of_all_nics() -> None:
     """Without overlap a ring takes its nominal time times the slowest NIC's factor."""
     ranks, spread, samples = 64, 0.01, 4000
@@ -201,6 +202,7 @@ def differences(
     return np.abs(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("all_reduce", "gather"),
     [("ring", "ring"), ("tree", "pat"), ("nvls", "ring"), ("hierarchical", "ring")],
@@ -216,6 +218,7 @@ def test_samples_are_those_of_scoring_anew(all_reduce: str, gather: str) -> None
     assert errors.max() < 2e-2
 
 
+@pytest.mark.slow
 def test_samples_keep_their_algorithm() -> None:
     """Noise that would make NCCL choose otherwise matters little: 2 % at most."""
     errors = differences(range(120), Collectives(), all_to_all=False)
@@ -223,6 +226,7 @@ def test_samples_keep_their_algorithm() -> None:
     assert errors.max() < 0.02
 
 
+@pytest.mark.slow
 def test_samples_with_all_to_alls() -> None:
     """Uneven all-to-alls are nearly right: 0.1 % of the step at 10 % noise."""
     errors = differences(range(120), Collectives("ring", "ring"), all_to_all=True)

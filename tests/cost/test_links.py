@@ -163,6 +163,7 @@ def test_links_are_among_the_busiest_by_name() -> None:
     pytest.fail("no link is ever busy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_agrees_with_plain_loops(first: int) -> None:
     """The second scorer knows links and speeds too, and gives the same step."""

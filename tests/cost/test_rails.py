@@ -109,6 +109,7 @@ def test_groups_of_whole_nodes_keep_to_rails() -> None:
         assert time == without.step(gpus).step_time_s
 
 
+@pytest.mark.slow
 def test_a_free_launch_keeps_to_rails() -> None:
     """No mix of the GPUs of a node makes the placement found faster."""
     topology, job = machine(), replace(small_job(tp=4, dp=8), launcher="free")

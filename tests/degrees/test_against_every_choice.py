@@ -25,6 +25,7 @@ from placer.topology.allocation import allocate
 from tests.degrees.cases import GB, job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.degrees.memory_by_hand import ByHand
+from tests.marks import slow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +149,7 @@ def steps(case: Case) -> Iterator[float]:
 
 @pytest.mark.parametrize(
     "seed",
-    [*range(10), *(pytest.param(s, marks=pytest.mark.slow) for s in range(10, 60))],
+    [*range(3), *slow(range(3, 30))],
 )
 def test_the_best_of_placing_every_choice(seed: int) -> None:
     """The step is the best, no bound is above it, and it fits."""

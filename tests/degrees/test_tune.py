@@ -22,6 +22,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
+from tests.marks import slow
 
 MACHINES = (
     "rack:2 node:2 gpu:4",
@@ -31,7 +32,7 @@ MACHINES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 8))])
 def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
     """Work alone, then with traffic, then the bound that knows the machine."""
     random = Random(f"least {seed}")
@@ -46,7 +47,7 @@ def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
         assert cheap <= bound * (1 + 1e-9), choice
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [7, *slow(range(7))])
 def test_bounds_stop_at_a_known_step(seed: int) -> None:
     """A bound that stops at a step is no larger than the full one, nor too small."""
     random = Random(f"stop {seed}")
@@ -61,6 +62,7 @@ def test_bounds_stop_at_a_known_step(seed: int) -> None:
             assert min(known, full) <= found <= full
 
 
+@pytest.mark.slow
 def test_bounds_are_asked_beside_a_placement() -> None:
     """Once a choice has a bound over placements, one is placed before others do."""
     asked: list[Question] = []

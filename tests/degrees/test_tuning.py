@@ -16,9 +16,9 @@ import placer
 from placer.cli import tune as command
 from placer.cost.volumes import volumes
 from placer.degrees.choice import Choice
+from placer.degrees.found import State
 from placer.degrees.own import own_choice
 from placer.degrees.plot import tune_plot
-from placer.degrees.search import State
 from placer.degrees.space import Space
 from placer.document import parse_document
 from placer.engines.cluster import Cluster
@@ -232,6 +232,7 @@ def test_what_a_stop_leaves_open_is_not_called_worse(found: Tuning) -> None:
     assert "a lower bound above the best" in " ".join(found.summary().split())
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same(found: Tuning) -> None:
     """Rows, fronts and proof from the workers of a cluster."""
     distributed = pytest.importorskip("distributed")

@@ -110,6 +110,7 @@ def job_of(asked: Asked) -> Job:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:8])],

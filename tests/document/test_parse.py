@@ -209,6 +209,7 @@ def test_too_many_values_are_refused(monkeypatch):
         parse_document("a: [" + "1," * 200 + "]", "x.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["x.yaml", "x.json", "-"])
 @pytest.mark.parametrize(
     "alphabet",
@@ -264,6 +265,7 @@ def test_aliases_where_they_are_wanted():
             parse_document(wrong, "x.yaml", aliases=True)
 
 
+@pytest.mark.slow
 def test_aliases_of_aliases_are_bounded():
     """Ten times ten times ... is stopped at the most values of a file."""
     rows = ["a0: &a0 [1]"]

@@ -82,6 +82,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.svg" for name in drawn}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -87,6 +87,7 @@ def test_alike_pods_cannot_ask_for_unequal_nodes() -> None:
     assert parsed(seats, "kubernetes-pinned")
 
 
+@pytest.mark.slow
 def test_size_limits() -> None:
     """An object larger than the server takes is refused, with what fits."""
     seats = [(f"node-{k:05}.cluster.example", 0) for k in range(4000)]

@@ -52,6 +52,7 @@ def reports(
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format", "seats", "visible"),
     [

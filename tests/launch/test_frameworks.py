@@ -68,6 +68,7 @@ def test_torch_meets_by_plan() -> None:
     assert lines == [f"{FREE.index(s)} {list(range(8))}\n" for s in seats]
 
 
+@pytest.mark.slow
 def test_jax_mesh_keeps_the_plan() -> None:
     """A mesh over eight CPU devices has them where the plan's ranks are."""
     pytest.importorskip("jax", reason="JAX is not installed")

@@ -332,6 +332,7 @@ def test_one_process_alone() -> None:
     assert (one.holds, one.unknown_gpus) == (True, 1)
 
 
+@pytest.mark.slow
 def test_a_large_job() -> None:
     """16,384 ranks on 2,048 hosts in text order: all are seen and explained."""
     names = [f"n{k}" for k in range(2048)]

@@ -52,6 +52,7 @@ def serious(browser: Browser, page: Path) -> list[list[object]]:
     return [fault for fault in found if fault[1] in ("serious", "critical")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["report", "alone", "poster", "site"])
 def test_no_serious_fault(

@@ -118,6 +118,7 @@ def cells(browser: Browser, rows: str) -> list[list[str]]:
     )
 
 
+@pytest.mark.slow
 def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) -> None:
     """Each part, the step and each change are those of the two scores."""
     old, new, _ = two_plans()

@@ -37,6 +37,7 @@ def blocks(png: bytes) -> "NDArray[np.float64]":
     return cut.reshape(rows, BLOCK, columns, BLOCK, 3).mean(axis=(1, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["map", "poster", "report-before", "report-after"])
 def test_looks_as_kept(seen: dict[str, bytes], name: str, tmp_path: Path) -> None:
     """At most a few blocks of a picture differ from the one in the repository."""

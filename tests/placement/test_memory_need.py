@@ -41,6 +41,7 @@ compute: {{tflops_per_gpu: 500}}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in KiB there")
 @pytest.mark.parametrize(
     ("machine", "axes", "model"),

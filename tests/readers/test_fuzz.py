@@ -210,7 +210,7 @@ def test_mutated_orders_of_labels(text):
 def test_many_mutated_texts(name):
     """Thousands of mutants of every format."""
     chance = random.Random(f"{name} again")
-    for _ in range(4000):
+    for _ in range(2000):
         check(outcome(read_and_combine, name, mutated(cases.TEXTS[name], chance)))
 
 
@@ -280,6 +280,7 @@ def test_long_lines(name):
         recognise(prefix + LONG_LINES[name], FORMATS.values())
 
 
+@pytest.mark.slow
 def test_memory_and_time():
     """The largest mutants take less than 256 MB, and a second of processor each.
 

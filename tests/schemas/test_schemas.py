@@ -280,6 +280,7 @@ def problems(name: str, data: Any) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(FULL.glob("*.yaml")), ids=lambda p: p.stem)
 def test_damaged_files_are_refused_by_both(path: Path) -> None:
     """What is of a wrong type, missing, or a key too many, the schema refuses as well.

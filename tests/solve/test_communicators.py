@@ -74,6 +74,7 @@ def random_keys(rng, ranks):
     return keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_of_all_placements_is_found(seed):
     """On every small graph; and no bound is above it."""
@@ -101,6 +102,7 @@ def seated(machine, node_of_rank):
     return np.array(gpus)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 @pytest.mark.parametrize("seed", range(1))
 def test_rules_are_kept_beside_groups(launcher, seed):
@@ -121,6 +123,7 @@ def test_rules_are_kept_beside_groups(launcher, seed):
     assert problem.allows(found.placement.gpu_of_rank)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_placement():
     """Two runs agree to the last rank."""
     rng = np.random.default_rng(5)

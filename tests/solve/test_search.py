@@ -47,7 +47,7 @@ def case(seed: int, objective: str) -> tuple[Topology, Job]:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", [*range(3), *slow(range(3, 30))])
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 30))])
 def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
     """The result is legal, priced right, and beats or equals each legal baseline."""
     topology, job = case(seed, objective)
@@ -73,7 +73,7 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(0, 40, 16))
+@pytest.mark.parametrize("seed", slow([0, 16, 32]))
 def test_same_inputs_same_result(seed: int, objective: str) -> None:
     """Two runs without a limit that binds give the same placement, value and bound."""
     topology, job = case(seed, objective)
@@ -165,6 +165,7 @@ def fragmented_case() -> tuple[Topology, Job]:
     raise AssertionError("no such case")
 
 
+@pytest.mark.slow
 def test_progress_never_rises_and_ends_with_the_result() -> None:
     """Each report has a better value or bound, and the last is the result."""
     topology, job = fragmented_case()
@@ -180,6 +181,7 @@ def test_progress_never_rises_and_ends_with_the_result() -> None:
     assert told[-1].phase == found.method
 
 
+@pytest.mark.slow
 def test_stop_ends_the_search_with_the_best_so_far() -> None:
     """Once asked to stop, the search returns its incumbent and says why."""
     topology, job = fragmented_case()
@@ -198,7 +200,7 @@ def test_stop_ends_the_search_with_the_best_so_far() -> None:
     assert not found.deterministic
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
 def test_equal_machines_in_another_order_cost_the_same_bound(seed: int) -> None:
     """Listing the nodes in another order changes no bound."""
     topology, job = case(seed, "hop-cost")

@@ -23,6 +23,7 @@ from placer.solve.tree.symmetry import Symmetry
 from placer.topology.links import Link
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import unequal
+from tests.marks import slow
 from tests.solve.oracle import distinct, legal_placements
 from tests.solve.random_cases import random_case
 from tests.solve.solving import solve
@@ -68,7 +69,7 @@ def job_of(axes: Parallelism, **changes: object) -> Job:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("first", range(0, 16, 8))
+@pytest.mark.parametrize("first", [0, *slow([8])])
 def test_small_jobs(first: int, objective: str) -> None:
     """The optimum on unequal machines, a proof of it, and no false bound."""
     for seed in range(first, first + 8):
@@ -76,6 +77,7 @@ def test_small_jobs(first: int, objective: str) -> None:
         compare(unequal(topology, seed), job, objective, f"seed {seed} {objective}")
 
 
+@pytest.mark.slow
 def test_no_placement_beats_the_bound() -> None:
     """The bound alone, on more machines than are solved."""
     for seed in range(100, 125):

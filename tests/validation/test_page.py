@@ -12,6 +12,7 @@ from validation.page import page
 from validation.presets import SERIES_OF_PRESET, preset_text
 
 
+@pytest.mark.slow
 def test_the_page_is_up_to_date() -> None:
     """``python -m validation`` would change nothing in ``docs/validation.md``."""
     committed = (ROOT / "docs/validation.md").read_text()

@@ -9,6 +9,7 @@ from validation.flows import Racks, max_min_rates, ring_seconds
 from validation.uplinks import cases, share_in_order
 
 
+@pytest.mark.slow
 def test_slowest_groups_are_right() -> None:
     """Within 10 % of the simulation in at least 300 placements."""
     errors = np.array([case.error for case in cases()])

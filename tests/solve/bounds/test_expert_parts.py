@@ -101,6 +101,7 @@ def check(seed: int) -> bool:
     return lower_bound(problem, 1).value > without * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 7, 10, 13])
 def test_no_placement_is_faster(seed: int) -> None:
     """No placement of a tiny job with experts beats the bound, which parts raise."""

@@ -91,6 +91,7 @@ def agrees(seed):
     return len(set(sizes)) == 1 and bound >= best * (1 - 1e-9)
 
 
+@pytest.mark.slow
 def test_no_cut_of_the_ranks_beats_the_bound_or_the_placement():
     assert sum(agrees(seed) for seed in range(40)) > 10
 

@@ -64,6 +64,7 @@ def made(
 UNEVEN = [8, 6, 6, 8, 6, 8, 6, 8, 8, 6, 6, 8]
 
 
+@pytest.mark.slow
 def test_beats_pipelines_that_stay_whole() -> None:
     """With gradients in sight it is faster to cut all pipelines than a few."""
     topology, wanted = machine(UNEVEN), job(10)
@@ -93,6 +94,7 @@ def test_no_time_left(seconds: float) -> None:
     assert not list(made(topology, wanted, seconds=seconds))
 
 
+@pytest.mark.slow
 def test_only_better_than_known() -> None:
     """Nothing is made when no compromise promises less than what is known."""
     topology, wanted = machine(UNEVEN), job(10)

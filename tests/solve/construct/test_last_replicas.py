@@ -31,6 +31,7 @@ def built(topology: Topology, job: Job) -> tuple[Problem, Incumbent]:
     return problem, incumbent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "load", "seed"), [(2048, 0.98, 5), (3072, 0.98, 0)])
 def test_a_full_machine_cuts_units_of_few_replicas_only(
     ranks: int, load: float, seed: int

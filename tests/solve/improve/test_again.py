@@ -39,6 +39,7 @@ def solved(problem: Problem, workers: int = 1, seconds: float = 300.0) -> Soluti
     return search.solve(problem, Budget(seconds, workers=workers))
 
 
+@pytest.mark.slow
 def test_generations_help_whatever_the_workers() -> None:
     """Two generations beat none; three threads find the same as one, and say so."""
     problem = hard()
@@ -55,6 +56,7 @@ def test_generations_help_whatever_the_workers() -> None:
     assert three.deterministic
 
 
+@pytest.mark.slow
 def test_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once generations take long they run in processes, with the same result."""
     problem = hard().with_params(generations=2)
@@ -77,6 +79,7 @@ def test_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert without.placement.same_as(one.placement)
 
 
+@pytest.mark.slow
 def test_full_effort_uses_the_time() -> None:
     """With a gap left only the clock ends it, and the plan says that it did."""
     problem = hard().with_params(**params_of("full"))
@@ -134,6 +137,7 @@ def test_quick_effort_is_constructions_alone() -> None:
     assert found.stop_reason == "searched"
 
 
+@pytest.mark.slow
 def test_step_time_of_any_size_is_searched_again() -> None:
     """Jobs too large for the first local search on step time get it with more time."""
     rng = random.Random("shuf 0")

@@ -20,6 +20,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
+from tests.marks import slow
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known, solve
 
@@ -214,7 +215,7 @@ def test_full_nodes_are_sorted_out_by_swaps() -> None:
     assert problem.hops.cost(last) == 58
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [0, 1, *slow(range(2, 12))])
 def test_small_uneven_machines_are_solved(seed: int) -> None:
     """On machines small enough to try all homes, the least cost is found."""
     rng = np.random.default_rng(seed)

@@ -62,6 +62,7 @@ def _in_order(job: Job) -> np.ndarray:
     return np.arange(job.world_size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("leaf", "pp", "dp"),
     [
@@ -95,6 +96,7 @@ def _spread(order: list[int]) -> Topology:
     return _leaves([first.setdefault(one, len(first)) for one in leaf])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hosts", [15, 16])
 def test_order_of_hosts_does_not_matter(hosts: int) -> None:
     """Any order of hosts gives as fast a step as a placement laid out by hand.
@@ -116,6 +118,7 @@ def test_order_of_hosts_does_not_matter(hosts: int) -> None:
     assert value <= least * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FRAGMENTED)
 def test_each_placement_is_legal_and_faster(seed: int) -> None:
     """What is offered keeps every rule, and each is faster than the one before."""
@@ -208,6 +211,7 @@ def test_large_jobs_are_left_alone() -> None:
     assert incumbent.moves.as_dict() == {}
 
 
+@pytest.mark.slow
 def test_same_seed_same_placements() -> None:
     """The same seed finds the same placements."""
     topology, job = _spread([0, 3, 1, 6, 2, 9, 5, 4, 7, 8, 10, 15]), _job(2, 5)

@@ -26,7 +26,7 @@ def fragmented() -> Case:
     return topology, job, placer.place(topology, job).plan
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_eight_failed_trays(fragmented: Case, seed: int) -> None:
     """Within 0.1 % of the cheapest placement the moves are the fewest there are."""
     topology, job, plan = fragmented

@@ -6,6 +6,7 @@ import pytest
 
 from placer.errors import InfeasibleError
 from placer.placement.check import violations
+from tests.marks import slow
 from tests.solve.oracle import hop_cost, least, step_time
 from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
 from tests.solve.solving import solve
@@ -42,15 +43,16 @@ def compare(seed: int, objective: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("first", range(0, 20, CHUNK))
+@pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 50, CHUNK))])
 def test_small_jobs(first: int, objective: str) -> None:
     """A job of 3 to 6 ranks is placed exactly when some placement keeps the rules."""
     for seed in range(first, first + CHUNK):
         compare(seed, objective, "small")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *slow(range(1, 4))])
 def test_runs_of_ranks(seed: int, objective: str) -> None:
     """So is a node-contiguous launch of 9 to 24 ranks."""
     compare(seed, objective, "runs")
@@ -59,15 +61,6 @@ def test_runs_of_ranks(seed: int, objective: str) -> None:
 def test_one_part() -> None:
     """A job whose replicas, kept whole, are one part leaves nothing to polish."""
     compare(573, "hop-cost", "small")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("first", range(20, 50, CHUNK))
-def test_many_small_jobs(first: int, objective: str) -> None:
-    """The same for many more jobs."""
-    for seed in range(first, first + CHUNK):
-        compare(seed, objective, "small")
 
 
 @pytest.mark.slow

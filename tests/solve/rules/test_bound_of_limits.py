@@ -50,6 +50,7 @@ def test_one_replica_a_rack_is_proved(tmp_path: Path) -> None:
     assert placed(tmp_path / "clean.yaml", 8, 1).status == "optimal"
 
 
+@pytest.mark.slow
 def test_two_replicas_of_seven_a_rack(tmp_path: Path) -> None:
     """Half the stages of 4, 4, 3 and 3 members a rack: three NICs or more in each.
 

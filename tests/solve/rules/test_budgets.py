@@ -122,8 +122,7 @@ def test_runs_of_ranks(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", ["small", "runs", "large"])
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("first", range(CHUNK, 3 * CHUNK, CHUNK))
-def test_many_small_jobs(first: int, objective: str, sort: str) -> None:
-    """The same for many more jobs."""
-    for seed in range(first, first + CHUNK):
+def test_many_small_jobs(objective: str, sort: str) -> None:
+    """The same for more jobs."""
+    for seed in range(CHUNK, 2 * CHUNK):
         compare(seed, objective, sort)

@@ -73,6 +73,7 @@ def test_pins_to_a_rack_unlike_the_others() -> None:
         assert found.plan.host_of_rank[70] == host
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [

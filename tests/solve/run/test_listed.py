@@ -72,6 +72,7 @@ def piped(**more: object) -> Job:
     return Job("j", axes, weights=weights, sha256="j", **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules",
     [
@@ -91,6 +92,7 @@ def test_rules_in_any_order(rules: Rules) -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 def test_nodes_of_a_file_in_any_order() -> None:
     """A machine that lists its nodes otherwise is the same machine."""
     topology = uneven()

@@ -1,0 +1,69 @@
+"""What a search over choices found, and how far it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
+    from placer.degrees.evaluate import Answer
+
+
+class Row(NamedTuple):
+    """A choice that was placed; the bytes are those of `footprint`, `restart_bytes`."""
+
+    choice: Choice
+    answer: Answer
+    memory: float
+    restart: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    rows : list of Row
+        Best first. Nothing comes before the first unless ``ended``; the others are the
+        best of those that were placed.
+    placed : list of Row
+        All that were placed, best first.
+    by_gpus, by_memory : list of Row
+        The choices that none beats in step time and in GPUs, or in the memory of a GPU;
+        fastest first. Empty unless asked for.
+    considered : int
+        Legal choices.
+    too_large : int
+        Of them, those that were asked about and do not fit into memory.
+    infeasible : int
+        Those that no placement allows.
+    least_s : float, s
+        No choice that was not placed has a shorter step.
+    ended : bool
+        Whether time was up before the first row was proved.
+    """
+
+    rows: list[Row]
+    placed: list[Row]
+    by_gpus: list[Row]
+    by_memory: list[Row]
+    considered: int
+    too_large: int
+    infeasible: int
+    least_s: float
+    ended: bool
+
+
+class State(NamedTuple):
+    """How far a search is, for progress.
+
+    Legal choices found so far, those placed, the shortest step of these, and the lower
+    bound that was looked at last; s.
+    """
+
+    considered: int
+    placed: int
+    best_s: float
+    least_s: float
