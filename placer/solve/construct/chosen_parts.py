@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,7 @@ IntArray = npt.NDArray[np.int64]
 Home = tuple[Made, list[int]]
 
 # Steps that a program looks for, in those of the bound, until it finds some.
-NEAR = (1.01, 1.05, inf)
+NEAR = (1.01, 1.05, 1.1, 1.2, inf)
 CLOSE = 1.0002  # steps that are no longer told apart
 
 
@@ -49,29 +48,36 @@ def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
 def chosen_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of what programs of finer and finer grain choose."""
-    work = problem.params.parts_work_in_all
-    for asked in _asked(problem):
-        ground = asked.ground
-        for grain, is_apart in product(ground.grains(), (False, True)):
+    """(name, GPU of every rank) of what programs of finer and finer grain choose.
+
+    Where a gap is left, those that did not end come again with more work.
+    """
+    params = problem.params
+    programs = list(_programs(problem))
+    decided = [0.0] * len(programs)  # replicas, the fastest, that a program ended for
+    gaps = (0.0, params.parts_gap)
+    efforts = zip(
+        gaps, params.parts_program_work, params.parts_work_in_all, strict=True
+    )
+    for gap, most, work in efforts:
+        for number, (asked, grain, is_apart) in enumerate(programs):
             value, bound = float(incumbent.value), float(incumbent.bound)
-            if budget.is_over() or work <= 0 or value <= bound:
+            if budget.is_over() or value * (1 - gap) <= bound:
                 return
-            if is_apart and len(set(ground.outer.tolist())) == 1:
-                continue
             question = asked.question(grain, is_apart=is_apart)
             every = replicas(asked.parts, question.times(), value)
-            tried = 0
+            tried = decided[number]
             for some in (every.up_to(near * bound) for near in NEAR):
-                if len(some.seconds) == tried:
+                if work <= 0 or len(some.seconds) <= tried:
                     continue
                 tried = len(some.seconds)
-                most = min(work, problem.params.parts_program_work)
-                limits = Limits(most, budget.seconds_left, problem.seed)
-                shares, used = shared(question, some, limits)
-                work -= used
-                if shares is not None:
-                    found = _exchanged(problem, asked, grain, shares, question)
+                limits = Limits(min(work, most), budget.seconds_left, problem.seed)
+                answer = shared(question, some, limits)
+                work -= answer.work
+                if answer.is_proved:
+                    decided[number] = tried if answer.shares is None else inf
+                if answer.shares is not None:
+                    found = _exchanged(problem, asked, grain, answer.shares, question)
                     yield "ep groups in chosen parts", found
                     break
 
@@ -111,7 +117,7 @@ def _ever_faster(
     least, best = 0, len(steps)
     while work > 0 and least < best and not budget.is_over():
         first, last = least, best - 1
-        while first <= last and work > 0:
+        while first <= last and work > 0 and not budget.is_over():
             middle = (first + last) // 2
             most = min(work, problem.params.graded_program_work)
             limits = Limits(most, budget.seconds_left, seed)
@@ -127,6 +133,14 @@ def _ever_faster(
         if best < len(steps) and steps[best] <= CLOSE * steps[least]:
             break
         seed += 1
+
+
+def _programs(problem: Problem) -> Iterator[tuple[_Asked, int, bool]]:
+    """What to ask, in which grain, and whether outer domains are told apart."""
+    for asked in _asked(problem):
+        several = len(set(asked.ground.outer.tolist())) > 1
+        for grain in asked.ground.grains():
+            yield from ((asked, grain, apart) for apart in (False, True)[: 1 + several])
 
 
 def _asked(problem: Problem) -> Iterator[_Asked]:

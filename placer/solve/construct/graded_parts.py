@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.construct.parts_program import Made, Question, Shares
+from placer.solve.construct.parts_program import Chosen, Made, Question, Shares
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
@@ -55,24 +55,7 @@ class Lent(NamedTuple):
     level: int
 
 
-class Graded(NamedTuple):
-    """What a program found.
-
-    Attributes
-    ----------
-    shares : Shares, optional
-    work : float
-        Spent, in the unit of the limit.
-    is_proved : bool
-        Whether there are none where none were found.
-    """
-
-    shares: Shares | None
-    work: float
-    is_proved: bool
-
-
-def graded(question: Question, choices: Replicas, limits: Limits) -> Graded:
+def graded(question: Question, choices: Replicas, limits: Limits) -> Chosen:
     """Replicas among these choices."""
     rows = _fewest_asked(choices.levels, len(choices.times))
     first = int(rows.min())
@@ -82,7 +65,7 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Graded:
     least = min((unit.made.sizes[0] for unit in units), default=1)
     fills = _fills(program, question, times, first, least)
     if not units or fills is None:
-        return Graded(None, 0.0, fills is not None)
+        return Chosen(None, 0.0, fills is not None)
     program.row([Term(u.number) for u in units], question.count, question.count)
     replicas = question.count // (rows.shape[1] * question.alike)
     taken = [program.column(replicas) for _ in rows]
@@ -95,7 +78,7 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Graded:
     _uplinks_suffice(program, question, times, lent, question.latency.get(least, 0.0))
     answer = solve(program, limits)
     if answer.counts is None:
-        return Graded(None, answer.work, answer.is_proved)
+        return Chosen(None, answer.work, answer.is_proved)
     counts = answer.counts
     filled: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for fill in fills:
@@ -106,7 +89,7 @@ def graded(question: Question, choices: Replicas, limits: Limits) -> Graded:
         for _ in range(counts[u.number])
     ]
     levels = np.repeat(rows, [counts[column] for column in taken], axis=0)
-    return Graded(Shares(filled, made, levels), answer.work, answer.is_proved)
+    return Chosen(Shares(filled, made, levels), answer.work, answer.is_proved)
 
 
 def _fewest_asked(levels: IntArray, count: int) -> IntArray:

@@ -74,6 +74,23 @@ class Shares(NamedTuple):
     levels: IntArray
 
 
+class Chosen(NamedTuple):
+    """What a program found.
+
+    Attributes
+    ----------
+    shares : Shares, optional
+    work : float
+        Spent, in the unit of the limit.
+    is_proved : bool
+        Whether none are better, or there are none where none were found.
+    """
+
+    shares: Shares | None
+    work: float
+    is_proved: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Question:
     """What is to be shared out, in whatever is counted.
@@ -148,13 +165,8 @@ class Question:
         ]
 
 
-def shared(
-    question: Question, choices: Replicas, limits: Limits
-) -> tuple[Shares | None, float]:
-    """The fastest slowest replica among these choices, and the work of finding it.
-
-    None if none is found.
-    """
+def shared(question: Question, choices: Replicas, limits: Limits) -> Chosen:
+    """The fastest slowest replica among these choices."""
     program = Program()
     arcs = _paths(program, question)
     slowest = float(choices.times[choices.levels.min()])
@@ -189,10 +201,11 @@ def shared(
     answer = solve(program, limits)
     counts = answer.counts
     if counts is None:
-        return None, answer.work
+        return Chosen(None, answer.work, answer.is_proved)
     levels = np.repeat(choices.levels, [counts[column] for column in taken], axis=0)
     shares = _shares(question, arcs, units, counts)
-    return shares._replace(levels=levels), answer.work
+    found = shares._replace(levels=levels)
+    return Chosen(found, answer.work, answer.is_proved)
 
 
 def cheapest(

@@ -193,10 +193,11 @@ class Params:
         Boxes of replicas for programs that count parts in whole numbers.
     expert_program_work, expert_count_work : float
         Work of one such program, and of all for one bound.
-    parts_program_work, parts_work_in_all : float
-        Work of one program that chooses parts of expert groups, and of all.
+    parts_program_work, parts_work_in_all : tuple of float
+        Work of one program that chooses parts of expert groups, and of all: at first,
+        and once more where the gap is wider than ``parts_gap``.
     graded_program_work, graded_parts_work : float
-        The same where racks share their uplinks.
+        The same, once, where racks share their uplinks.
     parts_ways : int
         Most ways to make up groups that such a program for the hop cost tells apart.
     parts_nodes : float
@@ -338,8 +339,9 @@ class Params:
     expert_choices: int = 2_000
     expert_program_work: float = 0.5
     expert_count_work: float = 2.0
-    parts_program_work: float = 0.5
-    parts_work_in_all: float = 2.0
+    parts_gap: float = 0.03
+    parts_program_work: tuple[float, float] = (0.5, 4.0)
+    parts_work_in_all: tuple[float, float] = (2.0, 12.0)
     graded_program_work: float = 4.0
     graded_parts_work: float = 16.0
     parts_ways: int = 6_000

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer.job.model import Compute
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.construct import chosen_parts
 from placer.solve.construct.chosen_parts import chosen_fills
 from placer.solve.construct.in_parts import in_parts_fills
+from placer.solve.construct.parts_program import Chosen, Question
 from placer.solve.construct.whole_first import whole_first_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from tests.marks import slow
 from tests.solve.construct.test_whole_first import job, machine
+
+if TYPE_CHECKING:
+    from placer.solve.construct.replica_levels import Replicas
+    from placer.solve.count.engine import Limits
 
 # Fifteen hosts of 9 hold 15 of 16 groups of 8 whole, the last one in eight parts.
 NINES = machine([9] * 15, [0] * 15)
@@ -41,6 +48,24 @@ def test_a_few_halves_beat_one_group_in_crumbs() -> None:
     for others in (whole_first_fills(problem), in_parts_fills(problem)):
         assert step < 0.95 * min(problem.goal.value(gpus) for _, gpus in others)
     assert step < 1.03 * lower_bound(problem, 1).value
+
+
+def test_programs_that_did_not_end_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more work; of replicas for which one ended, nothing is asked twice."""
+    asked: list[tuple[int, float]] = []
+
+    def shared(_question: Question, choices: Replicas, limits: Limits) -> Chosen:
+        asked.append((len(choices.seconds), limits.work))
+        return Chosen(None, 0.0, is_proved=len(asked) == 1)
+
+    monkeypatch.setattr(chosen_parts, "shared", shared)
+    problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
+    assert chosen(problem) == []
+    least, most = problem.params.parts_program_work
+    first = [count for count, work in asked if work == least]
+    again = [count for count, work in asked if work == most]
+    assert first + again == [count for count, _ in asked]
+    assert again == first[1:] != []
 
 
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 8))])
