@@ -128,10 +128,9 @@ def test_parts_leave_gradients_few_nics(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 20, 10))
-def test_no_placement_of_many_is_faster(first: int) -> None:
+def test_no_placement_of_many_is_faster() -> None:
     """The same for many more machines."""
-    for seed in range(first, first + 10):
+    for seed in range(10, 20):
         check(seed)
 
 

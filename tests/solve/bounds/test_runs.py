@@ -106,7 +106,7 @@ def test_no_placement_in_runs_is_faster(first: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(20, 320, 10))
+@pytest.mark.parametrize("first", range(20, 170, 10))
 def test_no_placement_in_runs_of_many_is_faster(first: int) -> None:
     """The same for many more machines."""
     for seed in range(first, first + 10):

@@ -52,7 +52,7 @@ def test_bound_and_curve(objective: str, seeds: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 100), ("time", 25)])
+@pytest.mark.parametrize(("objective", "seeds"), [("hop-cost", 100), ("time", 50)])
 def test_bound_and_curve_often(objective: str, seeds: int) -> None:
     """The same for many failures."""
     results = [check(seed, objective) for seed in range(12, seeds)]

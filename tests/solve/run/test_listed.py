@@ -20,7 +20,6 @@ from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology
 from tests import plan_cases
-from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
 
 if TYPE_CHECKING:
@@ -76,8 +75,8 @@ def piped(**more: object) -> Job:
 @pytest.mark.parametrize(
     "rules",
     [
-        Rules(),
-        *slow([Rules(avoid=("n000", "n005")), Rules(spares={"rack": 1})]),
+        Rules(avoid=("n000", "n005")),
+        Rules(spares={"rack": 1}),
         Rules(pin=(Pin((0,), ("n004",)),)),
     ],
 )
