@@ -16,7 +16,6 @@ from benchmarks.grids.series import (
     START_TFLOPS,
     Layout,
     Series,
-    at_rate,
     layouts_of,
     measured,
 )
@@ -131,7 +130,7 @@ def _predicted(
     machine: Topology, layout: Layout, tflops: float, cuts_messages: bool
 ) -> float:
     """Seconds of a sample, ranks along the nodes."""
-    job = at_rate(layout, tflops)
+    job = layout.at_rate(tflops)
     model = StepModel(machine, job)
     if cuts_messages:
         message = model.volumes.tp_slab / job.parallelism.tp

@@ -24,27 +24,46 @@ from placer.job.model import (
     Overlap,
     TensorParallel,
 )
+from placer.job.pace import memory_seconds
+from placer.job.work import micro_batch_work
 
 FILE = Path(__file__).with_name("measured.yaml")
 # What products reach at the best, of 312 TFLOP/s of an A100: the starting point alone.
 START_TFLOPS = 150.0
+# Of an A100's 2.04 TB/s (NVIDIA's data sheet) what tensors of some 30 MB reach: five
+# sixths, between 0.75 from 10 MB and 0.9 from 100 MB on (Calculon caa4b11f,
+# systems/a100_80g.json).
+MEMORY_BANDWIDTH = 1.7e12
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One run: the job, and what was measured.
+    """One run: the series' job on one GPU, what was chosen, and what was measured.
 
     ``seconds`` is the step, infinite where the run was out of memory.
     """
 
-    job: Job
+    alone: Job
+    choice: Choice
     seconds: float
+
+    @property
+    def job(self) -> Job:
+        """The job as it ran, at the rate that its series begins with."""
+        return self.at_rate(START_TFLOPS)
+
+    def at_rate(self, tflops: float) -> Job:
+        """The job when products reach such a rate on one GPU, and memory its own."""
+        assert self.alone.model
+        time = micro_batch_work(self.alone) / (tflops * 1e12)
+        time += self.alone.model.layers * memory_seconds(self.alone, self.alone.model)
+        compute = replace(self.alone.compute, micro_batch_time=time)
+        return self.choice.applied(replace(self.alone, compute=compute))
 
     @property
     def samples(self) -> int:
         """Samples of a step."""
-        job = self.job
-        return job.parallelism.dp * job.micro_batch * job.micro_batches
+        return self.choice.global_batch
 
 
 @dataclass(frozen=True)
@@ -79,13 +98,14 @@ def _series(entry: Mapping[str, Any]) -> Series:
     shape = Model(
         entry["title"], kv_heads=entry["model"]["heads"], **_GPT, **entry["model"]
     )
-    job = _job(shape, entry["sequence"], entry["sharding"], sequence_parallel=False)
+    memory = Memory("full", attention="unfused", dropout=True)
+    job = _job(shape, entry["sequence"], entry["sharding"], memory)
     layouts = []
     for tp, pp, size, seconds, *other in entry["layouts"]:
         batch = other[0] if other else entry["batch"]
         choice = _choice(entry["gpus"], batch, tp, pp, size, "full", entry["sharding"])
         choice = replace(choice, **entry.get("stages", {}))
-        layouts.append(Layout(choice.applied(job), seconds))
+        layouts.append(Layout(job, choice, seconds))
     # DeepSpeed, runtime/pipe/engine.py: is_pipe_partitioned.
     return Series(entry["title"], entry["gpus"], entry["machine"], tuple(layouts), True)
 
@@ -93,7 +113,14 @@ def _series(entry: Mapping[str, Any]) -> Series:
 _GPT = {"gated": False, "tied_embeddings": True}
 
 
-def _job(model: Model, sequence: int, sharding: str, *, sequence_parallel: bool) -> Job:
+def _job(
+    model: Model,
+    sequence: int,
+    sharding: str,
+    memory: Memory,
+    *,
+    sequence_parallel: bool = False,
+) -> Job:
     """What all runs share: Megatron-LM of 2022, in which nothing overlaps."""
     return Job(
         "grid",
@@ -101,12 +128,12 @@ def _job(model: Model, sequence: int, sharding: str, *, sequence_parallel: bool)
         model=model,
         sequence=sequence,
         overlap=Overlap(tp=False, cp=False, pp=False, ep=False),
-        compute=Compute(tflops_per_gpu=START_TFLOPS),
+        compute=Compute(memory_bandwidth=MEMORY_BANDWIDTH),
         tensor_parallel=TensorParallel(sequence_parallel),
         data_parallel=DataParallel(
             sharding, overlap_reduce=False, overlap_gather=False
         ),
-        memory=Memory("full"),
+        memory=memory,
     )
 
 
@@ -175,6 +202,7 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
             shape,
             sequence,
             "zero1",
+            Memory("full", norm="fused" if "fused norm" in kernel else "unfused"),
             sequence_parallel=row.get("sequence_parallel") == "1",
         )
         tp, pp = int(row["model_parallel_size"]), int(row["pipe_parallel_size"])
@@ -183,7 +211,7 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
         choice = _choice(gpus, batch, tp, pp, size, again, "zero1")
         choice = replace(choice, embedding=_EMBEDDING, loss=_LOSS)
         if choice.global_batch == batch:
-            layouts.append(Layout(choice.applied(job), seconds))
+            layouts.append(Layout(job, choice, seconds))
     title = f"{match[1]}, {sequence:,} tokens{kernel}"
     return Series(title, gpus, _DGX, tuple(layouts))
 
@@ -217,13 +245,3 @@ def _rows(file: Path) -> Iterator[dict[str, str]]:
     _title, heading, *others = lines
     for cells in others:
         yield {name: cells.get(column, "") for column, name in heading.items()}
-
-
-def at_rate(layout: Layout, tflops: float) -> Job:
-    """The job of a layout when products of its series' size reach such a rate."""
-    compute = layout.job.compute
-    factor = tflops / START_TFLOPS
-    return replace(
-        layout.job,
-        compute=replace(compute, tflops_per_gpu=compute.tflops_per_gpu * factor),
-    )

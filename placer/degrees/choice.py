@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.job.memory import Memory
 from placer.job.model import EndStages
+from placer.job.pace import compute_at
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.read_traffic import default_bucket
-from placer.job.work import compute_at
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -24,11 +24,10 @@ import numpy as np
 from placer.cost.fabric import Fabric
 from placer.cost.stage_times import context_time, expert_time, tensor_time
 from placer.cost.volumes import volumes
-from placer.cost.work import work
+from placer.cost.work import micro_batch_time, work
 from placer.degrees.choice import Choice
 from placer.degrees.least_sync import LeastSync
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
-from placer.job.work import evenness
 from placer.solve.bounds.ideal import IdealNetwork
 
 if TYPE_CHECKING:
@@ -112,17 +111,22 @@ class Least:
         return self.job.compute.fixed_time + least
 
     def _evenness(self, choice: Choice) -> float:
-        """How even its stages are; worked out once for all that split alike."""
-        split = Choice(
+        """Mean work of its stages in that of the slowest, the same for all alike."""
+        alike = Choice(
             pp=choice.pp,
             vp=choice.vp,
             recompute=choice.recompute,
             embedding=choice.embedding,
             loss=choice.loss,
         )
-        if split not in self._even:
-            self._even[split] = evenness(split.applied(self.job))
-        return self._even[split]
+        if self.job.compute.memory_bandwidth:
+            # How long layers take beside the output layer depends on how they are cut.
+            alike = replace(choice, dp=1, micro_batches=1, sharding="ddp", shard_size=0)
+        if alike not in self._even:
+            whole = micro_batch_time(replace(alike, pp=1, vp=1).applied(self.job))
+            slowest = micro_batch_time(alike.applied(self.job))
+            self._even[alike] = whole / choice.pp / slowest
+        return self._even[alike]
 
     def _once(self, what: str, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer: its work, or what an axis adds to it.

@@ -90,6 +90,10 @@ class LayerActivations:
         parts["kept"] = 2 * self.width * hidden
         gathered = self.tokens if self.job.memory.keep_gathered else self.slice
         parts["layernorm"] = 2 * self.input_width * self.model.hidden * gathered
+        if self.job.memory.norm == "unfused":
+            # A copy of the input in FP32 and what the weight is applied to, instead of
+            # the input as it is.
+            parts["layernorm"] += 2 * 4 * hidden
         if self.job.memory.dropout:
             parts["kept"] += 2 * hidden
         for found in (self._attention(), self._experts() if self.moe else self._mlp()):

@@ -22,7 +22,7 @@ MODULES = (
     "shared_experts",
 )
 METHODS = ("uniform", "block")
-ATTENTION = ("fused", "unfused")
+KERNELS = ("fused", "unfused")
 PRECISIONS = ("bf16", "fp8", "mxfp8", "nvfp4")
 
 
@@ -43,6 +43,8 @@ class Memory:
     recompute_layers : int
     attention : str
         ``fused`` never stores the scores, ``unfused`` does.
+    norm : str
+        ``fused`` keeps its input alone, ``unfused`` a copy in FP32 and one between.
     dropout : bool
         Masks are kept.
     gemm : str
@@ -73,6 +75,7 @@ class Memory:
     recompute_method: str = "uniform"
     recompute_layers: int = 1
     attention: str = "fused"
+    norm: str = "fused"
     dropout: bool = False
     gemm: str = "bf16"
     gemm_layers: int = 0
@@ -121,7 +124,8 @@ def decode_memory(section: Section) -> Memory:
         recompute_modules=modules or usual.recompute_modules,
         recompute_method=section.choice("recompute_method", METHODS, "uniform"),
         recompute_layers=section.integer("recompute_layers", 1, maximum=10_000),
-        attention=section.choice("attention", ATTENTION, usual.attention),
+        attention=section.choice("attention", KERNELS, usual.attention),
+        norm=section.choice("norm", KERNELS, usual.norm),
         dropout=section.boolean("dropout", usual.dropout),
         gemm=section.choice("gemm", PRECISIONS, usual.gemm),
         gemm_layers=section.integer("gemm_layers", 0, minimum=0, maximum=10_000),

@@ -27,8 +27,7 @@ class Model:
     Attributes
     ----------
     layers, hidden, ffn, heads, kv_heads, vocab : int
-        Layer count, width, feed-forward width, attention and key-value heads,
-        vocabulary.
+        Layers, width, feed-forward width, query and key-value heads, vocabulary.
     gated : bool
         SwiGLU feed-forward (three matrices) rather than two.
     tied_embeddings : bool
@@ -237,10 +236,9 @@ class Overlap:
 
 
 # Kernels of attention on H100, heads of 128, 8k tokens: cuDNN reaches 600 and 518
-# TFLOP/s forward and backward without a mask, 529 forward with a causal one (arXiv
-# 2407.08608, figures 5 and 6). Backward executes 5/4 of the FLOPs that models count, so
-# 12 of those take 4/600 + 10/518: 462 TFLOP/s, 410 with the mask's loss. Products of
-# large models sustain 520 to 530: a ratio of 0.78 to 0.88.
+# TFLOP/s forward and backward (arXiv 2407.08608, figures 5 and 6), 529 of 600 with a
+# causal mask. 12 FLOPs that models count take 4/600 + 10/518: 462 TFLOP/s, 410 with
+# the mask's loss. Products of large models sustain 520 to 530: a ratio of 0.78 to 0.88.
 ATTENTION_RATE = 0.83
 
 
@@ -254,8 +252,7 @@ class Compute:
         One micro-batch on one pipeline stage, all chunks, forward and backward, without
         exposed communication; 0 when a rate is given.
     tflops_per_gpu : float, 1e12 FLOP/s
-        Sustained rate of matrix products, when the time is to be derived from the
-        model.
+        Sustained rate of matrix products; the time then follows from the model.
     fixed_time : float, s
         What a step pays once, whatever the placement.
     step_error : float
@@ -263,6 +260,8 @@ class Compute:
         confidence; 0 when unknown.
     attention_rate : float
         Rate of attention proper, in that of matrix products.
+    memory_bandwidth : float, B/s
+        Rate of the memory, for what multiplies nothing; 0 when not known.
     """
 
     micro_batch_time: float = 0.0
@@ -270,6 +269,7 @@ class Compute:
     fixed_time: float = 0.0
     step_error: float = 0.0
     attention_rate: float = ATTENTION_RATE
+    memory_bandwidth: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model
 from placer.job.models import NEWER_KEYS, decode_model, read_model
+from placer.job.pace import seconds_per_flop
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_compute import decode_compute, logged
 from placer.job.read_groups import decode_groups
@@ -34,6 +35,7 @@ from placer.job.read_workload import FORMAT as WORKLOAD
 from placer.job.read_workload import decode_workload
 from placer.job.rules import Rules
 from placer.presets import find_file
+from placer.units import format_bandwidth
 
 if TYPE_CHECKING:
     import os
@@ -116,6 +118,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
         _check_together(root, job, alone=alone)
     if not document.problems:
         job = logged(root.section("compute"), job)
+        _check_memory_time(root.section("compute"), job)
     document.finish()
     return replace(job, sha256=job_digest(job))
 
@@ -146,7 +149,11 @@ def job_digest(job: Job) -> str:
     if not content["memory"]:
         del content["memory"]
     content["data_parallel"] = _said(content["data_parallel"], NEWER_SYNC_KEYS)
-    newer = {"step_error": 0.0, "attention_rate": ATTENTION_RATE}
+    newer = {
+        "step_error": 0.0,
+        "attention_rate": ATTENTION_RATE,
+        "memory_bandwidth": 0.0,
+    }
     content["compute"] = _said(content["compute"], newer)
     if content["model"] is not None:
         content["model"] = _said(content["model"], NEWER_KEYS)
@@ -214,6 +221,21 @@ def _check_together(root: Section, job: Job, *, alone: bool) -> None:
         message = "the job sends nothing: it has no model, weights, groups or traffic"
         hint = "add model and compute, or weights, groups or traffic"
         root.problem(message, hint=hint)
+
+
+def _check_memory_time(section: Section, job: Job) -> None:
+    """Norms and the like must leave some time for products."""
+    rate, compute = job.compute.memory_bandwidth, job.compute
+    known = compute.micro_batch_time or compute.tflops_per_gpu
+    if job.model is None or not rate or not known:
+        return
+    if seconds_per_flop(job, job.model) <= 0.0:
+        message = (
+            f"norms and other work that multiplies nothing would take all of a "
+            f"micro-batch at {format_bandwidth(rate)}"
+        )
+        hint = "is it the rate of the GPU's memory, such as 3.35TB/s?"
+        section.problem(message, "memory_bandwidth", hint)
 
 
 def _check_model(root: Section, model: Model, parallelism: Parallelism) -> None:

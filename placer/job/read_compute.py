@@ -10,7 +10,7 @@ from placer.files import beside
 from placer.job.logged import step_of
 from placer.job.model import ATTENTION_RATE, Compute
 from placer.logs.formats import read_steps
-from placer.units import parse_time
+from placer.units import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
     from placer.document import Section
@@ -48,7 +48,8 @@ def decode_compute(root: Section, *, has_model: bool) -> Compute:
     if attention_rate < 0.01:
         section.problem("must be 0.01 or more", "attention_rate")
         attention_rate = ATTENTION_RATE
-    return Compute(time, rate, fixed_time, step_error, attention_rate)
+    memory = section.quantity("memory_bandwidth", parse_bandwidth, 0.0)
+    return Compute(time, rate, fixed_time, step_error, attention_rate, memory)
 
 
 def logged(section: Section, job: Job) -> Job:

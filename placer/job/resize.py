@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from placer.document import parse_document
 from placer.errors import InputError, Problem
+from placer.job.pace import compute_at
 from placer.job.read import decode_job, job_digest
 from placer.job.read_traffic import default_bucket
-from placer.job.work import compute_at
 from placer.job.write import to_document
 
 if TYPE_CHECKING:

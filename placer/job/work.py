@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from placer.job.models import (
 from placer.job.recompute import flops_again
 
 if TYPE_CHECKING:
-    from placer.job.model import Compute, Job, Model
+    from placer.job.model import Job, Model
 
 # Share of the best rate that a product of so many FLOPs reaches on an H100 (Calculon,
 # caa4b11f, `systems/h100_80g_nvl8.json`: steps at 1, 16 and 128 GFLOP), on straight
@@ -89,55 +88,3 @@ def _smallest_product(model: Model, sequence: int, share: float) -> float:
     if model.moe_layers < model.layers:
         products.append(model.hidden * model.ffn)
     return 2.0 * sequence * min(products) * share
-
-
-def evenness(job: Job) -> float:
-    """Mean work of the stages, in that of the slowest, which sets a pipeline's pace.
-
-    Stages hold whole layers, the first ones one more where these do not divide; what
-    embedding and loss count for is missing from the ends (`EndStages`). The last stage
-    has `_end_work` besides; the embedding is looked up. 1 without a model.
-    """
-    axes, model = job.parallelism, job.model
-    if model is None or axes.pp == 1:
-        return 1.0
-    end, chunks = _end_work(job, model), axes.pp * axes.vp
-    whole, more = divmod(model.layers + job.stages.embedding + job.stages.loss, chunks)
-    held = [whole + min(1.0, max(0.0, more - chunk)) for chunk in range(chunks)]
-    held[0] -= job.stages.embedding
-    held[-1] += end - job.stages.loss
-    slowest = max(sum(held[stage :: axes.pp]) for stage in range(axes.pp))
-    return (model.layers + end) / axes.pp / slowest
-
-
-def _end_work(job: Job, model: Model) -> float:
-    """Work at the end of the model, in that of a layer.
-
-    The product with the output layer. Each layer that predicts further tokens joins two
-    widths into one and has a product of its own with it (Megatron-LM d98e8a64,
-    ``core/transformer/multi_token_prediction.py``).
-    """
-    head = 6.0 * job.sequence * model.vocab * model.hidden
-    layer = (sample_work(job) - head + flops_again(job)) / model.layers
-    joined = 12.0 * job.sequence * model.hidden**2
-    return (head + model.mtp_layers * (head + joined + layer)) / layer
-
-
-def compute_at(job: Job, changed: Job) -> Compute:
-    """Compute times of a job that another shape or recompute mode makes of ``job``.
-
-    A measured time follows the work of a micro-batch on one GPU, and both it and a rate
-    how well products use a GPU (`product_efficiency`) and how even stages are
-    (`evenness`).
-    """
-    compute, axes = job.compute, changed.parallelism
-    if job.model is None:
-        return compute
-    before = product_efficiency(job, tp=job.parallelism.tp, cp=job.parallelism.cp)
-    better = product_efficiency(changed, tp=axes.tp, cp=axes.cp) / before
-    better *= evenness(changed) / evenness(job)
-    if compute.micro_batch_time:
-        work = micro_batch_work(changed) / micro_batch_work(job)
-        time = compute.micro_batch_time * work / better
-        return replace(compute, micro_batch_time=time)
-    return replace(compute, tflops_per_gpu=compute.tflops_per_gpu * better)

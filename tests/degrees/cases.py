@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING
 
 import placer
 from placer.job.axes import Parallelism
+from placer.job.memory import Memory
 from placer.job.model import Compute, Job, Model, Overlap
 
 if TYPE_CHECKING:
-    from random import Random
-
     from placer.topology.model import Topology
 
 GB = 1e9
@@ -45,6 +45,8 @@ def model(random: Random) -> Model:
 
 def job(random: Random) -> Job:
     """A job of a small model, with a rate."""
+    beside = Random()  # leaves the draws after these as they are
+    beside.setstate(random.getstate())
     return Job(
         "small",
         Parallelism(dp=1),
@@ -52,5 +54,9 @@ def job(random: Random) -> Job:
         sequence=random.choice([2048, 8192]),
         micro_batches=random.choice([4, 8, 12]),
         overlap=Overlap(*(random.random() < 0.5 for _ in range(4))),
-        compute=Compute(tflops_per_gpu=random.choice([100.0, 400.0])),
+        compute=Compute(
+            tflops_per_gpu=random.choice([100.0, 400.0]),
+            memory_bandwidth=beside.choice([0.0, 0.0, 2e12]),
+        ),
+        memory=Memory(norm=beside.choice(["fused", "unfused"])),
     )

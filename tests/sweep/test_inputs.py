@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from placer.errors import InputError
+from placer.job.pace import stages
 from placer.job.read import read_job
-from placer.job.work import evenness, product_efficiency
+from placer.job.work import product_efficiency
 from placer.sweep.grid import NIC_RATE, Axis
 from placer.sweep.inputs import check_axes, job_at, machine_at
 from placer.topology.read import read_topology
@@ -39,7 +40,9 @@ def test_measured_times_follow_the_gpus_of_a_replica(tmp_path: Path) -> None:
     small = job(tmp_path)
     assert job_at(small, {"dp": 4}).compute.micro_batch_time == 0.020
     alone = job_at(small, {"pp": 1}).compute.micro_batch_time
-    assert alone == pytest.approx(0.040 * evenness(small))
+    assert small.model
+    first, last = (stage.flops for stage in stages(small, small.model))
+    assert alone == pytest.approx(0.020 * (first + last) / max(first, last))
     assert alone < 0.040
     for tp in (1, 2, 8):
         found = job_at(small, {"tp": tp}).compute.micro_batch_time

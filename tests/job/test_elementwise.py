@@ -1,0 +1,152 @@
+"""Time of what multiplies nothing: bytes by hand, and what they change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.cost.work import micro_batch_time
+from placer.errors import InputError
+from placer.job.axes import Parallelism
+from placer.job.elementwise import elementwise_bytes
+from placer.job.memory import Memory
+from placer.job.model import Compute, DataParallel, Job, Model, TensorParallel
+from placer.job.pace import compute_at, memory_seconds, seconds_per_flop
+from placer.job.read import read_job
+from placer.job.resize import resized
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Width 10, feed-forward 40, 2 heads; a sample has 6 tokens.
+SHAPE = Model("tiny", 4, 10, 40, 2, 2, 100, gated=False)
+
+
+def tiny(*, tp: int = 1, sequence: bool = True, **memory: object) -> Job:
+    return Job(
+        "tiny",
+        Parallelism(tp=tp),
+        model=SHAPE,
+        sequence=6,
+        micro_batch=1,
+        tensor_parallel=TensorParallel(sequence),
+        memory=Memory(**memory),  # type: ignore[arg-type]
+    )
+
+
+def moved(job: Job) -> float:
+    assert job.model
+    return elementwise_bytes(job, job.model)
+
+
+def test_bytes_by_hand() -> None:
+    """Numbers of two bytes, read and written once by each operation.
+
+    A token's norms: 2 (1 read, 1 write) forward, 2 (2, 1) backward, of 10 numbers.
+    Residuals: 2 (2, 1) both ways. Activation function: (1, 1) and (2, 1) of 40.
+    """
+    norms, residuals, activation = 2 * (2 + 3), 2 * (3 + 3), 2 + 3
+    token = 2 * 10 * (norms + residuals) + 2 * 40 * activation
+    assert moved(tiny()) == 6 * token
+
+
+def test_without_sequence_parallelism_every_rank_repeats_norms() -> None:
+    """With it all bytes are shared, without only those of the activation function."""
+    alone = moved(tiny())
+    assert moved(tiny(tp=2)) == alone / 2
+    inside = 6 * 2 * 40 * 5
+    assert moved(tiny(tp=2, sequence=False)) == alone - inside / 2
+
+
+def test_kernels_of_their_own() -> None:
+    """An unfused norm moves nine times as much; an unfused softmax moves scores."""
+    fused, unfused = 2 * 10 * 2 * 2, 2 * 10 * (6 + 8 + 4 + 8 + 6 + 4)
+    more = unfused * 3 - fused - 2 * 10 * 3 * 2
+    assert moved(tiny(norm="unfused")) - moved(tiny()) == 6 * more
+    scores = 2 * 6 * 2 * (2 + 3)
+    assert moved(tiny(attention="unfused")) - moved(tiny()) == 6 * scores
+    # Dropout reads 2 bytes and a mask, or writes it, and writes 2; added to a residual
+    # it costs forward the mask alone.
+    masks = 2 * 6 * (5 + 5) + 2 * 10 * (1 + 5)
+    more = moved(tiny(attention="unfused", dropout=True))
+    assert more - moved(tiny(attention="unfused")) == 6 * masks
+
+
+@pytest.mark.parametrize(
+    ("again", "share"),
+    [
+        ({"recompute": "full"}, 2 * 10 * 2 * (2 + 3) + 2 * 40 * 2),
+        ({"recompute": "op"}, 2 * 10 * 2 * (2 + 3) + 2 * 40 * 2),
+        (_selective := {"recompute": "selective", "recompute_modules": ("mlp",)}, 160),
+        ({**_selective, "recompute_modules": ("layernorm",)}, 2 * 10 * 2 * 2),
+    ],
+)
+def test_what_runs_again_moves_again(again: dict[str, object], share: float) -> None:
+    """Forward once more: all of it, or what the named modules move."""
+    assert moved(tiny(**again)) - moved(tiny()) == 6 * share
+
+
+def llama(**compute: float) -> Job:
+    job = read_job("llama3-405b-8k")
+    return replace(job, compute=replace(job.compute, **compute))
+
+
+def test_a_known_time_stays() -> None:
+    """Memory takes its part of the time, and the job itself is as long as before."""
+    job = llama(memory_bandwidth=3.35e12)
+    assert compute_at(job, job) == job.compute
+    assert job.model
+    plain = llama()
+    assert plain.model
+    part = 1 - seconds_per_flop(job, job.model) / seconds_per_flop(plain, plain.model)
+    layers = 126 / 16
+    time = layers * memory_seconds(job, job.model) / micro_batch_time(job)
+    assert part == pytest.approx(time, rel=0.02)
+    assert 0.01 < part < 0.1
+
+
+def test_there_and_back() -> None:
+    """Another shape, and this one again, is what it was."""
+    for given in ({}, {"micro_batch_time": 0.5, "tflops_per_gpu": 0.0}):
+        job = llama(memory_bandwidth=3.35e12, **given)
+        there = resized(job, tp=4, pp=4, dp=job.parallelism.dp * 8)
+        back = resized(there, tp=8, pp=16, dp=job.parallelism.dp)
+        assert micro_batch_time(back) == pytest.approx(micro_batch_time(job))
+
+
+def test_more_tensor_ranks_gain_less_without_sequence_parallelism() -> None:
+    """By how much their norms take longer; with it, as products do."""
+    times = {}
+    for sequence in (True, False):
+        job = replace(llama(memory_bandwidth=3.35e12), parallelism=Parallelism(tp=2))
+        job = replace(job, tensor_parallel=TensorParallel(sequence))
+        eight = replace(job, parallelism=Parallelism(tp=8))
+        eight = replace(eight, compute=compute_at(job, eight))
+        times[sequence] = micro_batch_time(eight) / micro_batch_time(job)
+    assert times[True] == pytest.approx(1 / 4)
+    assert 1.02 / 4 < times[False] < 1.2 / 4
+
+
+JOB = """\
+format: placer/job
+version: 1
+name: j
+parallelism: {tp: 2, dp: 4}
+model: llama3.1-405b
+sequence: 8192
+compute: {tflops_per_gpu: 500, memory_bandwidth: 3GB/s}
+"""
+
+
+def test_a_rate_that_leaves_no_time_is_refused(tmp_path: Path) -> None:
+    """At 3 GB/s norms alone take longer than the micro-batch."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    with pytest.raises(InputError, match=r"7:50: compute\.memory_bandwidth: norms"):
+        read_job(str(file))
+    file.write_text(JOB.replace("3GB/s", "3.35TB/s"))
+    job = read_job(str(file))
+    assert job.compute == Compute(tflops_per_gpu=500, memory_bandwidth=3.35e12)
+    assert job.data_parallel == DataParallel()
