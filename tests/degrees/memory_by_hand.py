@@ -227,6 +227,8 @@ class ByHand:
         tokens, slice_ = self.tokens() / one.tp, self.slice()
         norms = 2 * 2 * m.hidden * slice_
         found = {"layernorm": norms, "": norms + 4 * m.heads * tokens}
+        if self.work.memory.norm == "unfused":
+            found["layernorm"] *= 3  # four bytes more of each number
         if self.work.memory.dropout:
             found[""] += 2 * m.hidden * slice_
         if m.kv_lora_rank:
