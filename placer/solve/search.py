@@ -9,9 +9,14 @@ never lost to a limit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from placer.errors import InfeasibleError
+from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import prove
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
@@ -37,13 +42,43 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.rules.search import Tools, search_under_rules
 from placer.solve.run.budget import Budget
-from placer.solve.run.incumbent import Candidate, Incumbent
+from placer.solve.run.incumbent import Candidate, Incumbent, Terms
+from placer.solve.tree.base import base_tier
+from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
-    from placer.solve.run.incumbent import Terms
     from placer.solve.run.solution import Progress, Solution
 
+IntArray = npt.NDArray[np.int64]
 Method = Callable[[Problem, Incumbent, Budget], None]
+
+
+def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Placements of a free launch whose domains hold their ranks in runs on nodes too.
+
+    Nodes of several sizes may hold as many ranks each. Inside a domain of the base tier
+    it does not matter which node has a rank.
+    """
+    machine, tier = problem.machine, base_tier(problem.machine)
+    sizes = machine.gpus_of_node
+    if problem.job.launcher == "free" or tier == 0 or (sizes == sizes[0]).all():
+        return
+
+    def in_runs(gpu_of_rank: IntArray) -> IntArray | None:
+        domain = machine.domain_of_node[tier]
+        of_rank = domain[machine.node_of_gpu[gpu_of_rank]]
+        node = fill_in_runs(domain, sizes, of_rank)
+        if node is None:
+            return None
+        return Placement.on_nodes(machine, node).gpu_of_rank
+
+    free = problem.on(machine, replace(problem.job, launcher="free"))
+    terms = Terms(in_runs, lambda _: (incumbent.bound, ""), exact=False)
+    parts = 2 if problem.choices else 1  # local search follows where there are some
+    found = _within_terms(free, budget.share(parts), None, terms)
+    if found is not None:
+        incumbent.offer(f"{found.method}, in runs", found.placement.gpu_of_rank)
+
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
 AT_ONCE: tuple[Method, ...] = (laid_chains,)
@@ -71,6 +106,7 @@ METHODS: tuple[Method, ...] = (
     rebalanced,
     annealed,
     exchanged,
+    as_if_free,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -135,6 +171,7 @@ def plain_search(
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:
             prove(problem, incumbent)
+        _run((as_if_free,), problem, incumbent)
     if incumbent.gpu_of_rank is None:
         raise infeasible(machine, job)
     return incumbent.solution()
