@@ -103,7 +103,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
         context_parallel=decode_context_parallel(root.section("context_parallel")),
         expert_parallel=decode_expert_parallel(root.section("expert_parallel")),
         stages=decode_stages(root, model, parallelism),
-        compute=decode_compute(root, has_model=model is not None),
+        compute=decode_compute(root, has_model=root.has("model")),
         require=_require(root.section("require"), groups),
         launcher=_launcher(root.section("launcher")),
         groups=groups,

@@ -569,3 +569,15 @@ def outcome(text):
     except InputError:
         return "refused"
     return "job"
+
+
+def test_an_unknown_model_is_one_problem(tmp_path):
+    """A rate that needs it is not a second one."""
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "format: placer/job\nversion: 1\nname: j\nparallelism: {dp: 4}\n"
+        "model: nobodys-7b\nsequence: 4096\ncompute: {tflops_per_gpu: 400}\n"
+    )
+    with pytest.raises(InputError) as raised:
+        read_job(str(file))
+    assert [problem.key for problem in raised.value.problems] == ["model"]
