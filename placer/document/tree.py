@@ -13,6 +13,7 @@ from placer.errors import InputError, Problem
 Kind = Literal["text", "number", "boolean", "null", "list", "mapping"]
 
 MAX_DEPTH = 32
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 MAX_NODES = 1_000_000
 MAX_TEXT = 10_000
 
@@ -68,7 +69,7 @@ class TreeBuilder:
     def begin(self, kind: Kind, line: int, column: int) -> None:
         """Open a list or mapping."""
         if len(self._open) >= MAX_DEPTH:
-            raise self.error(f"nested deeper than {MAX_DEPTH} levels", line, column)
+            raise self.error(TOO_DEEP, line, column)
         node = self._attach(Node(kind, line, column))
         if kind == "list":
             items: list[Node] = []

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from placer.document.aliases import with_aliases
-from placer.document.tree import CONTROL, Kind, TreeBuilder
+from placer.document.tree import CONTROL, TOO_DEEP, Kind, TreeBuilder
 from placer.document.values import ValueBuilder
 
 Builder = TreeBuilder | ValueBuilder
@@ -141,6 +141,8 @@ def _syntax_error(error: yaml.MarkedYAMLError, builder: Builder) -> Exception:
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.problem, error.context) if part]
     hint = ""
+    if "nesting depth" in parts[0]:  # libyaml's own limit, met while it looks ahead
+        return builder.error(TOO_DEEP, line, column)
     if "cannot start any token" in parts[0]:
         hint = "indent with spaces, not tabs; quote text with special characters"
     return builder.error(f"not YAML: {', '.join(parts)}", line, column, hint)

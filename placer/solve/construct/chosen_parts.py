@@ -18,7 +18,7 @@ from placer.placement.placement import Placement
 from placer.solve.bounds.time import stage_parts
 from placer.solve.construct.graded_parts import graded
 from placer.solve.construct.parts_ground import Ground, grounds
-from placer.solve.construct.parts_program import Made, Question, Shares, shared
+from placer.solve.construct.parts_program import Chosen, Made, Question, Shares, shared
 from placer.solve.construct.replica_levels import Replicas, replicas
 from placer.solve.count.engine import Limits
 
@@ -85,32 +85,34 @@ def chosen_fills(
 def graded_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of the finest grain, racks sharing their uplinks."""
+    """(name, GPU of every rank) where racks share their uplinks.
+
+    In finer and finer grain, until there are too many ways to fill a domain.
+    """
     work = problem.params.graded_parts_work
-    for asked in _asked(problem):
-        grain = asked.ground.grains()[-1]
-        for is_apart in (False, True):
-            value = float(incumbent.value)
-            if budget.is_over() or value <= incumbent.bound:
-                return
-            question = asked.graded(grain, is_apart=is_apart)
-            if is_apart and not question.uplinks:
-                continue
-            every = replicas(asked.parts, question.times(), value)
-            for shares, used in _ever_faster(problem, question, every, work, budget):
-                work -= used
-                if shares is not None:
-                    found = _exchanged(problem, asked, grain, shares, question)
-                    yield "ep groups in graded parts", found
+    for asked, grain, is_apart in _programs(problem):
+        value = float(incumbent.value)
+        if budget.is_over() or value <= incumbent.bound:
+            return
+        question = asked.graded(grain, is_apart=is_apart)
+        if is_apart and not question.uplinks:
+            continue
+        every = replicas(asked.parts, question.times(), value)
+        for answer in _ever_faster(problem, question, every, work, budget):
+            work -= answer.work
+            if answer.shares is not None:
+                found = _exchanged(problem, asked, grain, answer.shares, question)
+                yield "ep groups in graded parts", found
 
 
 def _ever_faster(
     problem: Problem, question: Question, every: Replicas, work: float, budget: Budget
-) -> Iterator[tuple[Shares | None, float]]:
-    """What each program finds, and its work; later replicas are faster than before.
+) -> Iterator[Chosen]:
+    """What each program finds; later replicas are faster than before.
 
     Bisection over the steps. A program that ends without an answer may find one from
-    another seed, so the steps that it was asked for come again while there is work.
+    another seed, so the steps that it was asked for come again while there is work. One
+    that is refused ends it.
     """
     seed = problem.seed
     steps = np.unique(every.seconds)
@@ -129,7 +131,9 @@ def _ever_faster(
                 first = middle + 1
                 if answer.is_proved:
                     least = first
-            yield answer.shares, answer.work
+            yield answer
+            if answer.is_refused:
+                return
         if best < len(steps) and steps[best] <= CLOSE * steps[least]:
             break
         seed += 1
@@ -159,13 +163,14 @@ def _exchanged(
     """
     rng = np.random.default_rng(problem.seed)
     laid = partial(asked.ground.node_of_rank, grain, range(len(asked.cohort)))
-    homes = asked.homes(grain, shares, question)
 
     def priced(homes: Sequence[Home]) -> tuple[float, IntArray]:
         placement = Placement.on_nodes(problem.machine, laid(homes))
         return float(problem.goal.value(placement.gpu_of_rank)), placement.gpu_of_rank
 
-    value, best = priced(homes)
+    starts = asked.homes(grain, shares, question)
+    found = [(*priced(homes), homes) for homes in starts]
+    value, best, homes = min(found, key=lambda one: one[0])
     ranks = problem.params.exchange_ranks_priced
     for _ in range(min(problem.fills_priced, ranks // problem.job.world_size)):
         changed = homes.copy()
@@ -254,13 +259,21 @@ class _Asked:
         carried = self.parts.pairs_a_second(tier) / grain**2
         return {home: pairs for home, pairs in enumerate(carried) if pairs < inf}
 
-    def homes(self, grain: int, shares: Shares, question: Question) -> list[Home]:
-        """Where each unit lies; the best go to stages that ask for the most."""
+    def homes(self, grain: int, shares: Shares, question: Question) -> list[list[Home]]:
+        """Where each unit lies; the best go to stages that ask for the most.
+
+        Units that lie side by side follow each other in a replica, or have the same
+        stage of several, whose gradients then stay near.
+        """
         placed = self.ground.placed(grain, shares, question)
         order = sorted(placed, key=lambda unit: (unit[0].seconds, unit[1]))
         stage = self.ground.units.stage
-        wanted = np.lexsort((stage, self.cohort, -shares.levels[self.cohort, stage]))
-        return [order[place] for place in np.argsort(wanted)]
+        level = shares.levels[self.cohort, stage]
+        found = []
+        for first, second in ((self.cohort, stage), (stage, self.cohort)):
+            wanted = np.lexsort((second, first, -level))
+            found.append([order[place] for place in np.argsort(wanted)])
+        return found
 
 
 def _counted(times: Mapping[int, float], grain: int) -> dict[int, float]:

@@ -90,6 +90,11 @@ class Chosen(NamedTuple):
     work: float
     is_proved: bool
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether there was too much to be asked."""
+        return self.shares is None and not self.work and not self.is_proved
+
 
 @dataclass(frozen=True, eq=False)
 class Question:

@@ -343,7 +343,7 @@ class Params:
     parts_program_work: tuple[float, float] = (0.5, 4.0)
     parts_work_in_all: tuple[float, float] = (2.0, 12.0)
     graded_program_work: float = 4.0
-    graded_parts_work: float = 16.0
+    graded_parts_work: float = 24.0
     parts_ways: int = 6_000
     parts_nodes: float = 100
     avoided_sets: int = 24

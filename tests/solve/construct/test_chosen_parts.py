@@ -12,7 +12,7 @@ import pytest
 from placer.job.model import Compute
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct import chosen_parts
-from placer.solve.construct.chosen_parts import chosen_fills
+from placer.solve.construct.chosen_parts import chosen_fills, graded_fills
 from placer.solve.construct.in_parts import in_parts_fills
 from placer.solve.construct.parts_program import Chosen, Question
 from placer.solve.construct.whole_first import whole_first_fills
@@ -48,6 +48,24 @@ def test_a_few_halves_beat_one_group_in_crumbs() -> None:
     for others in (whole_first_fills(problem), in_parts_fills(problem)):
         assert step < 0.95 * min(problem.goal.value(gpus) for _, gpus in others)
     assert step < 1.03 * lower_bound(problem, 1).value
+
+
+def test_programs_that_are_too_large_are_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With another seed they are as large; what time is left is for others."""
+    asked = []
+
+    def graded(question: Question, _choices: Replicas, limits: Limits) -> Chosen:
+        asked.append((question.size, limits.seed))
+        return Chosen(None, 0.0, is_proved=False)
+
+    monkeypatch.setattr(chosen_parts, "graded", graded)
+    problem = Problem.of(NINES, SIXTEEN_GROUPS)
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.offer_all(in_parts_fills(problem))
+    assert not list(graded_fills(problem, incumbent, Budget(60)))
+    assert len(asked) == len(set(asked)) > 0
 
 
 def test_programs_that_did_not_end_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
