@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placer.cost.data_parallel import Windows
 from placer.job.models import attention_widths, layer_parameters
 from placer.job.recompute import flops_again
-from placer.job.work import micro_batch_work, sample_work
+from placer.job.work import micro_batch_time, sample_work
 
 if TYPE_CHECKING:
     from placer.cost.volumes import Volumes
@@ -70,13 +70,6 @@ def _forward_share(job: Job) -> float:
     if job.model is None:
         return 1 / 3
     return 1 / (3 + 3 * flops_again(job) / sample_work(job))
-
-
-def micro_batch_time(job: Job) -> float:
-    """Seconds a micro-batch keeps one stage busy, measured or from FLOPs and rate."""
-    if job.compute.micro_batch_time or job.model is None:
-        return job.compute.micro_batch_time
-    return micro_batch_work(job) / (job.compute.tflops_per_gpu * 1e12)
 
 
 def windows(job: Job, times: Work, first_chunk_parameters: float) -> Windows:

@@ -68,7 +68,7 @@ def _along_the_width(job: Job, model: Model) -> _Bytes:
     residuals = 6 * w, 6 * w
     if job.memory.dropout:
         residuals = 6 * w + 2, 10 * w + 2
-    forward = {"layernorm": norms[0] * h, "": residuals[0] * h}
+    forward = {"layernorm": norms[0] * h, "residual": residuals[0] * h}
     return _Bytes(forward, (norms[1] + residuals[1]) * h)
 
 

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placer.job.elementwise import elementwise_bytes
 from placer.job.recompute import flops_again
-from placer.job.work import micro_batch_work, product_efficiency, sample_work
+from placer.job.work import (
+    micro_batch_time,
+    micro_batch_work,
+    product_efficiency,
+    sample_work,
+)
 
 if TYPE_CHECKING:
     from placer.job.model import Compute, Job, Model
@@ -69,9 +74,7 @@ def seconds_per_flop(job: Job, model: Model) -> float:
     With a rate it is that of products and bytes together, as a run shows it.
     """
     each = memory_seconds(job, model)
-    time = job.compute.micro_batch_time
-    if not time:
-        time = micro_batch_work(job) / (job.compute.tflops_per_gpu * 1e12)
+    time = micro_batch_time(job)
     return min(
         (time - stage.layers * each) / stage.flops for stage in stages(job, model)
     )
@@ -89,6 +92,7 @@ def compute_at(job: Job, changed: Job) -> Compute:
     each = seconds_per_flop(job, job.model)
     better = product_efficiency(changed, tp=axes.tp, cp=axes.cp)
     better /= product_efficiency(job, tp=before.tp, cp=before.cp)
+    # Its own pace is its time but for rounding: at its own shape nothing changes.
     longer = _pace(changed, job.model, each / better) / _pace(job, job.model, each)
     if compute.micro_batch_time:
         return replace(compute, micro_batch_time=compute.micro_batch_time * longer)

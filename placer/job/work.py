@@ -35,6 +35,13 @@ def micro_batch_work(job: Job) -> float:
     return job.micro_batch * sample / (axes.tp * axes.cp * axes.pp)
 
 
+def micro_batch_time(job: Job) -> float:
+    """Seconds a micro-batch keeps one stage busy, measured or from FLOPs and rate."""
+    if job.compute.micro_batch_time or job.model is None:
+        return job.compute.micro_batch_time
+    return micro_batch_work(job) / (job.compute.tflops_per_gpu * 1e12)
+
+
 def sample_work(job: Job) -> float:
     """The same of one sample on all GPUs of a replica, nothing computed again."""
     if job.model is None:

@@ -65,9 +65,8 @@ def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         return
 
     def in_runs(gpu_of_rank: IntArray) -> IntArray | None:
-        domain = machine.domain_of_node[tier]
-        of_rank = domain[machine.node_of_gpu[gpu_of_rank]]
-        node = fill_in_runs(domain, sizes, of_rank)
+        of_rank = machine.domain_of_gpu[tier][gpu_of_rank]
+        node = fill_in_runs(machine.domain_of_node[tier], sizes, of_rank)
         if node is None:
             return None
         return Placement.on_nodes(machine, node).gpu_of_rank

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.cost.work import micro_batch_time
 from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.elementwise import elementwise_bytes
@@ -16,6 +15,8 @@ from placer.job.model import Compute, DataParallel, Job, Model, TensorParallel
 from placer.job.pace import compute_at, memory_seconds, seconds_per_flop
 from placer.job.read import read_job
 from placer.job.resize import resized
+from placer.job.work import micro_batch_time
+from tests.job.test_work import llama
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,18 +80,16 @@ def test_kernels_of_their_own() -> None:
     [
         ({"recompute": "full"}, 2 * 10 * 2 * (2 + 3) + 2 * 40 * 2),
         ({"recompute": "op"}, 2 * 10 * 2 * (2 + 3) + 2 * 40 * 2),
-        (_selective := {"recompute": "selective", "recompute_modules": ("mlp",)}, 160),
-        ({**_selective, "recompute_modules": ("layernorm",)}, 2 * 10 * 2 * 2),
+        ({"recompute": "selective", "recompute_modules": ("mlp",)}, 160),
+        (
+            {"recompute": "selective", "recompute_modules": ("layernorm",)},
+            2 * 10 * 2 * 2,
+        ),
     ],
 )
 def test_what_runs_again_moves_again(again: dict[str, object], share: float) -> None:
     """Forward once more: all of it, or what the named modules move."""
     assert moved(tiny(**again)) - moved(tiny()) == 6 * share
-
-
-def llama(**compute: float) -> Job:
-    job = read_job("llama3-405b-8k")
-    return replace(job, compute=replace(job.compute, **compute))
 
 
 def test_a_known_time_stays() -> None:
