@@ -107,12 +107,12 @@ def ranked(series: Series) -> Ranking:
     """The series, predicted at the rate at which the medians agree."""
     ran = [layout for layout in series.layouts if isfinite(layout.seconds)]
     seconds = np.array([layout.seconds / layout.samples for layout in ran])
-    machine = _machine(series)
+    machine = machine_of(series)
     low, high = START_TFLOPS / 3, START_TFLOPS * 3
     for _ in range(7):
         rate = (low * high) ** 0.5
         predicted = np.array(
-            [_predicted(machine, layout, rate, series.cuts_messages) for layout in ran]
+            [predicted_s(machine, layout, rate, series.cuts_messages) for layout in ran]
         )
         if np.median(np.log(predicted / seconds)) > 0:
             low = rate
@@ -121,15 +121,15 @@ def ranked(series: Series) -> Ranking:
     return Ranking(series, ran, seconds, predicted, rate)
 
 
-def _machine(series: Series) -> Topology:
+def machine_of(series: Series) -> Topology:
     nodes = -(-series.gpus // 8)
     return parse_topology(_MACHINE.format(nodes=nodes, **series.machine), series.title)
 
 
-def _predicted(
+def predicted_s(
     machine: Topology, layout: Layout, tflops: float, cuts_messages: bool
 ) -> float:
-    """Seconds of a sample, ranks along the nodes."""
+    """Seconds of a sample that the model gives, ranks along the nodes."""
     job = layout.at_rate(tflops)
     model = StepModel(machine, job)
     if cuts_messages:
