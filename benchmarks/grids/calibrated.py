@@ -2,7 +2,9 @@
 
 ``python -m benchmarks.grids.calibrated``: as who has measured five layouts, calibrates
 on them (``placer calibrate --links``) and asks for the rest. Five are drawn at random,
-again and again; those drawn are never judged.
+again and again; those drawn are never judged. With ``--elsewhere TITLE`` the links are
+those that all layouts of one series show, and the other series of that cluster are
+judged.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.grids.ranking import Ranking, machine_of, predicted_s, ranked, spearman
+from benchmarks.grids.ranking import row as ranking_row
 from benchmarks.grids.series import layouts_of, measured
 from placer.calibrate.beliefs import Posterior, most_likely
 from placer.calibrate.links import MODEL_ERROR, beliefs_of, with_efficiencies
@@ -63,9 +66,7 @@ def drawn(series: Series, draws: int) -> Draws | None:
         found = calibrated(plain, chosen)
         others = [plain.layouts[i] for i in rest]
         before.append(judged(plain.seconds[rest], plain.predicted[rest]))
-        after.append(
-            judged(plain.seconds[rest], steps(plain, others, found.values))
-        )
+        after.append(judged(plain.seconds[rest], steps(plain, others, found.values)))
     return Draws(plain, np.array(before), np.array(after))
 
 
@@ -100,6 +101,24 @@ def judged(seconds: FloatArray, predicted: FloatArray) -> tuple[float, float]:
     return spearman(seconds, predicted), float(regret)
 
 
+def shown_by(series: Series) -> dict[str, float]:
+    """What tiers reach by all layouts of a series, in what the machine says."""
+    plain = ranked(series)
+    found = calibrated(plain, range(len(plain.layouts)))
+    names = ("node", "cluster")
+    return dict(zip(names, np.exp(found.values[1:]).tolist(), strict=True))
+
+
+def elsewhere(series: Sequence[Series], title: str) -> None:
+    """Print the table of all series of one cluster but that of the title."""
+    (one,) = (s for s in series if s.title == title)
+    share = shown_by(one)
+    print(", ".join(f"{tier}: {value:.3g}" for tier, value in share.items()))
+    for other in series:
+        if other is not one:
+            print(ranking_row(ranked(other, share)), flush=True)
+
+
 def row(title: str, gpus: int, found: Draws) -> str:
     """A line of the table: medians, and the worst of nine draws in ten."""
     rank, regret = np.median(found.before, axis=0)
@@ -117,7 +136,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.grids.calibrated")
     parser.add_argument("--layouts", type=Path, help="clone of Aleph-Alpha's layouts")
     parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--elsewhere", metavar="TITLE", help="links of one series")
     options = parser.parse_args(arguments)
+    if options.elsewhere:
+        elsewhere(layouts_of(options.layouts), options.elsewhere)
+        return 0
     print(
         "| model | GPUs | judged | rank | calibrated | 9 of 10 "
         "| regret | calibrated | 9 of 10 |"

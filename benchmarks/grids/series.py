@@ -166,9 +166,9 @@ _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 # the first ones of one more (Aleph-Alpha/scaling 737f855, PipePartitionMethod.UNIFORM).
 _EMBEDDING, _LOSS = 1.0, 2.0
 _DGX = {"node": "300GB/s", "cluster": "25GB/s"}
-# Gradients are kept in BF16 and copied to FP32 for an all-reduce, with ZeRO too; weights
-# are gathered in BF16 (the same, core/optimizer/allreduce.py, parameter_group.py). An
-# all-reduce of 4 bytes sends what a reduce-scatter of 8 does.
+# Gradients are kept in BF16 and copied to FP32 for an all-reduce, with ZeRO too, and
+# weights are gathered in BF16 (the same, core/optimizer/allreduce.py and
+# parameter_group.py). An all-reduce of 4 bytes sends what a reduce-scatter of 8 does.
 _ALL_REDUCED = ElementBytes(gradient=8.0, parameter_gather=2.0)
 
 

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 # How far steps of public grids are from the model's, with its constants: 2 to 13 %
 # (docs/tune-validation.md).
 MODEL_ERROR = 0.05
-# How far an efficiency is believed to be from the machine's, at one standard deviation: a
-# factor of 1.5 inside NVLink, of 4 between its domains. All-reduces over whole nodes of
-# A100 took 10 % of four Omni-Path links (bigscience-workshop/bigscience,
-# experiments/bandwidth) and 93 % of eight InfiniBand links (Azure/AI-benchmarking-guide).
+# How far an efficiency is believed to be from the machine's, at one standard deviation:
+# a factor of 1.5 inside NVLink, of 4 between its domains. All-reduces over whole nodes
+# reach from a tenth of their links (A100 and Omni-Path: bigscience-workshop/bigscience,
+# experiments/bandwidth) to nearly all (GB200: coreweave/nccl-tests).
 _INSIDE, _BETWEEN = log(1.5), log(4.0)
 # Of the interval: a normal distribution's, as the deviation is known.
 _CONFIDENCE, _MANY = 0.95, 10**6

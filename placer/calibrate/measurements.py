@@ -219,7 +219,9 @@ def _sized(section: Section, job: Job | None) -> Job | None:
     """The job at the size of the point."""
     keys = ("dp", "micro_batches", *_LAYOUT)
     given = {key: section.integer(key, 0) for key in keys if section.has(key)}
-    mode = section.choice("recompute", RECOMPUTE, "") if section.has("recompute") else ""
+    mode = (
+        section.choice("recompute", RECOMPUTE, "") if section.has("recompute") else ""
+    )
     if job is None or section.document.problems:
         return None
     try:

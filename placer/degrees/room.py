@@ -71,8 +71,8 @@ class Room:
         for slightest in sorted(self._unseen, key=self._least.__getitem__):
             if self._least[slightest] > most:
                 break
-            for choice in self._unseen[slightest]:
-                found.append((needed(choice.applied(self.job)), choice))
+            unseen = self._unseen[slightest]
+            found += [(needed(one.applied(self.job)), one) for one in unseen]
             most = min(found)[0]
         return min(found)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def resized(job: Job, *, recompute: str = "", **sizes: int | None) -> Job:
     """The job at another size, checked as a job file is.
 
-    Sizes are axes, ``micro_batch`` and ``micro_batches``; ``recompute`` is another mode.
+    Sizes are axes, ``micro_batch`` and ``micro_batches``. ``recompute`` is a mode.
 
     The work of a micro-batch is the model's, so a measured ``micro_batch_time`` follows
     the GPUs that share it, ``tp x cp x pp``, and both it and a rate how well products
