@@ -84,7 +84,8 @@ def most_likely(
         if float(abs(change).max()) < _SETTLED:
             break
     rows, off = _lines(steps, at, known, measured, deviation)
-    inverse = np.linalg.inv(rows.T @ rows + np.diag(beliefs**-2.0))
+    matrix = rows.T @ rows + np.diag(beliefs**-2.0)
+    inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
     pull = np.einsum("np,pq,nq->n", rows, inverse, rows)
     spare = len(measured) - float(pull.sum())
     wide = max(1.0, float(off @ off) / spare) if spare > 0.5 else 1.0

@@ -77,6 +77,8 @@ class LinkFit:
         With the efficiencies that were found.
     job : Job
         With the time of its micro-batch that was found.
+    by_rate : bool
+        Whether the job had a rate rather than a time.
     micro_batch_interval_s : pair of float, s
     tiers : tuple of TierEfficiency
         Those that traffic takes, innermost first.
@@ -88,6 +90,7 @@ class LinkFit:
 
     topology: Topology
     job: Job
+    by_rate: bool
     micro_batch_interval_s: Interval
     tiers: tuple[TierEfficiency, ...]
     points: tuple[Point, ...]
@@ -156,6 +159,7 @@ def fit_links(measurements: Measurements) -> LinkFit:
     return LinkFit(
         topology=replace(after, sources=sources),
         job=replace(job, sha256=job_digest(job)),
+        by_rate=base.compute.tflops_per_gpu > 0,
         micro_batch_interval_s=_around(job.compute.micro_batch_time, half[0]),
         tiers=tuple(
             TierEfficiency(

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def compute_line(fit: LinkFit) -> str:
-    """The ``compute`` line of the job file."""
+    """The ``compute`` line of the job file: a rate if the job has one, else a time."""
     fixed = fit.job.compute.fixed_time * 1e3
-    time = fit.micro_batch_s * 1e3
-    return f"compute: {{micro_batch_time: {time:.6g}ms, fixed_time: {fixed:.6g}ms}}"
+    work = f"micro_batch_time: {fit.micro_batch_s * 1e3:.6g}ms"
+    if fit.by_rate:
+        work = f"tflops_per_gpu: {fit.tflops_per_gpu:.6g}"
+    return f"compute: {{{work}, fixed_time: {fixed:.6g}ms}}"
 
 
 def as_text(fit: LinkFit) -> str:

@@ -225,7 +225,7 @@ def _sized(section: Section, job: Job | None) -> Job | None:
     if job is None or section.document.problems:
         return None
     try:
-        return resized(job, recompute=mode, **given)
+        return resized(job, mode, **given)
     except InputError as error:
         for problem in error.problems:
             key = next(iter(given), "micro_batches")

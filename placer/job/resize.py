@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
 
-def resized(job: Job, *, recompute: str = "", **sizes: int | None) -> Job:
+def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
     """The job at another size, checked as a job file is.
 
     Sizes are axes, ``micro_batch`` and ``micro_batches``. ``recompute`` is a mode.
