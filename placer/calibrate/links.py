@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, isnan, log
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.calibrate.beliefs import most_likely
-from placer.calibrate.student import quantile
 from placer.calibrate.work import timed
 from placer.cost.step import StepModel
 from placer.errors import InputError
@@ -44,8 +44,8 @@ MODEL_ERROR = 0.05
 # reach from a tenth of their links (A100 and Omni-Path: bigscience-workshop/bigscience,
 # experiments/bandwidth) to nearly all (GB200: coreweave/nccl-tests).
 _INSIDE, _BETWEEN = log(1.5), log(4.0)
-# Of the interval: a normal distribution's, as the deviation is known.
-_CONFIDENCE, _MANY = 0.95, 10**6
+# Half a 95 % interval in standard deviations; the deviation of a step is given.
+_HALF = NormalDist().inv_cdf(0.975)
 Interval = tuple[float, float]
 
 
@@ -150,7 +150,7 @@ def fit_links(measurements: Measurements) -> LinkFit:
     found = most_likely(
         lambda constants: steps(constants, used), measured, MODEL_ERROR, beliefs
     )
-    half = quantile(_CONFIDENCE, _MANY) * np.sqrt(np.diag(found.covariance))
+    half = _HALF * np.sqrt(np.diag(found.covariance))
     share = dict(zip(used, np.exp(found.values[1:]).tolist(), strict=True))
     after = with_efficiencies(machine, share)
     words = _source(len(points), [*share])
