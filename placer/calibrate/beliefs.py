@@ -66,24 +66,11 @@ def most_likely(
     beliefs : ndarray, shape (p,)
         Standard deviation of each constant; infinite where nothing is believed.
     """
-    at = np.zeros(len(beliefs))
-    known = steps(at)
-    for _ in range(_MOST_ROUNDS):
-        rows, off = _lines(steps, at, known, measured, deviation)
-        change = _solved(rows, off, at, beliefs)
-        change *= min(1.0, _FARTHEST / float(abs(change).max() or 1.0))
-        loss = _loss(known, measured, deviation, at, beliefs)
-        for _ in range(_HALVINGS):
-            there = steps(at + change)
-            if _loss(there, measured, deviation, at + change, beliefs) <= loss:
-                break
-            change /= 2
-        else:
-            break  # no way is down: this is as near as numbers tell
-        at, known = at + change, there
-        if float(abs(change).max()) < _SETTLED:
-            break
-    rows, off = _lines(steps, at, known, measured, deviation)
+    goal = _Goal(_cached(steps), measured, deviation, beliefs)
+    found = [goal.least(start) for start in _starts(beliefs)]
+    at = min(found, key=goal.loss)
+    known = goal.steps(at)
+    rows, off = goal.lines(at)
     matrix = rows.T @ rows + np.diag(beliefs**-2.0)
     inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
     pull = np.einsum("np,pq,nq->n", rows, inverse, rows)
@@ -97,37 +84,75 @@ def most_likely(
     return Posterior(at, wide * inverse, known, left_out)
 
 
-def _lines(
-    steps: Steps,
-    at: FloatArray,
-    known: FloatArray,
-    measured: FloatArray,
-    deviation: float,
-) -> tuple[FloatArray, FloatArray]:
-    """What each constant adds to each step, and what the steps lack, in deviations."""
-    # Downwards: an efficiency of 1 can grow no more.
-    moved = [known - steps(at - _APART * one) for one in np.eye(len(at))]
-    rows = np.stack(moved, axis=1) / _APART
-    scale = measured * deviation
-    return rows / scale[:, None], (measured - known) / scale
+def _cached(steps: Steps) -> Steps:
+    """The same steps, each worked out once."""
+    known: dict[bytes, FloatArray] = {}
+
+    def once(at: FloatArray) -> FloatArray:
+        key = at.tobytes()
+        if key not in known:
+            known[key] = steps(at)
+        return known[key]
+
+    return once
 
 
-def _solved(
-    rows: FloatArray, off: FloatArray, at: FloatArray, beliefs: FloatArray
-) -> FloatArray:
-    """The change of constants that is best on the lines."""
-    matrix = np.vstack([rows, np.diag(1 / beliefs)])
-    wanted = np.concatenate([off, -at / beliefs])
-    found: FloatArray = np.linalg.lstsq(matrix, wanted, rcond=None)[0]
-    return found
+def _starts(beliefs: FloatArray) -> list[FloatArray]:
+    """Where to begin: at 0, and with one or all constants lower than believed.
+
+    What links reach tells nothing where all their traffic hides behind work, so from
+    there no step leads to links on which it would not hide.
+    """
+    lower = np.where(np.isfinite(beliefs), -beliefs, 0.0)
+    single = [lower * one for one in np.eye(len(beliefs)) if (lower * one).any()]
+    starts = [0.0 * lower, *single, lower]
+    return [
+        one for i, one in enumerate(starts) if all((one != o).any() for o in starts[:i])
+    ]
 
 
-def _loss(
-    known: FloatArray,
-    measured: FloatArray,
-    deviation: float,
-    at: FloatArray,
-    beliefs: FloatArray,
-) -> float:
-    off = (measured - known) / (measured * deviation)
-    return float(off @ off + ((at / beliefs) ** 2).sum())
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """What is to be least; attributes are arguments of `most_likely`."""
+
+    steps: Steps
+    measured: FloatArray
+    deviation: float
+    beliefs: FloatArray
+
+    def loss(self, at: FloatArray) -> float:
+        """The sum of squares at the head of this module."""
+        off = (self.measured - self.steps(at)) / (self.measured * self.deviation)
+        return float(off @ off + ((at / self.beliefs) ** 2).sum())
+
+    def least(self, at: FloatArray) -> FloatArray:
+        """Where the way down from some constants ends."""
+        for _ in range(_MOST_ROUNDS):
+            rows, off = self.lines(at)
+            matrix = np.vstack([rows, np.diag(1 / self.beliefs)])
+            wanted = np.concatenate([off, -at / self.beliefs])
+            change = np.linalg.lstsq(matrix, wanted, rcond=None)[0]
+            change *= min(1.0, _FARTHEST / float(abs(change).max() or 1.0))
+            loss = self.loss(at)
+            for _ in range(_HALVINGS):
+                if self.loss(at + change) <= loss:
+                    break
+                change /= 2
+            else:
+                return at  # no way is down: this is as near as numbers tell
+            at = at + change
+            if float(abs(change).max()) < _SETTLED:
+                break
+        return at
+
+    def lines(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What a unit of each constant adds to each step, and what the steps lack.
+
+        Both in deviations; shapes (n, p) and (n,).
+        """
+        known = self.steps(at)
+        # Downwards: an efficiency of 1 can grow no more.
+        moved = [known - self.steps(at - _APART * one) for one in np.eye(len(at))]
+        scale = self.measured * self.deviation
+        rows = np.stack(moved, axis=1) / _APART
+        return rows / scale[:, None], (self.measured - known) / scale
