@@ -67,8 +67,8 @@ def most_likely(
         Standard deviation of each constant; infinite where nothing is believed.
     """
     goal = _Goal(_cached(steps), measured, deviation, beliefs)
-    found = [goal.least(start) for start in _starts(beliefs)]
-    at = min(found, key=goal.loss)
+    at = goal.least(np.zeros(len(beliefs)))
+    at = min([at, *map(goal.least, goal.others(at))], key=goal.loss)
     known = goal.steps(at)
     rows, off = goal.lines(at)
     matrix = rows.T @ rows + np.diag(beliefs**-2.0)
@@ -97,20 +97,6 @@ def _cached(steps: Steps) -> Steps:
     return once
 
 
-def _starts(beliefs: FloatArray) -> list[FloatArray]:
-    """Where to begin: at 0, and with one or all constants lower than believed.
-
-    What links reach tells nothing where all their traffic hides behind work, so from
-    there no step leads to links on which it would not hide.
-    """
-    lower = np.where(np.isfinite(beliefs), -beliefs, 0.0)
-    single = [lower * one for one in np.eye(len(beliefs)) if (lower * one).any()]
-    starts = [0.0 * lower, *single, lower]
-    return [
-        one for i, one in enumerate(starts) if all((one != o).any() for o in starts[:i])
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class _Goal:
     """What is to be least; attributes are arguments of `most_likely`."""
@@ -124,6 +110,22 @@ class _Goal:
         """The sum of squares at the head of this module."""
         off = (self.measured - self.steps(at)) / (self.measured * self.deviation)
         return float(off @ off + ((at / self.beliefs) ** 2).sum())
+
+    def others(self, at: FloatArray) -> list[FloatArray]:
+        """Where to begin again: with what steps tell nothing of lower than believed.
+
+        Where all traffic hides behind work no step leads to links on which it would
+        not. So each constant of which steps tell less than was believed starts lower
+        too, alone and with the others.
+        """
+        rows, _ = self.lines(at)
+        silent = (rows**2).sum(axis=0) < self.beliefs**-2.0
+        lower = [
+            at - self.beliefs[i] * np.eye(len(at))[i] for i in np.flatnonzero(silent)
+        ]
+        if len(lower) > 1:
+            lower.append(np.where(silent, at - self.beliefs, at))
+        return lower
 
     def least(self, at: FloatArray) -> FloatArray:
         """Where the way down from some constants ends."""
