@@ -63,6 +63,8 @@ def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> Non
 
     given = [open_source(source) for source in sources]
     kinds = {one.kind for one in given}
+    if options["links"] and kinds != {POINTS}:
+        raise click.UsageError("--links needs a file of points, of several layouts")
     if kinds == {NCCL_TESTS}:
         _hardware(given, format_name, options)
     elif POINTS not in kinds and NCCL_TESTS not in kinds:

@@ -137,3 +137,13 @@ def test_the_command_writes_the_machine(tmp_path: Path) -> None:
     tiers = {one.name: one.efficiency for one in read_topology(str(machine)).tiers}
     assert tiers == pytest.approx(after)
     assert len(data["points"]) == len(LAYOUTS)
+
+
+def test_links_are_of_points(tmp_path: Path) -> None:
+    """A log is of one layout and tells nothing of links."""
+    log = tmp_path / "run.out"
+    log.write_text(" iteration  2/ 9 | elapsed time per iteration (ms): 1311.0 |\n")
+    command = ["calibrate", "--links", f"megatron-log:{log}"]
+    done = CliRunner().invoke(main, [*command, "-t", "nvl72", "-j", "quickstart"])
+    assert done.exit_code == 2
+    assert "--links needs a file of points" in done.output
