@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -19,6 +19,7 @@ from benchmarks.grids.series import (
     layouts_of,
     measured,
 )
+from placer.calibrate.links import with_efficiencies
 from placer.cost.step import StepModel
 from placer.footprint.stages import footprint
 from placer.topology.read import parse_topology
@@ -103,16 +104,19 @@ def _needs(layout: Layout) -> float:
     return needs.total if needs else 0.0
 
 
-def ranked(series: Series) -> Ranking:
-    """The series, predicted at the rate at which the medians agree."""
+def ranked(series: Series, share: Mapping[str, float] | None = None) -> Ranking:
+    """The series, predicted at the rate at which the medians agree.
+
+    ``share`` is what tiers reach, in what the machine says.
+    """
     ran = [layout for layout in series.layouts if isfinite(layout.seconds)]
     seconds = np.array([layout.seconds / layout.samples for layout in ran])
-    machine = _machine(series)
+    machine = with_efficiencies(machine_of(series), share or {})
     low, high = START_TFLOPS / 3, START_TFLOPS * 3
     for _ in range(7):
         rate = (low * high) ** 0.5
         predicted = np.array(
-            [_predicted(machine, layout, rate, series.cuts_messages) for layout in ran]
+            [predicted_s(machine, layout, rate, series.cuts_messages) for layout in ran]
         )
         if np.median(np.log(predicted / seconds)) > 0:
             low = rate
@@ -121,15 +125,16 @@ def ranked(series: Series) -> Ranking:
     return Ranking(series, ran, seconds, predicted, rate)
 
 
-def _machine(series: Series) -> Topology:
+def machine_of(series: Series) -> Topology:
+    """The machine of a series as its sources have it."""
     nodes = -(-series.gpus // 8)
     return parse_topology(_MACHINE.format(nodes=nodes, **series.machine), series.title)
 
 
-def _predicted(
+def predicted_s(
     machine: Topology, layout: Layout, tflops: float, cuts_messages: bool
 ) -> float:
-    """Seconds of a sample, ranks along the nodes."""
+    """Seconds of a sample that the model gives, ranks along the nodes."""
     job = layout.at_rate(tflops)
     model = StepModel(machine, job)
     if cuts_messages:

@@ -19,6 +19,7 @@ from placer.job.memory import Memory
 from placer.job.model import (
     Compute,
     DataParallel,
+    ElementBytes,
     Job,
     Model,
     Overlap,
@@ -165,6 +166,10 @@ _SHEET = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 # the first ones of one more (Aleph-Alpha/scaling 737f855, PipePartitionMethod.UNIFORM).
 _EMBEDDING, _LOSS = 1.0, 2.0
 _DGX = {"node": "300GB/s", "cluster": "25GB/s"}
+# Gradients are kept in BF16 and copied to FP32 for an all-reduce, with ZeRO too, and
+# weights are gathered in BF16 (the same, core/optimizer/allreduce.py and
+# parameter_group.py). An all-reduce of 4 bytes sends what a reduce-scatter of 8 does.
+_ALL_REDUCED = ElementBytes(gradient=8.0, parameter_gather=2.0)
 
 
 def layouts_of(clone: Path) -> list[Series]:
@@ -202,9 +207,14 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
             shape,
             sequence,
             "zero1",
-            Memory("full", norm="fused" if "fused norm" in kernel else "unfused"),
+            Memory(
+                "full",
+                norm="fused" if "fused norm" in kernel else "unfused",
+                gradient_bytes=2.0,
+            ),
             sequence_parallel=row.get("sequence_parallel") == "1",
         )
+        job = replace(job, bytes=_ALL_REDUCED)
         tp, pp = int(row["model_parallel_size"]), int(row["pipe_parallel_size"])
         again = _MODES[row["activation_checkpointing_type"]]
         size = int(row["micro_batch_size"])

@@ -222,7 +222,7 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
         why = "; ".join(f"{reason} ({count:,} times)" for reason, count in reasons)
         none = "no sizes of those lists make up the GPUs and the batch"
         return InfeasibleError(f"no degrees are legal: {why or none}")
-    needed, choice = search.least_memory()
+    needed, choice = search.room.least()
     row = choice.to_dict()
     modes = f"recompute {choice.recompute}, {sharding(row)}"
     return InfeasibleError(

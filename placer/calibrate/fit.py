@@ -22,7 +22,7 @@ from placer.calibrate.calibration import Calibration, Interval, Prediction
 from placer.calibrate.configuration import Scatter, configurations, scatter_of
 from placer.calibrate.estimate import Estimate, estimate
 from placer.calibrate.work import rounds
-from placer.errors import InputError
+from placer.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from placer.calibrate.configuration import Configuration
@@ -49,6 +49,9 @@ def calibrate(measurements: Measurements) -> Calibration:
         If no positive micro-batch time fits, or the iteration does not settle.
     """
     job, points = measurements.job, measurements.points
+    if any(point.is_layout for point in points):
+        hint = "efficiencies of links are fitted with it: --links"
+        raise InputError([Problem("points are of several layouts", hint=hint)])
     measured, place = configurations(points, job)
     chosen = np.array([one.point.fit for one in measured])
     kept = None if _differ(measured, chosen) else job.compute.fixed_time

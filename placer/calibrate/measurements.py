@@ -12,6 +12,7 @@ from placer.document import Document, Section, Value, open_document
 from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.logged import step_of
+from placer.job.memory import RECOMPUTE
 from placer.job.model import Job
 from placer.job.read import read_job
 from placer.job.resize import resized
@@ -29,6 +30,8 @@ FORMAT = "placer/measurements"
 MAX_POINTS = 1000
 
 _MEASURED = ("step_time", "step_times", "tflops_per_gpu", "log")
+# What a point may say of its layout, beside how many replicas and micro-batches.
+_LAYOUT = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
 
 _NO_JOB = Job("", Parallelism())  # never seen: its problem is raised first
 
@@ -57,6 +60,8 @@ class Point:
         Where the figure comes from; may be empty.
     by_rate : bool
         Whether a rate was measured, from which the step follows.
+    is_layout : bool
+        Whether it says degrees, a micro-batch or a recompute mode of its own.
     """
 
     name: str
@@ -67,6 +72,7 @@ class Point:
     fit: bool = True
     source: str = ""
     by_rate: bool = False
+    is_layout: bool = False
 
     @property
     def step_s(self) -> float:
@@ -165,8 +171,9 @@ def _point(
         section.problem(message, "dp", "a smaller dp, more hosts or another topology")
         return None
     by_rate = section.has("tflops_per_gpu")
-    called = name or usual_name(sized)
-    return Point(called, machine, sized, runs, spread, fit, source, by_rate)
+    is_layout = any(section.has(key) for key in (*_LAYOUT, "recompute"))
+    called = name or (layout_name(sized) if is_layout else usual_name(sized))
+    return Point(called, machine, sized, runs, spread, fit, source, by_rate, is_layout)
 
 
 def _runs_s(section: Section, job: Job | None) -> tuple[float, ...]:
@@ -210,17 +217,18 @@ def _step_of_rate(section: Section, rate: float, job: Job | None) -> float:
 
 def _sized(section: Section, job: Job | None) -> Job | None:
     """The job at the size of the point."""
-    dp = section.integer("dp", 0) if section.has("dp") else None
-    batches = (
-        section.integer("micro_batches", 0) if section.has("micro_batches") else None
+    keys = ("dp", "micro_batches", *_LAYOUT)
+    given = {key: section.integer(key, 0) for key in keys if section.has(key)}
+    mode = (
+        section.choice("recompute", RECOMPUTE, "") if section.has("recompute") else ""
     )
     if job is None or section.document.problems:
         return None
     try:
-        return resized(job, dp=dp, micro_batches=batches)
+        return resized(job, mode, **given)
     except InputError as error:
         for problem in error.problems:
-            key = "dp" if section.has("dp") else "micro_batches"
+            key = next(iter(given), "micro_batches")
             section.problem(f"{problem.key}: {problem.message}", key, problem.hint)
         return None
 
@@ -243,6 +251,17 @@ def _hosts(section: Section, topology: Topology | None) -> Topology | None:
 def usual_name(job: Job) -> str:
     """What a point is called that has no name."""
     return f"{job.world_size:,} GPUs, {job.micro_batches:,} micro-batches"
+
+
+def layout_name(job: Job) -> str:
+    """What a point with degrees of its own is called."""
+    axes = job.parallelism
+    degrees = {axis: getattr(axes, axis) for axis in ("tp", "cp", "ep", "pp", "vp")}
+    words = [f"{axis} {size}" for axis, size in degrees.items() if size > 1]
+    words += [f"dp {axes.dp}", f"b {job.micro_batch}"]
+    if job.memory.recompute != "none":
+        words.append(job.memory.recompute)
+    return ", ".join(words)
 
 
 def _or(given: Read | None, usual: Read | None) -> Read | None:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 @hosts_option
 @click.option("--test", default="", metavar="NAME", help="Of nccl-tests: all_reduce.")
 @source_options
-@output_option("Of nccl-tests: write the machine here, with what was fitted.")
+@click.option("--links", is_flag=True, help="Of layouts: efficiencies of tiers too.")
+@output_option("Of nccl-tests, or --links: write the machine here, as fitted.")
 @quiet_option("No notes.")
 @format_option("text", "json", "yaml")
 def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> None:
@@ -54,17 +55,26 @@ def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> Non
     Or SOURCE is what all_reduce_perf and others of nccl-tests print (nccl-tests:FILE),
     with -t for the machine: the efficiencies and latencies of its tiers. What -o writes
     serves as -t and as --hardware.
+
+    With --links, points may differ in layout (tp, pp, micro_batch, recompute and so on)
+    and also tell the efficiencies of the machine's tiers.
     """
     from placer.calibrate.sources import NCCL_TESTS, POINTS, open_source
 
     given = [open_source(source) for source in sources]
     kinds = {one.kind for one in given}
+    if options["links"] and kinds != {POINTS}:
+        raise click.UsageError("--links needs a file of points, of several layouts")
     if kinds == {NCCL_TESTS}:
         _hardware(given, format_name, options)
     elif POINTS not in kinds and NCCL_TESTS not in kinds:
         _compute(_logged(given, options), format_name)
     elif len(given) == 1 and not (options["topology"] or options["job"]):
-        _compute(given[0].points(), format_name)
+        points = given[0].points()
+        if options["links"]:
+            _links(points, format_name, options["output"])
+        else:
+            _compute(points, format_name)
     else:
         raise click.UsageError(
             "give one file of points, which names machine and job, or logs of one job, "
@@ -86,6 +96,26 @@ def _compute(measurements: Measurements, format_name: str) -> None:
         write_text("-", json_text(as_data(found)))
     else:
         text = as_text if format_name == "text" else as_yaml
+        write_text("-", text(found) + "\n")
+
+
+def _links(measurements: Measurements, format_name: str, output: str) -> None:
+    """Print what layouts say of work and links; write the machine if asked to."""
+    from placer.calibrate.links import fit_links
+    from placer.calibrate.links_text import as_data, as_text, compute_line
+    from placer.cli.output import write_text
+    from placer.placement.plan_encode import json_text
+    from placer.topology.write import to_text
+
+    found = fit_links(measurements)
+    if output:
+        write_text(output, to_text(found.topology))
+    if output == "-":
+        return
+    if format_name == "json":
+        write_text("-", json_text(as_data(found)))
+    else:
+        text = as_text if format_name == "text" else compute_line
         write_text("-", text(found) + "\n")
 
 

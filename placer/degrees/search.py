@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placer.degrees.evaluate import Answer, Question, Wanted
 from placer.degrees.found import Found, Row, State
-from placer.footprint.stages import footprint, restart_bytes
+from placer.degrees.room import Room, needed
+from placer.footprint.stages import restart_bytes
 from placer.job.recompute import experts_again, flops_again, layers_again
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Search:
         Whether time is up.
     tell : callable
         Told the state from time to time.
+    room : Room
+        What choices need of the memory.
     """
 
     legal: Legal
@@ -94,7 +97,6 @@ class Search:
     tell: Callable[[State], None] = lambda _state: None
     _heap: list[Entry] = field(default_factory=list)
     _answers: dict[Choice, Answer] = field(default_factory=dict)
-    _memory: dict[Choice, float] = field(default_factory=dict)
     _wanted: Callable[[Entry], bool] = field(default=_all)
     _set_aside: list[Entry] = field(default_factory=list)
     _spares: bool = True
@@ -103,6 +105,9 @@ class Search:
     _too_large: int = 0
     _infeasible: int = 0
     _rounds: int = 0
+
+    def __post_init__(self) -> None:
+        self.room = Room(self.legal.job, self.memory_limit)
 
     def best(self, count: int, *, by_gpus: bool = False, slack: float = 0.0) -> Found:
         """The best choice, and the ``count - 1`` next that were placed.
@@ -144,16 +149,10 @@ class Search:
             return dict(self.run([Question(choice, "placement")])).get(0)
         return self._answers[choice]
 
-    def least_memory(self) -> tuple[float, Choice]:
-        """The least memory of a GPU, bytes, that a choice asked about needs, and it."""
-        return min((needed, choice) for choice, needed in self._memory.items())
-
     def row(self, choice: Choice, answer: Answer) -> Row:
         """A choice that was placed, as a row."""
         job = choice.applied(self.legal.job)
-        needs = footprint(job)
-        total = needs.total if needs else 0.0
-        return Row(choice, answer, total, restart_bytes(job))
+        return Row(choice, answer, needed(job), restart_bytes(job))
 
     def _collect(self) -> None:
         """Put every choice of sizes on the heap, and count the choices."""
@@ -195,7 +194,7 @@ class Search:
 
             def is_less(entry: Entry, most: float = most) -> bool:
                 known = entry.known < Known.TRAFFIC
-                needs = self._memory[entry.choice] if known else 0.0
+                needs = self.room.needs(entry.choice) if known else 0.0
                 return entry.bound_s <= longest and needs < most
 
             best = self._first(is_less)
@@ -288,14 +287,15 @@ class Search:
         # find the best; the others only need less memory.
         fits: set[tuple[float, float, float, str, int]] = set()
         for variant in self.legal.variants(choice):
-            job = variant.applied(self.legal.job)
-            again = flops_again(job), layers_again(job), experts_again(job)
-            alike = (*again, variant.sharding, variant.shard_size)
-            needs = footprint(job)
-            self._memory[variant] = needs.total if needs else 0.0
-            if self.memory_limit and self._memory[variant] > self.memory_limit:
+            if self.room.is_hopeless(variant):
                 self._too_large += 1
                 continue
+            job = variant.applied(self.legal.job)
+            if not self.room.holds(variant, job):
+                self._too_large += 1
+                continue
+            again = flops_again(job), layers_again(job), experts_again(job)
+            alike = (*again, variant.sharding, variant.shard_size)
             step_s = self.least.step_s(variant) + self.least.sync.exposed_s(job)
             found = Entry(max(entry.bound_s, step_s), Known.FITS, variant)
             if alike in fits:

@@ -174,10 +174,9 @@ class LayerActivations:
             return min(self._kept_by_op(), self.whole)
         if memory.recompute == "none":
             return self.whole
-        dropped = {*memory.recompute_modules}
-        if "moe" in dropped:
-            dropped |= {"moe_act", "shared_experts"}
-        return sum(size for key, size in self.parts.items() if key not in dropped)
+        return sum(
+            size for key, size in self.parts.items() if not memory.recomputes(key)
+        )
 
     def _kept_by_op(self) -> float:
         """Outputs of every second matrix product, attention and reduce-scatters.

@@ -21,6 +21,8 @@ MODULES = (
     "moe_act",
     "shared_experts",
 )
+# Modules that are part of another: who computes experts again computes these too.
+PARTS = {"moe": ("moe_act", "shared_experts")}
 METHODS = ("uniform", "block")
 KERNELS = ("fused", "unfused")
 PRECISIONS = ("bf16", "fp8", "mxfp8", "nvfp4")
@@ -91,8 +93,11 @@ class Memory:
     reserve: float | None = None
 
     def recomputes(self, module: str) -> bool:
-        """Whether a module is computed again in the backward pass."""
-        return self.recompute == "selective" and module in self.recompute_modules
+        """Whether a module is computed again in the backward pass, or all it is in."""
+        if self.recompute != "selective":
+            return False
+        holders = (whole for whole, parts in PARTS.items() if module in parts)
+        return not {module, *holders}.isdisjoint(self.recompute_modules)
 
     def to_document(self) -> dict[str, Any]:
         """What differs from the default, as in a job file."""

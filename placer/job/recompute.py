@@ -69,11 +69,9 @@ def _parameters_again(job: Job, model: Model) -> float:
     parameters = {
         "mla_up_proj": model.layers * model.heads * up,
         "mlp": dense * feed_forward_parameters(model),
-        "moe": model.moe_layers * (visited + shared),
+        "moe": model.moe_layers * visited,
         "shared_experts": model.moe_layers * shared,
     }
-    if job.memory.recomputes("moe"):
-        del parameters["shared_experts"]  # they are part of it
     return float(
         sum(size for key, size in parameters.items() if job.memory.recomputes(key))
     )

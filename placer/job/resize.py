@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
 
-def resized(job: Job, **sizes: int | None) -> Job:
-    """The job with other sizes (axes, ``micro_batches``), checked as a job file is.
+def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
+    """The job at another size, checked as a job file is.
+
+    Sizes are axes, ``micro_batch`` and ``micro_batches``. ``recompute`` is a mode.
 
     The work of a micro-batch is the model's, so a measured ``micro_batch_time`` follows
     the GPUs that share it, ``tp x cp x pp``, and both it and a rate how well products
@@ -34,10 +36,16 @@ def resized(job: Job, **sizes: int | None) -> Job:
     _check_roles(job)
     changed = {key: size for key, size in sizes.items() if size is not None}
     document = _without_defaults(job)
-    current = {**document["parallelism"], "micro_batches": job.micro_batches}
-    if all(current[key] == size for key, size in changed.items()):
+    own = {"micro_batch": job.micro_batch, "micro_batches": job.micro_batches}
+    current = {**document["parallelism"], **own}
+    same_mode = recompute in ("", job.memory.recompute)
+    if same_mode and all(current[key] == size for key, size in changed.items()):
         return job
-    document["micro_batches"] = changed.pop("micro_batches", job.micro_batches)
+    document |= {key: changed.pop(key, size) for key, size in own.items()}
+    if not same_mode:
+        memory = job.memory.to_document()
+        kept = {k: v for k, v in memory.items() if not k.startswith("recompute")}
+        document["memory"] = {**kept, "recompute": recompute}
     axes = document["parallelism"] | changed
     document["parallelism"] = axes
     if axes["tp"] * axes["cp"] * axes["pp"] * axes["dp"] != job.world_size:

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.grids import calibrated
 from benchmarks.grids.ranking import Ranking, ranked, row, spearman
 from benchmarks.grids.series import layouts_of, measured
+from placer.job.models import total_parameters
 
 PAGE = Path(__file__).parents[2] / "docs/tune-validation.md"
 
@@ -26,6 +28,15 @@ def test_every_layout_takes_the_gpus_of_its_series() -> None:
     assert len(every["181B, BLOOM"].layouts) == 16
     for series in every.values():
         assert {layout.job.world_size for layout in series.layouts} == {series.gpus}
+
+
+def test_models_are_as_large_as_they_are_called() -> None:
+    """BLOOM's runs had 72 layers: 70 would be 176B."""
+    for series in measured():
+        model = series.layouts[0].alone.model
+        assert model
+        told = float(series.title.partition("B")[0]) * 1e9
+        assert total_parameters(model) == pytest.approx(told, rel=0.02)
 
 
 def test_the_rank_correlation_is_spearmans() -> None:
@@ -47,10 +58,8 @@ def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
 
 @pytest.mark.slow
 def test_every_model_is_given_a_good_layout(rankings: dict[str, Ranking]) -> None:
-    """What comes out best is within 5 % of the fastest; of BLOOM's, see the page."""
-    regrets = {title: ranking.regret for title, ranking in rankings.items()}
-    assert regrets.pop("181B, BLOOM") <= 0.10
-    assert max(regrets.values()) <= 0.05
+    """What comes out best is within 5 % of the fastest."""
+    assert max(ranking.regret for ranking in rankings.values()) <= 0.05
 
 
 @pytest.mark.slow
@@ -78,6 +87,23 @@ def test_messages_are_cut_where_the_framework_cuts_them() -> None:
     whole = replace(series, cuts_messages=False)
     assert series.cuts_messages
     assert ranked(whole).correlation < ranked(series).correlation
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_five_layouts_bring() -> None:
+    """BLOOM: what links reach orders the layouts that were not drawn better."""
+    series = next(one for one in measured() if "BLOOM" in one.title)
+    found = calibrated.drawn(series, calibrated.DRAWS)
+    assert found
+    assert np.median(found.after[:, 0]) > np.median(found.before[:, 0]) + 0.2
+    assert calibrated.row(series.title, series.gpus, found) in PAGE.read_text()
+
+
+def test_calibrated_layouts_are_not_judged() -> None:
+    """Too few for others to be left: nothing is said."""
+    series = measured()[0]
+    few = replace(series, layouts=series.layouts[:7])
+    assert calibrated.drawn(few, 1) is None
 
 
 def test_no_clone_no_series(tmp_path: Path) -> None:

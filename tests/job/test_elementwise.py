@@ -92,6 +92,18 @@ def test_what_runs_again_moves_again(again: dict[str, object], share: float) -> 
     assert moved(tiny(**again)) - moved(tiny()) == 6 * share
 
 
+def test_experts_that_run_again_bring_their_parts() -> None:
+    """``moe`` holds activation functions and shared experts: 2 (1, 1) of each."""
+    shape = replace(
+        SHAPE, experts=4, top_k=2, moe_layers=4, expert_ffn=20, shared_experts=1
+    )
+    plain = replace(tiny(), model=shape)
+    for modules, width in (("moe_act", 2 * 20), ("shared_experts", 20), ("moe", 60)):
+        again = Memory("selective", recompute_modules=(modules,))
+        more = moved(replace(plain, memory=again)) - moved(plain)
+        assert more == 6 * 2 * 2 * width
+
+
 def test_a_known_time_stays() -> None:
     """Memory takes its part of the time, and the job itself is as long as before."""
     job = llama(memory_bandwidth=3.35e12)

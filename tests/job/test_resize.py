@@ -8,6 +8,7 @@ from placer.document import parse_document
 from placer.errors import InputError
 from placer.job.read import decode_job, read_job
 from placer.job.resize import resized
+from placer.job.work import micro_batch_time
 
 TEXT = """\
 format: placer/job
@@ -48,3 +49,15 @@ def test_a_size_the_job_cannot_have() -> None:
     """Experts that no longer divide the ranks are a problem of the job."""
     with pytest.raises(InputError, match="does not divide"):
         resized(read_job("deepseek-v3-mlperf-v6"), dp=3)
+
+
+def test_another_micro_batch_and_mode() -> None:
+    """As a file that says so; the work of both changes the time of a micro-batch."""
+    job = read_job("quickstart")
+    twice = resized(job, "full", micro_batch=2)
+    assert (twice.micro_batch, twice.memory.recompute) == (2, "full")
+    assert resized(job, job.memory.recompute) is job
+    back = resized(twice, job.memory.recompute, micro_batch=1)
+    assert micro_batch_time(back) == pytest.approx(micro_batch_time(job))
+    longer = micro_batch_time(twice) / micro_batch_time(job)
+    assert 2 < longer < 2 * 4 / 3 * 1.01
