@@ -179,6 +179,15 @@ def test_why_another_is_worse() -> None:
     )
 
 
+def test_compute_is_not_said_to_grow_by_what_is_computed_less() -> None:
+    """Who recomputes nothing and yet computes longer has products of another size."""
+    best = row(1.0, recompute="layernorm", parts_s={"compute": 0.9})
+    other = row(1.1, parts_s={"compute": 1.0})
+    assert "compute +100 ms (products of another size)" in why_not(best, other, "It")
+    full = row(1.1, recompute="full", parts_s={"compute": 1.0})
+    assert "(recompute full, not layernorm)" in why_not(best, full, "It")
+
+
 def test_the_picture(found: Tuning) -> None:
     """Two panels, a point a choice, own degrees apart, a title in both themes."""
     for theme in ("auto", "light", "dark"):
