@@ -137,9 +137,7 @@ class EveryWay:
                 yield part
 
     def _allowances(self, index: int, left: Counts) -> Iterator[range]:
-        """What a job may use of each limit: no more than it can, and all that the
-        others cannot.
-        """
+        """What a job may use of each limit: what it can, and all that others cannot."""
         jobs = [wanted.job for wanted in self._question.jobs]
         for limit, most in zip(self._question.limits, left, strict=True):
             others = sum(limit.most_of(job) for job in jobs[index + 1 :])

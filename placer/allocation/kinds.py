@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from placer.allocation.offers import Offer
     from placer.allocation.question import BoolArray, IntArray, Question
-    from placer.topology.model import Topology
 
 Counts = tuple[int, ...]
 
@@ -155,9 +154,7 @@ class Kinds:
 
 
 def _shapes(question: Question) -> list[Hashable]:
-    """What a node is like, its islands and budgets included: equal ones can be
-    exchanged.
-    """
+    """What a node is like, islands and budgets too; equal ones can be exchanged."""
     machine = question.machine
     alike: list[Hashable] = [*Symmetry(machine).shape[0]]
     budgets = np.array([limit.inside for limit in question.limits]).T.tolist()
