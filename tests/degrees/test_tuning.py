@@ -230,6 +230,29 @@ def test_a_stop_keeps_what_is_placed() -> None:
         assert "can be better by more than" in limited.proof
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_stop_right_after_the_choices_were_listed_has_a_row(own: bool) -> None:
+    """The job's own degrees, or where a list leaves them out one that fits."""
+    rounds = 0
+
+    def told(state: State) -> None:
+        nonlocal rounds
+        rounds += state.least_s > 0
+
+    cut = placer.tune(
+        machine(),
+        work(),
+        gpus=[16],
+        tp=None if own else [4],
+        stop=lambda: rounds > 0,
+        progress=told,
+    )
+    assert len(cut.found.placed) >= 1
+    own_sizes = work().parallelism
+    placed = {row["parallelism"]["tp"] for row in cut.placed_rows}
+    assert (own_sizes.tp in placed) == own
+
+
 def test_what_a_stop_leaves_open_is_not_called_worse(found: Tuning) -> None:
     """Where a bound is below the best step, the others are undecided."""
     least_s = found.found.rows[0].answer.step_time_s / 2
