@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from placer.allocation.shared import Uses
     from placer.solve.problem.effort import Effort
 
-# Ways that are looked at, at the most.
+# Ways that are looked at, and parts that are listed for that, at the most.
 WAYS = 20_000
+LISTED = 500_000
 # How hard a job is searched, and how many such searches there are at the most: jobs of
 # few ranks by all methods, which prove their placements, others by constructions.
 FEW_RANKS = 32
@@ -62,13 +63,13 @@ class EveryWay:
         ranks = max(wanted.job.world_size for wanted in offers.question.jobs)
         self._effort: Effort = 0 if ranks <= FEW_RANKS else QUICK
         self._known = [_Known(self._kinds.whole, one) for one in alone]
-        self._looked = 0
+        self._looked = self._listed = 0
         self._placed_before = offers.count
         self._seen: set[Hashable] = set()
 
     def walked(self) -> EveryWay:
         """The walk at its end."""
-        if self._kinds.ways() ** (len(self._known) - 1) > WAYS:
+        if self._kinds.ways() > LISTED:
             self.is_complete = False
             return self
         self._walk([], self._kinds.whole, 0.0)
@@ -90,7 +91,7 @@ class EveryWay:
             self._looked += 1
             over = self._offers.budget.is_over()
             placed = self._offers.count - self._placed_before
-            if over or placed > PLACED[self._effort]:
+            if over or placed > PLACED[self._effort] or self._looked > WAYS:
                 self.is_complete = False
                 return
             rest = tuple(a - b for a, b in zip(left, part, strict=True))
@@ -132,6 +133,10 @@ class EveryWay:
         ranges = [range(count, -1, -1) for count in left[: len(left) - allowances]]
         ranges += self._allowances(index, left[len(left) - allowances :])
         for part in product(*ranges):
+            self._listed += 1
+            if self._listed > LISTED:
+                self.is_complete = False
+                return
             gpus = self._kinds.gpus_of(part)
             if gpus >= own and total - gpus >= others:
                 yield part

@@ -22,6 +22,7 @@ from placer.job.rules import Rules
 from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
+from placer.solve.exact.enumeration import enumerated_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks
@@ -91,6 +92,10 @@ class _RuledSearch:
 
     def run(self) -> None:
         """Search with as few nodes to avoid as can be."""
+        if self._fits() and enumerated_under_rules(
+            self.problem, self.incumbent, self.tools.budget
+        ):
+            return
         least = np.zeros(0, dtype=np.int64)
         seating = seat(self.limits)
         if seating is not None and seating.node_of_rank is not None:
