@@ -49,13 +49,14 @@ def missing_parts(topology: Topology, job: Job) -> list[str]:
         for t, tier in enumerate(topology.tiers[:-1])
         if tier.name in job.require.values()
     ]
-    if all(int(takes[t].sum()) >= job.world_size for t in required):
+    lacking = [t for t in required if int(takes[t].sum()) < job.world_size]
+    if not lacking:
         return [
             f"the {job.world_size:,} ranks do not fit: "
             f"with {sets.block} consecutive "
             f"ranks on every node, {int(takes[-1].sum()):,} have a place"
         ]
-    return [_line(topology, job, takes, sizes, t) for t in required]
+    return [_line(topology, job, takes, sizes, t) for t in lacking]
 
 
 def _too_large(
