@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +24,9 @@ from placer.solve.problem.compiled import Problem
 from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.marks import slow
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MACHINES = (
     "rack:2 node:2 gpu:4",
