@@ -67,29 +67,27 @@ def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 def enumerated_under_rules(
     problem: Problem, incumbent: Incumbent, budget: Budget
-) -> bool:
+) -> str | None:
     """Offer every placement of a very small job that keeps its rules.
 
     Nodes of which rules say different things are not alike. Only the placements count
-    that use the fewest hosts to avoid. True where these are all there are.
+    that use the fewest hosts to avoid. Returns what that proves of the best of them;
+    None where these are not all there are.
     """
     marks = problem.limits.marks
     every = every_placement(problem, budget, marks, problem.params.listed_under_rules)
     if not (every.complete and problem.nodes_decide):
-        return False
+        return None
     placed = [Placement.on_nodes(problem.machine, n) for n in every.nodes_of_rank]
     legal = [p.gpu_of_rank for p in placed if problem.allows(p.gpu_of_rank)]
     avoided = [problem.avoided(gpu_of_rank) for gpu_of_rank in legal]
     for gpu_of_rank, used in zip(legal, avoided, strict=True):
         if used == min(avoided):
             incumbent.offer("enumeration", gpu_of_rank)
-    if legal:
-        text = (
-            f"all {len(legal):,} ways to place {problem.job.world_size} ranks under "
-            "the rules, equal domains counted once"
-        )
-        incumbent.prove(float(incumbent.value), text)
-    return True
+    return (
+        f"all {len(legal):,} ways to place {problem.job.world_size} ranks under the "
+        "rules, equal domains counted once"
+    )
 
 
 def every_placement(

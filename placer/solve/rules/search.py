@@ -92,9 +92,7 @@ class _RuledSearch:
 
     def run(self) -> None:
         """Search with as few nodes to avoid as can be."""
-        if self._fits() and enumerated_under_rules(
-            self.problem, self.incumbent, self.tools.budget
-        ):
+        if self._fits() and self._enumerated():
             return
         least = np.zeros(0, dtype=np.int64)
         seating = seat(self.limits)
@@ -115,6 +113,18 @@ class _RuledSearch:
                 self._search([self._hosts(more)], covers=False)
         if not self.has_placement:
             self._seat_blocks()
+
+    def _enumerated(self) -> bool:
+        """Try every placement where these are few; whether that is the end of it."""
+        incumbent = self.incumbent
+        proof = enumerated_under_rules(self.problem, incumbent, self.tools.budget)
+        if proof is None or incumbent.gpu_of_rank is None:
+            return proof is not None
+        everywhere = self.problem.avoided(incumbent.gpu_of_rank) > 0
+        incumbent.prove(*self._prover(everywhere)(incumbent.value))
+        if not is_reached(incumbent.value, incumbent.bound):
+            incumbent.prove(incumbent.value, proof)
+        return True
 
     def _seat_blocks(self) -> None:
         """Try to seat blocks of ranks, however many nodes to avoid that takes."""
