@@ -49,14 +49,13 @@ def missing_parts(topology: Topology, job: Job) -> list[str]:
         for t, tier in enumerate(topology.tiers[:-1])
         if tier.name in job.require.values()
     ]
-    lacking = [t for t in required if int(takes[t].sum()) < job.world_size]
-    if not lacking:
+    if all(int(takes[t].sum()) >= job.world_size for t in required):
         return [
             f"the {job.world_size:,} ranks do not fit: "
             f"with {sets.block} consecutive "
             f"ranks on every node, {int(takes[-1].sum()):,} have a place"
         ]
-    return [_line(topology, job, takes, sizes, t) for t in lacking]
+    return [_line(topology, job, takes, sizes, t) for t in required]
 
 
 def _too_large(
