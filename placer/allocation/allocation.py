@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -134,11 +135,14 @@ class Allocation:
         return found | ({"grade": dict(self.grade)} if self.grade else {})
 
     def to_csv(self) -> str:
-        """The rows as CSV: a header, then a line a job; numbers as in JSON."""
+        """The rows as CSV: a header, then a line a job; values as in JSON."""
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(self.rows[0]), lineterminator="\n")
+        rows = self.rows
+        for row in rows:
+            row["nodes_by_domain"] = json.dumps(row["nodes_by_domain"])
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.rows)
+        writer.writerows(rows)
         return text.getvalue()
 
     def summary(self) -> str:

@@ -52,14 +52,16 @@ def least_strict(
 ) -> tuple[Slices, float] | None:
     """The request, and the value that its worst nodes reach.
 
-    None where none guarantees ``value``, within the tolerance of the question, or nodes
-    have unequal GPUs.
+    None where none guarantees ``value``, within the tolerance of the question, nodes
+    have unequal GPUs, or a link between domains is slower than others.
     """
     machine = question.machine
     used = np.unique(machine.node_of_gpu[offer.solution.placement.gpu_of_rank])
     outer = len(machine.tiers) - 1
     tier = max(machine.scale_up_tier, 1)
     if len(set(machine.gpus_of_node[used].tolist())) > 1 or tier >= outer:
+        return None
+    if machine.links:
         return None
     count = len(used)
     limit = value * (1 + question.tolerance + EXACT)
@@ -104,8 +106,13 @@ def _worst(
 
 
 def worst_machine(machine: Topology, used: np.ndarray, slices: Slices) -> Topology:
-    """A machine of as many nodes as are ``used``, each slice in a domain of its own."""
+    """A machine of as many nodes as are ``used``, each slice in a domain of its own.
+
+    All are as slow as the slowest that a scheduler can give for them.
+    """
     part = machine.select(used)
+    given = machine.gpus_of_node >= part.gpus_of_node.min()
+    slow = machine.compute_factor
     number = np.arange(len(used))
     rows = []
     for t in range(len(machine.tiers)):
@@ -119,12 +126,13 @@ def worst_machine(machine: Topology, used: np.ndarray, slices: Slices) -> Topolo
         part.node_names if t == 0 else tuple(map(str, range(int(row.max()) + 1)))
         for t, row in enumerate(rows)
     )
-    slowest = np.full(len(used), part.bandwidth_factor.min())
+    slowest = np.full(len(used), machine.bandwidth_factor[given].min())
     return replace(
         part,
         domain_of_node=np.array(rows),
         domain_names=names,
         bandwidth_factor=slowest,
+        compute_factor=None if slow is None else np.full(len(used), slow[given].min()),
         built=None,
         uplink_share=None,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.allocation.budgets import under, use_of
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.orders import solve_orders
@@ -18,6 +19,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
 
 if TYPE_CHECKING:
+    from placer.allocation.budgets import Allowance
     from placer.allocation.question import BoolArray, Question
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
@@ -43,6 +45,8 @@ class Offer:
         The value of the placement with the price of moving, and a bound on that.
     moved : bool
         Whether it leaves the nodes it ran on.
+    uses : tuple of int
+        What it uses of each limit of the question.
     """
 
     job: Job
@@ -51,6 +55,7 @@ class Offer:
     cost: float
     least: float
     moved: bool = False
+    uses: Allowance = ()
 
 
 class Offers:
@@ -74,10 +79,11 @@ class Offers:
         nodes: BoolArray,
         share: tuple[FloatArray, ...] | None = None,
         effort: Effort = QUICK,
+        allowed: Allowance | None = None,
     ) -> Offer | None:
         """The offer of a job for some nodes; None where they cannot hold it."""
         try:
-            return self.needed(index, nodes, share, effort)
+            return self.needed(index, nodes, share, effort, allowed)
         except InfeasibleError:
             return None
 
@@ -87,8 +93,9 @@ class Offers:
         nodes: BoolArray,
         share: tuple[FloatArray, ...] | None = None,
         effort: Effort = QUICK,
+        allowed: Allowance | None = None,
     ) -> Offer:
-        """The same.
+        """The same, with an allowance of the limits; by default all that is allowed.
 
         Raises
         ------
@@ -97,7 +104,8 @@ class Offers:
         """
         nodes = self.question.open_to(index, nodes)
         shares = None if share is None else b"".join(s.tobytes() for s in share)
-        key = index, nodes.tobytes(), shares, effort
+        allowed = self._within_need(index, allowed)
+        key = index, nodes.tobytes(), shares, effort, allowed
         known = self._known.get(key)
         if known is not None:
             return known
@@ -105,8 +113,17 @@ class Offers:
             raise InfeasibleError("these nodes cannot hold the job")
         self.count += 1
         self._known[key] = None
-        self._known[key] = found = self._worked_out(index, nodes, share, effort)
+        found = self._worked_out(index, nodes, share, effort, allowed)
+        self._known[key] = found
         return found
+
+    def _within_need(self, index: int, allowed: Allowance | None) -> Allowance:
+        """An allowance without what a job has no use for, so that equal ones meet."""
+        question = self.question
+        allowed = question.allowance if allowed is None else allowed
+        job = question.jobs[index].job
+        pairs = zip(allowed, question.limits, strict=True)
+        return tuple(min(most, limit.most_of(job)) for most, limit in pairs)
 
     def _worked_out(
         self,
@@ -114,11 +131,13 @@ class Offers:
         nodes: BoolArray,
         share: tuple[FloatArray, ...] | None,
         effort: Effort,
+        allowed: Allowance,
     ) -> Offer:
         wanted = self.question.jobs[index]
-        stay = self._stay(index, nodes)
+        stay = self._stay(index, nodes, allowed)
         try:
-            new = self._placed(index, self.question.part(nodes, share), effort)
+            part = self.question.part(nodes, share)
+            new = self._placed(index, part, effort, allowed)
         except InfeasibleError:
             if stay is None:
                 raise
@@ -138,21 +157,35 @@ class Offers:
         chosen = stay if stay.cost <= moved.cost else moved
         return replace(chosen, least=least)
 
-    def _stay(self, index: int, nodes: BoolArray) -> Offer | None:
+    def _stay(self, index: int, nodes: BoolArray, allowed: Allowance) -> Offer | None:
         """The job where it runs, if these nodes are among those."""
         wanted = self.question.jobs[index]
         if wanted.running is None or (wanted.running.nodes & ~nodes).any():
             return None
         solution, held, _ = wanted.running
-        return Offer(wanted.job, solution, held, solution.value, solution.value)
+        uses = self._uses(wanted.job, solution)
+        if any(used > most for used, most in zip(uses, allowed, strict=True)):
+            return None
+        value = solution.value
+        return Offer(wanted.job, solution, held, value, value, uses=uses)
 
-    def _placed(self, index: int, part: Submachine, effort: Effort) -> Offer:
+    def _uses(self, job: Job, solution: Solution) -> Allowance:
+        """What a placement on the whole machine uses of each limit."""
+        machine, limits = self.question.machine, self.question.limits
+        return use_of(limits, machine, job, solution.placement.gpu_of_rank)
+
+    def _placed(
+        self, index: int, part: Submachine, effort: Effort, allowed: Allowance
+    ) -> Offer:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]
         if not len(part.nodes) or not np.isin(np.flatnonzero(pinned), part.nodes).all():
             raise InfeasibleError(f"{wanted.name}: no node of its is free")
+        job = wanted.job
+        if question.limits:
+            job = under(question.limits, allowed, job)
         problem = Problem.of(
-            part.topology, wanted.job, question.objective, question.seed
+            part.topology, job, question.objective, question.seed
         ).with_params(**params_of(effort))
         within = self.budget.anew(self.budget.seconds_left)
         chosen, solution = solve_orders(problem, within)
@@ -168,7 +201,9 @@ class Offers:
         solution = replace(
             solution, placement=Placement(gpus), value=value, lower_bound=least
         )
-        return Offer(chosen.job, solution, nodes, value, least)
+        job = replace(chosen.job, rules=wanted.job.rules)
+        uses = self._uses(job, solution)
+        return Offer(job, solution, nodes, value, least, uses=uses)
 
 
 def _with_spares(job: Job, part: Submachine, used: BoolArray) -> BoolArray:

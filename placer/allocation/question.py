@@ -15,6 +15,7 @@ import numpy.typing as npt
 from placer.solve.problem.submachine import Submachine
 
 if TYPE_CHECKING:
+    from placer.allocation.budgets import Allowance, Limit
     from placer.job.model import Job
     from placer.solve.run.solution import Solution
     from placer.topology.model import FloatArray, Topology
@@ -80,6 +81,8 @@ class Question:
         How much longer a step may be for a more useful rest, as a share.
     objective : str or None
     seed : int
+    limits : tuple of Limit
+        Of budgets, which the jobs must keep together.
     """
 
     machine: Topology
@@ -89,6 +92,12 @@ class Question:
     tolerance: float = 0.0
     objective: str | None = None
     seed: int = 0
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def allowance(self) -> Allowance:
+        """What all jobs together may use of the limits."""
+        return tuple(limit.most for limit in self.limits)
 
     @cached_property
     def pinned(self) -> list[BoolArray]:

@@ -11,6 +11,7 @@ from itertools import permutations
 from math import inf
 from typing import TYPE_CHECKING
 
+from placer.allocation.budgets import less
 from placer.allocation.every_way import EveryWay
 from placer.allocation.shared import Uses
 from placer.allocation.together import Together, in_turn, least_together, together
@@ -83,6 +84,9 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     least = least_together(question, alone)
     argument = "every job with all free nodes to itself"
     best = _in_turn(offers, uses, alone, least)
+    if question.limits and (best is None or not is_reached(best.cost, least)):
+        fair = _in_turn(offers, uses, alone, least, is_fair=True)
+        best = fair if best is None else best if fair is None else _better(best, fair)
     if best is not None and not is_reached(best.cost, least):
         best = _one_by_one(offers, uses, alone, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
@@ -97,7 +101,11 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
 
 
 def _in_turn(
-    offers: Offers, uses: Uses, alone: Sequence[Offer], least: float
+    offers: Offers,
+    uses: Uses,
+    alone: Sequence[Offer],
+    least: float,
+    is_fair: bool = False,
 ) -> Together | None:
     """The best of several orders in which jobs take their nodes, if any holds all.
 
@@ -112,7 +120,7 @@ def _in_turn(
     best: Together | None = None
     while order not in tried and len(tried) < ORDERS:
         tried.add(order)
-        found = in_turn(offers, order)
+        found = in_turn(offers, order, is_fair)
         if len(found) == len(order):
             now = together(question, uses, [found[i] for i in indices])
             best = _better(best, now)
@@ -180,12 +188,13 @@ def _one_by_one(
             if is_reached(best.values[index], alone[index].least):
                 continue
             others = [o for i, o in enumerate(best.offers) if i != index]
-            free = question.free.copy()
+            free, left = question.free.copy(), question.allowance
             for other in others:
                 free &= ~question.taken(other.nodes)
+                left = less(left, other.uses)
             share = uses.shares(best.offers)[index]
             effort = _effort(question, best.offers[index])
-            found = offers.best(index, free, share, effort)
+            found = offers.best(index, free, share, effort, left)
             if found is not None:
                 changed = [*best.offers]
                 changed[index] = found
@@ -199,8 +208,13 @@ def _no_room(question: Question) -> InfeasibleError:
     """Each job fits alone, but no way was found to have them all."""
     wanted = sum(one.job.world_size for one in question.jobs)
     free = int(question.machine.gpus_of_node[question.free].sum())
+    budgets = "".join(
+        f"; {limit.most:,} {'replicas' if limit.of_replicas else 'GPUs'} of a budget "
+        f"are left ({limit.budget})"
+        for limit in question.limits
+    )
     return InfeasibleError(
         f"the {len(question.jobs)} jobs do not find room beside each other, though "
-        f"each fits alone: they need {wanted:,} GPUs, {free:,} are free\n"
+        f"each fits alone: they need {wanted:,} GPUs, {free:,} are free{budgets}\n"
         "  hint: free more nodes, or allocate fewer jobs at a time"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.allocation.budgets import less
 from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
@@ -55,21 +56,38 @@ def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Togethe
     return Together(tuple(offers), values, cost)
 
 
-def in_turn(offers: Offers, order: Sequence[int]) -> dict[int, Offer]:
+def in_turn(
+    offers: Offers, order: Sequence[int], is_fair: bool = False
+) -> dict[int, Offer]:
     """Each job in turn on the best of the nodes that those before it leave.
 
-    Those before the first that finds no room, if there is one.
+    Those before the first that finds no room, if there is one. A fair turn leaves to
+    those that come later their share of every budget, by their size.
     """
     question = offers.question
-    free = question.free.copy()
+    free, left = question.free.copy(), question.allowance
     found: dict[int, Offer] = {}
-    for index in order:
-        offer = offers.best(index, free)
+    for place, index in enumerate(order):
+        later = order[place + 1 :] if is_fair else ()
+        allowed = less(left, _shares(question, later))
+        offer = offers.best(index, free, allowed=allowed)
         if offer is None:
             break
         found[index] = offer
         free &= ~question.taken(offer.nodes)
+        left = less(left, offer.uses)
     return found
+
+
+def _shares(question: Question, later: Sequence[int]) -> list[int]:
+    """What jobs would have of each limit if all had a part by their size."""
+    jobs = [wanted.job for wanted in question.jobs]
+    return [
+        limit.most
+        * sum(limit.most_of(jobs[index]) for index in later)
+        // sum(limit.most_of(job) for job in jobs)
+        for limit in question.limits
+    ]
 
 
 def least_together(question: Question, alone: Sequence[Offer]) -> float:

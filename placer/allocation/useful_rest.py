@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.allocation.budgets import less
 from placer.allocation.together import Together, together
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
+    from placer.allocation.budgets import Allowance
     from placer.allocation.offers import Offers
     from placer.allocation.question import BoolArray, IntArray, Question
     from placer.allocation.shared import Uses
@@ -44,7 +46,7 @@ def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
             if now <= left_after(rest, question, best.used):
                 continue
             tried += 1
-            found = offers.best(index, nodes)
+            found = offers.best(index, nodes, allowed=_allowed(question, best, index))
             if found is None or found.moved != best.offers[index].moved:
                 continue
             changed = [*best.offers]
@@ -72,6 +74,14 @@ def _exchanged(best: Together, index: int, nodes: BoolArray) -> BoolArray:
     others = [offer.nodes for i, offer in enumerate(best.offers) if i != index]
     used: BoolArray = np.any([nodes, *others], axis=0)
     return used
+
+
+def _allowed(question: Question, best: Together, index: int) -> Allowance:
+    """What all jobs but one leave of the limits."""
+    left = question.allowance
+    for i, offer in enumerate(best.offers):
+        left = left if i == index else less(left, offer.uses)
+    return left
 
 
 def _sets(question: Question, best: Together, index: int) -> Iterator[BoolArray]:

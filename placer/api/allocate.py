@@ -132,6 +132,7 @@ def allocate(
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
     whole, _ = read_inputs(topology, _listed(jobs)[0])
     # The solver takes half a second to load, which wrong inputs must not pay.
+    from placer.allocation.budgets import limits_of
     from placer.allocation.grade import graded
     from placer.allocation.offers import Offers
     from placer.allocation.search import searched
@@ -161,6 +162,10 @@ def allocate(
     if granted is not None:
         question = replace(question, free=question.free | granted)
     always = [use_of(whole, one.inputs.job, one.placement) for one in asked.kept]
+    kept = [(one.inputs.job, one.seats) for one in asked.kept]
+    if kept or len(question.jobs) > 1:
+        work = [wanted.job for wanted in question.jobs]
+        question = replace(question, limits=limits_of(whole, work, kept))
     offers = Offers(question, Budget(time_limit, stop))
     found = searched(offers, always)
     budget = offers.budget if requests else None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
     BoolArray = npt.NDArray[np.bool_]
+    IntArray = npt.NDArray[np.int64]
 
 
 # In front of a file with an answer of Slurm's sinfo.
@@ -43,6 +44,13 @@ class Kept(NamedTuple):
     plan: Plan
     placement: Placement
     nodes: BoolArray
+
+    @property
+    def seats(self) -> IntArray:
+        """Node of every rank; shape (R,)."""
+        machine = self.inputs.topology
+        seats: IntArray = machine.node_of_gpu[self.placement.gpu_of_rank]
+        return seats
 
 
 class Asked(NamedTuple):

@@ -136,7 +136,9 @@ def _plan(
         lower_bound=alone.solution.lower_bound,
         argument=alone.solution.argument,
     )
-    plan = checked_plan(inputs, machine, offer.job, solution, seed, {})
+    # Budgets that bind among all free nodes may not bind on these.
+    job = replace(offer.job, rules=inputs.ruled(inputs.job).rules)
+    plan = checked_plan(inputs, machine, job, solution, seed, {})
     return replace(plan, verdict=verdict(plan))
 
 
@@ -148,7 +150,10 @@ def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:
     alone = StepModel(whole, job).step(gpus).step_time_s
     hosts = compress(tuple(whole.node_names[n] for n in np.flatnonzero(one.nodes)))
     where = _by_domain(whole, one.nodes)
-    return JobNodes(one.name, hosts, one.plan, *where, step, alone, step, alone, 0.0)
+    values = step, alone
+    if one.plan.bound["objective"] == "hop-cost":
+        values = (one.plan.score["hop_cost"],) * 2
+    return JobNodes(one.name, hosts, one.plan, *where, step, alone, *values, 0.0)
 
 
 def _by_domain(machine: Topology, nodes: BoolArray) -> tuple[str, dict[str, int]]:

@@ -25,7 +25,7 @@ from placer.degrees.asked import problems
 from placer.degrees.evaluate import Evaluation
 from placer.degrees.frameworks import FrameworkName, in_framework
 from placer.degrees.least import Least
-from placer.degrees.own import own
+from placer.degrees.own import own, own_choice
 from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
@@ -184,7 +184,12 @@ def tune(
     with (engine or Sequential()).opened(evaluation, is_over) as run:
         least = Least(machine, work, model)
         search = Search(legal, least, limit, run, is_over, progress)
-        found = search.best(top, by_gpus=len(space.gpus) > 1, slack=slack)
+        found = search.best(
+            top,
+            by_gpus=len(space.gpus) > 1,
+            slack=slack,
+            own=own_choice(work, space),
+        )
         yours = own(search, work, space, limit) if found.rows else None
     if not found.rows and found.ended:
         raise StoppedError("stopped before any choice was placed")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from placer.api.inputs import inputs_of_plan
 from placer.api.score import scored
-from placer.arguments import INTEGER, instance, takes
+from placer.arguments import INTEGER, NOTHING, instance, takes
 from placer.cost.step import StepModel
 from placer.errors import InfeasibleError, InputError, Problem
 from placer.placement.build import build_plan, placement_of_plan
@@ -14,14 +15,27 @@ from placer.placement.check import violations
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.reasons.suspects import Verdict, most_alike
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.rearrange.vary import varied
 
+if TYPE_CHECKING:
+    from placer.placement.score import Score
+
 MOST = 64
+# Placements among which those that tell suspects apart are chosen.
+DRAWN = 32
 
 
-@takes(plan=instance(Plan), count=INTEGER, seed=INTEGER)
-def vary(plan: Plan, count: int, *, seed: int = 0) -> list[Plan]:
+@takes(
+    plan=instance(Plan),
+    count=INTEGER,
+    seed=INTEGER,
+    apart=instance(Verdict) | NOTHING,
+)
+def vary(
+    plan: Plan, count: int, *, seed: int = 0, apart: Verdict | None = None
+) -> list[Plan]:
     """The plan and others of the same cost in which what was together is apart.
 
     No node holds a stage or a replica twice and no other domain a replica twice,
@@ -33,6 +47,9 @@ def vary(plan: Plan, count: int, *, seed: int = 0) -> list[Plan]:
     count : int
         Plans in all, 1 to 64.
     seed : int
+    apart : Verdict, optional
+        Of `diagnose`: of several draws those come first that tell the suspects apart
+        which are still open.
 
     Raises
     ------
@@ -51,21 +68,29 @@ def vary(plan: Plan, count: int, *, seed: int = 0) -> list[Plan]:
     objective = plan.bound.get("objective")
     problem = PlacementProblem.of(machine, job, objective, seed)
     model = StepModel(machine, job)
-    plans = [plan]
-    for gpu_of_rank in list(varied(problem, first.gpu_of_rank, count))[1:]:
-        other = Placement(gpu_of_rank)
+
+    def built_from(other: Placement, score: Score) -> Plan:
         built = build_plan(
             machine,
             job,
             other,
-            score=scored(model, other),
+            score=score,
             baselines=plan.baselines,
             bound=plan.bound,
             advice=plan.advice,
             inputs=plan.inputs,
             solver=plan.solver,
         )
-        built = replace(built, verdict=plan.verdict)
+        return replace(built, verdict=plan.verdict)
+
+    drawn = count if apart is None else max(count, DRAWN)
+    found = varied(problem, first.gpu_of_rank, drawn, remembers=apart is None)
+    others = [Placement(gpu_of_rank) for gpu_of_rank in found][1:]
+    if apart is not None:
+        others.sort(key=lambda o: most_alike(built_from(o, plan.score), apart.open))
+    plans = [plan]
+    for other in others[: count - 1]:
+        built = built_from(other, scored(model, other))
         if broken := violations(built, machine, job):
             raise RuntimeError(f"the plan fails its check: {broken[0]}")
         plans.append(built)

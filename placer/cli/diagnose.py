@@ -21,11 +21,24 @@ if TYPE_CHECKING:
     metavar="PLAN=TIMES...",
     shell_complete=complete.files,
 )
+@click.option(
+    "--next",
+    "next_path",
+    metavar="PLAN",
+    shell_complete=complete.files,
+    help="Where several fit alike, write the placement to run next: one of the same "
+    "cost that tells them apart.",
+)
 @format_option("text", "json")
 @quiet_option("Only the one to blame.")
 @click.pass_context
 def diagnose(
-    context: click.Context, /, runs: tuple[str, ...], format_name: str, quiet: bool
+    context: click.Context,
+    /,
+    runs: tuple[str, ...],
+    next_path: str | None,
+    format_name: str,
+    quiet: bool,
 ) -> None:
     """Say which node, link, stage, replica or rank is slow.
 
@@ -37,13 +50,25 @@ def diagnose(
     from placer.cli.output import write_text
     from placer.placement.plan_encode import json_text
 
-    verdict = diagnosed([_run(text) for text in runs])
+    read = [_run(text) for text in runs]
+    verdict = diagnosed(read)
+    if next_path is not None and verdict.named is None:
+        _write_next(read, verdict, next_path)
     if format_name == "json":
         text = json_text(_document(verdict))
     else:
         text = "\n".join(_lines(verdict, quiet)) + "\n"
     write_text("-", text)
     context.exit(0 if verdict.named else 1)
+
+
+def _write_next(runs: list[Run], verdict: Verdict, path: str) -> None:
+    """Write a placement in which what fits alike slows ranks of its own."""
+    from placer.api.vary import vary
+    from placer.placement.plan_file import write_plan
+
+    _, other = vary(runs[0].plan, 2, seed=len(runs), apart=verdict)
+    write_plan(other, path)
 
 
 def _run(text: str) -> Run:

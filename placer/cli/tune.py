@@ -40,7 +40,7 @@ _FRAMEWORKS = ("megatron", "torchtitan", "deepspeed", "jax")
 _PASSED = (
     *("gpus", "global_batch", "memory", "framework"),
     *("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch", "recompute", "sharding"),
-    *("top", "time_limit", "seed"),
+    *("time_limit", "seed"),
 )
 
 
@@ -100,7 +100,7 @@ _PASSED = (
 )
 @click.option(
     "--row",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1000),
     default=1,
     metavar="N",
     help="Row that the flags, -o and --job-output are of. Default: 1.",
@@ -150,6 +150,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
                 read_given_job(options, ranks=gpus[0] if gpus else machine.num_gpus),
                 options["hosts"],
                 **{key: options[key] for key in _PASSED},
+                top=max(options["top"], options["row"]),
                 slack=SLACK if options["plot"] else 0.0,
                 engine=engine_of(options),
                 stop=stop,
@@ -199,10 +200,13 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.cli.output import write_text
     from placer.degrees.plot import tune_plot
+    from placer.errors import InputError, Problem
     from placer.placement.plan_encode import json_text
 
-    row = min(options["row"], len(found.rows)) - 1
-    _write_files(found, row, options)
+    there = options["row"] <= len(found.rows)
+    row = options["row"] - 1 if there else 0
+    if there:
+        _write_files(found, row, options)
     if options["plot"]:
         write_picture(lambda theme: tune_plot(found, theme), options["plot"])
     if options["format_name"] == "json":
@@ -212,6 +216,9 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     else:
         text = found.summary(explain=options["explain"], row=row)
         write_text("-", text + "\n")
+    if not there and not interrupts.exit_code:
+        message = f"there are {len(found.rows)} rows, and none {options['row']}"
+        raise InputError([Problem(message, key="row")])
 
 
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:

@@ -13,9 +13,9 @@ answer does not depend on how many of them are worked out at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 # Questions about placements that are asked at a time.
 AT_A_TIME = 4
 # Rounds of questions, twice as many and so on, after which a choice is placed in any
-# case: a search that is cut short has an answer.
+# case: a search that is cut short has a good answer.
 ROUNDS = 32
+# Sizes that are tried at first, so that one that is cut very short has any.
+EARLY = 64
 
 
 class Known(IntEnum):
@@ -109,7 +111,14 @@ class Search:
     def __post_init__(self) -> None:
         self.room = Room(self.legal.job, self.memory_limit)
 
-    def best(self, count: int, *, by_gpus: bool = False, slack: float = 0.0) -> Found:
+    def best(
+        self,
+        count: int,
+        *,
+        by_gpus: bool = False,
+        slack: float = 0.0,
+        own: Choice | None = None,
+    ) -> Found:
         """The best choice, and the ``count - 1`` next that were placed.
 
         Once the best is proved, others are placed in the order of their bounds until
@@ -123,8 +132,12 @@ class Search:
         slack : float
             Also find the best with less memory, as far as its step is not longer by
             more than this share.
+        own : Choice, optional
+            Is placed first, if it is one of those to choose from: a search that is cut
+            short then has an answer.
         """
         self._collect()
+        self._place_early(own)
         best = self._first()
         fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)
         ended = best is None and (bool(self._heap) or self.stop())
@@ -164,6 +177,26 @@ class Search:
             if self.stop():
                 break
         heapify(self._heap)
+
+    def _place_early(self, own: Choice | None) -> None:
+        """Place one choice: the job's own, or else the first that fits into memory."""
+        order = nsmallest(EARLY, self._heap)
+        if own is not None:
+            shape = replace(own, recompute="none", sharding="ddp", shard_size=0)
+            mine = [entry for entry in self._heap if entry.choice == shape]
+            order = [*mine, *(entry for entry in order if entry not in mine)]
+        for entry in order:
+            if self._answers or self.stop():
+                break
+            self._heap.remove(entry)
+            heapify(self._heap)
+            (traffic,) = self._next(entry)
+            fitting = [*self._next(traffic)]
+            if fitting:
+                first = next((e for e in fitting if e.choice == own), min(fitting))
+                fitting.remove(first)
+                self._ask([first._replace(known=Known.BOUND)])
+            self._push(fitting)
 
     def _by_gpus(self, best: Row | None) -> list[Row]:
         """The best choice, then the best with fewer GPUs, and so on."""

@@ -70,7 +70,8 @@ class Document:
         InputError
             If there are `MOST_COLLECTED` problems.
         """
-        self.problems.append(problem)
+        if problem not in self.problems:  # a value may be read twice
+            self.problems.append(problem)
         if len(self.problems) >= MOST_COLLECTED:
             self.fail_if_problems()
 

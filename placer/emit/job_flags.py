@@ -74,6 +74,7 @@ def _of_megatron(job: Job) -> Flags:
         flags["use-megatron-fsdp"] = ""
         kind = _FSDP.get(mode.sharding, _FSDP["zero3"])
         flags["data-parallel-sharding-strategy"] = kind
+        flags["ckpt-format"] = "fsdp_dtensor"  # it takes no other
     if mode.sharding == "hsdp":
         groups = axes.dp * axes.cp // mode.shard_size
         flags["num-distributed-optimizer-instances"] = groups

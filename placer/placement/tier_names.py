@@ -40,6 +40,7 @@ def unknown_tiers(
             elif key == "spares" and tier == tiers[0]:
                 message = f"spares are whole {tier}s, which no {tier} holds"
                 hint = f"name a tier above {tier}: {', '.join(tiers[1:])}"
+                hint = hint if tiers[1:] else "the machine has no tier above it"
                 yield rules.problem(f"{key}.{tier}", message, hint)
 
 

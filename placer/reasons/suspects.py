@@ -11,6 +11,7 @@ Shapes: R ranks, K runs, M rows of times over all runs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -97,11 +98,15 @@ class Verdict:
         Those that fit best, the best first.
     alike : int
         How many fit exactly as well as the first, itself among them.
+    open : tuple of Suspect
+        Those that another placement has to tell apart: all alike, or where the first
+        does not stand out the best few. None where one is named.
     """
 
     named: Suspect | None
     suspects: tuple[Suspect, ...]
     alike: int
+    open: tuple[Suspect, ...] = ()
 
 
 _PARTS = ("rank", "stage", "replica", "tp group", "stage of a replica")
@@ -135,7 +140,23 @@ def verdict_of(runs: Sequence[Run]) -> Verdict:
     )
     alone = _evidence(len(times), best, 0.0) - log(len(found))
     is_named = alike == 1 and after > EVIDENCE and alone > EVIDENCE
-    return Verdict(found[0] if is_named else None, tuple(found[:MOST_SHOWN]), alike)
+    shown = tuple(found[:MOST_SHOWN])
+    if is_named:
+        return Verdict(found[0], shown, alike)
+    return Verdict(None, shown, alike, tuple(found[:alike]) if alike > 1 else shown)
+
+
+def most_alike(plan: Plan, suspects: Sequence[Suspect]) -> tuple[int, int]:
+    """The largest number of suspects that slow the same ranks, and pairs that do.
+
+    A run with the placement tells those apart that slow different ranks. Places that
+    hold no ranks slow none.
+    """
+    asked = {(one.kind, one.name, one.axis) for one in suspects}
+    slowed = {key: np.sort(ranks) for key, ranks in _ranks_of_suspects(plan)}
+    none = np.zeros(0, dtype=np.int64)
+    sets = Counter(slowed.get(key, none).tobytes() for key in asked)
+    return max(sets.values(), default=0), sum(n * (n - 1) for n in sets.values())
 
 
 def _evidence(rows: int, better: float, worse: float) -> float:

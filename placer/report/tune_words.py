@@ -21,6 +21,9 @@ _TIE_BREAKERS = {
     "restart_bytes": ("has the least to read after a failure", "{} a rank"),
 }
 
+# How much of forward is computed again; modules lie between.
+_REPEATED = {"none": 0, "full": 2}
+
 
 def tells(row: Row, axis: str) -> bool:
     """Whether the size of an axis has to be said."""
@@ -139,16 +142,14 @@ def _changes(best: Row, other: Row) -> Iterator[str]:
         change = by_part[name]
         if abs(change) >= least:
             sign = "+" if change > 0 else "-"
-            cause = _cause(name, best, other)
+            cause = _cause(name, best, other, change)
             yield f"{name} {sign}{format_seconds(abs(change))}{cause}"
 
 
-def _cause(part: str, best: Row, other: Row) -> str:
+def _cause(part: str, best: Row, other: Row, change: float) -> str:
     """What makes a part of the step of one row differ from that of another."""
     if part == "compute":
-        if best["recompute"] != other["recompute"]:
-            return f" (recompute {other['recompute']}, not {best['recompute']})"
-        return " (products of another size)"
+        return f" ({_cause_of_compute(best, other, change)})"
     sizes, theirs = best["parallelism"], other["parallelism"]
     keys = {"bubble": ("pp", "vp")}.get(part, (part.removeprefix("exposed "),))
     changed = [
@@ -163,3 +164,14 @@ def _cause(part: str, best: Row, other: Row) -> str:
     if part == "exposed dp" and sharding(best) != sharding(other):
         changed.append(f"{sharding(other)}, not {sharding(best)}")
     return f" ({'; '.join(changed)})" if changed else ""
+
+
+def _cause_of_compute(best: Row, other: Row, change: float) -> str:
+    """What makes one row compute longer: never what it computes less of."""
+    mine, theirs = best["recompute"], other["recompute"]
+    more = _REPEATED.get(theirs, 1) - _REPEATED.get(mine, 1)
+    if mine != theirs and more * change >= 0:
+        return f"recompute {theirs}, not {mine}"
+    if best["parallelism"]["pp"] != other["parallelism"]["pp"]:
+        return "products and stages of another size"
+    return "products of another size"

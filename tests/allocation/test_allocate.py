@@ -251,6 +251,20 @@ def test_the_least_strict_request_guarantees_the_step():
         assert given.bound["value"] <= request["value"] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("factor", ["bandwidth_factor", "compute_factor"])
+def test_no_shape_guarantees_the_step_where_slow_nodes_may_be_given(factor):
+    """The scheduler does not know that rack C is slow; the plan's nodes are not."""
+    machine = racks({"A": 16, "B": 16, "C": 16})
+    slow = np.array([name.startswith("C") for name in machine.node_names])
+    machine = replace(machine, **{factor: np.where(slow, 0.5, 1.0)})
+    found = placer.allocate(machine, replica(dp=2), requests=True)
+    assert where(found)["one"].keys() == {"A", "B"}
+    assert "slice" not in found.jobs[0].plan.request
+    fast = replace(machine, **{factor: np.ones(len(slow))})
+    found = placer.allocate(fast, replica(dp=2), requests=True)
+    assert found.jobs[0].plan.request["slice"] == 16
+
+
 def test_the_worst_nodes_of_a_request():
     """Slices of two in racks of their own, all in one cluster; uplinks only theirs."""
     slices = Slices(tier=1, size=2, within=2)

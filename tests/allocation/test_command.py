@@ -61,6 +61,8 @@ def test_text_and_csv_name_every_job(job):
     assert max(map(len, text.splitlines())) <= 80
     rows = list(csv.DictReader(io.StringIO(allocate(*jobs, "--format", "csv").stdout)))
     assert [row["name"] for row in rows] == ["one", "two"]
+    nodes = [json.loads(row["nodes_by_domain"]) for row in rows]
+    assert [sum(own.values()) for own in nodes] == [4, 3]
 
 
 def test_the_folder_has_a_plan_and_requests_for_every_job(job, tmp_path):

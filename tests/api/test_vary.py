@@ -10,6 +10,7 @@ import pytest
 
 import placer
 from placer.reasons.suspects import Run, verdict_of
+from tests.marks import slow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,3 +175,34 @@ def test_hosts_of_islands(tmp_path: Path) -> None:
     assert len({plan.score["hop_cost"] for plan in plans}) == 1
     pairs = [held(plan, "dp", "node") for plan in plans]
     assert len(set().union(*pairs)) > len(pairs[0])
+
+
+def slow_link(plan: Plan, host: str) -> np.ndarray:
+    """What each rank's gradients take where the link of one host is slow."""
+    assert plan.axes is not None
+    at = plan.axes.coordinates
+    group = at["pp"] * plan.axes.tp + at["tp"]
+    crossed = group[np.array(plan.host_of_rank) == host]
+    return np.where(np.isin(group, crossed), 1.05, 1.0)
+
+
+@pytest.mark.parametrize("host", ["r01-n3", *slow(["r05-n6", "r08-n1"])])
+def test_the_next_placement_tells_apart_what_fits_alike(
+    host: str, tmp_path: Path
+) -> None:
+    """Racks that hold a stage or two: fixed placements never part their hosts."""
+    axes = {"tp": 4, "pp": 8, "dp": 12}
+    plan = plan_of(tmp_path, "cluster:1 rack:12 node:8 gpu:4", **axes)
+    plans = [plan]
+    while len(plans) <= RESTARTS:
+        times = [slow_link(one, host) for one in plans]
+        verdict = placer.diagnose(plans, times)
+        if verdict.named:
+            break
+        assert len(verdict.open) == verdict.alike > 1
+        plans.append(placer.vary(plan, 2, seed=len(plans), apart=verdict)[1])
+    assert verdict.named is not None
+    assert (verdict.named.name, verdict.named.axis) == (host, "dp")
+    assert not verdict.open
+    assert len({one.score["hop_cost"] for one in plans}) == 1
+    placer.check(plans[-1])

@@ -55,6 +55,17 @@ def test_a_slow_host_is_named(plans: list[str]) -> None:
     assert (named["kind"], named["name"], named["place"]) == ("node", "n05", True)
 
 
+def test_the_next_placement_is_written(plans: list[str]) -> None:
+    """One of the same cost, where none is named; none where one is."""
+    assert run("diagnose", plans[0], "--next", "next.json").exit_code == 1
+    placer.check(placer.read_plan("next.json"))
+    first, other = (placer.read_plan(name) for name in ("p-1.json", "next.json"))
+    assert other.host_of_rank != first.host_of_rank
+    assert other.score["hop_cost"] == first.score["hop_cost"]
+    assert run("diagnose", *plans, "--next", "none.json").exit_code == 0
+    assert not Path("none.json").exists()
+
+
 def test_times_of_stages(plans: list[str]) -> None:
     """Times of stages of replicas name a host too: one host is a stage of a replica."""
     for k in (1, 2, 3):

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from math import inf
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -23,6 +24,9 @@ from placer.solve.problem.compiled import Problem
 from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.marks import slow
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MACHINES = (
     "rack:2 node:2 gpu:4",
@@ -168,6 +172,24 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
     assert "optimal under the model" in " ".join(table.stdout.split())
     rows = CliRunner().invoke(main, [*command, "--format", "csv"])
     assert len(rows.stdout.splitlines()) == 3
+
+
+def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
+    """Row 3 of two that were asked for is found; where there is none, no file."""
+    plan = tmp_path / "plan.json"
+    command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]
+    command += ["--top", "2", "-o", str(plan), "--format", "json"]
+    done = CliRunner().invoke(main, [*command, "--row", "3"])
+    third = json.loads(done.stdout)["rows"][2]
+    step_s = placer.read_plan(plan).score["step_time_s"]
+    assert step_s == pytest.approx(third["step_time_s"])
+    plan.unlink()
+    few = ["--tp", "4", "--pp", "1", "--cp", "1", "--micro-batch", "1"]
+    few += ["--recompute", "none", "--sharding", "zero1"]
+    done = CliRunner().invoke(main, [*command, *few, "--row", "99"])
+    assert done.exit_code == 2
+    assert "rows, and none 99" in done.stderr
+    assert not plan.exists()
 
 
 def test_stopped_before_anything_is_placed_says_so() -> None:

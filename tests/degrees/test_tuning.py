@@ -179,6 +179,15 @@ def test_why_another_is_worse() -> None:
     )
 
 
+def test_compute_is_not_said_to_grow_by_what_is_computed_less() -> None:
+    """Who recomputes nothing and yet computes longer has products of another size."""
+    best = row(1.0, recompute="layernorm", parts_s={"compute": 0.9})
+    other = row(1.1, parts_s={"compute": 1.0})
+    assert "compute +100 ms (products of another size)" in why_not(best, other, "It")
+    full = row(1.1, recompute="full", parts_s={"compute": 1.0})
+    assert "(recompute full, not layernorm)" in why_not(best, full, "It")
+
+
 def test_the_picture(found: Tuning) -> None:
     """Two panels, a point a choice, own degrees apart, a title in both themes."""
     for theme in ("auto", "light", "dark"):
@@ -219,6 +228,29 @@ def test_a_stop_keeps_what_is_placed() -> None:
     assert whole.is_proved
     if not limited.is_proved:
         assert "can be better by more than" in limited.proof
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_stop_right_after_the_choices_were_listed_has_a_row(own: bool) -> None:
+    """The job's own degrees, or where a list leaves them out one that fits."""
+    rounds = 0
+
+    def told(state: State) -> None:
+        nonlocal rounds
+        rounds += state.least_s > 0
+
+    cut = placer.tune(
+        machine(),
+        work(),
+        gpus=[16],
+        tp=None if own else [4],
+        stop=lambda: rounds > 0,
+        progress=told,
+    )
+    assert len(cut.found.placed) >= 1
+    own_sizes = work().parallelism
+    placed = {row["parallelism"]["tp"] for row in cut.placed_rows}
+    assert (own_sizes.tp in placed) == own
 
 
 def test_what_a_stop_leaves_open_is_not_called_worse(found: Tuning) -> None:

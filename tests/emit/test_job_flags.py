@@ -129,3 +129,13 @@ def test_a_framework_without_flags_says_so(tmp_path: Path) -> None:
     start = megatron(tmp_path, "--micro-batch-size 1 --global-batch-size 32")
     with pytest.raises(EmitError, match="jax"):
         job_flags(start, "jax")
+
+
+def test_shards_of_megatron_ask_for_their_checkpoints(tmp_path: Path) -> None:
+    """``--use-megatron-fsdp`` is refused without ``--ckpt-format fsdp_dtensor``."""
+    usual = "--micro-batch-size 1 --global-batch-size 32 "
+    job = megatron(tmp_path, f"{usual} --use-megatron-fsdp")
+    words = job_flags(job, "megatron")
+    assert words[words.index("--ckpt-format") + 1] == "fsdp_dtensor"
+    job = megatron(tmp_path, f"{usual} --use-distributed-optimizer")
+    assert "--ckpt-format" not in job_flags(job, "megatron")

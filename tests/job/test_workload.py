@@ -226,3 +226,10 @@ def test_a_role_may_name_a_file_beside_or_a_preset(tmp_path):
 def test_a_workload_has_no_size_and_no_order_of_its_own(change):
     with pytest.raises(InputError, match="roles: a workload has no size"):
         change(workload({"bytes": 8}))
+
+
+def test_a_value_that_is_read_twice_is_wrong_once():
+    """The cycle and the size of a transfer both need its steps."""
+    with pytest.raises(InputError) as caught:
+        workload({"bytes": 8, "every": "20 steps"})
+    assert len(caught.value.problems) == 1

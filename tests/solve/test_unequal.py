@@ -11,6 +11,7 @@ import pytest
 
 import placer
 from placer.cost.step import StepModel
+from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Collectives, Compute, DataParallel, Job, Model
 from placer.placement.placement import Placement
@@ -22,6 +23,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.links import Link
 from placer.topology.read import parse_topology
+from tests.allocation.machines import racks, training
 from tests.cost.random_cases import unequal
 from tests.marks import slow
 from tests.solve.oracle import distinct, legal_placements
@@ -233,3 +235,13 @@ def test_the_bound_counts_what_must_cross_the_links(
     bound = lower_bound(problem, 1).value
     assert bound - step_s == pytest.approx(share * (value - step_s))
     assert value > 5 * solve(replace(machine, links=()), job).value
+
+
+def test_what_no_domain_holds_is_infeasible_on_slow_hosts_too() -> None:
+    """Pipelines of 16 nodes in racks of 12, all hosts equally slow: an answer."""
+    machine = racks({"a": 12, "b": 12, "c": 12})
+    machine = replace(machine, compute_factor=np.full(36, 0.5))
+    require = {"tp": "node", "cp": "rack", "pp": "rack"}
+    job = training(tp=4, cp=2, pp=8, vp=8, dp=2, require=require)
+    with pytest.raises(InfeasibleError, match="0 fit"):
+        solve(machine, job)

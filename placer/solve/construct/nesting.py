@@ -134,7 +134,7 @@ class _Chains:
     def _continue(self, own: list[FloatArray]) -> tuple[FloatArray, list[IntArray]]:
         """Cost from the innermost boundary on, and the best next box of each box."""
         following: list[IntArray] = []
-        if not own:
+        if not (own and all(map(len, own))):  # some tier holds no box at all
             return np.zeros(0), following
         total = own[-1]
         for i in range(len(own) - 2, -1, -1):

@@ -65,19 +65,60 @@ def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         incumbent.prove(float(incumbent.value), text)
 
 
-def every_placement(problem: Problem, budget: Budget) -> Every:
-    """All placements of a job of few units; none of a larger one."""
+def enumerated_under_rules(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> str | None:
+    """Offer every placement of a very small job that keeps its rules.
+
+    Nodes of which rules say different things are not alike. Only the placements count
+    that use the fewest hosts to avoid. Returns what that proves of the best of them;
+    None where these are not all there are.
+    """
+    marks = problem.limits.marks
+    every = every_placement(problem, budget, marks, problem.params.listed_under_rules)
+    if not (every.complete and problem.nodes_decide):
+        return None
+    placed = [Placement.on_nodes(problem.machine, n) for n in every.nodes_of_rank]
+    legal = [p.gpu_of_rank for p in placed if problem.allows(p.gpu_of_rank)]
+    avoided = [problem.avoided(gpu_of_rank) for gpu_of_rank in legal]
+    for gpu_of_rank, used in zip(legal, avoided, strict=True):
+        if used == min(avoided):
+            incumbent.offer("enumeration", gpu_of_rank)
+    return (
+        f"all {len(legal):,} ways to place {problem.job.world_size} ranks under the "
+        "rules, equal domains counted once"
+    )
+
+
+def every_placement(
+    problem: Problem,
+    budget: Budget,
+    marks: IntArray | None = None,
+    most: int | None = None,
+) -> Every:
+    """All placements of a job of few units; none of a larger one.
+
+    Parameters
+    ----------
+    problem : Problem
+    budget : Budget
+    marks : ndarray, shape (N,), optional
+        Numbers that also tell nodes apart.
+    most : int, optional
+        Placements that are listed; by default as many as for a job without rules.
+    """
     topology, job, colocation = problem.machine, problem.job, problem.colocation
     is_free = job.launcher == "free"
     largest = 1 if is_free else int(topology.gpus_of_node.max())
     if job.world_size > problem.params.listed_units * largest:
         return Every([], complete=False)
-    most = problem.params.listed[problem.goal.name]
+    most = most or problem.params.listed[problem.goal.name]
 
     def walk(shape: Colocation) -> Enumeration:
         capacity = node_capacity(topology, shape.block)
         steps = most * STEPS_A_PLACEMENT
-        return Enumeration(topology, shape, capacity, steps, budget.is_over)
+        alike = Symmetry(topology, marks)
+        return Enumeration(topology, shape, capacity, steps, alike, budget.is_over)
 
     def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
         return list(islice(nodes_of_rank, most))
@@ -103,6 +144,8 @@ class Enumeration:
         Ranks each node may hold.
     most_steps : int
         Units put on a node, again and again, after which the walk is given up.
+    symmetry : Symmetry
+        Of the machine: which domains are alike.
     stop : callable
         Asked now and then; True gives the walk up.
     """
@@ -113,6 +156,7 @@ class Enumeration:
         colocation: Colocation,
         capacity_of_node: IntArray,
         most_steps: int,
+        symmetry: Symmetry,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.domains = topology.domain_of_node
@@ -124,7 +168,7 @@ class Enumeration:
         self.label = colocation.label[:, first]
         self.num_units = len(first)
         self.node_of_unit = np.zeros(self.num_units, dtype=np.int64)
-        self.shape = Symmetry(topology).shape
+        self.shape = symmetry.shape
         self.held = [
             np.zeros(int(row.max()) + 1, dtype=np.int64) for row in self.domains
         ]

@@ -85,6 +85,8 @@ class Params:
         to avoid must be used.
     listed : mapping of str to int
         Placements that are tried one by one, by objective: all of a small job's.
+    listed_under_rules : int
+        Placements that are tried one by one before any other search under rules.
     listed_units, listed_sample : int
         Nodes' worth of units of a small job; placements tried of more than are listed.
     exact_work : float
@@ -275,6 +277,7 @@ class Params:
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
+    listed_under_rules: int = 2_000
     listed_units: int = 8
     listed_sample: int = 2_000
     exact_work: float = 2.0

@@ -139,6 +139,15 @@ class Limits:
         return cls(topology, job, hosts, avoided, at_most, spares, tuple(budgets))
 
     @property
+    def marks(self) -> IntArray:
+        """A number for each node; equal ones where rules say the same; shape (N,)."""
+        nodes = np.arange(self.topology.num_nodes)
+        pins = [np.isin(nodes, [*own]) for own in set(self.hosts_of_rank.values())]
+        says = [self.avoided, *(cap.inside for cap in self.budgets), *pins]
+        _, found = np.unique(np.array(says), axis=1, return_inverse=True)
+        return np.asarray(found, dtype=np.int64).ravel()
+
+    @property
     def replica_size(self) -> int:
         """Ranks of a data-parallel replica."""
         return self.job.world_size // self.job.parallelism.dp

@@ -28,13 +28,16 @@ DRAWS = 20  # exchanges that are tried for one placement
 TRIES = 32  # partners of a node that is to be told apart
 
 
-def varied(problem: Problem, gpu_of_rank: IntArray, count: int) -> Iterator[IntArray]:
+def varied(
+    problem: Problem, gpu_of_rank: IntArray, count: int, remembers: bool = True
+) -> Iterator[IntArray]:
     """Placements of the same cost, the given one first; shape (R,) each.
 
-    At most ``count``; fewer where rules or costs forbid others.
+    At most ``count``; fewer where rules or costs forbid others. Unless it ``remembers``
+    what was together before they are any that cost the same.
     """
     rng = np.random.default_rng(problem.seed)
-    spread = _Spread(problem, gpu_of_rank)
+    spread = _Spread(problem, gpu_of_rank, remembers)
     cost = problem.goal.value(gpu_of_rank)
     most_avoided = problem.avoided(gpu_of_rank)
     yield gpu_of_rank
@@ -46,7 +49,8 @@ def varied(problem: Problem, gpu_of_rank: IntArray, count: int) -> Iterator[IntA
                 continue
             if abs(problem.goal.value(other) / cost - 1) > 1e-9:
                 continue
-            spread.keep(content)
+            if remembers:
+                spread.keep(content)
             yield other
             break
         else:
@@ -60,7 +64,9 @@ class _Spread:
     in the first placement.
     """
 
-    def __init__(self, problem: Problem, gpu_of_rank: IntArray) -> None:
+    def __init__(
+        self, problem: Problem, gpu_of_rank: IntArray, remembers: bool
+    ) -> None:
         self._machine, self._gpu_of_rank = problem.machine, gpu_of_rank
         self._symmetry = Symmetry(problem.machine)
         at = problem.job.parallelism.coordinates
@@ -74,7 +80,7 @@ class _Spread:
                 held[row[node], at[axis]] = True
                 own.append(held)
             self._holds.append(own)
-        self._held = [[held.copy() for held in own] for own in self._holds]
+        self._held = [[held & remembers for held in own] for own in self._holds]
         # What a node's links carry: its groups along dp, and along pp, by content.
         self._carries = [
             _first_of_node(number, node, problem.machine.num_nodes)

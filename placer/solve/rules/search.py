@@ -22,6 +22,7 @@ from placer.job.rules import Rules
 from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
+from placer.solve.exact.enumeration import enumerated_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks
@@ -91,6 +92,8 @@ class _RuledSearch:
 
     def run(self) -> None:
         """Search with as few nodes to avoid as can be."""
+        if self._fits() and self._enumerated():
+            return
         least = np.zeros(0, dtype=np.int64)
         seating = seat(self.limits)
         if seating is not None and seating.node_of_rank is not None:
@@ -110,6 +113,18 @@ class _RuledSearch:
                 self._search([self._hosts(more)], covers=False)
         if not self.has_placement:
             self._seat_blocks()
+
+    def _enumerated(self) -> bool:
+        """Try every placement where these are few; whether that is the end of it."""
+        incumbent = self.incumbent
+        proof = enumerated_under_rules(self.problem, incumbent, self.tools.budget)
+        if proof is None or incumbent.gpu_of_rank is None:
+            return proof is not None
+        everywhere = self.problem.avoided(incumbent.gpu_of_rank) > 0
+        incumbent.prove(*self._prover(everywhere)(incumbent.value))
+        if not is_reached(incumbent.value, incumbent.bound):
+            incumbent.prove(incumbent.value, proof)
+        return True
 
     def _seat_blocks(self) -> None:
         """Try to seat blocks of ranks, however many nodes to avoid that takes."""

@@ -30,10 +30,18 @@ Pair = tuple[int, int]
 
 
 class Symmetry:
-    """The exchanges of equal domains of one machine."""
+    """The exchanges of equal domains of one machine.
 
-    def __init__(self, topology: Topology) -> None:
+    Parameters
+    ----------
+    topology : Topology
+    marks : ndarray, shape (N,), optional
+        Numbers that also tell nodes apart, such as those of what rules say of them.
+    """
+
+    def __init__(self, topology: Topology, marks: IntArray | None = None) -> None:
         self.topology = topology
+        self._marks = np.zeros(topology.num_nodes, int) if marks is None else marks
 
     @cached_property
     def parent(self) -> list[IntArray]:
@@ -56,8 +64,8 @@ class Symmetry:
     def shape(self) -> list[list[int]]:
         """Number of each domain's shape, by tier: equal numbers mean alike."""
         topology = self.topology
-        nodes = topology.gpus_of_node.tolist(), topology.kind_of_node.tolist()
-        shapes = [_numbered([*zip(*nodes, strict=True)])]
+        nodes = topology.gpus_of_node, topology.kind_of_node, self._marks
+        shapes = [_numbered([*zip(*(row.tolist() for row in nodes), strict=True)])]
         shared = any(tier.oversubscription != 1 for tier in topology.tiers)
         for tier, inside in enumerate(self.children[1:], start=1):
             below = shapes[-1]

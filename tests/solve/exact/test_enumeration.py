@@ -11,10 +11,12 @@ import pytest
 
 from placer.solve.exact.enumeration import Enumeration
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.tree.symmetry import Symmetry
 from tests.solve.oracle import consecutive_placements, free_placements
 from tests.solve.random_cases import random_case
 
 if TYPE_CHECKING:
+    from placer.job.model import Job
     from placer.topology.model import Topology
 
 ENOUGH = 10**6
@@ -55,14 +57,20 @@ def orbits(
     return number
 
 
+def enumeration(topology: Topology, job: Job, steps: int) -> Enumeration:
+    """The walk over single ranks."""
+    colocation = colocation_of(topology, job, 1)
+    symmetry = Symmetry(topology)
+    return Enumeration(topology, colocation, topology.gpus_of_node, steps, symmetry)
+
+
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 @pytest.mark.parametrize("seed", range(40))
 def test_each_orbit_once(seed: int, launcher: str) -> None:
     """Every legal placement is equivalent to exactly one that is enumerated."""
     topology, job = random_case(seed, "hop-cost")
     job = replace(job, launcher=launcher)
-    colocation = colocation_of(topology, job, 1)
-    walk = Enumeration(topology, colocation, topology.gpus_of_node, ENOUGH)
+    walk = enumeration(topology, job, ENOUGH)
     if launcher == "free":
         met, legal = walk.units(), free_placements(topology, job)
     else:
@@ -79,10 +87,9 @@ def test_a_walk_that_is_given_up_says_so() -> None:
     """With too few steps the walk ends early and is not complete."""
     topology, job = random_case(3, "hop-cost", "large")
     job = replace(job, launcher="free", require={})
-    colocation = colocation_of(topology, job, 1)
-    whole = Enumeration(topology, colocation, topology.gpus_of_node, ENOUGH)
+    whole = enumeration(topology, job, ENOUGH)
     everything = sum(1 for _ in whole.units())
-    short = Enumeration(topology, colocation, topology.gpus_of_node, 20)
+    short = enumeration(topology, job, 20)
     assert sum(1 for _ in short.units()) < everything
     assert whole.complete
     assert not short.complete

@@ -13,6 +13,7 @@ from tests.solve.solving import solve
 
 ROUNDING = 1e-9
 MANY = 5_000
+FEW = 100
 CHUNK = 10
 COSTS = {"time": step_time, "hop-cost": hop_cost}
 
@@ -48,6 +49,21 @@ def test_small_jobs(first: int, objective: str) -> None:
     """A job of 3 to 6 ranks is placed exactly when some placement keeps the rules."""
     for seed in range(first, first + CHUNK):
         compare(seed, objective, "small")
+
+
+@pytest.mark.parametrize("objective", ["time", "hop-cost"])
+def test_few_placements_are_counted_not_searched(objective: str) -> None:
+    """Under any rules: the best is proved, where a bound alone would not reach it."""
+    counted = 0
+    for seed in range(30):
+        topology, job = ruled_case(seed, objective, "small")
+        legal = allowed_placements(topology, job)
+        if not legal or len(legal) > FEW:
+            continue
+        found = solve(topology, job, objective=objective)
+        assert found.status == "optimal", f"{objective} {seed} {job.rules}"
+        counted += "under the rules" in found.argument
+    assert counted
 
 
 @pytest.mark.slow
