@@ -85,6 +85,11 @@ class DomainRuns:
         nodes, room = np.array([(len(of), sum(of)) for of in rooms]).T
         return cls(nodes, room, max(max(of, default=0) for of in rooms), params)
 
+    @property
+    def most_kinds(self) -> int:
+        """Kinds that it can tell apart: with more it says nothing."""
+        return self.params.run_kinds
+
     def may_hold(self, kinds: Sequence[Kind]) -> bool:
         """Whether the domains may hold all ranks; False is certain."""
         return self._solved(kinds)[0]
@@ -94,7 +99,7 @@ class DomainRuns:
         return self._solved(kinds)[1]
 
     def _solved(self, kinds: Sequence[Kind]) -> tuple[bool, list[Held] | None]:
-        if not 0 < len(kinds) <= self.params.run_kinds:
+        if not 0 < len(kinds) <= self.most_kinds:
             return True, None
         sorts, choices = Sorts.of(kinds), list(_choices(kinds))
         if min(stretch.length for stretch in sorts.stretches) < self.longest:

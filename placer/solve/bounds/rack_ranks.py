@@ -110,13 +110,14 @@ class Sort(NamedTuple):
 
     Attributes
     ----------
-    length, times : int
-        Ranks of each, and how many there may be.
+    length, first, times : int
+        Ranks of each, the first rank of one, and how many there may be.
     has, meets : ndarray, shape (K,)
         Its ranks with needs of each class, and its partners of these.
     """
 
     length: int
+    first: int
     times: int
     has: IntArray
     meets: IntArray
@@ -162,11 +163,12 @@ class Classes:
         """All sorts of runs of so many ranks at the most."""
         for length in range(1, min(longest, len(self.label)) + 1):
             windows = np.lib.stride_tricks.sliding_window_view(self.label, length)
-            runs, times = np.unique(
-                np.sort(windows, axis=1), axis=0, return_counts=True
+            runs, *found = np.unique(
+                np.sort(windows, axis=1), axis=0, return_index=True, return_counts=True
             )
+            first, times = (of.tolist() for of in found)
             has, meets = self.count[:, runs].sum(axis=2)
-            yield from map(Sort, repeat(length), times.tolist(), has, meets)
+            yield from map(Sort, repeat(length), first, times, has, meets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +199,7 @@ class RackRanks:
         longest = max(room[0] for room in self.rooms)
         needs = needs_of(kinds)
         for blocks in self.params.rack_blocks:
-            classes = Classes.of(needs, ranks, blocks * longest)
+            classes = Classes.of(needs, ranks, max(blocks * longest, 1))
             sorts = list(classes.sorts(longest))
             if len(sorts) > self.params.rack_columns:
                 break
@@ -206,19 +208,40 @@ class RackRanks:
         return True
 
     def _most(self, classes: Classes, sorts: Sequence[Sort], enough: int) -> int:
-        """Most ranks of all domains, as far as it matters whether that is enough."""
+        """Most ranks of all domains, as far as it matters whether that is enough.
+
+        Runs of which there is one in all, as where roles meet, would be in every
+        domain. Where they have fewer ranks than a run a domain, these count once.
+        """
+        single = {
+            rank
+            for sort in sorts
+            for rank in range(sort.first, sort.first + sort.length)
+            if sort.times == 1
+        }
+        is_rare = len(single) < self.rooms.total() * max(room[0] for room in self.rooms)
+        worth = [0 if is_rare and one.times == 1 else one.length for one in sorts]
         most = sum(sum(room) * domains for room, domains in self.rooms.items())
+        most += len(single) if is_rare else 0
         for room, domains in sorted(self.rooms.items(), reverse=True):
             if most < enough:
                 break
-            most -= domains * (sum(room) - self._most_of(room, classes, sorts))
+            held = self._most_of(room, classes, sorts, worth)
+            most -= domains * (sum(room) - held)
         return most
 
-    def _most_of(self, room: Room, classes: Classes, sorts: Sequence[Sort]) -> int:
-        """Most ranks of a domain with such nodes."""
+    def _most_of(
+        self,
+        room: Room,
+        classes: Classes,
+        sorts: Sequence[Sort],
+        worth: Sequence[int],
+    ) -> int:
+        """Most ranks of a domain with such nodes, by how many a run counts for."""
         program = Program()
         runs = [
-            program.column(min(sort.times, len(room)), -sort.length) for sort in sorts
+            program.column(min(sort.times, len(room)), -ranks)
+            for sort, ranks in zip(sorts, worth, strict=True)
         ]
         # A run of more ranks than some nodes hold is on another one.
         for size in {0, *room}:
@@ -228,7 +251,7 @@ class RackRanks:
                 if sort.length > size
             ]
             program.row(longer, most=sum(one > size for one in room))
-        has, meets = np.stack([sort[2:] for sort in sorts], axis=1)
+        has, meets = np.stack([sort[3:] for sort in sorts], axis=1)
         for number, of_class in enumerate(classes.needs):
             sums = (
                 [Term(runs[s], int(of[s])) for s in np.flatnonzero(of)]

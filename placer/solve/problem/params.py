@@ -171,7 +171,7 @@ class Params:
         cannot be laid end to end.
     rack_blocks : tuple of int
         Nodes in a row whose ranks the bound on the ranks of a rack tells apart, one
-        number after the other.
+        number after the other; 0 for none.
     rack_columns, rack_nodes : int
         Sorts of runs in its program at most, and nodes of its tree.
     piece_ways, piece_nodes : int
@@ -332,7 +332,7 @@ class Params:
     run_columns: int = 5_000
     run_nodes: int = 1_000
     run_rounds: int = 8
-    rack_blocks: tuple[int, ...] = (1, 2, 4, 8)
+    rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
     rack_columns: int = 200
     rack_nodes: int = 200
     near_levels: int = 8
