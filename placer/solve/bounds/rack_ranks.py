@@ -203,32 +203,25 @@ class RackRanks:
             sorts = list(classes.sorts(longest))
             if len(sorts) > self.params.rack_columns:
                 break
-            if self._most(classes, sorts, ranks) < ranks:
+            single = _ranks_of_single(sorts)
+            if self._most(classes, sorts, [one.length for one in sorts]) < ranks:
                 return False
+            # Such runs would be in every domain. They may count for nothing there, and
+            # their ranks once, which says more where these are few.
+            if single < self.rooms.total() * longest:
+                worth = [one.length if one.times > 1 else 0 for one in sorts]
+                if self._most(classes, sorts, worth) + single < ranks:
+                    return False
         return True
 
-    def _most(self, classes: Classes, sorts: Sequence[Sort], enough: int) -> int:
-        """Most ranks of all domains, as far as it matters whether that is enough.
-
-        Runs of which there is one in all, as where roles meet, would be in every
-        domain. Where they have fewer ranks than a run a domain, these count once.
-        """
-        single = {
-            rank
-            for sort in sorts
-            for rank in range(sort.first, sort.first + sort.length)
-            if sort.times == 1
-        }
-        is_rare = len(single) < self.rooms.total() * max(room[0] for room in self.rooms)
-        worth = [0 if is_rare and one.times == 1 else one.length for one in sorts]
-        most = sum(sum(room) * domains for room, domains in self.rooms.items())
-        most += len(single) if is_rare else 0
-        for room, domains in sorted(self.rooms.items(), reverse=True):
-            if most < enough:
-                break
-            held = self._most_of(room, classes, sorts, worth)
-            most -= domains * (sum(room) - held)
-        return most
+    def _most(
+        self, classes: Classes, sorts: Sequence[Sort], worth: Sequence[int]
+    ) -> int:
+        """Most ranks of all domains, by how many a run of each sort counts for."""
+        return sum(
+            domains * self._most_of(room, classes, sorts, worth)
+            for room, domains in self.rooms.items()
+        )
 
     def _most_of(
         self,
@@ -237,7 +230,7 @@ class RackRanks:
         sorts: Sequence[Sort],
         worth: Sequence[int],
     ) -> int:
-        """Most ranks of a domain with such nodes, by how many a run counts for."""
+        """Most ranks of a domain with such nodes."""
         program = Program()
         runs = [
             program.column(min(sort.times, len(room)), -ranks)
@@ -262,6 +255,12 @@ class RackRanks:
         if not np.isfinite(answer.bound):
             return sum(room)
         return min(int(np.floor(-answer.bound + ROUNDING)), sum(room))
+
+
+def _ranks_of_single(sorts: Sequence[Sort]) -> int:
+    """Ranks in runs of which there is one of its sort, as where roles meet."""
+    single = (range(s.first, s.first + s.length) for s in sorts if s.times == 1)
+    return len(set().union(*single))
 
 
 def _meet(
