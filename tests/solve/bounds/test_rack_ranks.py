@@ -98,7 +98,7 @@ def refused(seed):
 
 
 def test_no_needs_are_refused_that_some_placement_meets():
-    assert sum(refused(seed) or 0 for seed in range(60)) > 5
+    assert sum(refused(seed) or 0 for seed in range(30)) > 3
 
 
 @pytest.mark.slow
@@ -126,8 +126,8 @@ def test_what_a_rack_leaves_is_enough_for_others():
 @pytest.mark.parametrize(
     ("title", "gpus", "racks"),
     [
-        ("wider", 64, [10, 7]),
         ("pairs", 128, [9, 9, 9, 7]),
+        pytest.param("wider", 64, [10, 7], marks=pytest.mark.slow),
         pytest.param("experts", 128, [9, 9, 9, 7], marks=pytest.mark.slow),
     ],
 )
