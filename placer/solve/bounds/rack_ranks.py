@@ -10,10 +10,10 @@ same needs:
 Where only ``X`` has needs, a domain without all of ``X`` leaves ``v`` of ``Y`` to the
 rest of it: ``y <= |Y| - v``.
 
-A node holds one run of consecutive ranks. Ranks with alike needs make a *class*, and
-runs that have the same classes in the same places count as one *sort*. A program counts
-runs of each sort, and needs that a domain meets in part or wholly, by class; it
-maximises the ranks. The counts of every placement solve it, so
+A node holds one run of consecutive ranks. Alike needs make a *class*, and runs with as
+many ranks of each class count as one *sort*. A program counts runs of each sort, and
+needs that a domain meets in part or wholly, by class; it maximises the ranks. The
+counts of every placement solve it, so
 
     ranks of the job  <=  sum over the domains of the most that each can hold
 
@@ -142,13 +142,20 @@ class Classes:
     count: IntArray
 
     @classmethod
-    def of(cls, needs: Sequence[Need], ranks: int, block: int) -> Classes:
-        """Needs told apart by where in blocks of so many ranks theirs are."""
+    def of(
+        cls, needs: Sequence[Need], ranks: int, block: int, most: int
+    ) -> Classes | None:
+        """Needs told apart by where in blocks of so many ranks theirs are.
+
+        None where that makes more than ``most`` classes.
+        """
         alike: defaultdict[tuple[object, ...], list[Need]] = defaultdict(list)
         for need in needs:
             places = (np.sort(part % block).tobytes() for part in need[:2])
             alike[need.sizes, *places].append(need)
         found = list(alike.values())
+        if len(found) > most:
+            return None
         count = np.zeros((2, ranks, len(found)), dtype=np.int64)
         for number, of_class in enumerate(found):
             for need in of_class:
@@ -199,9 +206,10 @@ class RackRanks:
         longest = max(room[0] for room in self.rooms)
         needs = needs_of(kinds)
         for blocks in self.params.rack_blocks:
-            classes = Classes.of(needs, ranks, max(blocks * longest, 1))
-            sorts = list(classes.sorts(longest))
-            if len(sorts) > self.params.rack_columns:
+            block, columns = max(blocks * longest, 1), self.params.rack_columns
+            classes = Classes.of(needs, ranks, block, columns)
+            sorts = list(classes.sorts(longest)) if classes else []
+            if classes is None or len(sorts) > columns:
                 break
             single = _ranks_of_single(sorts)
             if self._most(classes, sorts, [one.length for one in sorts]) < ranks:
