@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.rack_ranks import rooms_of
 from placer.solve.bounds.run_sorts import Kind, Run, Sort, Sorts, Stretch, length_of
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -78,19 +79,16 @@ class DomainRuns:
     @classmethod
     def of(cls, network: IdealNetwork, params: Params) -> DomainRuns | None:
         """The domains of a launch by nodes; None for any other."""
-        tier, topology = network.fabric.scale_up_tier, network.fabric.topology
-        if not network.in_runs or tier <= topology.node_tier:
+        rooms = rooms_of(network)
+        if not rooms:
             return None
-        host_of_node = topology.domain_of_node[topology.node_tier]
-        host_room = np.bincount(host_of_node, network.capacity_of_node)
-        domain = topology.domain_of_node[tier]
-        domain_of_host = domain[np.unique(host_of_node, return_index=True)[1]]
-        return cls(
-            np.bincount(domain_of_host, host_room > 0).astype(np.int64),
-            np.bincount(domain, network.capacity_of_node).astype(np.int64),
-            int(host_room.max()),
-            params,
-        )
+        nodes, room = np.array([(len(of), sum(of)) for of in rooms]).T
+        return cls(nodes, room, max(max(of, default=0) for of in rooms), params)
+
+    @property
+    def most_kinds(self) -> int:
+        """Kinds that it can tell apart: with more it says nothing."""
+        return self.params.run_kinds
 
     def may_hold(self, kinds: Sequence[Kind]) -> bool:
         """Whether the domains may hold all ranks; False is certain."""
@@ -101,7 +99,7 @@ class DomainRuns:
         return self._solved(kinds)[1]
 
     def _solved(self, kinds: Sequence[Kind]) -> tuple[bool, list[Held] | None]:
-        if not 0 < len(kinds) <= self.params.run_kinds:
+        if not 0 < len(kinds) <= self.most_kinds:
             return True, None
         sorts, choices = Sorts.of(kinds), list(_choices(kinds))
         if min(stretch.length for stretch in sorts.stretches) < self.longest:

@@ -1,8 +1,8 @@
 """Transfers as a whole: the times that they may take, and what each then asks for.
 
 A time is possible where domains may hold all ranks with the partners that they need for
-it near (`partners`, `component_parts`, `domain_runs`). The needs change at some times
-only, so bisection over these finds the first one.
+it near (`partners`, `component_parts`, `domain_runs`, `rack_ranks`). The needs change
+at some times only, so bisection over these finds the first one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from placer.solve.bounds.component_parts import Parts
 from placer.solve.bounds.domain_runs import DomainRuns
 from placer.solve.bounds.partners import ROUNDING, Partners
+from placer.solve.bounds.rack_ranks import RackRanks
 from placer.solve.bounds.run_sorts import Kind
 
 if TYPE_CHECKING:
@@ -90,12 +91,13 @@ class Transfers:
     Attributes
     ----------
     directions : list of Partners
-    runs : DomainRuns or None
+    runs, ranks : DomainRuns and RackRanks, or None
         Of a launch by nodes, whose nodes hold consecutive ranks.
     """
 
     directions: list[Partners]
     runs: DomainRuns | None
+    ranks: RackRanks | None
 
     @classmethod
     def of(
@@ -110,7 +112,8 @@ class Transfers:
         directions = [one for one in found if one is not None]
         if not directions:
             return None
-        return cls(directions, DomainRuns.of(network, params))
+        runs, ranks = DomainRuns.of(network, params), RackRanks.of(network, params)
+        return cls(directions, runs, ranks)
 
     @cached_property
     def times(self) -> FloatArray:
@@ -150,7 +153,10 @@ class Transfers:
             return False
         if not self._fit_whole(needs, seconds):
             return False
-        return self.runs is None or self.runs.may_hold(self.kinds(seconds))
+        if self.runs is None or self.ranks is None:
+            return True
+        kinds = self.kinds(seconds)
+        return self.runs.may_hold(kinds) and self.ranks.may_hold(kinds)
 
     def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
         """Whether domains may hold components, some of which must be whole."""

@@ -39,8 +39,11 @@ def held_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     transfers = transfers_of(problem)
     if transfers is None or transfers.runs is None:
         return
-    machine, runs = problem.machine, transfers.runs
-    kinds = transfers.kinds(float(transfers.times[transfers.least]))
+    machine, runs, times = problem.machine, transfers.runs, transfers.times
+    # The fewest kinds have needs at the longest time at which there are any.
+    if len(times) > 1 and len(transfers.kinds(float(times[-2]))) > runs.most_kinds:
+        return
+    kinds = transfers.kinds(float(times[transfers.least]))
     held = runs.held(kinds)
     if held is None:
         return

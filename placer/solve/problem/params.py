@@ -171,6 +171,11 @@ class Params:
         Kinds of ranks that need others near, and columns, of a program on what runs
         domains hold; nodes of its tree; and how often it is asked again, where runs
         cannot be laid end to end.
+    rack_blocks : tuple of int
+        Nodes in a row whose ranks the bound on the ranks of a rack tells apart, one
+        number after the other; 0 for none.
+    rack_columns, rack_nodes : int
+        Sorts of runs in its program at most, and nodes of its tree.
     piece_ways, piece_nodes : int
         Ways to cut such components, and to divide domains into places for the pieces,
         of one program; nodes of its tree.
@@ -330,6 +335,9 @@ class Params:
     run_columns: int = 5_000
     run_nodes: int = 1_000
     run_rounds: int = 8
+    rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
+    rack_columns: int = 200
+    rack_nodes: int = 200
     near_levels: int = 8
     size_steps: int = 2500
     cut_sets: int = 1000

@@ -64,7 +64,8 @@ def refused(seed):
     ways, found = list(labelings(job.world_size, racks, gpus)), 0
     for seconds in transfers.times.tolist():
         kinds = transfers.kinds(seconds)
-        if not transfers.runs.may_hold(kinds):
+        bounds = transfers.runs, transfers.ranks
+        if not all(bound.may_hold(kinds) for bound in bounds):
             assert not any(meets(kinds, label) for label in ways), seed
             found += 1
     return found
