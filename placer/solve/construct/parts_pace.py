@@ -1,0 +1,57 @@
+"""The step of a replica as the largest of some linear functions of its stages' times.
+
+A pipeline takes as long as its longest path, and a path passes each stage so many times.
+Shapes: N paths, P stages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.expert_parts import StageParts
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+SAMPLES = 400
+SMALL = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """Paths through the pipelines of replicas.
+
+    Attributes
+    ----------
+    passes : ndarray, shape (N, P)
+    rest : ndarray, shape (N,), s
+    """
+
+    passes: FloatArray
+    rest: FloatArray
+
+    @classmethod
+    def of(cls, parts: StageParts, low: float, high: float) -> Pace:
+        """Paths that are longest where stages take from ``low`` to ``high``, s."""
+        stages = parts.step.model.job.parallelism.pp
+        rng = np.random.default_rng(0)
+        share = rng.random((SAMPLES, stages)) ** rng.choice((1 / 3, 1, 3), (SAMPLES, 1))
+        share *= (rng.random(share.shape) < 0.5) | (np.arange(SAMPLES) % 2 == 0)[:, None]
+        times = low + (high - low) * share
+        little = SMALL * (high - low)
+        rows = times[:, None] + little * np.eye(stages + 1, stages, -1)
+        steps = parts.step_times(rows.reshape(-1, stages)).reshape(SAMPLES, -1)
+        passes = (steps[:, 1:] - steps[:, :1]) / little
+        rest = steps[:, 0] - (passes * times).sum(axis=1)
+        _, first = np.unique(np.round(passes, 2), axis=0, return_index=True)
+        return cls(passes[first], rest[first])
+
+    def steps(self, times: FloatArray) -> FloatArray:
+        """Steps of replicas whose stages take so long, (..., P) s; shape (...,)."""
+        found: FloatArray = (times @ self.passes.T + self.rest).max(axis=-1)
+        return found
