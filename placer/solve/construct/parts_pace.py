@@ -41,7 +41,9 @@ class Pace:
         stages = parts.step.model.job.parallelism.pp
         rng = np.random.default_rng(0)
         share = rng.random((SAMPLES, stages)) ** rng.choice((1 / 3, 1, 3), (SAMPLES, 1))
-        share *= (rng.random(share.shape) < 0.5) | (np.arange(SAMPLES) % 2 == 0)[:, None]
+        share *= (rng.random(share.shape) < 0.5) | (np.arange(SAMPLES) % 2 == 0)[
+            :, None
+        ]
         times = low + (high - low) * share
         little = SMALL * (high - low)
         rows = times[:, None] + little * np.eye(stages + 1, stages, -1)

@@ -16,15 +16,18 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from placer.solve.construct.parts_pace import Pace
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+LOOK = 64  # batches between two looks at the clock
+ROUNDING = 1e-9
 BATCH = 128  # changes priced at once
 # Shares of the slowest replica's step: how far below it a replica still counts, and
 # what a step may grow by at the beginning and at the end.
-NEARLY, HOT, COLD = 0.004, 0.0004, 0.000008
+NEARLY, HOT, COLD = 0.004, 0.0001, 0.000008
 # How often two units change places among replicas, and how often a part goes to another
 # domain of its own unit, of its own outer domain, or anywhere.
 SWAPPED = 0.2
@@ -131,6 +134,14 @@ class _Changes(NamedTuple):
     back: IntArray
 
 
+class Best(NamedTuple):
+    """The least step met, with the pieces and the slots that have it."""
+
+    step_s: float
+    held: IntArray
+    slot: IntArray
+
+
 class PartsWalk:
     """Units in parts under annealing.
 
@@ -146,8 +157,7 @@ class PartsWalk:
 
     Attributes
     ----------
-    best : tuple of (float, ndarray, ndarray)
-        The least step met, with the pieces and the slots that have it.
+    best : Best
     """
 
     def __init__(
@@ -161,12 +171,15 @@ class PartsWalk:
         self.links, self.pace, self.rng = links, pace, rng
         self.slot, self.held = slot.copy(), held.copy()
         self._set_up()
-        self.best = self.step_s, self.held.copy(), self.slot.copy()
+        self.best = self._state()
 
     @property
     def step_s(self) -> float:
         """Step of the slowest replica, s."""
         return float(self.steps.max())
+
+    def _state(self) -> Best:
+        return Best(self.step_s, self.held.copy(), self.slot.copy())
 
     def _set_up(self) -> None:
         """All that follows from where pieces lie."""
@@ -191,10 +204,15 @@ class PartsWalk:
         )
         self.steps = self.pace.steps(self.seconds[self.slot].max(axis=-1))
 
-    def walk(self, rounds: int, start: float = 1.0) -> None:
-        """Batches of changes, colder and colder."""
-        scale = self.step_s * start
+    def go(self, rounds: int, budget: Budget) -> None:
+        """Batches of changes, colder and colder, from the best that was met."""
+        _, held, slot = self.best
+        self.held, self.slot = held.copy(), slot.copy()
+        self._set_up()
+        scale = self.step_s
         for turn in range(rounds):
+            if turn % LOOK == 0 and budget.is_over():
+                return
             self.near = NEARLY * self.step_s
             heat = scale * HOT * (COLD / HOT) ** (turn / rounds)
             energy = self._energy(self.steps[None])[0]
@@ -202,8 +220,13 @@ class PartsWalk:
                 self._exchange_slots(heat, energy)
             else:
                 self._move_pieces(heat, energy)
-            if self.step_s < self.best[0] * (1 - 1e-9):
-                self.best = self.step_s, self.held.copy(), self.slot.copy()
+            if self.step_s < self.best.step_s * (1 - ROUNDING):
+                self.best = self._state()
+
+    def seconds_of(self, held: IntArray) -> FloatArray:
+        """Time of the all-to-all of each unit that lies so; shape (U,), s."""
+        other = PartsWalk(self.links, self.pace, self.slot, held, self.rng)
+        return other.seconds
 
     def _energy(self, steps: FloatArray) -> FloatArray:
         """The slowest step, and a little more for others nearly as slow; (K, C), s."""
@@ -250,7 +273,9 @@ class PartsWalk:
                 int(changes.here[at]),
                 int(changes.there[at]),
                 -1 - int(changes.unit[at]),
-                -1 - int(changes.other[at]) if changes.other[at] >= 0 else -1 - int(changes.unit[at]),
+                -1 - int(changes.other[at])
+                if changes.other[at] >= 0
+                else -1 - int(changes.unit[at]),
             }
             if own & touched:
                 continue
@@ -276,8 +301,12 @@ class PartsWalk:
         weight = np.exp((self.steps - self.step_s) / self.near)
         slow = np.searchsorted(np.cumsum(weight), rng.random(BATCH) * weight.sum())
         each = self.slot.reshape(len(self.slot), -1)
-        of_slow = each[slow.clip(max=len(each) - 1), rng.integers(each.shape[1], size=BATCH)]
-        unit = np.where(rng.random(BATCH) < 0.5, of_slow, rng.integers(units, size=BATCH))
+        of_slow = each[
+            slow.clip(max=len(each) - 1), rng.integers(each.shape[1], size=BATCH)
+        ]
+        unit = np.where(
+            rng.random(BATCH) < 0.5, of_slow, rng.integers(units, size=BATCH)
+        )
         parts = (rows.pieces[unit] > 0).sum(axis=1)
         which = (rng.random(BATCH) * parts).astype(np.int64)
         here, had = rows.place[unit, which], rows.pieces[unit, which]
@@ -287,7 +316,9 @@ class PartsWalk:
         there = np.where(turn < TARGETS[0], mine, there)
         near = self._beside(here)
         there = np.where((turn >= TARGETS[0]) & (turn < TARGETS[1]), near, there)
-        pick = self.first[there] + (rng.random(BATCH) * self.count[there]).astype(np.int64)
+        pick = self.first[there] + (rng.random(BATCH) * self.count[there]).astype(
+            np.int64
+        )
         other = self.inside[pick.clip(max=len(self.inside) - 1)]
         other = np.where(self.count[there] == 0, -1, other)
         free = self.free[there]
@@ -305,7 +336,9 @@ class PartsWalk:
         pieces, back = np.where(whole, had, pieces), np.where(whole, held, back)
         keep = (here != there) & (pieces > 0) & (other != unit)
         keep &= is_free | (other >= 0)
-        return _Changes(*(row[keep] for row in (unit, other, here, there, pieces, back)))
+        return _Changes(
+            *(row[keep] for row in (unit, other, here, there, pieces, back))
+        )
 
     def _beside(self, here: IntArray) -> IntArray:
         """Some domain of the same outer one as each."""
