@@ -55,5 +55,6 @@ class Pace:
 
     def steps(self, times: FloatArray) -> FloatArray:
         """Steps of replicas whose stages take so long, (..., P) s; shape (...,)."""
-        found: FloatArray = (times @ self.passes.T + self.rest).max(axis=-1)
-        return found
+        rows = times.reshape(-1, times.shape[-1])
+        steps: FloatArray = (self.passes @ rows.T + self.rest[:, None]).max(axis=0)
+        return steps.reshape(times.shape[:-1])

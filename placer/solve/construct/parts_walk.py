@@ -27,7 +27,7 @@ ROUNDING = 1e-9
 BATCH = 128  # changes priced at once
 # Shares of the slowest replica's step: how far below it a replica still counts, and
 # what a step may grow by at the beginning and at the end.
-NEARLY, HOT, COLD = 0.004, 0.0001, 0.000008
+NEARLY, HOT, COLD = 0.004, 0.003, 0.00005
 # How often two units change places among replicas, and how often a part goes to another
 # domain of its own unit, of its own outer domain, or anywhere.
 SWAPPED = 0.2
@@ -170,6 +170,8 @@ class PartsWalk:
     ) -> None:
         self.links, self.pace, self.rng = links, pace, rng
         self.slot, self.held = slot.copy(), held.copy()
+        homes = np.arange(len(links.outer_carried))
+        self.is_in = (links.outer[:, None] == homes).astype(np.float64)
         self._set_up()
         self.best = self._state()
 
@@ -195,8 +197,7 @@ class PartsWalk:
         self.first = np.cumsum(self.count) - self.count
         self.inside = units[order]
         self.busy = links.leaving(held).sum(axis=0) / links.carried
-        in_outer = np.zeros((len(held), len(links.outer_carried)), dtype=np.int64)
-        np.add.at(in_outer.T, links.outer, held.T)
+        in_outer = (held @ self.is_in).astype(np.int64)
         self.in_outer = in_outer
         self.outer_busy = links.leaving(in_outer).sum(axis=0) / links.outer_carried
         self.seconds = self.rows.seconds(
@@ -209,7 +210,7 @@ class PartsWalk:
         _, held, slot = self.best
         self.held, self.slot = held.copy(), slot.copy()
         self._set_up()
-        scale = self.step_s
+        scale = self.step_s / len(self.slot)
         for turn in range(rounds):
             if turn % LOOK == 0 and budget.is_over():
                 return
