@@ -89,6 +89,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     in_parts,
     walked_parts,
     chosen_parts,
+    walked_parts,
     cheapest_parts,
     stitched,
     last_replicas,

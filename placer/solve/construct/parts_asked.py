@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from placer.solve.bounds.time import stage_parts
 from placer.solve.construct.parts_ground import Ground, grounds
+from placer.solve.construct.parts_links import Links
 from placer.solve.construct.parts_program import Made, Question, Shares
-from placer.solve.construct.parts_walk import Links
 
 if TYPE_CHECKING:
     from placer.solve.bounds.expert_parts import StageParts

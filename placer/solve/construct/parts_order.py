@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from placer.solve.construct.parts_links import Links
     from placer.solve.construct.parts_pace import Pace
-    from placer.solve.construct.parts_walk import Links
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -74,7 +74,8 @@ class RingOrder:
         top = float(load.max())
         if not top:
             return 0.0
-        return top * float(((load / top) ** SHARPNESS).sum()) ** (1 / SHARPNESS)
+        norm = float(((load / top) ** SHARPNESS).sum()) ** (1 / SHARPNESS)
+        return float(top * norm)
 
     def improved(self, slot: IntArray, tries: int) -> IntArray:
         """Changed as long as uplinks are less busy and no replica slower than now."""

@@ -1,6 +1,6 @@
 """The step of a replica as the largest of some linear functions of its stages' times.
 
-A pipeline takes as long as its longest path, and a path passes each stage so many times.
+A pipeline takes as long as its longest path, and a path passes each stage so often.
 Shapes: N paths, P stages.
 """
 
@@ -19,7 +19,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 SAMPLES = 400
-SMALL = 1e-7
+SMALL, APART = 1e-7, 1e-3  # shares of the range of times
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,8 @@ class Pace:
         share *= (rng.random(share.shape) < 0.5) | (np.arange(SAMPLES) % 2 == 0)[
             :, None
         ]
+        # Stages that take exactly as long would have several longest paths.
+        share += APART * rng.random(share.shape)
         times = low + (high - low) * share
         little = SMALL * (high - low)
         rows = times[:, None] + little * np.eye(stages + 1, stages, -1)
@@ -51,7 +54,10 @@ class Pace:
         passes = (steps[:, 1:] - steps[:, :1]) / little
         rest = steps[:, 0] - (passes * times).sum(axis=1)
         _, first = np.unique(np.round(passes, 2), axis=0, return_index=True)
-        return cls(passes[first], rest[first])
+        passes, rest = passes[first], rest[first]
+        longest = steps[:, 0] * (1 + ROUNDING)
+        is_path = (passes @ times.T + rest[:, None] <= longest).all(axis=1)
+        return cls(passes[is_path], rest[is_path])
 
     def steps(self, times: FloatArray) -> FloatArray:
         """Steps of replicas whose stages take so long, (..., P) s; shape (...,)."""

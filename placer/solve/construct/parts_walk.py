@@ -1,10 +1,11 @@
-"""Simulated annealing of the parts of expert groups, each change priced as the model does.
+"""Simulated annealing of the parts of expert groups, as the cost model prices them.
 
 A state says how many pieces of each unit lie in each domain, and which units the same
 replicas wait for. A change moves pieces of a unit to another domain, into room that is
 free or against pieces of another unit, or lets two units change replicas. Many changes
 are priced at once, and of those that are accepted the ones that do not interfere are
-made. Shapes: U units, D domains, H outer domains, Q parts of a unit, K changes.
+made. Shapes: U units, D domains, Q parts of a unit, K changes, C sets of replicas,
+P stages, A units of a stage.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.construct.parts_links import Rows
+
 if TYPE_CHECKING:
+    from placer.solve.construct.parts_links import Links
     from placer.solve.construct.parts_pace import Pace
     from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 LOOK = 64  # batches between two looks at the clock
 ROUNDING = 1e-9
@@ -32,87 +35,6 @@ NEARLY, HOT, COLD = 0.004, 0.003, 0.00005
 # domain of its own unit, of its own outer domain, or anywhere.
 SWAPPED = 0.2
 TARGETS = (0.5, 0.75)
-
-
-class Links(NamedTuple):
-    """What the parts of a unit send, and over what.
-
-    Attributes
-    ----------
-    size : int
-        Pieces of a unit.
-    members : int
-        That a piece has of each of its groups.
-    seconds, latency : tuple of float, s
-        Of a message inside a domain, between domains of one outer domain, and between
-        outer domains.
-    room : ndarray, shape (D,), pieces
-    outer : ndarray, shape (D,)
-        Outer domain of each, from 0.
-    carried : ndarray, shape (D,)
-        Pairs a second that the uplink of each domain carries.
-    outer_carried : ndarray, shape (H,)
-        The same for outer domains.
-    """
-
-    size: int
-    members: int
-    seconds: tuple[float, float, float]
-    latency: tuple[float, float, float]
-    room: IntArray
-    outer: IntArray
-    carried: FloatArray
-    outer_carried: FloatArray
-
-    def leaving(self, pieces: IntArray) -> IntArray:
-        """Pairs of a unit with one piece among so many, the other not."""
-        return pieces * (self.size - pieces)
-
-
-class Rows(NamedTuple):
-    """Units in parts, an entry a part; places without one hold 0 pieces.
-
-    Attributes
-    ----------
-    place, pieces, beside : ndarray, shape (..., Q)
-        Domain of each part, its pieces, and those in its outer domain.
-    own, latency : ndarray, shape (..., Q), s
-        Time of its members' own ports, and latency.
-    """
-
-    place: IntArray
-    pieces: IntArray
-    beside: IntArray
-    own: FloatArray
-    latency: FloatArray
-
-    @classmethod
-    def of(cls, links: Links, place: IntArray, pieces: IntArray) -> Rows:
-        """Rows of parts at places, of which each is named once."""
-        outer = links.outer[place]
-        alike = outer[..., :, None] == outer[..., None, :]
-        beside = (alike * pieces[..., None, :]).sum(axis=-1)
-        here = pieces * links.members - 1
-        near = (beside - pieces) * links.members
-        far = (links.size - beside) * links.members
-        inside, close, away = links.seconds
-        own = np.maximum(here * inside, near * close + far * away)
-        latency = np.stack((here, near, far), axis=-1) @ np.array(links.latency)
-        is_part = pieces > 0
-        return cls(
-            place, pieces, beside, np.where(is_part, own, 0.0), latency * is_part
-        )
-
-    def seconds(
-        self, links: Links, busy: FloatArray, outer_busy: FloatArray
-    ) -> FloatArray:
-        """Time of each unit, where uplinks at the places of parts are so busy."""
-        leaves = (self.pieces > 0) & (self.pieces < links.size)
-        far = (self.pieces > 0) & (self.beside < links.size)
-        time = np.maximum(self.own, busy * leaves)
-        time = np.maximum(time, outer_busy * far) + self.latency
-        found: FloatArray = time.max(axis=-1)
-        return found
 
 
 class _Changes(NamedTuple):
@@ -173,6 +95,7 @@ class PartsWalk:
         homes = np.arange(len(links.outer_carried))
         self.is_in = (links.outer[:, None] == homes).astype(np.float64)
         self._set_up()
+        self.near = NEARLY * self.step_s
         self.best = self._state()
 
     @property
@@ -296,7 +219,7 @@ class PartsWalk:
 
     def _propose(self) -> _Changes:
         """Changes that leave no domain too full."""
-        rng, links, rows = self.rng, self.links, self.rows
+        rng, rows = self.rng, self.rows
         units, domains = self.held.shape
         # Half of the changes are of units that slow replicas wait for.
         weight = np.exp((self.steps - self.step_s) / self.near)
@@ -349,7 +272,8 @@ class PartsWalk:
         first = np.cumsum(count) - count
         home = outer[here]
         chosen = (self.rng.random(len(here)) * count[home]).astype(np.int64)
-        return order[first[home] + chosen]
+        beside: IntArray = order[first[home] + chosen]
+        return beside
 
     def _priced(self, changes: _Changes) -> FloatArray:
         """Steps of all sets of replicas after each change; shape (K, C), s."""
@@ -373,7 +297,7 @@ class PartsWalk:
         is_split = self.rows.pieces[:, 0] < links.size
         active = np.flatnonzero(is_split)
         seconds = np.repeat(self.seconds[None], len(unit), axis=0)
-        rows = Rows(*(row[active] for row in self.rows))
+        rows = self.rows.some(active)
         seconds[:, active] = rows.seconds(
             links, busy[:, rows.place], outer_busy[:, links.outer[rows.place]]
         )

@@ -34,7 +34,9 @@ def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
     """Parts of expert groups of the elite pool, annealed for the step time."""
     if problem.goal.name != "time":
         return
-    if problem.job.world_size <= problem.params.exchange_ranks:
+    # Deduplicated tokens do not add up over pairs of pieces.
+    is_summed = problem.job.expert_parallel.dispatch != "deduplicated"
+    if is_summed and problem.job.world_size <= problem.params.exchange_ranks:
         incumbent.offer_all(walked_fills(problem, incumbent, budget))
 
 
@@ -48,16 +50,19 @@ def walked_fills(
     params = problem.params
     for asked in asked_of(problem):
         walks = list(_walks(problem, asked, incumbent))
-        for most, rounds in params.parts_walks:
-            walks.sort(key=lambda walk: walk.best.step_s)
-            walks = walks[:most]
+        batches = params.parts_walk_rounds * len(asked.cohort)
+        for leg, (most, rounds) in enumerate(params.parts_walks):
+            walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
+            before = [walk.best.step_s for walk in walks]
             for walk in walks:
-                if budget.is_over() or incumbent.value <= incumbent.bound:
+                close = incumbent.value * (1 - params.parts_walk_gap * (leg > 0))
+                if budget.is_over() or close <= incumbent.bound:
                     return
-                walk.go(rounds, budget)
-                name = "ep groups in annealed parts"
+                walk.go(min(rounds, batches), budget)
                 for gpu_of_rank in _laid(problem, asked, walk):
-                    yield name, gpu_of_rank
+                    yield "ep groups in annealed parts", gpu_of_rank
+            if before == [walk.best.step_s for walk in walks]:
+                break
 
 
 def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:
