@@ -8,6 +8,7 @@ of a stage, S pieces of a unit.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,29 +80,35 @@ class RingOrder:
 
     def improved(self, slot: IntArray, tries: int) -> IntArray:
         """Changed as long as uplinks are less busy and no replica slower than now."""
-        cohorts, stages, _ = slot.shape
-        least, limit = self.busy(slot), self._step(slot) * (1 + ROUNDING)
-        for _ in range(tries if cohorts > 1 else 0):
-            one, two = sorted(self.rng.choice(cohorts, 2, replace=False).tolist())
-            changed = slot.copy()
-            kind = int(self.rng.integers(4))
-            if kind == 0:
-                changed[[one, two]] = slot[[two, one]]
-            elif kind == 1:
-                changed[one : two + 1] = slot[one : two + 1][::-1]
-            else:
-                stage = int(self.rng.integers(stages))
-                other = stage if kind == 2 else int(self.rng.integers(stages))
-                changed[one, stage], changed[two, other] = (
-                    slot[two, other].copy(),
-                    slot[one, stage].copy(),
-                )
-                if self._step(changed[[one, two]]) > limit:
-                    continue
-            busy = self.busy(changed)
-            if busy <= least:
+        least = self.busy(slot)
+        limit = self._step(slot) * (1 + ROUNDING)
+        for _ in range(tries):
+            changed = self.changed(slot, limit)
+            busy = inf if changed is None else self.busy(changed)
+            if changed is not None and busy <= least:
                 slot, least = changed, busy
         return slot
+
+    def changed(self, slot: IntArray, limit: float = inf) -> IntArray | None:
+        """Replicas in another order, or two units exchanged; None if that is slow."""
+        cohorts, stages, _ = slot.shape
+        if cohorts == 1:
+            return None
+        one, two = sorted(self.rng.choice(cohorts, 2, replace=False).tolist())
+        changed = slot.copy()
+        kind = int(self.rng.integers(4))
+        if kind == 0:
+            changed[[one, two]] = slot[[two, one]]
+        elif kind == 1:
+            changed[one : two + 1] = slot[one : two + 1][::-1]
+        else:
+            stage = int(self.rng.integers(stages))
+            other = stage if kind == 2 else int(self.rng.integers(stages))
+            changed[one, stage] = slot[two, other]
+            changed[two, other] = slot[one, stage]
+            if self._step(changed[[one, two]]) > limit:
+                return None
+        return changed
 
     def _step(self, slot: IntArray) -> float:
         return float(self.pace.steps(self.seconds[slot].max(axis=-1)).max())

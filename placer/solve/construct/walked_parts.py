@@ -53,15 +53,16 @@ def walked_fills(
         batches = params.parts_walk_rounds * len(asked.cohort)
         for leg, (most, rounds) in enumerate(params.parts_walks):
             walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
-            before = [walk.best.step_s for walk in walks]
+            before = sorted(walk.best.step_s for walk in walks)
             for walk in walks:
                 close = incumbent.value * (1 - params.parts_walk_gap * (leg > 0))
                 if budget.is_over() or close <= incumbent.bound:
                     return
                 walk.go(min(rounds, batches), budget)
-                for gpu_of_rank in _laid(problem, asked, walk):
-                    yield "ep groups in annealed parts", gpu_of_rank
-            if before == [walk.best.step_s for walk in walks]:
+            walks.sort(key=lambda walk: walk.best.step_s)
+            for walk in walks[:1]:
+                yield "ep groups in annealed parts", _arranged(problem, asked, walk)
+            if before == sorted(walk.best.step_s for walk in walks):
                 break
 
 
@@ -77,18 +78,35 @@ def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[Par
             yield PartsWalk(links, pace, slot, held, rng)
 
 
-def _laid(problem: Problem, asked: Asked, walk: PartsWalk) -> Iterator[IntArray]:
-    """GPU of every rank, sets of replicas as they are and in an order for gradients."""
+def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
+    """GPU of every rank, replicas in an order that keeps gradients and pipelines near.
+
+    At first by what rings load, then by the step itself.
+    """
     _, held, slot = walk.best
-    rng = np.random.default_rng(problem.seed)
+    units, rng = asked.slot().ravel().tolist(), np.random.default_rng(problem.seed)
     order = RingOrder(walk.links, walk.pace, held, walk.seconds_of(held), rng)
-    tries = problem.params.parts_order_tries
-    for start in (slot, along_the_tree(slot, held)):
-        chosen = order.improved(start, tries)
+
+    def priced(slot: IntArray) -> tuple[float, IntArray]:
         placed = []
-        for unit in chosen.ravel().tolist():
+        for unit in slot.ravel().tolist():
             at = np.flatnonzero(held[unit])
             placed.append((Made(tuple(held[unit, at].tolist()), -1, 0.0), at.tolist()))
-        units = asked.slot().ravel().tolist()
         node_of_rank = asked.ground.node_of_rank(1, units, placed)
-        yield Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+        gpu_of_rank = Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+        return float(problem.goal.value(gpu_of_rank)), gpu_of_rank
+
+    starts = [slot, along_the_tree(slot, held)]
+    starts += [order.improved(one, problem.params.parts_order_tries) for one in starts]
+    found = [(*priced(one), one) for one in starts]
+    value, best, slot = min(found, key=lambda one: one[0])
+    left = problem.params.exchange_ranks_priced // problem.job.world_size
+    for _ in range(problem.params.parts_order_tries):
+        changed = order.changed(slot, value)
+        if changed is None or not left:
+            continue
+        left -= 1
+        changed_value, gpu_of_rank = priced(changed)
+        if changed_value < value:
+            value, best, slot = changed_value, gpu_of_rank, changed
+    return best
