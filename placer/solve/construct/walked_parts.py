@@ -100,7 +100,8 @@ def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
     starts += [order.improved(one, problem.params.parts_order_tries) for one in starts]
     found = [(*priced(one), one) for one in starts]
     value, best, slot = min(found, key=lambda one: one[0])
-    left = problem.params.exchange_ranks_priced // problem.job.world_size
+    ranks = problem.params.exchange_ranks_priced
+    left = min(problem.fills_priced, ranks // problem.job.world_size)
     for _ in range(problem.params.parts_order_tries):
         changed = order.changed(slot, value)
         if changed is None or not left:

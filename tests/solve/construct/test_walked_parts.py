@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_walks_beat_parts_that_are_even() -> None:
     found = []
     for _ in range(2):
         incumbent = Incumbent(problem, Budget(60))
-        incumbent.offer_all(in_parts_fills(problem))
+        incumbent.offer_all(islice(in_parts_fills(problem), 8))
         before = incumbent.value
         incumbent.prove(lower_bound(problem, 1).value, "")
         incumbent.offer_all(walked_fills(problem, incumbent, Budget(60)))
