@@ -51,18 +51,19 @@ def walked_fills(
     for asked in asked_of(problem):
         walks = list(_walks(problem, asked, incumbent))
         batches = params.parts_walk_rounds * len(asked.cohort)
-        for leg, (most, rounds) in enumerate(params.parts_walks):
+        for most, rounds in params.parts_walks:
             walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
             before = sorted(walk.best.step_s for walk in walks)
             for walk in walks:
-                close = incumbent.value * (1 - params.parts_walk_gap * (leg > 0))
+                close = incumbent.value * (1 - params.parts_walk_gap)
                 if budget.is_over() or close <= incumbent.bound:
                     return
                 walk.go(min(rounds, batches), budget)
             walks.sort(key=lambda walk: walk.best.step_s)
             for walk in walks[:1]:
                 yield "ep groups in annealed parts", _arranged(problem, asked, walk)
-            if before == sorted(walk.best.step_s for walk in walks):
+            is_close = incumbent.value * (1 - params.parts_gap) <= incumbent.bound
+            if is_close and before == sorted(walk.best.step_s for walk in walks):
                 break
 
 

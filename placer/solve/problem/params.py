@@ -203,7 +203,8 @@ class Params:
     parts_walk_rounds : int
         Such batches for each unit, at most.
     parts_walk_gap : float
-        Where no more is left, and where a leg brings nothing, there is no other.
+        Where no more is left nothing is walked; with no more than ``parts_gap`` left,
+        the first leg that brings nothing is the last.
     parts_order_tries : int
         Changes of the replicas that wait for which of them.
     parts_ways : int
