@@ -31,6 +31,7 @@ from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
+from placer.solve.construct.walked_parts import walked_parts
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -86,7 +87,9 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     levelled,
     whole_first,
     in_parts,
+    walked_parts,
     chosen_parts,
+    walked_parts,
     cheapest_parts,
     stitched,
     last_replicas,

@@ -107,6 +107,18 @@ class Ground:
             )
         return self.floor.node_of_rank(domain_of_rank, self.units)
 
+    def held(self, gpu_of_rank: IntArray) -> IntArray | None:
+        """Pieces of each unit in each domain, None where one is divided; (U, D)."""
+        machine, tier = self.floor.machine, self.floor.tier
+        along = np.full(int(self.domain.max()) + 1, len(self.domain))
+        along[self.domain] = np.arange(len(self.domain))
+        at = along[machine.domain_of_gpu[tier][gpu_of_rank[self.units.ranks]]]
+        units = np.repeat(np.arange(len(at)), at.shape[1])
+        held = np.zeros((len(at), len(self.domain)), dtype=np.int64)
+        np.add.at(held, (units, at.ravel()), 1)
+        whole, rest = np.divmod(held, self.pieces.ranks)
+        return None if rest.any() else whole
+
     def placed(
         self, grain: int, shares: Shares, question: Question
     ) -> list[tuple[Made, list[int]]]:

@@ -205,6 +205,15 @@ class Params:
         and once more where the gap is wider than ``parts_gap``.
     graded_program_work, graded_parts_work : float
         The same, once, where racks share their uplinks.
+    parts_walks : tuple of tuple of int
+        Walks of parts of expert groups, and batches of changes of each, leg by leg.
+    parts_walk_rounds : int
+        Such batches for each unit, at most.
+    parts_walk_gap : float
+        Where no more is left nothing is walked; with no more than ``parts_gap`` left,
+        the first leg that brings nothing is the last.
+    parts_order_tries : int
+        Changes of the replicas that wait for which of them.
     parts_ways : int
         Most ways to make up groups that such a program for the hop cost tells apart.
     parts_nodes : float
@@ -355,6 +364,10 @@ class Params:
     parts_work_in_all: tuple[float, float] = (2.0, 12.0)
     graded_program_work: float = 4.0
     graded_parts_work: float = 24.0
+    parts_walks: tuple[tuple[int, int], ...] = ((4, 1_500), *((2, 1_500),) * 4)
+    parts_walk_rounds: int = 64
+    parts_walk_gap: float = 0.01
+    parts_order_tries: int = 4_000
     parts_ways: int = 6_000
     parts_nodes: float = 100
     avoided_sets: int = 24

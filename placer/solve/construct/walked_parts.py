@@ -1,0 +1,114 @@
+"""Expert groups in parts that are annealed, from the best placements known.
+
+Programs count parts by size and leave out much of what decides on a step: uplinks that
+parts share, and the rings of gradients. A walk prices all of the former with each
+change; the latter are arranged once parts lie still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.construct.parts_asked import Asked, asked_of
+from placer.solve.construct.parts_order import RingOrder, along_the_tree
+from placer.solve.construct.parts_pace import Pace
+from placer.solve.construct.parts_program import Made
+from placer.solve.construct.parts_walk import PartsWalk
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Candidate, Incumbent
+
+IntArray = npt.NDArray[np.int64]
+
+SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked at
+
+
+def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Parts of expert groups of the elite pool, annealed for the step time."""
+    if problem.goal.name != "time":
+        return
+    # Deduplicated tokens do not add up over pairs of pieces.
+    is_summed = problem.job.expert_parallel.dispatch != "deduplicated"
+    if is_summed and problem.job.world_size <= problem.params.exchange_ranks:
+        incumbent.offer_all(walked_fills(problem, incumbent, budget))
+
+
+def walked_fills(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of what walks end with.
+
+    Short walks from each placement at first, long ones from the best of their ends.
+    """
+    params = problem.params
+    for asked in asked_of(problem):
+        walks = list(_walks(problem, asked, incumbent))
+        batches = params.parts_walk_rounds * len(asked.cohort)
+        for most, rounds in params.parts_walks:
+            walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
+            before = sorted(walk.best.step_s for walk in walks)
+            for walk in walks:
+                close = incumbent.value * (1 - params.parts_walk_gap)
+                if budget.is_over() or close <= incumbent.bound:
+                    return
+                walk.go(min(rounds, batches), budget)
+            walks.sort(key=lambda walk: walk.best.step_s)
+            for walk in walks[:1]:
+                yield "ep groups in annealed parts", _arranged(problem, asked, walk)
+            is_close = incumbent.value * (1 - params.parts_gap) <= incumbent.bound
+            if is_close and before == sorted(walk.best.step_s for walk in walks):
+                break
+
+
+def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:
+    """From each placement of the elite pool in which no piece is divided."""
+    near = asked.parts.seconds(asked.ground.floor.tier + 1).values()
+    pace = Pace.of(asked.parts, min(near), SLOWER * max(near))
+    links, slot = asked.links(), asked.slot()
+    for number, gpu_of_rank in enumerate(incumbent.elite):
+        held = asked.ground.held(gpu_of_rank)
+        if held is not None:
+            rng = np.random.default_rng([problem.seed, number])
+            yield PartsWalk(links, pace, slot, held, rng)
+
+
+def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
+    """GPU of every rank, replicas in an order that keeps gradients and pipelines near.
+
+    At first by what rings load, then by the step itself.
+    """
+    _, held, slot = walk.best
+    units, rng = asked.slot().ravel().tolist(), np.random.default_rng(problem.seed)
+    order = RingOrder(walk.links, walk.pace, held, walk.seconds_of(held), rng)
+
+    def priced(slot: IntArray) -> tuple[float, IntArray]:
+        placed = []
+        for unit in slot.ravel().tolist():
+            at = np.flatnonzero(held[unit])
+            placed.append((Made(tuple(held[unit, at].tolist()), -1, 0.0), at.tolist()))
+        node_of_rank = asked.ground.node_of_rank(1, units, placed)
+        gpu_of_rank = Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+        return float(problem.goal.value(gpu_of_rank)), gpu_of_rank
+
+    starts = [slot, along_the_tree(slot, held)]
+    starts += [order.improved(one, problem.params.parts_order_tries) for one in starts]
+    found = [(*priced(one), one) for one in starts]
+    value, best, slot = min(found, key=lambda one: one[0])
+    ranks = problem.params.exchange_ranks_priced
+    left = min(problem.fills_priced, ranks // problem.job.world_size)
+    for _ in range(problem.params.parts_order_tries):
+        changed = order.changed(slot, value)
+        if changed is None or not left:
+            continue
+        left -= 1
+        changed_value, gpu_of_rank = priced(changed)
+        if changed_value < value:
+            value, best, slot = changed_value, gpu_of_rank, changed
+    return best
