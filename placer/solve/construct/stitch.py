@@ -29,7 +29,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.solve.construct.laid import laid
-from placer.solve.construct.segments import ROUNDING, Fragment, Stitched
+from placer.solve.construct.segments import (
+    ROUNDING,
+    Fragment,
+    Stitched,
+    price_of_joints,
+)
 from placer.solve.construct.stitch_program import stitch_at_once
 from placer.solve.count.engine import Limits
 from placer.solve.run.workers import in_order
@@ -303,7 +308,7 @@ class Windows:
                 best = found
             if best is not None and best.proved:
                 break
-        return best
+        return best if best is None or best.proved else _or_laid(part, best)
 
     def _take(self, segment: Segment) -> None:
         for leaf, length, twin in segment:
@@ -318,6 +323,20 @@ class Windows:
                 self.free[leaf] += length
             else:
                 self.halves[[leaf, twin]] += 1
+
+
+def _or_laid(part: Stitching, found: Stitched) -> Stitched:
+    """What was found, or chains along the tree where those have cheaper joints.
+
+    Until a program comes near its bound, its answers may cost several times as much.
+    """
+    along = None if part.most_joints is not None else laid(part)
+    if along is None:
+        return found
+    price = price_of_joints(part, along)
+    if price >= price_of_joints(part, found.replicas):
+        return found
+    return replace(found, replicas=along, price=price)
 
 
 def _last(room: IntArray, amount: int) -> IntArray:
