@@ -171,7 +171,8 @@ def _price_of_replica(problem: Stitching, replica: Segment) -> float:
         halves = [(int(parent[leaf]), int(parent[twin])) for leaf, twin in halves]
         joined = [leaf for leaf, twin in halves if leaf == twin]
         halves = [(leaf, twin) for leaf, twin in halves if leaf != twin]
-        price += len(joined) * problem.joint_price(level, (HALF, HALF))
+        if joined:
+            price += len(joined) * problem.half_cost[level - 1]
         own = pieces + joined
         pieces = list(set(own))
         if len(own) > len(pieces):
