@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from benchmarks import annealing
 from benchmarks.cases import case
 from benchmarks.peers.problem import leaves_joined
+from placer.cores import granted_cores
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.placement.check import violations
@@ -211,7 +212,7 @@ def _by_placer(
 ) -> Attempt:
     start, began = perf_counter(), process_time()
     problem = Problem.of(topology, job, task.objective, spec.seed)
-    solution = solve(problem, Budget(task.time_limit))
+    solution = solve(problem, Budget(task.time_limit, workers=granted_cores()))
     wall, known.placer_s = perf_counter() - start, process_time() - began
     known.add(STARTS[0], solution.value, solution.placement.gpu_of_rank)
     peak = peak_bytes()

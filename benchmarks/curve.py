@@ -12,11 +12,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import perf_counter
 
-from benchmarks.attempt import PLACER, Spec, Task, attempt
 from benchmarks.cases import case
 from benchmarks.tables import percent
+from placer.cores import granted_cores
+from placer.cost.hop_cost import HopCost
 from placer.draw.line_plot import Panel, Series, line_plot
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.effort import FULL, params_of
+from placer.solve.run.budget import Budget
+from placer.solve.search import solve
 
 LIMITS = (5.0, 10.0, 15.0, 30.0, 60.0)
 
@@ -41,11 +47,14 @@ class Point:
 
 
 def measured(instance: str, limit: float) -> Point:
-    """A search on an instance."""
+    """A search on an instance, as ``placer place --time-limit`` makes it."""
     topology, job = case(instance, "hop-cost")
-    spec = Spec(PLACER)
-    made = attempt(topology, job, spec, Task(instance, "hop-cost", limit, [spec]))
-    return Point(instance, limit, round(made.wall_s, 2), made.value, made.lower_bound)
+    start = perf_counter()
+    problem = Problem.of(topology, job, "hop-cost").with_params(**params_of(FULL))
+    solution = solve(problem, Budget(limit, workers=granted_cores()))
+    wall = perf_counter() - start
+    value = HopCost(topology, job).cost(solution.placement.gpu_of_rank)
+    return Point(instance, limit, round(wall, 2), value, solution.lower_bound)
 
 
 def gaps(points: Sequence[Point]) -> list[float]:

@@ -73,7 +73,7 @@ METHOD = """\
   loaded its modules; for placer that includes the bound. **in the tool** leaves out
   the making of the graph and files. **memory** is the largest resident size of the
   process, about 100 MB of which are Python, numpy and the models that every tool
-  shares here.
+  shares here. placer uses all cores, Mt-KaHyPar two.
 * **+ tp**, **+ stage**: tensor parallel groups, or whole stages (expert groups where
   there are some), are contracted to one vertex first. That is our preprocessing, not
   the tool's.
@@ -126,7 +126,8 @@ LIMITS = """\
 ## Under a time limit
 
 `python -m benchmarks.curve --json benchmarks/curve.json`: one search on G for each
-limit. A limit ends the search; proof and bound may take a moment more.
+limit, as `placer place --time-limit` makes it. A limit ends the search; proof and bound
+may take a moment more.
 
 ![Gap by time limit](pictures/curve.svg)
 """

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+# So few slices of a size are sooner added one by one than all at once.
+FEW_MULTIPLES = 8
+
 
 @dataclass(frozen=True)
 class Product:
@@ -204,15 +207,27 @@ def _packing_floor(
     packed[:, 0] = 0.0
     best = packed.copy()
     for n in range(1, floor.shape[1]):
-        rows = size // n + 1
-        padded = np.full((batch, rows * n), np.inf)
-        padded[:, : size + 1] = packed
-        paid = (np.arange(rows) * floor[:, n, None])[:, :, None]
-        refund = padded.reshape(batch, rows, n) - paid
-        grid = np.minimum.accumulate(refund, axis=1) + paid
-        packed = grid.reshape(batch, -1)[:, : size + 1]
+        paid = floor[:, n, None]
+        if size // n <= FEW_MULTIPLES:
+            for first in range(n, size + 1, n):
+                more = packed[:, first : first + n]
+                fewer = packed[:, first - n : first - n + more.shape[1]]
+                np.minimum(more, fewer + paid, out=more)
+        else:
+            packed = _with_slices_of(n, packed, paid)
         np.minimum(best, packed + spread * n, out=best)
     return best, packed
+
+
+def _with_slices_of(n: int, packed: FloatArray, paid: FloatArray) -> FloatArray:
+    """Knapsacks of all sizes with any number of slices of ``n`` besides."""
+    batch, width = packed.shape
+    rows = (width - 1) // n + 1
+    padded = np.full((batch, rows * n), np.inf)
+    padded[:, :width] = packed
+    spent = (np.arange(rows) * paid)[:, :, None]
+    grid = np.minimum.accumulate(padded.reshape(batch, rows, n) - spent, axis=1)
+    return (grid + spent).reshape(batch, -1)[:, :width]
 
 
 def _rate_floor(

@@ -143,16 +143,18 @@ def _best_price(floor: FloatArray, classes: list[SizeClass], world: int) -> _Cho
 
 def _choose(floor: FloatArray, classes: list[SizeClass], price: float) -> _Choice:
     reduced = floor - price * np.arange(len(floor))
-    smallest, largest = [], []
-    for domains in classes:
-        part = reduced[domains.low : domains.high + 1]
-        least = part.min()
-        scale = abs(least) + abs(price) * domains.high
-        best = np.flatnonzero(part <= least + TIE * scale)
-        smallest.append(domains.low + int(best[0]))
-        largest.append(domains.low + int(best[-1]))
+    lows = np.array([domains.low for domains in classes])
+    highs = np.array([domains.high for domains in classes])
     counts = np.array([domains.count for domains in classes])
-    low, high = np.array(smallest), np.array(largest)
+    sizes = lows[:, None] + np.arange(int((highs - lows).max()) + 1)
+    parts = np.where(
+        sizes <= highs[:, None], reduced[np.minimum(sizes, highs[:, None])], np.inf
+    )
+    least = parts.min(axis=1)
+    scale = np.abs(least) + abs(price) * highs
+    is_best = parts <= (least + TIE * scale)[:, None]
+    low = lows + is_best.argmax(axis=1)
+    high = lows + is_best.shape[1] - 1 - is_best[:, ::-1].argmax(axis=1)
     return _Choice(
         price,
         float(counts @ floor[low]),

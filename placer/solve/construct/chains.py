@@ -19,11 +19,12 @@ from placer.solve.construct.lanes import Lanes, arrange
 from placer.solve.construct.segments import Stitching
 from placer.solve.construct.shapes import Shape, shapes
 from placer.solve.construct.stitch import stitch
+from placer.solve.construct.stitch_again import stitch_again
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 from placer.solve.tree.fill import fill, share_down, tree_order
 
 if TYPE_CHECKING:
-    from placer.solve.construct.segments import Segment
+    from placer.solve.construct.segments import Segment, Stitched
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
@@ -184,15 +185,25 @@ class _Stitcher:
             stitched = stitch(problem, params, seed, within, in_windows=in_windows)
             if stitched is None:
                 continue
-            joints = sum(len(replica) - 1 for replica in stitched.replicas)
-            name = f"stitched {self.shape.name}, {joints} joints"
-            if most_joints is not None:
-                name += f", at most {most_joints} a chain"
-            rows = self._along_tree(stitched.replicas)
-            if stitched.cut_short:
-                yield name, self._realised(rows), False
-            yield name, self._realised(self._arranged(rows, budget)), True
+            yield from self._offered(stitched, problem.most_joints, budget)
+            if stitched.in_windows:
+                again = stitch_again(problem, params, seed, within, stitched)
+                if again.cut_short or again.replicas is not stitched.replicas:
+                    yield from self._offered(again, problem.most_joints, budget)
             return
+
+    def _offered(
+        self, stitched: Stitched, most_joints: int | None, budget: Budget
+    ) -> Iterator[Candidate]:
+        """Placements of a stitching, chains in order last."""
+        joints = sum(len(replica) - 1 for replica in stitched.replicas)
+        name = f"stitched {self.shape.name}, {joints} joints"
+        if most_joints is not None:
+            name += f", at most {most_joints} a chain"
+        rows = self._along_tree(stitched.replicas)
+        if stitched.cut_short:
+            yield name, self._realised(rows), False
+        yield name, self._realised(self._arranged(rows, budget)), True
 
     def _fits_in_halves(self) -> bool:
         """Whether the units that do not fit whole fit as two halves."""

@@ -157,6 +157,31 @@ class Stitching:
         return Kind(length, joints) if joints <= self.most_joints else None
 
 
+def price_of_joints(problem: Stitching, replicas: Sequence[Segment]) -> float:
+    """Price of all joints, each as near to the leaves as can be, and of the halves."""
+    return sum(_price_of_replica(problem, replica) for replica in replicas)
+
+
+def _price_of_replica(problem: Stitching, replica: Segment) -> float:
+    pieces = [leaf for leaf, _, twin in replica if leaf == twin]
+    halves = [(leaf, twin) for leaf, _, twin in replica if leaf != twin]
+    price = last = 0.0
+    for level, parent in enumerate(problem.parents, 1):
+        pieces = parent[pieces].tolist()
+        halves = [(int(parent[leaf]), int(parent[twin])) for leaf, twin in halves]
+        joined = [leaf for leaf, twin in halves if leaf == twin]
+        halves = [(leaf, twin) for leaf, twin in halves if leaf != twin]
+        if joined:
+            price += len(joined) * problem.half_cost[level - 1]
+        own = pieces + joined
+        pieces = list(set(own))
+        if len(own) > len(pieces):
+            last = problem.joint_cost[level - 1]
+            price += (len(own) - len(pieces)) * last
+    # The joint that closes a ring is made twice.
+    return price + (last if problem.closed else 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Stitched:
     """The answer.
@@ -173,6 +198,8 @@ class Stitched:
         Whether the program was solved to the end, or as near as was asked for.
     cut_short : bool
         Whether the clock, not the work, set the end.
+    in_windows : bool
+        Whether it is of several programs, one after another.
     """
 
     replicas: list[Segment]
@@ -180,3 +207,4 @@ class Stitched:
     lower_bound: float
     proved: bool
     cut_short: bool
+    in_windows: bool = False

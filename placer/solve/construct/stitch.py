@@ -29,7 +29,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.solve.construct.laid import laid
-from placer.solve.construct.segments import ROUNDING, Fragment, Stitched
+from placer.solve.construct.segments import ROUNDING, Stitched, price_of_joints
+from placer.solve.construct.stitch_part import (
+    of_machine,
+    restricted,
+    window_order,
+    window_width,
+)
 from placer.solve.construct.stitch_program import stitch_at_once
 from placer.solve.count.engine import Limits
 from placer.solve.run.workers import in_order
@@ -81,7 +87,8 @@ def stitch(
     if completed is None:
         return None
     replicas = [*windows.replicas, *completed]
-    return Stitched(replicas, inf, -inf, False, windows.cut_short)
+    ended = False, windows.cut_short
+    return Stitched(replicas, inf, -inf, *ended, in_windows=True)
 
 
 class Windows:
@@ -125,8 +132,7 @@ class Windows:
 
     @property
     def _width(self) -> int:
-        """Domains of a window."""
-        return max(1, self.params.window_joints // len(self.problem.pairs()))
+        return window_width(self.problem, self.params)
 
     @property
     def rest(self) -> Stitching:
@@ -145,7 +151,7 @@ class Windows:
 
         Neither the walks nor what they make depends on how many go on at a time.
         """
-        order = _tree_order(self.problem)
+        order = window_order(self.problem)
         windows = -(-len(order) // self._width)
         walks = np.array_split(order, max(1, windows // self.params.windows_a_walk))
         if len(walks) == 1:
@@ -168,7 +174,7 @@ class Windows:
     def _walk(self, dealt: tuple[IntArray, int]) -> Windows:
         """Replicas out of some leaves alone, so many if they can be made."""
         leaves, replicas = dealt
-        part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
+        part = restricted(self.problem, leaves, self.free, self.halves, replicas)
         walk = Windows(part, self.params, self.seed, self.budget, self.half_worth)
         walk.stitch()
         return walk
@@ -193,7 +199,7 @@ class Windows:
     def stitch(self) -> None:
         """Make replicas window by window, all of them if that can be."""
         problem = self.problem
-        order = _tree_order(problem)
+        order = window_order(problem)
         windows = deque(np.array_split(order, -(-len(order) // self._width)))
         seen = np.zeros(len(self.free), dtype=bool)
         while windows and not self.budget.is_over():
@@ -262,7 +268,7 @@ class Windows:
         """Stitch replicas out of the free units of some leaves."""
         if replicas <= 0:
             return True
-        part = _restricted(self.problem, leaves, self.free, self.halves, replicas)
+        part = restricted(self.problem, leaves, self.free, self.halves, replicas)
         stitched = self._best_of(part, seeds or self.params.window_seeds)
         if stitched is None:
             return False
@@ -272,10 +278,7 @@ class Windows:
 
     def _add(self, leaves: IntArray, segment: Segment) -> None:
         """Keep a replica of a part of the machine, made of these leaves."""
-        fragments = tuple(
-            Fragment(int(leaves[leaf]), length, int(leaves[twin]))
-            for leaf, length, twin in segment
-        )
+        fragments = of_machine(leaves, segment)
         self._take(fragments)
         self.replicas.append(fragments)
 
@@ -303,7 +306,7 @@ class Windows:
                 best = found
             if best is not None and best.proved:
                 break
-        return best
+        return best if best is None or best.proved else _or_laid(part, best)
 
     def _take(self, segment: Segment) -> None:
         for leaf, length, twin in segment:
@@ -320,53 +323,21 @@ class Windows:
                 self.halves[[leaf, twin]] += 1
 
 
+def _or_laid(part: Stitching, found: Stitched) -> Stitched:
+    """What was found, or chains along the tree where those have cheaper joints.
+
+    Until a program comes near its bound, its answers may cost several times as much.
+    """
+    along = None if part.most_joints is not None else laid(part)
+    if along is None:
+        return found
+    price = price_of_joints(part, along)
+    if price >= price_of_joints(part, found.replicas):
+        return found
+    return replace(found, replicas=along, price=price)
+
+
 def _last(room: IntArray, amount: int) -> IntArray:
     """The last leaves with so much room in all."""
     later = np.cumsum(room[::-1])[::-1] - room
     return np.flatnonzero((room > 0) & (later < amount))
-
-
-def _tree_order(problem: Stitching) -> IntArray:
-    """Domains of level 1, those of an outer domain side by side."""
-    ancestors = [np.arange(int(problem.parents[0].max()) + 1)]
-    for parent in problem.parents[1:]:
-        ancestors.append(parent[ancestors[-1]])
-    return np.lexsort(ancestors)
-
-
-def _restricted(
-    problem: Stitching,
-    leaves: IntArray,
-    free: IntArray,
-    halves: IntArray,
-    replicas: int,
-) -> Stitching:
-    """The problem of making some replicas out of the free units of some leaves."""
-    parents, domains = [], leaves
-    for parent in problem.parents:
-        domains, inside = np.unique(parent[domains], return_inverse=True)
-        parents.append(inside)
-    missing = max(0, replicas * problem.length - int(free[leaves].sum()))
-    are_dear = _are_dear(problem)
-    has_halves = problem.spare_halves is not None and (missing > 0 or not are_dear)
-    return replace(
-        problem,
-        capacity=free[leaves],
-        parents=parents,
-        replicas=replicas,
-        spare_halves=halves[leaves] if has_halves else None,
-        most_halved=missing if has_halves and are_dear else None,
-    )
-
-
-def _are_dear(problem: Stitching) -> bool:
-    """Whether a unit of halves costs more than any joint, so that the fewest are best.
-
-    The fewest do wherever all units can be joined.
-    """
-    return (
-        problem.spare_halves is not None
-        and problem.most_joints is None
-        and set(problem.multiples) <= {1}
-        and min(problem.half_cost) > max(problem.joint_cost)
-    )

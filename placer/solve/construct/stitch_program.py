@@ -121,7 +121,11 @@ class _Counted:
             supply[HALF] = [Term(rest)]
 
     def _join_level(self, level: int, inputs: dict[int, Supply]) -> dict[int, Supply]:
-        """What the domains of a level leave over after their joints, by parent."""
+        """What the domains of a level leave over after their joints, by parent.
+
+        A domain joins what it is given to what it has joined, one segment at a time.
+        That reaches whatever joining in any other order does, at the same price.
+        """
         problem, program = self.problem, self.program
         self._pair_halves(level, inputs)
         outputs: dict[int, Supply] = {}
@@ -129,6 +133,7 @@ class _Counted:
             joints = {
                 pair: program.column(price=problem.joint_price(level, pair))
                 for pair in self.pairs
+                if pair[0] in supply or pair[1] in supply
             }
             self.joints.setdefault((level, domain), {}).update(joints)
             output = outputs.setdefault(int(problem.parent(level)[domain]), {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from benchmarks.instances import load
 from placer.solve import search
 from placer.solve.construct.laid import laid
+from placer.solve.construct.segments import price_of_joints
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.construct.test_stitch import (
     keeps_multiples,
     random_halves,
     random_problem,
+    shapes,
     stages_of,
 )
 from tests.solve.construct.test_windows import check_room
@@ -50,6 +53,18 @@ def test_halves_complete_what_units_cannot(seed: int) -> None:
     assert (found is not None) == (room >= problem.replicas * problem.length)
     if found is not None:
         check_room(problem, found)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_price_of_joints(seed: int) -> None:
+    """It is the least price of any order of the units, as a listing of all has it."""
+    problem = random_problem(random.Random(seed), levels=1 + seed % 2)
+    problem = replace(problem, most_joints=None, closed=seed % 3 == 0)
+    least = dict(shapes(problem))
+    for replica in laid(problem) or []:
+        leaves = stages_of(replica)
+        taken = tuple(leaves.count(leaf) for leaf in range(len(problem.capacity)))
+        assert price_of_joints(problem, [replica]) == least[taken]
 
 
 def test_laid_before_the_bound() -> None:

@@ -14,7 +14,7 @@ from benchmarks.instances import load
 from placer.placement.placement import Placement
 from placer.solve.construct import stitch as whole
 from placer.solve.construct.laid import laid
-from placer.solve.construct.segments import Segment, Stitched, Stitching
+from placer.solve.construct.segments import Fragment, Segment, Stitched, Stitching
 from placer.solve.construct.stitch_program import stitch_at_once
 from placer.solve.problem.objective import objective_of
 from placer.solve.problem.params import Params
@@ -182,6 +182,28 @@ def test_what_the_clock_cuts_off_is_laid_along_the_tree(
     found = whole.stitch(problem, params, 0, Budget(LIMIT))
     assert found is not None
     assert found.cut_short
+    assert found.replicas == laid(problem)
+
+
+def test_poor_answers_give_way_to_chains_along_the_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A window whose programs come nowhere near their bound is laid along the tree."""
+
+    def scattered(problem: Stitching, _limits: Limits) -> Stitched:
+        units = np.repeat(np.arange(len(problem.capacity)), problem.capacity).tolist()
+        replicas = [
+            tuple(Fragment(leaf, 1, leaf) for leaf in units[first :: problem.replicas])
+            for first in range(problem.replicas)
+        ]
+        cut = [replica[: problem.length] for replica in replicas]
+        return Stitched(cut, 0.0, 0.0, proved=False, cut_short=False)
+
+    monkeypatch.setattr(whole, "stitch_at_once", scattered)
+    problem = uneven_machine(random.Random(1))
+    params = Params(joints_at_once=0, window_joints=10**6)
+    found = whole.stitch(problem, params, 0, Budget(LIMIT))
+    assert found is not None
     assert found.replicas == laid(problem)
 
 
