@@ -172,6 +172,18 @@ def test_a_cycle_is_its_slowest_role_and_the_transfers_it_waits_for():
         assert step.roles_s == 6.0
 
 
+def test_roles_of_no_steps_leave_the_transfers_as_the_objective():
+    machine = machine_of([1, 1], 2)
+    work = {"parallelism": {"dp": 2}, "compute": {"fixed_time": 3}}
+    roles = [{"name": name, "steps": 0, "job": work} for name in "ab"]
+    sent = {"from": "a", "to": "b", "bytes": "8GB", "pattern": "paired", "every": 2}
+    found = solve(machine, workload_of(roles, [sent]))
+    # Each receiver beside its sender: 4 GB over the link inside a node, and no role.
+    near = machine.domain_of_gpu[0][found.placement.gpu_of_rank]
+    assert (near[:2] == near[2:]).all()
+    assert found.value < 0.1 and found.lower_bound == pytest.approx(found.value)
+
+
 def test_the_checker_names_a_role_that_is_split_or_misnamed():
     machine = machine_of([2, 2], 2)
     roles = [
