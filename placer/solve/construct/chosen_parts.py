@@ -92,7 +92,9 @@ def graded_fills(
         question = asked.graded(grain, is_apart=is_apart)
         if is_apart and not question.uplinks:
             continue
-        every = replicas(asked.parts, question.times(), value)
+        # Also slower ones than the incumbent's where little is left: walks start there.
+        close = float(incumbent.bound) * (1 + problem.params.parts_gap)
+        every = replicas(asked.parts, question.times(), max(value, close))
         for answer in _ever_faster(problem, question, every, work, budget):
             work -= answer.work
             if answer.shares is not None:
