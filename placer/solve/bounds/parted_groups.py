@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+# HiGHS meets rows and bounds to this.
+TOLERANCE = 1e-6
 # Prices are rounded down to this share of the dearest part.
 FINE = 1e-7
 CLOSE = Fraction(1, 10**6)
@@ -186,6 +188,8 @@ class PartedGroups:
         for part in parts:
             program.row([*shares[part], *_less(used[part])], 0, 0)
         known = max(0.0, solve(program, limits).bound)  # it may end without any
+        if limits.engine == "highs":
+            known *= 1 - TOLERANCE
         least = self.constant + unit * known
         return float(
             max(0, ceil(Fraction(least) / self.quantum - CLOSE)) * self.quantum
