@@ -340,7 +340,7 @@ class Params:
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
     parted_work: float = 1.0
-    parted_nodes: int = 1
+    parted_nodes: int = 100
     line_orders: int = 256
     piece_ways: int = 20_000
     piece_nodes: int = 100
