@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
-from placer.solve.bounds.certificate import prove
+from placer.solve.bounds.certificate import counted_parts, prove
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
 from placer.solve.construct.chosen_parts import chosen_parts
@@ -108,6 +108,7 @@ METHODS: tuple[Method, ...] = (
     rebalanced,
     annealed,
     exchanged,
+    counted_parts,
     as_if_free,
     again,
 )

@@ -10,11 +10,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.cut import least_hop_cost
+from placer.solve.bounds.cut import counted_hop_cost, least_hop_cost
 from placer.solve.bounds.time import least_step_time
+from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
+    from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
 # A bound: of a problem whose nodes hold blocks of so many consecutive ranks (1 bounds
@@ -36,6 +38,18 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
     if block == 1 or problem.goal.name == "hop-cost":
         incumbent.launch_bound = bound
     incumbent.prove(bound, argument)
+
+
+def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Work more on the parts of expert groups where the bound is far from the best."""
+    params = problem.params
+    close = incumbent.value * (1 - params.parts_walk_gap)
+    if incumbent.terms is not None or close <= incumbent.bound:
+        return
+    limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
+    proof = counted_hop_cost(problem, incumbent.value, limits)
+    if proof is not None:
+        incumbent.prove(*proof)
 
 
 def lower_bound(problem: Problem, block: int, incumbent: float = inf) -> Proof:

@@ -100,8 +100,26 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
     return Proof(found.value, found.argument)
 
 
+def counted_hop_cost(
+    problem: Problem, incumbent: float, limits: Limits
+) -> Proof | None:
+    """The same with more work on whole numbers of parts; None where none count."""
+    machine, job, params = problem.machine, problem.job, problem.params
+    if not isinstance(problem.goal, HopCostObjective):
+        return None
+    rises = _rises(machine)
+    if not _groups(machine, job, params, rises, _tiers(machine, job, rises)):
+        return None
+    found = cut_bound(machine, job, incumbent, params, limits)
+    return Proof(found.value, found.argument)
+
+
 def cut_bound(
-    topology: Topology, job: Job, incumbent: float = inf, params: Params | None = None
+    topology: Topology,
+    job: Job,
+    incumbent: float = inf,
+    params: Params | None = None,
+    limits: Limits | None = None,
 ) -> CutBound:
     """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
 
@@ -113,6 +131,8 @@ def cut_bound(
     incumbent : float
         Hop cost of a known placement; the bound stops improving once it reaches this.
     params : Params, optional
+    limits : Limits, optional
+        Of the program on parts of expert groups; by default of its first try.
 
     Raises
     ------
@@ -123,18 +143,12 @@ def cut_bound(
         raise InfeasibleError(
             f"the job has {job.world_size} ranks, the machine {topology.num_gpus} GPUs"
         )
-    distance = np.array([tier.distance for tier in topology.tiers])
-    distance = np.minimum.accumulate(distance[::-1])[::-1]
     edges = hop_edges(job)
-    inside = distance[0] * sum(axis.weight * len(axis.edges) for axis in edges)
-    rises = np.diff(distance)
+    nearest = min(tier.distance for tier in topology.tiers)
+    inside = nearest * sum(axis.weight * len(axis.edges) for axis in edges)
+    rises = _rises(topology)
     params = params or Params()
-    # Where one domain holds all ranks, no edge need leave it.
-    tiers = [
-        tier
-        for tier in np.flatnonzero(rises if edges else []).tolist()
-        if np.bincount(topology.domain_of_gpu[tier]).max() < job.world_size
-    ]
+    tiers = _tiers(topology, job, rises)
     cuts_of = _whole_and_contracted(topology, job, params)
     cuts = {tier: cuts_of(tier) for tier in tiers}
 
@@ -142,7 +156,7 @@ def cut_bound(
         return max(cut.value for cut in cuts.get(tier, []))
 
     def value() -> float:
-        return float(inside + sum(rises[t] * least(t) for t in cuts))
+        return float(inside + sum(float(rises[t]) * least(t) for t in cuts))
 
     for cut in chain.from_iterable(cuts.values()):
         cut.charge_ends()
@@ -154,27 +168,57 @@ def cut_bound(
             cut.add_up()
     best = value()
     if best < incumbent and tiers:
-        parted = _parted(topology, job, params, rises, tiers, least)
-        best = max(best, float(inside + parted))
+        limits = limits or Limits(params.parted_work)
+        found = _groups(topology, job, params, rises, tiers)
+        best = max(best, float(inside + _parted(found, limits, rises, tiers, least)))
     per_tier = tuple(least(t) if t in cuts else 0.0 for t in range(len(topology.tiers)))
     return CutBound(best, per_tier, ARGUMENT)
 
 
 def _parted(
-    topology: Topology,
-    job: Job,
-    params: Params,
+    found: tuple[PartedGroups, list[int]] | None,
+    limits: Limits,
     rises: FloatArray,
     tiers: list[int],
     least: Callable[[int], float],
 ) -> float:
     """Cuts of expert groups parted as whole numbers allow, and of the other tiers."""
+    if found is None:
+        return 0.0
+    groups, together = found
+    others = sum(rises[t] * least(t) for t in tiers if t not in together)
+    return groups.least(limits) + float(others)
+
+
+def _rises(topology: Topology) -> FloatArray:
+    """Of the distance at each tier, where it may not fall outwards; shape (T - 1,)."""
+    distance = np.array([tier.distance for tier in topology.tiers])
+    rises: FloatArray = np.diff(np.minimum.accumulate(distance[::-1])[::-1])
+    return rises
+
+
+def _tiers(topology: Topology, job: Job, rises: FloatArray) -> list[int]:
+    """Those that edges must cross: none need where one domain holds all ranks."""
+    return [
+        tier
+        for tier in np.flatnonzero(rises if hop_edges(job) else []).tolist()
+        if np.bincount(topology.domain_of_gpu[tier]).max() < job.world_size
+    ]
+
+
+def _groups(
+    topology: Topology,
+    job: Job,
+    params: Params,
+    rises: FloatArray,
+    tiers: list[int],
+) -> tuple[PartedGroups, list[int]] | None:
+    """Expert groups, and the tiers on which whole numbers of their parts count."""
     for together in (tiers[:2], tiers[:1]):
-        groups = PartedGroups.of(topology, job, together, rises)
+        groups = PartedGroups.of(topology, job, together, rises) if together else None
         if groups is not None and groups.columns <= params.parted_columns:
-            others = sum(rises[t] * least(t) for t in tiers if t not in together)
-            return groups.least(Limits(params.parted_work)) + float(others)
-    return 0.0
+            return groups, together
+    return None
 
 
 def _whole_and_contracted(

@@ -10,6 +10,8 @@ groups, whole numbers say more. Let ``x`` ranks of a group of ``n`` lie in a dom
 * Edges of expert data parallelism join such runs. One more run, of another replica,
   costs an edge of its pipeline and adds no more than one a stage, which must be lighter
   together.
+* All this holds of the domains of the next tier too, with the ranks and the room there.
+  It counts where domains full of whole groups would cut anything by it.
 
 All that is concave in all ``x`` together while ``w R >= 2 w_pp``. So it is least at a
 corner of what rooms and sizes of groups allow, a transport problem, and there each
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+# HiGHS meets rows and bounds to this.
+TOLERANCE = 1e-6
 # Prices are rounded down to this share of the dearest part.
 FINE = 1e-7
 CLOSE = Fraction(1, 10**6)
@@ -55,10 +59,12 @@ class PartedGroups:
     ----------
     size, number : int
         Members of a group, and groups.
-    pair, chain : float
-        Weight of a pair of members, and of an edge of a pipeline.
+    pair : float
+        Weight of a pair of members.
+    chains : tuple of float
+        Weight of an edge of a pipeline at either tier, 0 where those do not count.
     constant : float
-        What is added to the cut of the inner tier.
+        What is added to both cuts, each times its rise.
     rises : tuple of float
         Of the distance at either tier.
     quantum : Fraction
@@ -70,7 +76,7 @@ class PartedGroups:
     size: int
     number: int
     pair: float
-    chain: float
+    chains: tuple[float, float]
     constant: float
     rises: tuple[float, float]
     quantum: Fraction
@@ -104,11 +110,17 @@ class PartedGroups:
         chain = edges["pp"].weight if "pp" in edges else 0.0
         if 2 * chain > pair * int(room[room > 0].min()):
             chain = 0.0
-        constant = 0.0
-        if chain:
-            constant = chain * (len(edges["pp"].edges) - job.world_size)
-            if "edp" in edges and _is_lighter(job, chain, int(room.max())):
-                constant += edges["edp"].weight * len(edges["edp"].edges)
+        homes = np.bincount(outer, room)
+        chains, constant = [chain, chain], 0.0
+        for tier, rooms in enumerate((room, homes)):
+            more = chain * (len(edges["pp"].edges) - job.world_size) if chain else 0.0
+            if chain and "edp" in edges and _is_lighter(job, chain, int(rooms.max())):
+                more += edges["edp"].weight * len(edges["edp"].edges)
+            whole = np.minimum(rooms, members.shape[1]).sum()
+            filled = job.world_size / room.sum()
+            if tier and more + chain * whole * filled <= 0:
+                chains[tier] = more = 0.0
+            constant += (inner_rise, outer_rise)[tier] * more
         found = Counter(zip(outer.tolist(), room.tolist(), strict=True))
         domains = {key: count for key, count in found.items() if key[1]}
         quantum = common_divisor(axis.weight for axis in edges.values())
@@ -117,7 +129,7 @@ class PartedGroups:
             members.shape[1],
             len(members),
             pair,
-            chain,
+            (chains[0], chains[1]),
             constant,
             (inner_rise, outer_rise),
             quantum,
@@ -143,10 +155,13 @@ class PartedGroups:
         size = self.size // grain
         parts, homes = range(1, size + 1), sorted({home for home, _ in self.domains})
         held: dict[tuple[int, int], list[Term]] = defaultdict(list)
+        rooms = dict.fromkeys(homes, 0)
+        for (home, room), count in self.domains.items():
+            rooms[home] += room * count
         dearest = max(
-            self.inner(part * grain, room) + self.outer(part * grain)
+            self.inner(part * grain, room) + self.outer(part * grain, rooms[home])
             for part in parts
-            for _, room in self.domains
+            for home, room in self.domains
         )
         unit = FINE * dearest or 1.0
         for (home, room), count in self.domains.items():
@@ -159,7 +174,8 @@ class PartedGroups:
             made = {
                 k: Term(
                     program.column(
-                        self.number * size, floor(self.outer(k * grain) / unit)
+                        self.number * size,
+                        floor(self.outer(k * grain, rooms[home]) / unit),
                     )
                 )
                 for k in parts
@@ -172,19 +188,24 @@ class PartedGroups:
         for part in parts:
             program.row([*shares[part], *_less(used[part])], 0, 0)
         known = max(0.0, solve(program, limits).bound)  # it may end without any
-        least = self.rises[0] * self.constant + unit * known
+        if limits.engine == "highs":
+            known *= 1 - TOLERANCE
+        least = self.constant + unit * known
         return float(
             max(0, ceil(Fraction(least) / self.quantum - CLOSE)) * self.quantum
         )
 
     def inner(self, part: int, room: int) -> float:
         """What a part costs at the inner tier, in a domain of such room."""
-        pairs = self.pair / 2 * part * (self.size - part)
-        return self.rises[0] * (pairs + self.chain * part**2 / room)
+        return self._cost(0, part, room)
 
-    def outer(self, part: int) -> float:
-        """What a part costs at the outer tier."""
-        return self.rises[1] * self.pair / 2 * part * (self.size - part)
+    def outer(self, part: int, room: int) -> float:
+        """What a part costs at the outer tier, in a domain of such room."""
+        return self._cost(1, part, room)
+
+    def _cost(self, tier: int, part: int, room: int) -> float:
+        pairs = self.pair / 2 * part * (self.size - part)
+        return self.rises[tier] * (pairs + self.chains[tier] * part**2 / room)
 
 
 def _is_lighter(job: Job, chain: float, room: int) -> bool:

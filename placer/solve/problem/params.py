@@ -165,8 +165,8 @@ class Params:
         Array elements touched for prices of the parts of rings and cliques.
     parted_columns : int
         Columns of the program on whole numbers of parts of expert groups, at most.
-    parted_work : float
-        Its work.
+    parted_work, parted_nodes : float, int
+        Its work; and nodes of its tree once placements are known.
     line_orders : int
         Orders of the domains along which components of traffic are laid.
     run_kinds, run_columns, run_nodes, run_rounds : int
@@ -340,6 +340,7 @@ class Params:
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
     parted_work: float = 1.0
+    parted_nodes: int = 100
     line_orders: int = 256
     piece_ways: int = 20_000
     piece_nodes: int = 100

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.solve.bounds.cut import cut_bound
+from placer.solve.bounds.parted_groups import PartedGroups
+from placer.solve.count.engine import Limits
 from placer.solve.problem.params import Params
 from tests.solve.bounds.test_cut_against_brute_force import machine, optimum
 
@@ -33,6 +36,35 @@ def test_two_tiers_at_once_by_hand() -> None:
     alone = cut_bound(topology, job, params=Params(parted_columns=0))
     assert alone.value == 2 * (2 * 6 + 4)
     assert cut_bound(topology, job).value == 2 * (2 * 7 + 4) == optimum(topology, job)
+
+
+def test_pipelines_between_blocks_by_hand() -> None:
+    """Two stages of two on two nodes, each a block: both pipelines cross both."""
+    topology = machine([2, 2], [[0, 1], [0, 1], [0, 0]], [0, 2, 3])
+    job = experts(2, 1, 2, ep=2, pp=1)
+    groups = PartedGroups.of(topology, job, [0, 1], np.array([2.0, 1.0]))
+    assert groups is not None
+    assert groups.least(Limits(1.0)) == (2 + 1) * 2 == optimum(topology, job)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_of_both_tiers_cost_no_more(seed: int) -> None:
+    """Random pipelines in blocks, by either engine: never above the best placement."""
+    rng = random.Random(seed)
+    size = rng.choice(((2, 2, 2), (2, 1, 3), (3, 1, 2), (2, 1, 4), (2, 3, 1)))
+    weights = {"ep": rng.choice((2, 8, 64)), "pp": rng.choice((1, 2, 40, 64))}
+    job = experts(*size, **weights, edp=rng.choice((0, 1, 4, 20)))
+    gpus = [rng.randint(1, 3) for _ in range(4)]
+    gpus[0] += max(0, job.world_size - sum(gpus))
+    blocks = rng.choice(([0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 1, 2]))
+    near = rng.choice((1, 5, 9))
+    topology = machine(gpus, [[0, 1, 2, 3], blocks, [0] * 4], [0, near, 10])
+    rises = np.array([near, 10 - near], dtype=float)
+    groups = PartedGroups.of(topology, job, [0, 1], rises)
+    assert groups is not None
+    best = optimum(topology, job) * (1 + 1e-9)
+    assert groups.least(Limits(1.0)) <= best
+    assert groups.least(Limits(1, engine="highs")) <= best
 
 
 @pytest.mark.parametrize("seed", range(40))
