@@ -181,7 +181,8 @@ def test_roles_of_no_steps_leave_the_transfers_as_the_objective():
     # Each receiver beside its sender: 4 GB over the link inside a node, and no role.
     near = machine.domain_of_gpu[0][found.placement.gpu_of_rank]
     assert (near[:2] == near[2:]).all()
-    assert found.value < 0.1 and found.lower_bound == pytest.approx(found.value)
+    assert found.value < 0.1
+    assert found.lower_bound == pytest.approx(found.value)
 
 
 def test_the_checker_names_a_role_that_is_split_or_misnamed():
