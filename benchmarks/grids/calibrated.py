@@ -86,9 +86,7 @@ def steps(
 ) -> FloatArray:
     """Seconds of a sample, with constants as `fit_links` has them."""
     series = plain.series
-    names = ("node", "cluster")
-    share = dict(zip(names, np.exp(constants[1:]).tolist(), strict=True))
-    machine = with_efficiencies(machine_of(series), share)
+    machine = with_efficiencies(machine_of(series), _shares(constants))
     rate = plain.tflops * exp(-float(constants[0]))
     return np.array(
         [predicted_s(machine, one, rate, series.cuts_messages) for one in layouts]
@@ -105,8 +103,12 @@ def shown_by(series: Series) -> dict[str, float]:
     """What tiers reach by all layouts of a series, in what the machine says."""
     plain = ranked(series)
     found = calibrated(plain, range(len(plain.layouts)))
+    return _shares(found.values)
+
+
+def _shares(constants: FloatArray) -> dict[str, float]:
     names = ("node", "cluster")
-    return dict(zip(names, np.exp(found.values[1:]).tolist(), strict=True))
+    return dict(zip(names, np.exp(constants[1:]).tolist(), strict=True))
 
 
 def elsewhere(series: Sequence[Series], title: str) -> None:

@@ -94,6 +94,9 @@ class PartsWalk:
         self.slot, self.held = slot.copy(), held.copy()
         homes = np.arange(len(links.outer_carried))
         self.is_in = (links.outer[:, None] == homes).astype(np.float64)
+        self.along = np.argsort(links.outer, kind="stable")
+        self.home_count = np.bincount(links.outer)
+        self.home_first = np.cumsum(self.home_count) - self.home_count
         self._set_up()
         self.near = NEARLY * self.step_s
         self.best = self._state()
@@ -266,13 +269,9 @@ class PartsWalk:
 
     def _beside(self, here: IntArray) -> IntArray:
         """Some domain of the same outer one as each."""
-        outer = self.links.outer
-        order = np.argsort(outer, kind="stable")
-        count = np.bincount(outer)
-        first = np.cumsum(count) - count
-        home = outer[here]
-        chosen = (self.rng.random(len(here)) * count[home]).astype(np.int64)
-        beside: IntArray = order[first[home] + chosen]
+        home = self.links.outer[here]
+        chosen = self.rng.random(len(here)) * self.home_count[home]
+        beside: IntArray = self.along[self.home_first[home] + chosen.astype(np.int64)]
         return beside
 
     def _priced(self, changes: _Changes) -> FloatArray:
