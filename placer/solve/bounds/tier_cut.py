@@ -45,6 +45,7 @@ class TierCut:
         self.params = params
         self.world = graph.vertices
         self.stages = graph.stages
+        self.rooms = room_of_domain
         self.classes = size_classes(room_of_domain, self.world)
         self.size = self.classes[-1].high
         self.quantum = graph.quantum
@@ -53,6 +54,8 @@ class TierCut:
         self.value = 0.0
         self.split = self.splits[0]
         self.prices = np.zeros(self.stages)
+        # Of the last product whose parts add up, with the least boundary across them.
+        self.lines: list[tuple[Axis, FloatArray]] = []
 
     def charge_ends(self) -> None:
         """Raise ``value`` by the bounds with a price on the ends of the chain."""
@@ -86,32 +89,28 @@ class TierCut:
 
     def add_up(self) -> None:
         """Raise ``value`` by making the parts of rings and cliques add up."""
-        shares = [self._share(product) * self.prices for product in self.split]
-        of_stages = sum(float(share.sum()) for share in shares)
-        constant = of_stages * (self.world // self.stages) / 2
-        for own, product in enumerate(self.split):
+        for product in self.split:
             besides = np.zeros(self.size + 1)
-            for other, share in zip(self.split, shares, strict=True):
+            for other in self.split:
                 if other is not product:
-                    besides += self._floor(other, share[None])[0]
-            for line, across in self._lines(product, shares[own][None]):
+                    besides += self._floor(other, self._prices(other))[0]
+            self.lines = list(self._lines(product))
+            for line, across in self.lines:
                 lines = self.world // line.size
                 parts = Parts(line, lines, across / 2, besides / 2, self.classes)
                 if 2 * parts.work(1) <= self.params.parts_work:
                     unit = next((a.size for a in product.stage if not a.is_clique), 1)
-                    known = self.value + constant
+                    known = self.value + self.priced
                     least = parts.least(unit, self.params.parts_work, known)
-                    self.value = max(self.value, self._rounded_up(least - constant))
+                    self.value = max(self.value, self._rounded_up(least - self.priced))
 
-    def _lines(
-        self, product: Product, prices: FloatArray
-    ) -> Iterator[tuple[Axis, FloatArray]]:
-        """Rings and cliques, with the least boundary of sets across them.
+    def _lines(self, product: Product) -> Iterator[tuple[Axis, FloatArray]]:
+        """Rings and cliques, with the least boundary and prices of sets across them.
 
         Where all axes across are dearer, domains rather cut a line into single members,
         which the plain floors see as well.
         """
-        stage, copies = product.stage, product.copies
+        stage, copies, prices = product.stage, product.copies, self._prices(product)
         if _is_line(copies, (*stage, product.chain)):
             across = replica_floor(product, prices, self.size, self.params)
             yield copies, across[0]
@@ -120,6 +119,11 @@ class TierCut:
             if _is_line(axis, (*others, product.chain, copies)):
                 across = self._floor(replace(product, stage=others), prices)
                 yield axis, across[0]
+
+    @property
+    def priced(self) -> float:
+        """What prices on stages add to the cut."""
+        return float(self.prices.sum()) * (self.world // self.stages) / 2
 
     @property
     def has_chain(self) -> bool:
@@ -154,6 +158,10 @@ class TierCut:
     def _share(self, product: Product) -> float:
         """The product's share of the chain, and so of the prices on stages."""
         return product.chain.weight / self.chain_weight if self.has_chain else 0.0
+
+    def _prices(self, product: Product) -> FloatArray:
+        """The product's share of the prices on stages; shape (1, P)."""
+        return self._share(product) * self.prices[None]
 
     def _floor(self, product: Product, prices: FloatArray) -> FloatArray:
         """Least boundary of any set plus its prices, by size; shape (B, S + 1)."""
