@@ -145,7 +145,7 @@ class PartedLines:
         most_columns : int
             Of the program.
         """
-        patterns = self._patterns(most_columns)
+        patterns = self.patterns(most_columns)
         if patterns is None:
             return 0.0
         model = _Model(self, patterns)
@@ -168,7 +168,7 @@ class PartedLines:
         sizes = range(1, min(self.size, room) + 1)
         return [0, *(min(room // size, sets) for size in sizes)]
 
-    def _patterns(self, most_columns: int) -> dict[int, list[Pattern]] | None:
+    def patterns(self, most_columns: int) -> dict[int, list[Pattern]] | None:
         """What domains of each room may hold; None with too many columns in all."""
         part = min(self.size, max(room for _, room in self.domains))
         left = most_columns - self.size * min(self.size, max(self.rooms.values()))
