@@ -36,7 +36,7 @@ up to one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, product
 from math import inf
 from typing import TYPE_CHECKING
@@ -58,7 +58,7 @@ from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
@@ -103,15 +103,23 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
 
 
 def counted_hop_cost(
-    problem: Problem, incumbent: float, limits: Limits
+    problem: Problem, incumbent: float, limits: Limits, *, is_wide: bool
 ) -> Proof | None:
-    """The same with more work on whole numbers of parts; None where none can count."""
+    """The same with more work on whole numbers of parts; None where none count.
+
+    Parts of expert groups take the longest, and are left to wide gaps.
+    """
     machine, job, params = problem.machine, problem.job, problem.params
     if not isinstance(problem.goal, HopCostObjective):
         return None
+    if not is_wide:
+        params = replace(params, parted_columns=0)
     rises = _rises(machine)
     tiers = _tiers(machine, job, rises)
-    if len(tiers) < 2 and not _groups(machine, job, params, rises, tiers):
+    lines = _lines(machine, _cuts(machine, job, params, tiers), rises)
+    first, again = params.line_columns
+    is_new = any(line.fits(again) and not line.fits(first) for line in lines)
+    if not is_new and not _groups(machine, job, params, rises, tiers):
         return None
     found = cut_bound(machine, job, incumbent, params, limits)
     return Proof(found.value, found.argument)
@@ -151,9 +159,7 @@ def cut_bound(
     inside = nearest * sum(axis.weight * len(axis.edges) for axis in edges)
     rises = _rises(topology)
     params = params or Params()
-    tiers = _tiers(topology, job, rises)
-    cuts_of = _whole_and_contracted(topology, job, params)
-    cuts = {tier: cuts_of(tier) for tier in tiers}
+    cuts = _cuts(topology, job, params, _tiers(topology, job, rises))
 
     def least(tier: int) -> float:
         return max(cut.value for cut in cuts.get(tier, []))
@@ -249,23 +255,21 @@ def _groups(
     return None
 
 
-def _whole_and_contracted(
-    topology: Topology, job: Job, params: Params
-) -> Callable[[int], list[TierCut]]:
-    """Cuts of a tier: of the graph of ranks, and of that of sets where there is one."""
+def _cuts(
+    topology: Topology, job: Job, params: Params, tiers: list[int]
+) -> dict[int, list[TierCut]]:
+    """Of each tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
     colocation = colocation_of(topology, job, 1) if job.require else None
     sizes = colocation.uniform_sizes() if colocation else None
     held = whole_sets(topology, topology.gpus_of_node, sizes) if sizes else []
-
-    def cuts(tier: int) -> list[TierCut]:
+    cuts = {}
+    for tier in tiers:
         gpus = np.bincount(topology.domain_of_gpu[tier])
-        found = [TierCut(whole, gpus, params)]
+        cuts[tier] = [TierCut(whole, gpus, params)]
         if colocation and sizes and sizes[tier] > 1:
             sets = held[tier] // sizes[tier]
             graph = contracted(job, colocation.label[tier])
             if graph and sets.sum() >= graph.vertices:
-                found.append(TierCut(graph, sets, params))
-        return found
-
+                cuts[tier].append(TierCut(graph, sets, params))
     return cuts

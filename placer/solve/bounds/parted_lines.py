@@ -154,6 +154,10 @@ class PartedLines:
         quanta = ceil(Fraction(paid - self.priced) / self.quantum - CLOSE)
         return float(max(0, quanta) * self.quantum)
 
+    def fits(self, most_columns: int) -> bool:
+        """Whether the program has no more columns."""
+        return self.patterns(most_columns) is not None
+
     @cached_property
     def rooms(self) -> dict[int, int]:
         """Of the outer domains."""

@@ -55,7 +55,10 @@ class TierCut:
         self.split = self.splits[0]
         self.prices = np.zeros(self.stages)
         # Of the last product whose parts add up, with the least boundary across them.
-        self.lines: list[tuple[Axis, FloatArray]] = []
+        self.lines = [
+            (axis, np.zeros(1 + min(self.size, self.world // axis.size)))
+            for axis in _line_axes(self.split[0])
+        ]
 
     def charge_ends(self) -> None:
         """Raise ``value`` by the bounds with a price on the ends of the chain."""
@@ -105,20 +108,15 @@ class TierCut:
                     self.value = max(self.value, self._rounded_up(least - self.priced))
 
     def _lines(self, product: Product) -> Iterator[tuple[Axis, FloatArray]]:
-        """Rings and cliques, with the least boundary and prices of sets across them.
-
-        Where all axes across are dearer, domains rather cut a line into single members,
-        which the plain floors see as well.
-        """
-        stage, copies, prices = product.stage, product.copies, self._prices(product)
-        if _is_line(copies, (*stage, product.chain)):
-            across = replica_floor(product, prices, self.size, self.params)
-            yield copies, across[0]
-        for axis in stage:
-            others = tuple(other for other in stage if other is not axis)
-            if _is_line(axis, (*others, product.chain, copies)):
+        """Rings and cliques, with the least boundary and prices of sets across them."""
+        prices = self._prices(product)
+        for axis in _line_axes(product):
+            if axis is product.copies:
+                across = replica_floor(product, prices, self.size, self.params)
+            else:
+                others = tuple(other for other in product.stage if other is not axis)
                 across = self._floor(replace(product, stage=others), prices)
-                yield axis, across[0]
+            yield axis, across[0]
 
     @property
     def priced(self) -> float:
@@ -183,7 +181,16 @@ class TierCut:
         return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
 
 
-def _is_line(axis: Axis, across: tuple[Axis, ...]) -> bool:
-    """Whether an axis has edges, not all lighter than those of the axes across it."""
-    weights = [other.weight for other in across if other.size > 1 and other.weight > 0]
-    return axis.size > 1 and axis.weight > min(weights, default=0.0)
+def _line_axes(product: Product) -> list[Axis]:
+    """Axes of rings and cliques that have edges, not all lighter than those across.
+
+    Where all axes across are dearer, domains rather cut a line into single members,
+    which the plain floors see as well.
+    """
+    axes = (*product.stage, product.chain, product.copies)
+    found = []
+    for axis in (product.copies, *product.stage):
+        across = [a.weight for a in axes if a is not axis and a.size > 1 and a.weight]
+        if axis.size > 1 and axis.weight > min(across, default=0.0):
+            found.append(axis)
+    return found
