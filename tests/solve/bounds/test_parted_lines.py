@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from math import inf
 
 import numpy as np
 import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.cut import cut_bound
+from placer.solve.bounds.cut import counted_hop_cost, cut_bound, least_hop_cost
 from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.count.engine import Limits
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from tests.solve.bounds.test_cut_against_brute_force import machine, optimum
 
@@ -138,3 +141,30 @@ def test_no_placement_of_whole_groups_costs_less(seed: int) -> None:
     if sum(count // 2 * 2 for count in gpus) >= job.world_size:
         bound = cut_bound(topology, job, params=TOGETHER)
         assert bound.value <= optimum(topology, job) * (1 + 1e-9)
+
+
+def test_larger_programs_wait_for_placements() -> None:
+    """The first try leaves out what the second counts, whatever the gap is."""
+    rows = [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]]
+    topology = machine([1, 1, 2, 2], rows, [0, 2, 3])
+    job = Job("rings", Parallelism(cp=3, pp=2), weights={"cp": 4}, launcher="free")
+    problem = replace(
+        Problem.of(topology, job, "hop-cost"), params=Params(line_columns=(20, 500))
+    )
+    first = least_hop_cost(problem, 1, inf)
+    again = counted_hop_cost(problem, inf, Limits(1.0), is_wide=False)
+    assert first is not None
+    assert again is not None
+    assert (first.value, again.value) == (40, 48)
+
+
+@pytest.mark.parametrize("columns", [(0, 0), (500, 500)])
+def test_nothing_is_tried_twice_in_vain(columns: tuple[int, int]) -> None:
+    """Neither where no program counts nor where all that count were tried at first."""
+    rows = [[0, 1, 2, 3], [0, 0, 1, 1], [0, 0, 0, 0]]
+    topology = machine([1, 1, 2, 2], rows, [0, 2, 3])
+    job = Job("rings", Parallelism(cp=3, pp=2), weights={"cp": 4}, launcher="free")
+    problem = replace(
+        Problem.of(topology, job, "hop-cost"), params=Params(line_columns=columns)
+    )
+    assert counted_hop_cost(problem, inf, Limits(1.0), is_wide=False) is None
