@@ -41,13 +41,13 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
 
 
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Work more on the parts of expert groups where the bound is far from the best."""
+    """Work more on whole numbers of parts, on those of expert groups in wide gaps."""
     params = problem.params
-    close = incumbent.value * (1 - params.parts_walk_gap)
-    if incumbent.terms is not None or close <= incumbent.bound:
+    if incumbent.terms is not None:
         return
+    is_wide = incumbent.value * (1 - params.parts_walk_gap) > incumbent.bound
     limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
-    proof = counted_hop_cost(problem, incumbent.value, limits)
+    proof = counted_hop_cost(problem, incumbent.value, limits, is_wide=is_wide)
     if proof is not None:
         incumbent.prove(*proof)
 

@@ -26,8 +26,9 @@ that its domains hold:
    ascent;
 5. `parts` makes what domains hold of rings and cliques add up to whole ones.
 
-Beside these, `parted_groups` bounds the cuts of two tiers together for experts, with
-whole numbers of domains.
+Beside these, two bounds are on the cuts of two tiers together, with whole numbers of
+domains: `parted_lines` for rings and cliques with all that lies across them, where few
+of them fit a domain, and `parted_groups` for experts.
 
 Cuts are multiples of the greatest common divisor of the weights, so bounds are rounded
 up to one, after allowing for rounding errors.
@@ -35,8 +36,8 @@ up to one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, product
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
 from placer.solve.bounds.graphs import contracted, graph_of
 from placer.solve.bounds.parted_groups import PartedGroups
+from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
@@ -56,7 +58,7 @@ from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator, Mapping
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
@@ -101,14 +103,23 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
 
 
 def counted_hop_cost(
-    problem: Problem, incumbent: float, limits: Limits
+    problem: Problem, incumbent: float, limits: Limits, *, is_wide: bool
 ) -> Proof | None:
-    """The same with more work on whole numbers of parts; None where none count."""
+    """The same with more work on whole numbers of parts; None where none count.
+
+    Parts of expert groups take the longest, and are left to wide gaps.
+    """
     machine, job, params = problem.machine, problem.job, problem.params
     if not isinstance(problem.goal, HopCostObjective):
         return None
+    if not is_wide:
+        params = replace(params, parted_columns=0)
     rises = _rises(machine)
-    if not _groups(machine, job, params, rises, _tiers(machine, job, rises)):
+    tiers = _tiers(machine, job, rises)
+    lines = _lines(machine, _cuts(machine, job, params, tiers), rises)
+    first, again = params.line_columns
+    is_new = any(line.fits(again) and not line.fits(first) for line in lines)
+    if not is_new and not _groups(machine, job, params, rises, tiers):
         return None
     found = cut_bound(machine, job, incumbent, params, limits)
     return Proof(found.value, found.argument)
@@ -132,7 +143,7 @@ def cut_bound(
         Hop cost of a known placement; the bound stops improving once it reaches this.
     params : Params, optional
     limits : Limits, optional
-        Of the program on parts of expert groups; by default of its first try.
+        Of the program on parts of expert groups, where this is a second try.
 
     Raises
     ------
@@ -148,9 +159,7 @@ def cut_bound(
     inside = nearest * sum(axis.weight * len(axis.edges) for axis in edges)
     rises = _rises(topology)
     params = params or Params()
-    tiers = _tiers(topology, job, rises)
-    cuts_of = _whole_and_contracted(topology, job, params)
-    cuts = {tier: cuts_of(tier) for tier in tiers}
+    cuts = _cuts(topology, job, params, _tiers(topology, job, rises))
 
     def least(tier: int) -> float:
         return max(cut.value for cut in cuts.get(tier, []))
@@ -160,34 +169,59 @@ def cut_bound(
 
     for cut in chain.from_iterable(cuts.values()):
         cut.charge_ends()
-    for cut in chain.from_iterable(cuts.values()):
-        if value() < incumbent:
-            cut.ascend()
-    for cut in chain.from_iterable(cuts.values()):
-        if value() < incumbent:
-            cut.add_up()
+    for raised in (TierCut.ascend, TierCut.add_up):
+        for cut in chain.from_iterable(cuts.values()):
+            if value() < incumbent:
+                raised(cut)
     best = value()
-    if best < incumbent and tiers:
-        limits = limits or Limits(params.parted_work)
-        found = _groups(topology, job, params, rises, tiers)
-        best = max(best, float(inside + _parted(found, limits, rises, tiers, least)))
+    more = _together(topology, job, params, rises, cuts, limits)
+    for both, together in more if best < incumbent else ():
+        others = sum(float(rises[t]) * least(t) for t in cuts if t not in together)
+        best = max(best, float(inside + both + others))
+        if best >= incumbent:
+            break
     per_tier = tuple(least(t) if t in cuts else 0.0 for t in range(len(topology.tiers)))
     return CutBound(best, per_tier, ARGUMENT)
 
 
-def _parted(
-    found: tuple[PartedGroups, list[int]] | None,
-    limits: Limits,
+def _together(
+    topology: Topology,
+    job: Job,
+    params: Params,
     rises: FloatArray,
-    tiers: list[int],
-    least: Callable[[int], float],
-) -> float:
-    """Cuts of expert groups parted as whole numbers allow, and of the other tiers."""
-    if found is None:
-        return 0.0
-    groups, together = found
-    others = sum(rises[t] * least(t) for t in tiers if t not in together)
-    return groups.least(limits) + float(others)
+    cuts: Mapping[int, list[TierCut]],
+    limits: Limits | None,
+) -> Iterator[tuple[float, list[int]]]:
+    """Bounds on the cuts of some tiers together, times their rises, and these tiers.
+
+    Each is worked out when it is asked for. Those of lines are the sooner ones.
+    """
+    tiers = list(cuts)
+    again = limits is not None
+    limits = limits or Limits(params.parted_work)
+    work = Limits(params.line_work[again], limits.seconds, probes=False)
+    for lines in _lines(topology, cuts, rises):
+        yield lines.least(work, params.line_columns[again]), tiers[:2]
+    found = _groups(topology, job, params, rises, tiers)
+    if found is not None:
+        groups, together = found
+        yield groups.least(limits), together
+
+
+def _lines(
+    topology: Topology, cuts: Mapping[int, list[TierCut]], rises: FloatArray
+) -> Iterator[PartedLines]:
+    """Rings and cliques in the two inner tiers, where both cut the same graph."""
+    if len(cuts) < 2:
+        return
+    near, far, *_ = cuts
+    for inner, outer in product(reversed(cuts[near]), reversed(cuts[far])):
+        if inner.world == outer.world:
+            home = np.zeros(len(inner.rooms), dtype=np.int64)
+            home[topology.domain_of_gpu[near]] = topology.domain_of_gpu[far]
+            both = float(rises[near]), float(rises[far])
+            yield from PartedLines.of((inner, outer), home, both)
+            return
 
 
 def _rises(topology: Topology) -> FloatArray:
@@ -221,23 +255,21 @@ def _groups(
     return None
 
 
-def _whole_and_contracted(
-    topology: Topology, job: Job, params: Params
-) -> Callable[[int], list[TierCut]]:
-    """Cuts of a tier: of the graph of ranks, and of that of sets where there is one."""
+def _cuts(
+    topology: Topology, job: Job, params: Params, tiers: list[int]
+) -> dict[int, list[TierCut]]:
+    """Of each tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
     colocation = colocation_of(topology, job, 1) if job.require else None
     sizes = colocation.uniform_sizes() if colocation else None
     held = whole_sets(topology, topology.gpus_of_node, sizes) if sizes else []
-
-    def cuts(tier: int) -> list[TierCut]:
+    cuts = {}
+    for tier in tiers:
         gpus = np.bincount(topology.domain_of_gpu[tier])
-        found = [TierCut(whole, gpus, params)]
+        cuts[tier] = [TierCut(whole, gpus, params)]
         if colocation and sizes and sizes[tier] > 1:
             sets = held[tier] // sizes[tier]
             graph = contracted(job, colocation.label[tier])
             if graph and sets.sum() >= graph.vertices:
-                found.append(TierCut(graph, sets, params))
-        return found
-
+                cuts[tier].append(TierCut(graph, sets, params))
     return cuts

@@ -33,11 +33,12 @@ import numpy.typing as npt
 
 from placer.job.edges import hop_edges
 from placer.solve.bounds.graphs import common_divisor
-from placer.solve.count.engine import MOST, Limits, solve
+from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.count.paths import less, paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from placer.job.model import Job
     from placer.topology.model import Topology
@@ -167,7 +168,7 @@ class PartedGroups:
         for (home, room), count in self.domains.items():
             price = [floor(self.inner(k * grain, room) / unit) for k in (0, *parts)]
             ends: dict[int, float | Term] = {room // grain: count}
-            for part, terms in _paths(program, ends, price, is_full=False).items():
+            for part, terms in paths(program, ends, price, is_full=False).items():
                 held[home, part] += terms
         shares: dict[int, list[Term]] = defaultdict(list)
         for home in homes:
@@ -180,13 +181,13 @@ class PartedGroups:
                 )
                 for k in parts
             }
-            used = _paths(program, made, [0] * (size + 1), is_full=True)
+            used = paths(program, made, [0] * (size + 1), is_full=True)
             for part in parts:
-                program.row([*held[home, part], *_less(used[part])], 0, 0)
+                program.row([*held[home, part], *less(used[part])], 0, 0)
                 shares[part].append(made[part])
-        used = _paths(program, {size: self.number}, [0] * (size + 1), is_full=True)
+        used = paths(program, {size: self.number}, [0] * (size + 1), is_full=True)
         for part in parts:
-            program.row([*shares[part], *_less(used[part])], 0, 0)
+            program.row([*shares[part], *less(used[part])], 0, 0)
         known = max(0.0, solve(program, limits).bound)  # it may end without any
         if limits.engine == "highs":
             known *= 1 - TOLERANCE
@@ -223,37 +224,3 @@ def _is_lighter(job: Job, chain: float, room: int) -> bool:
     replicas = axes.size("edp")
     ring = replicas / (replicas - 1) if 2 < replicas <= room else 1.0
     return float(job.weights["edp"]) * axes.pp * ring <= chain
-
-
-def _paths(
-    program: Program,
-    ends: Mapping[int, float | Term],
-    price: Sequence[int],
-    *,
-    is_full: bool,
-) -> dict[int, list[Term]]:
-    """Columns of steps by their length, on paths from 0 to so many ends.
-
-    Where paths need not be full, they may go on by 1 for nothing.
-    """
-    most, last = len(price) - 1, max(ends)
-    into: dict[int, list[Term]] = defaultdict(list)
-    steps: dict[int, list[Term]] = defaultdict(list)
-    for begin in range(last):
-        for step in range(is_full, min(most, last - begin) + 1):
-            column = program.column(MOST, price[step])
-            end = begin + max(step, 1)
-            into[end].append(Term(column))
-            into[begin].append(Term(column, -1))
-            steps[step].append(Term(column))
-    for place in range(1, last + 1):
-        end_here = ends.get(place, 0)
-        if isinstance(end_here, Term):
-            program.row([*into[place], *_less([end_here])], 0, 0)
-        else:
-            program.row(into[place], end_here, end_here)
-    return steps
-
-
-def _less(terms: Iterable[Term]) -> list[Term]:
-    return [Term(column, -times) for column, times in terms]

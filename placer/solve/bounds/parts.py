@@ -122,12 +122,7 @@ class Parts:
     @cached_property
     def part_costs(self) -> FloatArray:
         """What a part of 0, 1 .. members costs its line."""
-        members, size = np.arange(self.largest + 1), self.line.size
-        if self.line.is_clique:
-            return np.asarray(self.line.weight / 2 * members * (size - members))
-        # Each part of a ring ends in two cut edges, shared with others; two are one.
-        edge = self.line.weight / (2 if size == 2 else 1)
-        return np.where((members > 0) & (members < size), edge, 0.0)
+        return part_costs(self.line, self.largest)
 
     @cached_property
     def first_prices(self) -> FloatArray:
@@ -212,6 +207,16 @@ class Parts:
                 left -= int(first[left])
             found.append(_Column(float(self.part_costs @ parts), parts[1:]))
         return float(best[size]), found
+
+
+def part_costs(line: Axis, largest: int) -> FloatArray:
+    """What a part of 0, 1 .. members costs its line; shape (largest + 1,)."""
+    members = np.arange(largest + 1)
+    if line.is_clique:
+        return np.asarray(line.weight / 2 * members * (line.size - members))
+    # Each part of a ring ends in two cut edges, shared with others; two are one.
+    edge = line.weight / (2 if line.size == 2 else 1)
+    return np.where((members > 0) & (members < line.size), edge, 0.0)
 
 
 class _Search:

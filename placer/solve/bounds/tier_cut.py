@@ -45,6 +45,7 @@ class TierCut:
         self.params = params
         self.world = graph.vertices
         self.stages = graph.stages
+        self.rooms = room_of_domain
         self.classes = size_classes(room_of_domain, self.world)
         self.size = self.classes[-1].high
         self.quantum = graph.quantum
@@ -53,6 +54,11 @@ class TierCut:
         self.value = 0.0
         self.split = self.splits[0]
         self.prices = np.zeros(self.stages)
+        # Of the last product whose parts add up, with the least boundary across them.
+        self.lines = [
+            (axis, np.zeros(1 + min(self.size, self.world // axis.size)))
+            for axis in _line_axes(self.split[0])
+        ]
 
     def charge_ends(self) -> None:
         """Raise ``value`` by the bounds with a price on the ends of the chain."""
@@ -86,40 +92,36 @@ class TierCut:
 
     def add_up(self) -> None:
         """Raise ``value`` by making the parts of rings and cliques add up."""
-        shares = [self._share(product) * self.prices for product in self.split]
-        of_stages = sum(float(share.sum()) for share in shares)
-        constant = of_stages * (self.world // self.stages) / 2
-        for own, product in enumerate(self.split):
+        for product in self.split:
             besides = np.zeros(self.size + 1)
-            for other, share in zip(self.split, shares, strict=True):
+            for other in self.split:
                 if other is not product:
-                    besides += self._floor(other, share[None])[0]
-            for line, across in self._lines(product, shares[own][None]):
+                    besides += self._floor(other, self._prices(other))[0]
+            self.lines = list(self._lines(product))
+            for line, across in self.lines:
                 lines = self.world // line.size
                 parts = Parts(line, lines, across / 2, besides / 2, self.classes)
                 if 2 * parts.work(1) <= self.params.parts_work:
                     unit = next((a.size for a in product.stage if not a.is_clique), 1)
-                    known = self.value + constant
+                    known = self.value + self.priced
                     least = parts.least(unit, self.params.parts_work, known)
-                    self.value = max(self.value, self._rounded_up(least - constant))
+                    self.value = max(self.value, self._rounded_up(least - self.priced))
 
-    def _lines(
-        self, product: Product, prices: FloatArray
-    ) -> Iterator[tuple[Axis, FloatArray]]:
-        """Rings and cliques, with the least boundary of sets across them.
-
-        Where all axes across are dearer, domains rather cut a line into single members,
-        which the plain floors see as well.
-        """
-        stage, copies = product.stage, product.copies
-        if _is_line(copies, (*stage, product.chain)):
-            across = replica_floor(product, prices, self.size, self.params)
-            yield copies, across[0]
-        for axis in stage:
-            others = tuple(other for other in stage if other is not axis)
-            if _is_line(axis, (*others, product.chain, copies)):
+    def _lines(self, product: Product) -> Iterator[tuple[Axis, FloatArray]]:
+        """Rings and cliques, with the least boundary and prices of sets across them."""
+        prices = self._prices(product)
+        for axis in _line_axes(product):
+            if axis is product.copies:
+                across = replica_floor(product, prices, self.size, self.params)
+            else:
+                others = tuple(other for other in product.stage if other is not axis)
                 across = self._floor(replace(product, stage=others), prices)
-                yield axis, across[0]
+            yield axis, across[0]
+
+    @property
+    def priced(self) -> float:
+        """What prices on stages add to the cut."""
+        return float(self.prices.sum()) * (self.world // self.stages) / 2
 
     @property
     def has_chain(self) -> bool:
@@ -155,6 +157,10 @@ class TierCut:
         """The product's share of the chain, and so of the prices on stages."""
         return product.chain.weight / self.chain_weight if self.has_chain else 0.0
 
+    def _prices(self, product: Product) -> FloatArray:
+        """The product's share of the prices on stages; shape (1, P)."""
+        return self._share(product) * self.prices[None]
+
     def _floor(self, product: Product, prices: FloatArray) -> FloatArray:
         """Least boundary of any set plus its prices, by size; shape (B, S + 1)."""
         replica = replica_floor(product, prices, self.size, self.params)
@@ -175,7 +181,16 @@ class TierCut:
         return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
 
 
-def _is_line(axis: Axis, across: tuple[Axis, ...]) -> bool:
-    """Whether an axis has edges, not all lighter than those of the axes across it."""
-    weights = [other.weight for other in across if other.size > 1 and other.weight > 0]
-    return axis.size > 1 and axis.weight > min(weights, default=0.0)
+def _line_axes(product: Product) -> list[Axis]:
+    """Axes of rings and cliques that have edges, not all lighter than those across.
+
+    Where all axes across are dearer, domains rather cut a line into single members,
+    which the plain floors see as well.
+    """
+    axes = (*product.stage, product.chain, product.copies)
+    found = []
+    for axis in (product.copies, *product.stage):
+        across = [a.weight for a in axes if a is not axis and a.size > 1 and a.weight]
+        if axis.size > 1 and axis.weight > min(across, default=0.0):
+            found.append(axis)
+    return found

@@ -42,6 +42,9 @@ class Limits:
     wants_proof : bool
         Otherwise SCIP looks for solutions rather than proofs: it finds good ones of
         large programs in a tenth of the time.
+    probes : bool
+        Whether CP-SAT first tries what follows from each column: on thousands of them
+        that takes longer than to solve the program.
     """
 
     work: float
@@ -50,6 +53,7 @@ class Limits:
     engine: Literal["cp-sat", "scip", "highs"] = "cp-sat"
     gap: float = 0.0
     wants_proof: bool = True
+    probes: bool = True
 
 
 class Answer(NamedTuple):
@@ -94,6 +98,8 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
     made.parameters.max_time_in_seconds = max(limits.seconds, 0.0)
     made.parameters.relative_gap_limit = limits.gap
     made.parameters.catch_sigint_signal = False
+    if not limits.probes:
+        made.parameters.cp_model_probing_level = 0
     return made
 
 

@@ -167,6 +167,9 @@ class Params:
         Columns of the program on whole numbers of parts of expert groups, at most.
     parted_work, parted_nodes : float, int
         Its work; and nodes of its tree once placements are known.
+    line_columns, line_work : (int, int), (float, float)
+        Columns of the program on parts of lines in two tiers, at most, and its work: at
+        first, and once placements are known.
     line_orders : int
         Orders of the domains along which components of traffic are laid.
     run_kinds, run_columns, run_nodes, run_rounds : int
@@ -341,6 +344,8 @@ class Params:
     parted_columns: int = 8_000
     parted_work: float = 1.0
     parted_nodes: int = 100
+    line_columns: tuple[int, int] = (2_000, 20_000)
+    line_work: tuple[float, float] = (1.0, 4.0)
     line_orders: int = 256
     piece_ways: int = 20_000
     piece_nodes: int = 100

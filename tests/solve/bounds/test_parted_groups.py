@@ -33,9 +33,11 @@ def test_two_tiers_at_once_by_hand() -> None:
     """
     topology = machine([2, 3, 3], [[0, 1, 2], [0, 1, 1], [0, 0, 0]], [0, 2, 3])
     job = experts(4, 2, 1, ep=2)
-    alone = cut_bound(topology, job, params=Params(parted_columns=0))
-    assert alone.value == 2 * (2 * 6 + 4)
-    assert cut_bound(topology, job).value == 2 * (2 * 7 + 4) == optimum(topology, job)
+    alone = Params(parted_columns=0, line_columns=(0, 0))
+    assert cut_bound(topology, job, params=alone).value == 2 * (2 * 6 + 4)
+    groups = Params(line_columns=(0, 0))
+    found = cut_bound(topology, job, params=groups)
+    assert found.value == 2 * (2 * 7 + 4) == optimum(topology, job)
 
 
 def test_pipelines_between_blocks_by_hand() -> None:

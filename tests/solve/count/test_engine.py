@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from placer.solve.count.engine import Limits, cp_sat
+
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = "placer/solve/count/engine.py"
 
@@ -70,3 +72,9 @@ def test_no_other_place_makes_a_solver() -> None:
         and ast.unparse(node.func).rpartition(".")[2] == "CpSolver"
     }
     assert makers == {PLACE}
+
+
+def test_probing_can_be_left_out() -> None:
+    """Large programs are solved before CP-SAT has tried each of their columns."""
+    assert cp_sat(Limits(1.0)).parameters.cp_model_probing_level > 0
+    assert cp_sat(Limits(1.0, probes=False)).parameters.cp_model_probing_level == 0
