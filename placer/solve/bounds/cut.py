@@ -35,7 +35,7 @@ up to one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING
@@ -46,14 +46,12 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
-from placer.solve.bounds.graphs import contracted, graph_of
+from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.count.engine import Limits
-from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
-from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +102,9 @@ def counted_hop_cost(
     problem: Problem, incumbent: float, limits: Limits
 ) -> Proof | None:
     """The same with more work on whole numbers of parts; None where none count."""
-    machine, job, params = problem.machine, problem.job, problem.params
+    machine, job = problem.machine, problem.job
+    most = problem.params.counted_columns
+    params = replace(problem.params, parted_columns=most)
     if not isinstance(problem.goal, HopCostObjective):
         return None
     rises = _rises(machine)
@@ -132,7 +132,7 @@ def cut_bound(
         Hop cost of a known placement; the bound stops improving once it reaches this.
     params : Params, optional
     limits : Limits, optional
-        Of the program on parts of expert groups; by default of its first try.
+        Of the program on parts of expert groups; by default the root of its tree.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def cut_bound(
             cut.add_up()
     best = value()
     if best < incumbent and tiers:
-        limits = limits or Limits(params.parted_work)
+        limits = limits or Limits(1, engine="highs")
         found = _groups(topology, job, params, rises, tiers)
         best = max(best, float(inside + _parted(found, limits, rises, tiers, least)))
     per_tier = tuple(least(t) if t in cuts else 0.0 for t in range(len(topology.tiers)))
@@ -226,16 +226,12 @@ def _whole_and_contracted(
 ) -> Callable[[int], list[TierCut]]:
     """Cuts of a tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
-    colocation = colocation_of(topology, job, 1) if job.require else None
-    sizes = colocation.uniform_sizes() if colocation else None
-    held = whole_sets(topology, topology.gpus_of_node, sizes) if sizes else []
 
     def cuts(tier: int) -> list[TierCut]:
         gpus = np.bincount(topology.domain_of_gpu[tier])
         found = [TierCut(whole, gpus, params)]
-        if colocation and sizes and sizes[tier] > 1:
-            sets = held[tier] // sizes[tier]
-            graph = contracted(job, colocation.label[tier])
+        for label, sets in kept_whole(topology, job, tier):
+            graph = contracted(job, label)
             if graph and sets.sum() >= graph.vertices:
                 found.append(TierCut(graph, sets, params))
         return found

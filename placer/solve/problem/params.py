@@ -163,10 +163,11 @@ class Params:
         Directions in which those prices are improved.
     parts_work : int
         Array elements touched for prices of the parts of rings and cliques.
-    parted_columns : int
-        Columns of the program on whole numbers of parts of expert groups, at most.
-    parted_work, parted_nodes : float, int
-        Its work; and nodes of its tree once placements are known.
+    parted_columns, counted_columns : int
+        Columns of the program on whole numbers of parts of expert groups, at most, at
+        the root of its tree; and once placements are known.
+    parted_nodes : int
+        Nodes of its tree then.
     line_orders : int
         Orders of the domains along which components of traffic are laid.
     run_kinds, run_columns, run_nodes, run_rounds : int
@@ -338,8 +339,8 @@ class Params:
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
     parts_work: int = 20_000_000
-    parted_columns: int = 8_000
-    parted_work: float = 1.0
+    parted_columns: int = 4_000
+    counted_columns: int = 20_000
     parted_nodes: int = 100
     line_orders: int = 256
     piece_ways: int = 20_000
