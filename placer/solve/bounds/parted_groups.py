@@ -32,7 +32,7 @@ So one of both ways costs no more, as long as ``w_pp <= w`` and
     rise (w - w_pp) + outer rise (w - 2 (w_pp + w_edp))  >=  0
 
 and one goes on that way until a part vanishes or a room is full; in the end all parts
-are multiples of the grain. Heavier pipelines and replicas count as if they were lighter.
+are multiples of the grain. Heavier pipelines and replicas count as no heavier.
 
 Paths count domains by how they are filled, the largest part first, and groups by how
 they are made up of shares, and those of parts (Valerio de Carvalho 1999, arc flow).
