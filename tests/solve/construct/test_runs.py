@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.solve.construct.runs import whole_group_fills
 from placer.solve.problem.compiled import Problem
-from placer.topology.model import Topology
 from tests.solve.construct.test_whole_first import machine
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 WEIGHTS = {"tp": 4000, "ep": 64, "pp": 40, "edp": 4}
 ORDER = ("tp", "cp", "ep", "dp", "pp")
