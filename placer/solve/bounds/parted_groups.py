@@ -11,6 +11,12 @@ together (`graphs`). Of a group of ``n`` let ``x`` vertices lie in a domain.
   costs an edge of its pipeline and adds no more than one a stage, which must be lighter
   together: ``w_edp P <= w_pp``, where ``P`` stages make a pipeline.
 
+Where no domain holds two groups, a whole one keeps edges with groups in parts alone, of
+the stages before and after its own. Beside it a domain has ``max y`` runs more, ``y``
+being its other parts, less edges that join them to it: ``R - n`` at the most for a group
+in parts and each of its two neighbours. Such a run costs ``w_pp``, less the ``w_edp P``
+that another replica may add to it.
+
 Domains of the next tier hold *shares* of groups, which pay for their pairs as well.
 Most groups are whole there, and pipelines and replicas are cut between whole groups:
 `parted_lanes`. Where pipelines lead to other experts, runs count there too, with
@@ -32,7 +38,8 @@ So one of both ways costs no more, as long as ``w_pp <= w`` and
     rise (w - w_pp) + outer rise (w - 2 (w_pp + w_edp))  >=  0
 
 and one goes on that way until a part vanishes or a room is full; in the end all parts
-are multiples of the grain. Heavier pipelines and replicas count as no heavier.
+are multiples of the grain. Heavier pipelines and replicas count as no heavier. Where runs
+beside whole groups count, all edges of a vertex take the place of ``w_pp`` in the first.
 
 Paths count domains by how they are filled, the largest part first, and groups by how
 they are made up of shares, and those of parts (Valerio de Carvalho 1999, arc flow).
@@ -55,7 +62,7 @@ from placer.solve.bounds.graphs import common_divisor, experts_of, has_rows, kep
 from placer.solve.bounds.parted_lanes import Lanes
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.filling import Sizes, fillings, less, partitions
-from placer.solve.count.model import Program, Term
+from placer.solve.count.model import ONE, Program, Term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,6 +93,10 @@ class PartedGroups:
         Weight of a pair of vertices.
     chains : tuple of float
         Weight of an edge of a pipeline at either tier, 0 where runs do not count.
+    apart : float
+        Weight of a run beside a whole group at the inner tier, 0 where none count.
+    links : int
+        Edges that a group in parts may keep with whole ones at the most.
     lanes : Lanes or None
         At the outer tier, where they count rather than runs.
     constant : float
@@ -102,6 +113,8 @@ class PartedGroups:
     number: int
     pair: float
     chains: tuple[float, float]
+    apart: float
+    links: int
     lanes: Lanes | None
     constant: float
     rises: tuple[float, float]
@@ -141,21 +154,32 @@ class PartedGroups:
         run = chain.weight if chain.size > 1 else 0.0
         is_coarse = gcd(group.size, *(room for _, room in domains)) > 1
         lanes = Lanes.of(product, far) if far and has_rows(job) else None
+        # Edges of a vertex that a move of it may cut.
+        edges = min(2, chain.size - 1) * chain.weight
+        edges += min(2, product.copies.size - 1) * product.copies.weight
+        beside = int(room.max()) - group.size
+        is_apart = 0 < beside < group.size and has_rows(job)
+        is_apart &= not is_coarse or edges <= group.weight
         if is_coarse:
             run = min(run, group.weight)
-            saved = near * (group.weight - run) + far * group.weight
+            saved = near * (group.weight - (edges if is_apart else run))
+            saved += far * group.weight
             lanes = lanes and lanes.lowered_to(group.size * saved / 2)
-        chains, constant = [0.0, 0.0], lanes.constant if lanes else 0.0
-        for tier, rooms in enumerate((room, np.bincount(outer, room))):
-            if not (tier and lanes):
-                chains[tier], more = _runs(job, product, run, rooms)
-                constant += (near, far)[tier] * more
+        inner_run, constant, lost = _runs(job, product, run, room)
+        outer_run, constant = 0.0, constant * near
+        if lanes:
+            constant += lanes.constant
+        else:
+            outer_run, more, _ = _runs(job, product, run, np.bincount(outer, room))
+            constant += far * more
         quantum = common_divisor(axis.weight for axis in hop_edges(job))
         return cls(
             group.size,
             product.vertices // group.size,
             group.weight,
-            (chains[0], chains[1]),
+            (inner_run, outer_run),
+            max(0.0, inner_run - lost) * is_apart,
+            min(2, chain.size - 1) * max(0, beside),
             lanes,
             constant,
             (near, far),
@@ -192,8 +216,9 @@ class PartedGroups:
         program, size = Program(), self.size // self.grain
         shares: Sizes = defaultdict(list)
         whole = []
+        runs: list[Term] = []
         for rooms in self.rooms.values():
-            made = self._shares(program, rooms)
+            made = self._shares(program, rooms, runs)
             for part, term in made.items():
                 shares[part].append(term)
             if size in made:
@@ -203,6 +228,11 @@ class PartedGroups:
             program.row([*shares[part], *less(used[part])], 0, 0)
         if self.lanes:
             self.lanes.add(program, whole)
+        if self.apart:
+            price = self.rises[0] * self.apart * self.grain
+            column = Term(program.column(price=price))
+            kept = self.links // self.grain * self.number
+            program.row([column, *less(runs), Term(ONE, kept)], 0)
         unit = FINE * max(program.price) or 1.0
         program.price = [floor(price / unit) for price in program.price]
         known = max(0.0, solve(program, limits).bound)  # it may end without any
@@ -213,15 +243,25 @@ class PartedGroups:
             max(0, ceil(Fraction(least) / self.quantum - CLOSE)) * self.quantum
         )
 
-    def _shares(self, program: Program, rooms: Mapping[int, int]) -> dict[int, Term]:
-        """Columns of shares in an outer domain by size, of parts that fit its rooms."""
+    def _shares(
+        self, program: Program, rooms: Mapping[int, int], runs: list[Term]
+    ) -> dict[int, Term]:
+        """Columns of shares in an outer domain by size, of parts that fit its rooms.
+
+        Runs beside whole groups are added to ``runs``, as are whole groups, each of
+        which leaves so many links fewer to groups in parts.
+        """
         size, total = self.size // self.grain, _total(rooms)
         part = np.arange(0, self.size + 1, self.grain)
         pairs = self.pair / 2 * part * (self.size - part)
-        runs = self.rises[0] * self.chains[0] * part
+        largest = self.rises[0] * self.chains[0] * part
         paid = pairs + self.chains[1] * part**2 / (total * self.grain)
         inside = (self.rises[0] * pairs).tolist()
-        held, _ = fillings(program, rooms, runs.tolist(), inside)
+        alone = size if self.apart else 0
+        held, _, beside = fillings(program, rooms, largest.tolist(), inside, alone)
+        runs += [Term(of.column, run) for run in beside for of in beside[run]]
+        links = self.links // self.grain
+        runs += [Term(of.column, links) for of in held[size]]
         price = (self.rises[1] * paid).tolist()
         made = {
             share: Term(program.column(min(self.number, total // share), price[share]))
@@ -239,10 +279,11 @@ def _total(rooms: Mapping[int, int]) -> int:
 
 def _runs(
     job: Job, product: Product, run: float, room: IntArray
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """Weight of an edge of runs in such rooms, and what is added to their cut.
 
-    Both are 0 where domains full of whole groups would cut nothing by it.
+    Also what edges of replicas a run may keep. All are 0 where domains full of whole
+    groups would cut nothing by it.
     """
     copies, vertices = product.copies, product.vertices
     more = -run * vertices / product.chain.size
@@ -250,9 +291,10 @@ def _runs(
     number = copies.size
     ring = number / (number - 1) if 2 < number <= room.max() else 1.0
     edges = copies.weight * product.chain.size * ring
-    if number > 1 and edges <= run and has_rows(job):
+    is_lighter = number > 1 and edges <= run and has_rows(job)
+    if is_lighter:
         more += copies.weight * vertices / (2 if number == 2 else 1)
     whole = np.minimum(room, product.stage[0].size).sum()
     if more + run * float(whole) * vertices / float(room.sum()) <= 0:
-        return 0.0, 0.0
-    return run, more
+        return 0.0, 0.0, 0.0
+    return run, more, edges * is_lighter

@@ -98,7 +98,7 @@ class Lanes:
         for room, held in whole:
             if not room:
                 continue
-            parts, largest = fillings(program, {room: 1}, [0.0] * len(price), price)
+            parts, largest, _ = fillings(program, {room: 1}, [0.0] * len(price), price)
             total = [Term(of.column, size) for size in parts for of in parts[size]]
             program.row([*total, *less([held])], 0, 0)
             around = room // self.replicas if self.replicas > 2 else 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from placer.solve.count.model import Program, Term
 
@@ -15,12 +16,30 @@ from placer.solve.count.model import Program, Term
 Sizes = dict[int, list[Term]]
 
 
+class Filling(NamedTuple):
+    """Columns of the parts that fill rooms, by size.
+
+    Attributes
+    ----------
+    parts : dict of int to list of Term
+    largest : dict of int to list of Term
+        The largest of each room.
+    beside : dict of int to list of Term
+        The largest beside one that is alone.
+    """
+
+    parts: Sizes
+    largest: Sizes
+    beside: Sizes
+
+
 def fillings(
     program: Program,
     rooms: Mapping[int, int],
     first: Sequence[float],
     price: Sequence[float],
-) -> tuple[Sizes, Sizes]:
+    alone: int = 0,
+) -> Filling:
     """Columns of parts that fill rooms, the largest part first.
 
     A layer of the paths for each largest size that may still come.
@@ -34,17 +53,15 @@ def fillings(
         Price of a largest part of 0, 1 .. in a room, besides that of the part.
     price : sequence of float
         Of each part of 0, 1 ..
-
-    Returns
-    -------
-    tuple of dict of int to list of Term
-        Parts, and largest parts of a room, by size.
+    alone : int, optional
+        Size of parts of which no room holds two: what is beside them is counted.
     """
     last, number = max(rooms), sum(rooms.values())
     sizes = range(1, min(len(price) - 1, last) + 1)
     into: dict[tuple[int, int], list[Term]] = defaultdict(list)
     parts: Sizes = defaultdict(list)
     largest: Sizes = defaultdict(list)
+    beside: Sizes = defaultdict(list)
 
     def step(begin: tuple[int, int] | None, end: tuple[int, int], paid: float) -> Term:
         term = Term(program.column(number, paid))
@@ -59,6 +76,14 @@ def fillings(
         begun.append(term)
         parts[size].append(term)
         largest[size].append(term)
+        if size == alone:
+            step((size, size), (size, 0), 0)
+            for other in range(1, min(size - 1, last - size) + 1):
+                beside[other].append(
+                    step((size, size), (size + other, other), price[other])
+                )
+                parts[other] += beside[other]
+            continue
         for at in range(size, last + 1):
             if at + size <= last:
                 parts[size].append(step((at, size), (at + size, size), price[size]))
@@ -69,7 +94,7 @@ def fillings(
     for (at, size), terms in into.items():
         ends = 0 if size else rooms.get(at, 0)
         program.row(terms, ends, ends)
-    return parts, largest
+    return Filling(parts, largest, beside)
 
 
 def partitions(

@@ -63,6 +63,19 @@ def test_largest_part_by_hand() -> None:
     assert groups.least(ROOT) == 3 * 64 + 3 * 5 == optimum(topology, job)
 
 
+def test_runs_beside_whole_groups_by_hand() -> None:
+    """Four groups of three on nodes of four, two replicas of two stages.
+
+    Three are whole and the fourth has a rank beside each. Only the group of its own
+    replica is its neighbour, so that one of its three ranks keeps its pipeline.
+    """
+    topology = machine([4, 4, 4], [[0, 1, 2], [0, 0, 0]], [0, 1])
+    job = experts(3, 2, 2, ep=64, pp=5)
+    groups = PartedGroups.of(topology, job, [0], np.array([1.0]))
+    assert groups is not None
+    assert groups.least(ROOT) == 3 * 64 + 5 * 5 == optimum(topology, job)
+
+
 def test_sets_that_rules_keep_by_hand() -> None:
     """Two tp groups of two, tied by two pairs of experts, on nodes of three."""
     axes = Parallelism(tp=2, ep=2, etp=2, dp=2, order=ORDER)

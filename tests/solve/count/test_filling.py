@@ -23,7 +23,7 @@ ROOT = Limits(1, engine="highs")
 def test_the_largest_part_of_each_room_pays(parts: dict[int, int], price: int) -> None:
     """Two rooms of three: as much as the largest part of each, and 1 for every part."""
     program = Program()
-    found, largest = fillings(program, {3: 2}, [0, 1, 2, 3], [0, 1, 1, 1])
+    found, largest, _ = fillings(program, {3: 2}, [0, 1, 2, 3], [0, 1, 1, 1])
     for size in (1, 2, 3):
         number = parts.get(size, 0)
         program.row(found[size], number, number)
@@ -36,10 +36,26 @@ def test_the_largest_part_of_each_room_pays(parts: dict[int, int], price: int) -
     assert answer.counts[count.column] == min(2, sum(parts.values()))
 
 
+@pytest.mark.parametrize(("others", "most"), [({2: 1}, 2), ({1: 2}, 1), ({1: 1}, 1)])
+def test_the_next_part_beside_one_alone(others: dict[int, int], most: int) -> None:
+    """A room of five with three, and beside it two, one and one, or one."""
+    program = Program()
+    parts, _, beside = fillings(program, {5: 1}, [0] * 4, [0] * 4, 3)
+    for size in (1, 2, 3):
+        number = {**others, 3: 1}.get(size, 0)
+        program.row(parts[size], number, number)
+    answer = solve(program, ROOT)
+    assert answer.counts is not None
+    sizes = {
+        k for k, terms in beside.items() if any(answer.counts[c] for c, _ in terms)
+    }
+    assert sizes == {most}
+
+
 def test_parts_that_fit_no_room() -> None:
     """Three parts of two in two rooms of three."""
     program = Program()
-    found, _ = fillings(program, {3: 2}, [0, 0, 0], [0, 0, 0])
+    found = fillings(program, {3: 2}, [0, 0, 0], [0, 0, 0]).parts
     program.row(found[2], 3, 3)
     assert solve(program, ROOT).counts is None
 
