@@ -13,9 +13,9 @@ together (`graphs`). Of a group of ``n`` let ``x`` vertices lie in a domain.
 
 Where no domain holds two groups, a whole one keeps edges with groups in parts alone, of
 the stages before and after its own. Beside it a domain has ``max y`` runs more, ``y``
-being its other parts, less edges that join them to it: ``R - n`` at the most for a group
-in parts and each of its two neighbours. Such a run costs ``w_pp``, less the ``w_edp P``
-that another replica may add to it.
+being its other parts, less edges that join them to it: ``R - n`` at the most for each
+neighbour of a group in parts. Such a run costs ``w_pp``, less the ``w_edp P`` that
+another replica may add to it.
 
 Domains of the next tier hold *shares* of groups, which pay for their pairs as well.
 Most groups are whole there, and pipelines and replicas are cut between whole groups:
@@ -38,8 +38,9 @@ So one of both ways costs no more, as long as ``w_pp <= w`` and
     rise (w - w_pp) + outer rise (w - 2 (w_pp + w_edp))  >=  0
 
 and one goes on that way until a part vanishes or a room is full; in the end all parts
-are multiples of the grain. Heavier pipelines and replicas count as no heavier. Where runs
-beside whole groups count, all edges of a vertex take the place of ``w_pp`` in the first.
+are multiples of the grain. Heavier pipelines and replicas count as no heavier. Where
+runs beside whole groups count, all edges of a vertex take the place of ``w_pp`` in the
+first term.
 
 Paths count domains by how they are filled, the largest part first, and groups by how
 they are made up of shares, and those of parts (Valerio de Carvalho 1999, arc flow).
