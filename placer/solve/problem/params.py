@@ -339,7 +339,7 @@ class Params:
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
     parts_work: int = 20_000_000
-    parted_columns: int = 4_000
+    parted_columns: int = 8_000
     counted_columns: int = 20_000
     parted_nodes: int = 100
     line_orders: int = 256
