@@ -47,15 +47,13 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
-from placer.solve.bounds.graphs import contracted, graph_of
+from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.count.engine import Limits
-from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
-from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,8 +110,8 @@ def counted_hop_cost(
     machine, job, params = problem.machine, problem.job, problem.params
     if not isinstance(problem.goal, HopCostObjective):
         return None
-    if not is_wide:
-        params = replace(params, parted_columns=0)
+    most = params.counted_columns if is_wide else 0
+    params = replace(params, parted_columns=most)
     rises = _rises(machine)
     tiers = _tiers(machine, job, rises)
     lines = _lines(machine, _cuts(machine, job, params, tiers), rises)
@@ -143,7 +141,8 @@ def cut_bound(
         Hop cost of a known placement; the bound stops improving once it reaches this.
     params : Params, optional
     limits : Limits, optional
-        Of the program on parts of expert groups, where this is a second try.
+        Of the program on parts of expert groups, where this is a second try; by
+        default the root of its tree.
 
     Raises
     ------
@@ -198,7 +197,7 @@ def _together(
     """
     tiers = list(cuts)
     again = limits is not None
-    limits = limits or Limits(params.parted_work)
+    limits = limits or Limits(1, engine="highs")
     work = Limits(params.line_work[again], limits.seconds, probes=False)
     for lines in _lines(topology, cuts, rises):
         yield lines.least(work, params.line_columns[again]), tiers[:2]
@@ -260,16 +259,12 @@ def _cuts(
 ) -> dict[int, list[TierCut]]:
     """Of each tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
-    colocation = colocation_of(topology, job, 1) if job.require else None
-    sizes = colocation.uniform_sizes() if colocation else None
-    held = whole_sets(topology, topology.gpus_of_node, sizes) if sizes else []
     cuts = {}
     for tier in tiers:
         gpus = np.bincount(topology.domain_of_gpu[tier])
         cuts[tier] = [TierCut(whole, gpus, params)]
-        if colocation and sizes and sizes[tier] > 1:
-            sets = held[tier] // sizes[tier]
-            graph = contracted(job, colocation.label[tier])
+        for label, sets in kept_whole(topology, job, tier):
+            graph = contracted(job, label)
             if graph and sets.sum() >= graph.vertices:
                 cuts[tier].append(TierCut(graph, sets, params))
     return cuts

@@ -25,7 +25,7 @@ values of ep and two of etp, so ``m = 4``, ``b_ep = 2``: two sets are joined by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd, lcm, prod
@@ -36,10 +36,13 @@ import numpy.typing as npt
 
 from placer.solve.bounds.isoperimetric import Product
 from placer.solve.problem.axes import EXPERT, Axis, axis_of, box_of
+from placer.solve.problem.colocation import colocation_of
+from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
+    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -97,6 +100,48 @@ def contracted(job: Job, label: IntArray) -> Graph | None:
             return None
         families.append(between)
     return _graph(job, families)
+
+
+def experts_of(job: Job, label: IntArray | None = None) -> Product | None:
+    """The product of the experts alone, of ranks or of sets; None without.
+
+    None for sets also where these are no boxes, and where pipelines lead to other
+    experts, so that they are no product.
+
+    Parameters
+    ----------
+    job : Job
+    label : ndarray, shape (R,), optional
+        Set of every rank.
+    """
+    axes = _axes(job, EXPERT_AXES)
+    if label is not None:
+        between = _between(job, axes, label) if has_rows(job) else None
+        if between is None:
+            return None
+        axes = between
+    product = _product(axes)
+    clique = product.stage[0]
+    return product if clique.size > 1 and clique.weight > 0 else None
+
+
+def has_rows(job: Job) -> bool:
+    """Whether expert coordinates name every rank once, along whole pipelines."""
+    return _is_product(job.parallelism) and _same_chains(job.parallelism)
+
+
+def kept_whole(
+    topology: Topology, job: Job, tier: int
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Set of each rank that rules keep in a domain of a tier; sets that each holds.
+
+    One pair, or none where sets are single ranks or of several sizes.
+    """
+    colocation = colocation_of(topology, job, 1) if job.require else None
+    sizes = colocation.uniform_sizes() if colocation else None
+    if colocation and sizes and sizes[tier] > 1:
+        held = whole_sets(topology, topology.gpus_of_node, sizes)
+        yield colocation.label[tier], held[tier] // sizes[tier]
 
 
 def _axes(job: Job, names: tuple[str, ...]) -> list[Axis]:

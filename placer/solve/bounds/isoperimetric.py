@@ -27,6 +27,7 @@ vectors, K the largest slice, S the largest set. Arrays are indexed by the set's
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,11 @@ class Product:
     stage: tuple[Axis, ...]
     chain: Axis
     copies: Axis
+
+    @property
+    def vertices(self) -> int:
+        """Of the product."""
+        return prod(axis.size for axis in (*self.stage, self.chain, self.copies))
 
     @property
     def has_edges(self) -> bool:

@@ -15,7 +15,7 @@ from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.placement import Placement
 from placer.solve.construct.fewest_domains import fewest_domains
 from placer.solve.construct.nesting import nestings
-from placer.solve.construct.runs import run_fills
+from placer.solve.construct.runs import run_fills, whole_group_fills
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.tree.base import base_tier
@@ -43,6 +43,7 @@ def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     if problem.job.launcher != "free":
         incumbent.offer_all(uneven_fills(problem))
         incumbent.offer_all(run_fills(problem))
+        incumbent.offer_all(whole_group_fills(problem))
 
 
 def fullest_fills(problem: Problem) -> Iterator[Candidate]:

@@ -163,10 +163,11 @@ class Params:
         Directions in which those prices are improved.
     parts_work : int
         Array elements touched for prices of the parts of rings and cliques.
-    parted_columns : int
-        Columns of the program on whole numbers of parts of expert groups, at most.
-    parted_work, parted_nodes : float, int
-        Its work; and nodes of its tree once placements are known.
+    parted_columns, counted_columns : int
+        Columns of the program on whole numbers of parts of expert groups, at most, at
+        the root of its tree; and once placements are known.
+    parted_nodes : int
+        Nodes of its tree then.
     line_columns, line_work : (int, int), (float, float)
         Columns of the program on parts of lines in two tiers, at most, and its work: at
         first, and once placements are known.
@@ -342,7 +343,7 @@ class Params:
     ascent_rounds: int = 60
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
-    parted_work: float = 1.0
+    counted_columns: int = 20_000
     parted_nodes: int = 100
     line_columns: tuple[int, int] = (2_000, 20_000)
     line_work: tuple[float, float] = (1.0, 4.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,11 +12,14 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.parted_groups import PartedGroups
-from placer.solve.count.engine import Limits
+from placer.solve.bounds.parted_lanes import Lanes
+from placer.solve.count.engine import Limits, solve
+from placer.solve.count.model import Program, Term
 from placer.solve.problem.params import Params
 from tests.solve.bounds.test_cut_against_brute_force import machine, optimum
 
 ORDER = ("tp", "cp", "ep", "dp", "pp")
+ROOT = Limits(1, engine="highs")
 
 
 def experts(members: int, replicas: int, stages: int, **weights: float) -> Job:
@@ -49,6 +53,88 @@ def test_pipelines_between_blocks_by_hand() -> None:
     assert groups.least(Limits(1.0)) == (2 + 1) * 2 == optimum(topology, job)
 
 
+def test_largest_part_by_hand() -> None:
+    """Two stages of four on nodes of five and three: 4 + 1 and 3.
+
+    The first node holds four runs of pipelines, one of two ranks; the second three.
+    """
+    topology = machine([5, 3], [[0, 1], [0, 0]], [0, 1])
+    job = experts(4, 1, 2, ep=64, pp=5)
+    groups = PartedGroups.of(topology, job, [0], np.array([1.0]))
+    assert groups is not None
+    assert groups.least(ROOT) == 3 * 64 + 3 * 5 == optimum(topology, job)
+
+
+def test_runs_beside_whole_groups_by_hand() -> None:
+    """Four groups of three on nodes of four, two replicas of two stages.
+
+    Three are whole and the fourth has a rank beside each. Only the group of its own
+    replica is its neighbour, so that one of its three ranks keeps its pipeline.
+    """
+    topology = machine([4, 4, 4], [[0, 1, 2], [0, 0, 0]], [0, 1])
+    job = experts(3, 2, 2, ep=64, pp=5)
+    groups = PartedGroups.of(topology, job, [0], np.array([1.0]))
+    assert groups is not None
+    assert groups.least(ROOT) == 3 * 64 + 5 * 5 == optimum(topology, job)
+
+
+def test_sets_that_rules_keep_by_hand() -> None:
+    """Two tp groups of two, tied by two pairs of experts, on nodes of three."""
+    axes = Parallelism(tp=2, ep=2, etp=2, dp=2, order=ORDER)
+    job = Job("sets", axes, weights={"ep": 8}, require={"tp": "t0"})
+    topology = machine([3, 3], [[0, 1], [0, 0]], [0, 1])
+    kept, free = (
+        PartedGroups.of(topology, one, [0], np.array([1.0]))
+        for one in (job, replace(job, require={}))
+    )
+    assert kept is not None
+    assert free is not None
+    assert kept.least(ROOT) == 2 * 8
+    assert free.least(ROOT) == 0
+
+
+def test_coarse_parts_with_heavy_pipelines() -> None:
+    """Pipelines heavier than experts: cheapest parts are no multiples of two there.
+
+    Two stages of four on nodes of two and six. A pipeline on the node of two parts six
+    pairs; two ranks of a stage part four and cut two pipelines.
+    """
+    topology = machine([2, 6], [[0, 1], [0, 0]], [0, 1])
+    job = experts(4, 1, 2, ep=1, pp=100)
+    groups = PartedGroups.of(topology, job, [0], np.array([1.0]))
+    assert groups is not None
+    assert groups.grain == 2
+    assert groups.least(ROOT) <= optimum(topology, job)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "cost"),
+    [
+        ([3, 1], 10 + 1),  # pieces of 2 and 1, and 1
+        ([2, 2], 2),  # a pipeline each
+        ([4], 0),
+        ([1, 1, 1, 1], 2 * 10 + 2),
+    ],
+)
+def test_lanes_by_hand(rooms: list[int], cost: float) -> None:
+    """Two replicas of a pipeline of two, all groups whole: w_pp = 10, w_edp = 1."""
+    program = Program()
+    whole = [(room, Term(program.column(room))) for room in rooms]
+    program.row([held for _, held in whole], 4, 4)
+    lanes = Lanes(4, 2, 2, 10.0, 1.0)
+    lanes.add(program, whole)
+    assert solve(program, ROOT).bound + lanes.constant == pytest.approx(cost)
+
+
+def test_lanes_ask_nothing_of_groups_in_parts() -> None:
+    """What is nowhere whole may be a pipeline somewhere, at no cost and no gain."""
+    for replicas in (1, 2, 3):
+        program = Program()
+        lanes = Lanes(2 * replicas, 2, replicas, 10.0, 1.0)
+        lanes.add(program, [(2, Term(program.column(0)))])
+        assert solve(program, ROOT).bound + lanes.constant == pytest.approx(0)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_parts_of_both_tiers_cost_no_more(seed: int) -> None:
     """Random pipelines in blocks, by either engine: never above the best placement."""
@@ -66,7 +152,7 @@ def test_parts_of_both_tiers_cost_no_more(seed: int) -> None:
     assert groups is not None
     best = optimum(topology, job) * (1 + 1e-9)
     assert groups.least(Limits(1.0)) <= best
-    assert groups.least(Limits(1, engine="highs")) <= best
+    assert groups.least(ROOT) <= best
 
 
 @pytest.mark.parametrize("seed", range(40))
