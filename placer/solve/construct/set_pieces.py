@@ -1,0 +1,134 @@
+"""Transfers between racks: closed sets cut into pieces that racks have nodes for.
+
+All sets of a kind are cut in the same few ways (`closed_sets`). A program counts how
+many sets are cut in each way, and how many racks are divided in each way into places
+for pieces (`component_pieces`). The shortest time for which it has a solution is found
+by bisection.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.bounds.partners import ROUNDING
+from placer.solve.bounds.rack_ranks import needs_of
+from placer.solve.bounds.time import transfers_by_rank, transfers_of
+from placer.solve.construct.closed_sets import ClosedSets, Way, closed_sets
+from placer.solve.construct.component_pieces import (
+    divisions_into,
+    in_places,
+    shared_out,
+)
+from placer.solve.tree.in_runs import fill_in_runs
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+IntArray = npt.NDArray[np.int64]
+
+
+def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Closed sets whole or in two pieces, on racks whose nodes are all as large."""
+    if problem.goal.name != "time":
+        return
+    machine, tier = problem.machine, problem.model.fabric.scale_up_tier
+    block = int(problem.capacity.max())
+    is_used = problem.capacity > 0
+    if problem.job.launcher == "free" or tier < 1 or machine.node_tier > 0:
+        return
+    if (problem.capacity[is_used] < block).any():
+        return
+    bound, transfers = transfers_of(problem), transfers_by_rank(problem)
+    if bound is None or transfers is None:
+        return
+    times = transfers.times
+    domain = machine.domain_of_node[tier]
+    nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
+    low = int(np.searchsorted(times, bound.times[bound.least] * (1 - ROUNDING)))
+    high = len(times) - 1
+    while low < high and not budget.is_over():
+        middle = (low + high) // 2
+        needs = needs_of(transfers.kinds(float(times[middle])))
+        sets = closed_sets(needs, problem.job.world_size, block)
+        home = _homes(sets, nodes, problem.params)
+        node = None
+        if home is not None:
+            node = fill_in_runs(domain, machine.gpus_of_node, home)
+        if node is None:
+            low = middle + 1
+        else:
+            gpu_of_rank = Placement.on_nodes(machine, node).gpu_of_rank
+            incumbent.offer("closed sets in pieces", gpu_of_rank)
+            high = middle
+
+
+def _homes(sets: list[ClosedSets], nodes: IntArray, params: Params) -> IntArray | None:
+    """Domain of each rank, where domains have so many nodes; None if none is found."""
+    needy = [one for one in sets if one.needs]
+    if max(one.ranks.shape[1] for one in needy) > params.set_places:
+        return None
+    ranks = sum(one.ranks.size for one in sets)
+    home = None
+    for pieces in (1, params.set_pieces):
+        ways = [one.ways(pieces, params) for one in needy]
+        home = _shared_out(needy, ways, nodes, ranks, params)
+        if home is not None:
+            break
+    if home is None:
+        return None
+    domain_of_rank, left = home
+    loose = [node for one in sets if not one.needs for node in one.ranks]
+    free = np.repeat(np.arange(len(left)), left)
+    if len(free) < len(loose):
+        return None
+    for node, domain in zip(loose, free, strict=False):
+        domain_of_rank[node] = domain
+    return domain_of_rank
+
+
+def _shared_out(
+    sets: list[ClosedSets],
+    ways: list[list[Way]],
+    nodes: IntArray,
+    ranks_in_all: int,
+    params: Params,
+) -> tuple[IntArray, IntArray] | None:
+    """Domain of each rank of the sets, and the nodes that are left in each domain."""
+    sizes = sorted({size for own in ways for way in own for size in way.nodes})
+    rooms, domains = np.unique(nodes, return_counts=True)
+    divided = [
+        list(islice(filter(None, divisions_into(room, sizes)), params.piece_ways))
+        for room in rooms.tolist()
+    ]
+    if sum(map(len, divided)) >= params.piece_ways:
+        return None
+    found = shared_out(
+        [
+            (len(one.ranks), [way.nodes for way in own])
+            for one, own in zip(sets, ways, strict=True)
+        ],
+        list(zip(rooms.tolist(), domains.tolist(), divided, strict=True)),
+        params.piece_nodes,
+    )
+    if found is None:
+        return None
+    pieces = []
+    for one, own, cut in zip(sets, ways, found.cut, strict=True):
+        for ranks, number in zip(one.ranks, cut, strict=True):
+            way = own[number]
+            held = (ranks[way.piece == piece] for piece in range(len(way.nodes)))
+            pieces += list(zip(way.nodes, held, strict=True))
+    home = np.full(ranks_in_all, -1, dtype=np.int64)
+    left = nodes.copy()
+    for (size, ranks), domain in in_places(pieces, found.places, nodes):
+        home[ranks] = domain
+        left[domain] -= size
+    return home, left
