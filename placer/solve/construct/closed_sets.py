@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
     from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -70,25 +71,29 @@ class ClosedSets:
     @property
     def nodes(self) -> int:
         """Nodes of a set that is whole."""
-        return sum(-(-len(stretch) // self.block) for stretch in self._stretches())
+        begins = np.flatnonzero(~self.follows)
+        lengths = np.diff(begins, append=len(self.follows))
+        return int((-(-lengths // self.block)).sum())
 
-    def ways(self, most_pieces: int, params: Params) -> list[Way]:
+    def ways(self, most_pieces: int, params: Params, budget: Budget) -> list[Way]:
         """Ways to cut a set into so many pieces at the most; no two have equal pieces.
 
         The largest piece of a way is cut once more, which makes another way.
         """
         whole = np.zeros(self.ranks.shape[1], dtype=np.int64)
-        found = {(self.nodes,): Way((self.nodes,), whole)}
-        last = list(found.values())
+        last = [Way((self.nodes,), whole)]
+        found = {way.nodes: way for way in last}
         for pieces in range(1, most_pieces):
             before, last = last, []
             for way in before:
-                for cut in self._cut_again(way, pieces, params):
+                for cut in self._cut_again(way, pieces, params, budget):
                     if found.setdefault(tuple(sorted(cut.nodes)), cut) is cut:
                         last.append(cut)
         return list(found.values())
 
-    def _cut_again(self, way: Way, number: int, params: Params) -> Iterator[Way]:
+    def _cut_again(
+        self, way: Way, number: int, params: Params, budget: Budget
+    ) -> Iterator[Way]:
         """The largest piece in two, of which none is smaller in the one or the other.
 
         The second of them becomes the piece ``number``.
@@ -97,7 +102,7 @@ class ClosedSets:
         places = np.flatnonzero(way.piece == largest)
         most = way.nodes[largest]
         while most:
-            halves = self._cut(places.tolist(), most, params)
+            halves = self._cut(places.tolist(), most, params, budget)
             if halves is None:
                 return
             nodes = [*way.nodes, halves.nodes[1]]
@@ -107,7 +112,9 @@ class ClosedSets:
             yield Way(tuple(nodes), piece)
             most -= 1
 
-    def _cut(self, places: list[int], most: int, params: Params) -> Way | None:
+    def _cut(
+        self, places: list[int], most: int, params: Params, budget: Budget
+    ) -> Way | None:
         """The smallest second piece beside a first one of at most so many nodes."""
         program = Program()
         sides = [self._piece(program, places, p) for p in (1, 2 * self.nodes)]
@@ -116,7 +123,7 @@ class ClosedSets:
         for held, begins in sides:
             program.row(map(Term, held.values()), least=1)
             program.row(map(Term, begins.values()), most=most)
-        counts = solve(program, Limits(params.cut_work)).counts
+        counts = solve(program, Limits(params.cut_work, budget.seconds_left)).counts
         if counts is None:
             return None
         first, second = (sum(counts[c] for c in b.values()) for _, b in sides)
@@ -137,18 +144,11 @@ class ClosedSets:
                 near.append(Term(begins[before]))
             program.row([*near, Term(held[place], -1)], 0)
             joined = self.follows[place] and place - 1 in held
-            before = [Term(held[place - 1])] if joined else []
-            program.row([near[0], *before, Term(held[place], -1)], 0)
+            held_before = [Term(held[place - 1])] if joined else []
+            program.row([near[0], *held_before, Term(held[place], -1)], 0)
         for need in self.needs:
             _meet(program, need, held)
         return held, begins
-
-    def _stretches(self) -> list[list[int]]:
-        """Places that follow one another."""
-        cuts = np.flatnonzero(~self.follows)
-        return [part.tolist() for part in np.split(np.arange(len(self.follows)), cuts)][
-            1:
-        ]
 
 
 def _meet(program: Program, need: Need, held: dict[int, int]) -> None:
@@ -180,30 +180,23 @@ def closed_sets(needs: Sequence[Need], ranks: int, block: int) -> list[ClosedSet
         needs_of_set[int(set_of_rank[need.ranks[0]])].append(need)
     order = np.argsort(set_of_rank, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(set_of_rank))[:-1])
-    alike: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-    in_places = []
+    alike: defaultdict[tuple[object, ...], list[ClosedSets]] = defaultdict(list)
     for number, part in enumerate(parts):
         own = sorted(
-            (
-                Need(
-                    np.searchsorted(part, np.sort(need.ranks)),
-                    np.searchsorted(part, np.sort(need.partners)),
-                    *need[2:],
-                )
-                for need in needs_of_set[number]
-            ),
-            key=lambda need: (tuple(need.ranks), tuple(need.partners)),
+            (_in_places(need, part) for need in needs_of_set[number]),
+            key=lambda need: (need.ranks.tolist(), need.partners.tolist()),
         )
-        in_places.append(own)
         follows = np.diff(part, prepend=-2) == 1
         shape = [(n.ranks.tobytes(), n.partners.tobytes(), *n[2:]) for n in own]
-        alike[follows.tobytes(), *shape].append(number)
+        one = ClosedSets(part[None], follows, own, block)
+        alike[follows.tobytes(), *shape].append(one)
     return [
-        ClosedSets(
-            np.stack([parts[number] for number in numbers]),
-            np.diff(parts[numbers[0]], prepend=-2) == 1,
-            in_places[numbers[0]],
-            block,
-        )
-        for numbers in alike.values()
+        replace(of[0], ranks=np.concatenate([one.ranks for one in of]))
+        for of in alike.values()
     ]
+
+
+def _in_places(need: Need, part: IntArray) -> Need:
+    """A need of ranks as one of their places in a set."""
+    ranks, partners = (np.searchsorted(part, np.sort(of)) for of in need[:2])
+    return Need(ranks, partners, need.needs, need.back)

@@ -74,7 +74,7 @@ class Cutting:
         found = shared_out(
             [(self.components, ways)],
             list(zip(rooms.tolist(), domains.tolist(), places_of, strict=True)),
-            params.piece_nodes,
+            Limits(params.piece_nodes, engine="highs"),
         )
         if found is None:
             return None
@@ -107,7 +107,7 @@ class Shares(NamedTuple):
 def shared_out(
     kinds: Sequence[tuple[int, Sequence[Division]]],
     domains: Sequence[tuple[int, int, Sequence[Division]]],
-    nodes: int,
+    limits: Limits,
 ) -> Shares | None:
     """A cut of all components into pieces for which domains have places.
 
@@ -119,8 +119,8 @@ def shared_out(
     domains : sequence of (int, int, ways)
         Room of some domains, how many they are, and the places of each way to divide
         one.
-    nodes : int
-        Of the program's tree.
+    limits : Limits
+        Of the program.
     """
     program = Program()
     cut = [(program.column(n), way) for n, ways in kinds for way in ways]
@@ -144,7 +144,7 @@ def shared_out(
             if max(way) >= size
         ]
         program.row([*had, *used], 0)
-    counts = solve(program, Limits(nodes, engine="highs")).counts
+    counts = solve(program, limits).counts
     if counts is None:
         return None
     made = [
@@ -190,11 +190,9 @@ def divisions_into(room: int, sizes: Sequence[int]) -> Iterator[Division]:
 
     ``sizes`` are ascending themselves.
     """
-    if not sizes or room < sizes[0]:
-        yield ()
-        return
     for index, size in enumerate(sizes):
-        if size <= room:
-            for others in divisions_into(room - size, sizes[index:]):
-                if others or room - size < sizes[0]:
-                    yield (size, *others)
+        left = room - size
+        if left >= size:
+            yield from ((size, *more) for more in divisions_into(left, sizes[index:]))
+        if 0 <= left < sizes[0]:
+            yield (size,)

@@ -17,13 +17,14 @@ import numpy.typing as npt
 from placer.placement.placement import Placement
 from placer.solve.bounds.partners import ROUNDING
 from placer.solve.bounds.rack_ranks import needs_of
-from placer.solve.bounds.time import transfers_by_rank, transfers_of
+from placer.solve.bounds.time import transfers_by_rank
 from placer.solve.construct.closed_sets import ClosedSets, Way, closed_sets
 from placer.solve.construct.component_pieces import (
     divisions_into,
     in_places,
     shared_out,
 )
+from placer.solve.count.engine import Limits
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
@@ -36,32 +37,28 @@ IntArray = npt.NDArray[np.int64]
 
 
 def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Closed sets whole or in two pieces, on racks whose nodes are all as large."""
-    if problem.goal.name != "time":
-        return
+    """Closed sets whole or in a few pieces, on racks whose nodes are all as large."""
     machine, tier = problem.machine, problem.model.fabric.scale_up_tier
-    block = int(problem.capacity.max())
-    is_used = problem.capacity > 0
-    if problem.job.launcher == "free" or tier < 1 or machine.node_tier > 0:
+    if problem.goal.name != "time" or problem.job.launcher == "free":
         return
-    if (problem.capacity[is_used] < block).any():
+    room = problem.capacity
+    block, is_used = int(room.max()), room > 0
+    if tier < 1 or machine.node_tier > 0 or (room[is_used] < block).any():
         return
-    bound, transfers = transfers_of(problem), transfers_by_rank(problem)
-    if bound is None or transfers is None:
+    transfers = transfers_by_rank(problem)
+    if transfers is None:
         return
-    times = transfers.times
-    domain = machine.domain_of_node[tier]
+    times, domain = transfers.times, machine.domain_of_node[tier]
     nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
-    low = int(np.searchsorted(times, bound.times[bound.least] * (1 - ROUNDING)))
-    high = len(times) - 1
+    # At the last of the times nobody needs others near.
+    low, high = 0, len(times) - 1
+    high = min(high, int(np.searchsorted(times * (1 + ROUNDING), incumbent.value)))
     while low < high and not budget.is_over():
         middle = (low + high) // 2
         needs = needs_of(transfers.kinds(float(times[middle])))
         sets = closed_sets(needs, problem.job.world_size, block)
-        home = _homes(sets, nodes, problem.params)
-        node = None
-        if home is not None:
-            node = fill_in_runs(domain, machine.gpus_of_node, home)
+        home = _homes(sets, nodes, problem.params, budget)
+        node = None if home is None else fill_in_runs(domain, room, home)
         if node is None:
             low = middle + 1
         else:
@@ -70,42 +67,46 @@ def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             high = middle
 
 
-def _homes(sets: list[ClosedSets], nodes: IntArray, params: Params) -> IntArray | None:
+def _homes(
+    sets: list[ClosedSets], nodes: IntArray, params: Params, budget: Budget
+) -> IntArray | None:
     """Domain of each rank, where domains have so many nodes; None if none is found."""
     needy = [one for one in sets if one.needs]
-    if max(one.ranks.shape[1] for one in needy) > params.set_places:
+    if max((one.ranks.shape[1] for one in needy), default=0) > params.set_places:
         return None
-    ranks = sum(one.ranks.size for one in sets)
-    home = None
-    for pieces in (1, params.set_pieces):
-        ways = [one.ways(pieces, params) for one in needy]
-        home = _shared_out(needy, ways, nodes, ranks, params)
-        if home is not None:
+    domain_of_rank = np.full(sum(one.ranks.size for one in sets), -1, dtype=np.int64)
+    for pieces in params.set_pieces:
+        ways = [one.ways(pieces, params, budget) for one in needy]
+        dealt = _dealt(needy, ways, nodes, params, budget)
+        if dealt is not None:
             break
-    if home is None:
+    else:
         return None
-    domain_of_rank, left = home
-    loose = [node for one in sets if not one.needs for node in one.ranks]
+    left = nodes.copy()
+    for size, ranks, home in dealt:
+        domain_of_rank[ranks] = home
+        left[home] -= size
+    others = [node for one in sets if not one.needs for node in one.ranks]
     free = np.repeat(np.arange(len(left)), left)
-    if len(free) < len(loose):
+    if len(free) < len(others):
         return None
-    for node, domain in zip(loose, free, strict=False):
-        domain_of_rank[node] = domain
+    for ranks, home in zip(others, free.tolist(), strict=False):
+        domain_of_rank[ranks] = home
     return domain_of_rank
 
 
-def _shared_out(
+def _dealt(
     sets: list[ClosedSets],
     ways: list[list[Way]],
     nodes: IntArray,
-    ranks_in_all: int,
     params: Params,
-) -> tuple[IntArray, IntArray] | None:
-    """Domain of each rank of the sets, and the nodes that are left in each domain."""
+    budget: Budget,
+) -> list[tuple[int, IntArray, int]] | None:
+    """Nodes, ranks and domain of each piece of all sets; None if none is found."""
     sizes = sorted({size for own in ways for way in own for size in way.nodes})
     rooms, domains = np.unique(nodes, return_counts=True)
     divided = [
-        list(islice(filter(None, divisions_into(room, sizes)), params.piece_ways))
+        list(islice(divisions_into(room, sizes), params.piece_ways))
         for room in rooms.tolist()
     ]
     if sum(map(len, divided)) >= params.piece_ways:
@@ -116,7 +117,7 @@ def _shared_out(
             for one, own in zip(sets, ways, strict=True)
         ],
         list(zip(rooms.tolist(), domains.tolist(), divided, strict=True)),
-        params.piece_nodes,
+        Limits(params.piece_nodes, budget.seconds_left, engine="highs"),
     )
     if found is None:
         return None
@@ -126,9 +127,5 @@ def _shared_out(
             way = own[number]
             held = (ranks[way.piece == piece] for piece in range(len(way.nodes)))
             pieces += list(zip(way.nodes, held, strict=True))
-    home = np.full(ranks_in_all, -1, dtype=np.int64)
-    left = nodes.copy()
-    for (size, ranks), domain in in_places(pieces, found.places, nodes):
-        home[ranks] = domain
-        left[domain] -= size
-    return home, left
+    places = in_places(pieces, found.places, nodes)
+    return [(size, ranks, domain) for (size, ranks), domain in places]
