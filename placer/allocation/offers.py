@@ -14,6 +14,7 @@ import numpy as np
 from placer.allocation.budgets import under, use_of
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
+from placer.solve.diagnose.conflict import smaller_job
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
@@ -184,6 +185,12 @@ class Offers:
         job = wanted.job
         if question.limits:
             job = under(question.limits, allowed, job)
+        free = part.topology.num_gpus
+        if free < job.world_size:
+            raise InfeasibleError(
+                f"the job needs {job.world_size:,} GPUs, {free:,} are free"
+                f"\n  hint: {smaller_job(part.topology, job)}"
+            )
         problem = Problem.of(
             part.topology, job, question.objective, question.seed
         ).with_params(**params_of(effort))

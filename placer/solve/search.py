@@ -29,6 +29,7 @@ from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
+from placer.solve.construct.set_pieces import set_pieces
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_parts import walked_parts
@@ -98,6 +99,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     component_line,
     transfer_runs,
     held_runs,
+    set_pieces,
     fastest_first,
     exchanged,
 )
@@ -119,6 +121,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     in_parts,
     transfer_runs,
     held_runs,
+    set_pieces,
     fastest_first,
     exchanged,
     enumerated,

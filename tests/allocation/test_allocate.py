@@ -223,6 +223,11 @@ def test_too_few_free_nodes_are_an_answer():
         placer.allocate(FIVE, replica(), free="D[01-10],E[01-06]")
 
 
+def test_what_is_free_is_not_what_is_usable():
+    with pytest.raises(InfeasibleError, match=r"needs \d+ GPUs, 4 are free"):
+        placer.allocate(FIVE, replica(), free="D01")
+
+
 def test_the_same_question_has_the_same_answer():
     jobs = [replica("one"), training("two", tp=4, dp=5)]
     one, two = (placer.allocate(FIVE, jobs).to_dict() for _ in range(2))

@@ -185,6 +185,15 @@ def transfers_of(problem: Problem) -> Transfers | None:
     return Transfers.of(_ideal_of(problem), traffic, problem.params)
 
 
+def transfers_by_rank(problem: Problem) -> Transfers | None:
+    """The same of ranks one by one, as if nothing kept them together."""
+    traffic, network = problem.job.traffic, _ideal_of(problem)
+    if traffic is None:
+        return None
+    alone = np.broadcast_to(np.arange(network.label.shape[1]), network.label.shape)
+    return Transfers.of(replace(network, label=alone), traffic, problem.params)
+
+
 def _ideal_of(problem: Problem) -> IdealNetwork:
     """The best network for every placement of a problem."""
     block = problem.forced_block

@@ -7,10 +7,10 @@ places for pieces. Shapes: C components, D domains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 Division = tuple[int, ...]
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,56 +70,110 @@ class Cutting:
         ]
         if len(ways) + len(divided) >= params.piece_ways:
             return None
-        program = Program()
-        cut = [program.column(self.components) for _ in ways]
-        program.row(map(Term, cut), self.components, self.components)
-        count_of = dict(zip(rooms.tolist(), domains.tolist(), strict=True))
-        held = [program.column(count_of[room]) for room, _ in divided]
-        for room, count in count_of.items():
-            own = [
-                Term(h) for h, (of, _) in zip(held, divided, strict=True) if of == room
-            ]
-            program.row(own, most=count)
-        for size in {piece for way in ways for piece in way}:
-            had = [
-                Term(h, sum(place >= size for place in places))
-                for h, (_, places) in zip(held, divided, strict=True)
-                if places[-1] >= size
-            ]
-            used = [
-                Term(c, -sum(piece >= size for piece in way))
-                for c, way in zip(cut, ways, strict=True)
-                if way[-1] >= size
-            ]
-            program.row([*had, *used], 0)
-        counts = solve(program, Limits(params.piece_nodes, engine="highs")).counts
-        if counts is None:
+        places_of = [[of for one, of in divided if one == room] for room in rooms]
+        found = shared_out(
+            [(self.components, ways)],
+            list(zip(rooms.tolist(), domains.tolist(), places_of, strict=True)),
+            Limits(params.piece_nodes, engine="highs"),
+        )
+        if found is None:
             return None
-        made = [way for c, way in zip(cut, ways, strict=True) for _ in range(counts[c])]
-        places = [
-            (room, of)
-            for h, (room, of) in zip(held, divided, strict=True)
-            for _ in range(counts[h])
+        pieces = [
+            (size, component)
+            for component, way in enumerate(found.cut[0])
+            for size in ways[way]
         ]
-        return self._dealt(made, places)
-
-    def _dealt(
-        self, made: list[Division], divided: list[tuple[int, Division]]
-    ) -> IntArray:
-        """Each piece in a place that is no smaller: the largest in the largest."""
-        rooms = {room for room, _ in divided}
-        free = {room: iter(np.flatnonzero(self.room == room)) for room in rooms}
-        places = []
-        for room, of in divided:
-            domain = next(free[room])
-            places += [(size, domain) for size in of]
-        pieces = [(size, c) for c, way in enumerate(made) for size in way]
-        pieces.sort(key=lambda piece: -piece[0])
-        places.sort(key=lambda place: -place[0])
         held = np.zeros((self.components, len(self.room)), dtype=np.int64)
-        for (size, component), (_, domain) in zip(pieces, places, strict=False):
+        for (size, component), domain in in_places(pieces, found.places, self.room):
             held[component, domain] += size
         return held
+
+
+class Shares(NamedTuple):
+    """How components are cut, and domains divided.
+
+    Attributes
+    ----------
+    cut : list of list of int
+        Of each kind of components, the way of each.
+    places : list of (int, tuple of int)
+        Room of a domain, and its places.
+    """
+
+    cut: list[list[int]]
+    places: list[tuple[int, Division]]
+
+
+def shared_out(
+    kinds: Sequence[tuple[int, Sequence[Division]]],
+    domains: Sequence[tuple[int, int, Sequence[Division]]],
+    limits: Limits,
+) -> Shares | None:
+    """A cut of all components into pieces for which domains have places.
+
+    Parameters
+    ----------
+    kinds : sequence of (int, ways)
+        How many components are alike, and the sizes of the pieces of each way to cut
+        one.
+    domains : sequence of (int, int, ways)
+        Room of some domains, how many they are, and the places of each way to divide
+        one.
+    limits : Limits
+        Of the program.
+    """
+    program = Program()
+    cut = [(program.column(n), way) for n, ways in kinds for way in ways]
+    columns = iter([column for column, _ in cut])
+    cut_of = [[next(columns) for _ in ways] for _, ways in kinds]
+    for own, (components, _) in zip(cut_of, kinds, strict=True):
+        program.row(map(Term, own), components, components)
+    divided = [(program.column(n), p) for _, n, ways in domains for p in ways]
+    columns = iter([column for column, _ in divided])
+    for _, count, ways in domains:
+        program.row([Term(next(columns)) for _ in ways], most=count)
+    for size in {piece for _, way in cut for piece in way}:
+        had = [
+            Term(column, sum(place >= size for place in places))
+            for column, places in divided
+            if places[-1] >= size
+        ]
+        used = [
+            Term(column, -sum(piece >= size for piece in way))
+            for column, way in cut
+            if max(way) >= size
+        ]
+        program.row([*had, *used], 0)
+    counts = solve(program, limits).counts
+    if counts is None:
+        return None
+    made = [
+        [way for way, column in enumerate(own) for _ in range(counts[column])]
+        for own in cut_of
+    ]
+    rooms = [room for room, _, ways in domains for _ in ways]
+    places = [
+        (room, of)
+        for room, (column, of) in zip(rooms, divided, strict=True)
+        for _ in range(counts[column])
+    ]
+    return Shares(made, places)
+
+
+def in_places(
+    pieces: Iterable[tuple[int, Key]],
+    places: Iterable[tuple[int, Division]],
+    room: IntArray,
+) -> Iterator[tuple[tuple[int, Key], int]]:
+    """Each piece, its size first, in a domain: the largest in the largest places."""
+    free = {int(one): iter(np.flatnonzero(room == one)) for one in np.unique(room)}
+    found = []
+    for size, of in places:
+        domain = int(next(free[size]))
+        found += [(place, domain) for place in of]
+    found.sort(key=lambda place: -place[0])
+    largest_first = sorted(pieces, key=lambda piece: -piece[0])
+    return zip(largest_first, (domain for _, domain in found), strict=False)
 
 
 def divisions(size: int, least: int) -> Iterator[Division]:
@@ -128,3 +183,16 @@ def divisions(size: int, least: int) -> Iterator[Division]:
     for first in range(least, size // 2 + 1):
         for others in divisions(size - first, first):
             yield (first, *others)
+
+
+def divisions_into(room: int, sizes: Sequence[int]) -> Iterator[Division]:
+    """Ascending numbers out of ``sizes``, with no room left for one more.
+
+    ``sizes`` are ascending themselves.
+    """
+    for index, size in enumerate(sizes):
+        left = room - size
+        if left >= size:
+            yield from ((size, *more) for more in divisions_into(left, sizes[index:]))
+        if 0 <= left < sizes[0]:
+            yield (size,)

@@ -38,7 +38,7 @@ def infeasible(topology: Topology, job: Job) -> InfeasibleError:
             f"the job needs {job.world_size:,} GPUs, the machine "
             f'"{topology.name}" has {topology.num_gpus:,} usable '
             f"({_left_out(topology)})"
-            f"\n  hint: {_smaller_job(topology, job)}"
+            f"\n  hint: {smaller_job(topology, job)}"
         )
     lines = missing_parts(topology, job)
     relaxed = smallest_relaxation(topology, job)
@@ -83,7 +83,8 @@ def _left_out(topology: Topology) -> str:
     )
 
 
-def _smaller_job(topology: Topology, job: Job) -> str:
+def smaller_job(topology: Topology, job: Job) -> str:
+    """What of a job a machine has GPUs for."""
     axes = job.parallelism
     if job.roles:
         least = min(job.roles, key=lambda role: role.job.world_size)

@@ -185,6 +185,12 @@ class Params:
     piece_ways, piece_nodes : int
         Ways to cut such components, and to divide domains into places for the pieces,
         of one program; nodes of its tree.
+    set_places : int
+        Ranks of the largest closed sets of nodes that are cut.
+    set_pieces : tuple of int
+        Pieces of one at most, one number after the other.
+    cut_work : float
+        Work of one cut.
     near_levels : int
         Times of transfers that the bound on room for partners tells apart.
     size_steps : int
@@ -357,6 +363,9 @@ class Params:
     rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
     rack_columns: int = 200
     rack_nodes: int = 200
+    set_places: int = 128
+    set_pieces: tuple[int, ...] = (1, 2, 4)
+    cut_work: float = 0.5
     near_levels: int = 8
     size_steps: int = 2500
     cut_sets: int = 1000

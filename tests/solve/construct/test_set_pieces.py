@@ -1,0 +1,68 @@
+"""Closed sets on racks: whole or in pieces, so that transfers take the least time."""
+
+import numpy as np
+import pytest
+
+from placer.solve.bounds import certificate
+from placer.solve.construct.set_pieces import set_pieces
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from tests.solve.solving import known
+from tests.solve.test_transfers import transfers
+from tests.solve.test_workloads import machine_of, workload_of
+
+
+def problem_of(title, gpus, racks):
+    roles, keys = next(of for name, *of in transfers(gpus) if name == title)
+    sent = {"from": "a", "to": "b", "bytes": "80GB"} | keys
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    return Problem.of(machine_of(racks, 4, "900GB/s"), job, "time", 0)
+
+
+def placed(problem, gpus):
+    """Seconds of ranks in order, and of sets in pieces."""
+    found = known(problem, np.arange(gpus))
+    before = found.value
+    set_pieces(problem, found, Budget(600.0))
+    return before, found.value
+
+
+@pytest.mark.parametrize(
+    ("title", "gpus", "racks", "seconds"),
+    [
+        pytest.param("wider", 64, [14, 6], 2.7818e-3, id="one of two sets in halves"),
+        pytest.param(
+            "stages", 128, [9, 16, 7], 0.125, marks=pytest.mark.slow, id="none to spare"
+        ),
+        pytest.param(
+            "stages", 128, [9, 16, 8], 0.1, marks=pytest.mark.slow, id="one to spare"
+        ),
+        pytest.param(
+            "stages",
+            512,
+            [6, 13, 8, 11, 12, 11, 15, 12, 18, 8, 9, 9, 9, 2],
+            0.125,
+            marks=pytest.mark.slow,
+            id="three pieces of a set",
+        ),
+    ],
+)
+def test_sets_are_cut_where_racks_hold_them_so(title, gpus, racks, seconds):
+    before, after = placed(problem_of(title, gpus, racks), gpus)
+    assert after == pytest.approx(seconds, rel=1e-3)
+    assert after < before / 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("title", "gpus", "racks"),
+    [
+        pytest.param("wider", 512, [9, 15, 16] * 3 + [9, 14], id="halves of sets"),
+        pytest.param("stages", 4096, [9, 15, 16] * 27, id="81 racks"),
+    ],
+)
+def test_nothing_takes_less_than_sets_in_pieces(title, gpus, racks):
+    problem = problem_of(title, gpus, racks)
+    _, after = placed(problem, gpus)
+    bound = certificate.lower_bound(problem, 0).value
+    assert bound <= after <= bound * 1.01
