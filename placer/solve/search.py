@@ -29,6 +29,7 @@ from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
+from placer.solve.construct.padded import padded_jobs, without_padding
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_parts import walked_parts
@@ -77,7 +78,20 @@ def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     parts = 2 if problem.choices else 1  # local search follows where there are some
     found = _within_terms(free, budget.share(parts), None, terms)
     if found is not None:
+        incumbent.include(found)
         incumbent.offer(f"{found.method}, in runs", found.placement.gpu_of_rank)
+
+
+def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Placements of a larger job whose ranks fill their nodes, without those added."""
+    for job in padded_jobs(problem):
+        larger = problem.on(problem.machine, job)
+        found = _within_terms(larger, budget.share(2), None, None)
+        if found is not None:
+            incumbent.cut_short |= found.stop_reason in ("time-limit", "interrupted")
+            placed = without_padding(problem, job, found.placement.gpu_of_rank)
+            told = f"{found.method}, for {job.parallelism.dp} replicas"
+            incumbent.offer(told, placed)
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
@@ -109,6 +123,7 @@ METHODS: tuple[Method, ...] = (
     annealed,
     exchanged,
     counted_parts,
+    padded,
     as_if_free,
     again,
 )
@@ -174,7 +189,7 @@ def plain_search(
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:
             prove(problem, incumbent)
-        _run((as_if_free,), problem, incumbent)
+        _run((padded, as_if_free), problem, incumbent)
     if incumbent.gpu_of_rank is None:
         raise infeasible(machine, job)
     return incumbent.solution()
@@ -190,7 +205,7 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
 
 
 def _within_terms(
-    problem: Problem, budget: Budget, progress: Progress | None, terms: Terms
+    problem: Problem, budget: Budget, progress: Progress | None, terms: Terms | None
 ) -> Solution | None:
     """What a search under rules finds on one machine; None where nothing fits."""
     try:
