@@ -24,6 +24,7 @@ from placer.solve.construct.chosen_parts import chosen_parts
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
+from placer.solve.construct.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_parts import in_parts
@@ -100,6 +101,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     levelled,
     whole_first,
+    cut_at_nodes,
     in_parts,
     walked_parts,
     chosen_parts,
@@ -131,6 +133,7 @@ METHODS: tuple[Method, ...] = (
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
+    cut_at_nodes,
     in_parts,
     transfer_runs,
     held_runs,

@@ -30,9 +30,9 @@ IntArray = npt.NDArray[np.int64]
 
 
 def padded_jobs(problem: Problem) -> Iterator[Job]:
-    """The job with a few more replicas, that fill the largest nodes there are enough of.
+    """The job with so many more replicas that stages fill the largest nodes they can.
 
-    None for a free launch, or where the ranks fill such nodes already.
+    None for a free launch, or where stages fill such nodes already.
     """
     machine, job = problem.machine, problem.job
     if job.launcher == "free" or job.groups or job.traffic or job.roles:
