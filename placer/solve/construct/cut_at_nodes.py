@@ -71,9 +71,8 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
     if problem.job.launcher == "free" or tier > 0:
         return
     for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp, axes.tp)):
-        if (machine.gpus_of_node // size).sum() * size >= axes.world_size:
-            return
-        if axes.world_size % size:
+        room = int((machine.gpus_of_node // size).sum()) * size
+        if room >= axes.world_size or axes.world_size % size:
             continue
         for longest in range(1, LONGEST + 1):
             found = _chains(machine.gpus_of_node, size, axes.world_size, longest)
