@@ -41,6 +41,7 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
+from placer.solve.improve.run_search import runs_annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.rules.search import Tools, search_under_rules
@@ -127,6 +128,7 @@ METHODS: tuple[Method, ...] = (
     counted_parts,
     padded,
     as_if_free,
+    runs_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -192,7 +194,7 @@ def plain_search(
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:
             prove(problem, incumbent)
-        _run((padded, as_if_free), problem, incumbent)
+        _run((padded, as_if_free, runs_annealed), problem, incumbent)
     if incumbent.gpu_of_rank is None:
         raise infeasible(machine, job)
     return incumbent.solution()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 Counts = tuple[int, ...]
 
-LONGEST = 4  # units of a chain
+LONGEST, MOST_RANKS = 4, 32  # units of a chain, and ranks if it has several
 SORTS = 4  # sizes of nodes that chains are made of, the most frequent
 WORK = 1_000  # nodes of the tree of a program
 
@@ -74,7 +74,7 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
         room = int((machine.gpus_of_node // size).sum()) * size
         if room >= axes.world_size or axes.world_size % size:
             continue
-        for longest in range(1, LONGEST + 1):
+        for longest in range(1, max(1, min(LONGEST, MOST_RANKS // size)) + 1):
             found = _chains(machine.gpus_of_node, size, axes.world_size, longest)
             if found is None:
                 continue
