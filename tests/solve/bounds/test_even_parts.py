@@ -80,3 +80,9 @@ def test_nodes_of_seven_hold_a_half_of_eight_each() -> None:
     """Four such nodes hold two groups in halves; three hold them with a part of 3."""
     assert most_even(np.array([7] * 4), 8, 16) == 4
     assert most_even(np.array([7] * 3), 8, 16) == 3
+
+
+def test_parts_make_up_whole_groups() -> None:
+    """Nodes of seven hold 4 and 3 each, and 5 + 3 leave two idle: 3 is too much."""
+    assert most_even(np.array([7] * 24), 8, 160) == 2
+    assert most_even(np.array([7] * 24), 8, 144) == 3
