@@ -12,7 +12,7 @@ Shapes: U units, S sizes of nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise, permutations
+from itertools import accumulate, pairwise, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -54,9 +54,11 @@ class Chain(NamedTuple):
     nodes: Counts
 
     @property
-    def is_cut(self) -> bool:
-        """Whether its units lie on several nodes."""
-        return len(self.nodes) > 1
+    def cut(self) -> list[int]:
+        """Units of the chain that lie on several nodes, from 0 on."""
+        size = sum(self.held) // self.units
+        ends = accumulate(self.held)
+        return sorted({end // size for end in ends if end % size})
 
 
 def cut_at_nodes(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -161,7 +163,7 @@ def _chosen(
     """Chains for all units, as few of them cut as can be; None where none fit."""
     program = Program()
     columns = [
-        program.column(units, chain.is_cut * (chain.units + 0.01 * (chain.units - 1)))
+        program.column(units, len(chain.cut) + 0.01 * (chain.units - 1))
         for chain in chains
     ]
     program.row(
@@ -187,10 +189,10 @@ def _laid(problem: Problem, size: int, chains: list[Chain]) -> Iterator[IntArray
     first = np.arange(0, axes.world_size, size)
     stage, replica = (axes.coordinates[axis][first] for axis in ("pp", "dp"))
     for start in range(axes.pp):
-        begins = _begins(stage, replica, start, [c for c in chains if c.is_cut])
+        begins = _begins(stage, replica, start, [c for c in chains if c.cut])
         if begins is None:
             continue
-        items = _all_units(begins, [c for c in chains if not c.is_cut], len(first))
+        items = _all_units(begins, [c for c in chains if not c.cut], len(first))
         if items is None:
             continue
         for order in permutations((stage, replica)):
@@ -206,26 +208,27 @@ def _begins(
 ) -> dict[int, Chain] | None:
     """First unit of each chain, as few units of a replica cut as can be.
 
-    Chains begin in the given stage, or the next ones, and lie far apart.
+    Of a chain the first such unit is of the given stage, or of the next ones; chains
+    lie far apart.
     """
     later = (stage - start) % (int(stage.max()) + 1)
-    is_cut = np.zeros(len(stage), dtype=bool)
+    is_taken = np.zeros(len(stage), dtype=bool)
     load = np.zeros(int(replica.max()) + 1, dtype=np.int64)
     found: dict[int, Chain] = {}
     for place, chain in enumerate(sorted(cut, key=lambda one: -one.units)):
-        last = len(stage) - chain.units
-        units = np.arange(last + 1)[:, None] + np.arange(chain.units)
-        free = ~is_cut[units].any(axis=1)
+        first = np.arange(len(stage) - chain.units + 1)
+        free = ~is_taken[first[:, None] + np.arange(chain.units)].any(axis=1)
         if not free.any():
             return None
-        away = np.abs(units[:, 0] - place * len(stage) // len(cut))
-        owner = replica[units]
+        away = np.abs(first - place * len(stage) // len(cut))
+        parted = first[:, None] + np.array(chain.cut)
+        owner = replica[parted]
         own = (owner[:, :, None] == owner[:, None, :]).sum(axis=2)
         worst = (load[owner] + own).max(axis=1)
-        begin = int(np.lexsort((away, later[units[:, 0]], worst, ~free))[0])
+        begin = int(np.lexsort((away, later[parted[:, 0]], worst, ~free))[0])
         found[begin] = chain
-        is_cut[begin : begin + chain.units] = True
-        np.add.at(load, replica[units[begin]], 1)
+        is_taken[begin : begin + chain.units] = True
+        np.add.at(load, owner[begin], 1)
     return found
 
 
