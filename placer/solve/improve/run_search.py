@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.improve.hop_search import links_between
+from placer.solve.improve.moves import FAR_SHARE
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.base import base_tier
 
@@ -46,11 +47,16 @@ def runs_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     node, run, length = np.unique(node_of_rank, return_inverse=True, return_counts=True)
     if (length == length[0]).all() and problem.choices:
         return
-    search = _Runs(problem, run, node, length)
-    for home in search.better(problem.params.run_changes, budget):
-        placed = Placement.on_nodes(problem.machine, home[run]).gpu_of_rank
-        name = incumbent.method.removesuffix(f", {NAME}")
-        incumbent.offer(f"{name}, {NAME}", placed)
+    name = incumbent.method
+    for number in range(problem.params.run_walks):
+        search = _Runs(problem, run, node, problem.seed + number)
+        found = search.better(problem.params.run_changes, budget)
+        if found is not None:
+            node = found
+            placed = Placement.on_nodes(problem.machine, node[run]).gpu_of_rank
+            incumbent.offer(f"{name}, {NAME}", placed)
+        if incumbent.ends():
+            return
 
 
 class _Runs:
@@ -61,16 +67,17 @@ class _Runs:
     problem : Problem
     run : ndarray, shape (R,)
         Of every rank.
-    node, length : ndarray, shape (U,)
-        That holds each run, and its ranks.
+    node : ndarray, shape (U,)
+        That holds each run.
+    seed : int
     """
 
     def __init__(
-        self, problem: Problem, run: IntArray, node: IntArray, length: IntArray
+        self, problem: Problem, run: IntArray, node: IntArray, seed: int
     ) -> None:
         machine = problem.machine
-        self.draw = _numbers(np.random.default_rng(problem.seed)).__next__
-        self.home, self.length = node.tolist(), length.tolist()
+        self.draw = _numbers(np.random.default_rng(seed)).__next__
+        self.home, self.length = node.tolist(), np.bincount(run).tolist()
         self.room = machine.gpus_of_node.tolist()
         self.held = [-1] * len(self.room)
         for number, at in enumerate(self.home):
@@ -93,8 +100,8 @@ class _Runs:
             self.others[one].append((other, weight))
             self.others[other].append((one, weight))
 
-    def better(self, changes: int, budget: Budget) -> list[IntArray]:
-        """Node of each run in the best placement met; none if the start is that."""
+    def better(self, changes: int, budget: Budget) -> IntArray | None:
+        """Node of each run in the best placement met; None if the start is that."""
         sampled = [abs(self._delta(*self._drawn())) for _ in range(SAMPLED)]
         usual = float(np.median([one for one in sampled if one] or [0.0]))
         cost = least = 0.0
@@ -111,16 +118,16 @@ class _Runs:
             cost += delta
             if cost < least - 1e-9 * usual:
                 least, best = cost, [*self.home]
-        return [] if best is None else [np.array(best)]
+        return None if best is None else np.array(best)
 
     def _drawn(self) -> tuple[int, int]:
-        """A run and a node near a neighbour of its, each with room for what comes."""
+        """A run and a node, mostly near a neighbour of its, with room for either."""
         run = self._one_of(range(len(self.home)))
-        if self.others[run]:
+        if self.draw() < FAR_SHARE or not self.others[run]:
+            there = self._one_of(range(len(self.room)))
+        else:
             beside = self.home[self._one_of(self.others[run])[0]]
             there = self._one_of(self.near[self.inner[beside]])
-        else:
-            there = self._one_of(range(len(self.room)))
         here, other = self.home[run], self.held[there]
         fits = self.length[run] <= self.room[there] and (
             other < 0 or self.length[other] <= self.room[here]
