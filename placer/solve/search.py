@@ -24,11 +24,13 @@ from placer.solve.construct.chosen_parts import chosen_parts
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
+from placer.solve.construct.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
+from placer.solve.construct.padded import padded_jobs, without_padding
 from placer.solve.construct.set_pieces import set_pieces
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
@@ -40,6 +42,7 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
+from placer.solve.improve.run_search import runs_annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.rules.search import Tools, search_under_rules
@@ -78,7 +81,20 @@ def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     parts = 2 if problem.choices else 1  # local search follows where there are some
     found = _within_terms(free, budget.share(parts), None, terms)
     if found is not None:
+        incumbent.include(found)
         incumbent.offer(f"{found.method}, in runs", found.placement.gpu_of_rank)
+
+
+def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Placements of a larger job whose ranks fill their nodes, without those added."""
+    for job in padded_jobs(problem):
+        larger = problem.on(problem.machine, job)
+        found = _within_terms(larger, budget.share(2), None, None)
+        if found is not None:
+            incumbent.cut_short |= found.stop_reason in ("time-limit", "interrupted")
+            placed = without_padding(problem, job, found.placement.gpu_of_rank)
+            told = f"{found.method}, for {job.parallelism.dp} replicas"
+            incumbent.offer(told, placed)
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
@@ -87,6 +103,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     levelled,
     whole_first,
+    cut_at_nodes,
     in_parts,
     walked_parts,
     chosen_parts,
@@ -111,13 +128,16 @@ METHODS: tuple[Method, ...] = (
     annealed,
     exchanged,
     counted_parts,
+    padded,
     as_if_free,
+    runs_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
+    cut_at_nodes,
     in_parts,
     transfer_runs,
     held_runs,
@@ -177,7 +197,7 @@ def plain_search(
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:
             prove(problem, incumbent)
-        _run((as_if_free,), problem, incumbent)
+        _run((padded, as_if_free, runs_annealed), problem, incumbent)
     if incumbent.gpu_of_rank is None:
         raise infeasible(machine, job)
     return incumbent.solution()
@@ -193,7 +213,7 @@ def _run(methods: Iterable[Method], problem: Problem, incumbent: Incumbent) -> N
 
 
 def _within_terms(
-    problem: Problem, budget: Budget, progress: Progress | None, terms: Terms
+    problem: Problem, budget: Budget, progress: Progress | None, terms: Terms | None
 ) -> Solution | None:
     """What a search under rules finds on one machine; None where nothing fits."""
     try:

@@ -29,9 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
+from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limit import slow_pipeline_s
+from placer.solve.bounds.limit import Limit, slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.run_transfers import RunTransfers
@@ -234,7 +235,7 @@ def _outside(
 ) -> Iterator[Proof]:
     """Bounds when a group of ``axis`` leaves its scale-up domain."""
     axes = step.model.job.parallelism
-    cases = [] if axis == "pp" else [_with_crossing(step, network, axis)]
+    cases = [] if axis == "pp" else [_with_crossing(step, network, axis, room)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
     if axis == "pp" or (axes.pp > 1 and not is_tied):
@@ -316,11 +317,15 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
 
 
 def _with_crossing(
-    step: Step, network: IdealNetwork, axis: str
+    step: Step, network: IdealNetwork, axis: str, room: IntArray
 ) -> Callable[[Floor], Proof]:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
-    slow = step.model.step_on(_Split(**split)).stage_times[axis]
+    axes = step.model.job.parallelism
+    members = axes.ranks_of_group[axis]
+    even = most_even(room, axes.size(axis), axes.world_size)
+    outside = _Split(**split).with_limits(Limit(members, even))
+    slow = step.model.step_on(outside).stage_times[axis]
     slow_s = slow_pipeline_s(step, axis, slow)
     text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
     return lambda floor: Proof(_above(step, floor, slow_s), text)

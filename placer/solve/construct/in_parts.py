@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 # Rings, of cp or tp, are cut at two edges wherever their parts begin: `stitched` does.
-ALL_TO_ALL = ("etp", "ep")
+# On step time, though, those of tp are as slow as their least part as well.
+OF_LEAST_PART = {"hop-cost": ("etp", "ep"), "time": ("tp", "etp", "ep")}
 
 
 def in_parts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -46,7 +47,7 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
     machine, job = problem.machine, problem.job
     for floor in floors(problem):
         for units in units_of(job, floor):
-            if units.axis not in ALL_TO_ALL:
+            if units.axis not in OF_LEAST_PART[problem.goal.name]:
                 continue
             ways = [
                 _arranged(floor, units, placed, f"{units.axis} groups in {told}")

@@ -69,7 +69,10 @@ def smallest_relaxation(topology: Topology, job: Job) -> Job | None:
             return candidate
     if job.launcher != "free":
         free = replace(job, launcher="free")
-        return free if feasible_colocations(topology, free) else None
+        if feasible_colocations(topology, free):
+            return free
+        if axes:  # in order, nodes may hold as many ranks as they have GPUs
+            return replace(job, require=dict.fromkeys(axes, tiers[-1]))
     return None
 
 

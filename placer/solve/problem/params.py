@@ -132,6 +132,9 @@ class Params:
         Temperatures at the start and the end of a round, relative to the gap.
     exchange_traffic : float
         What the traffic of a placement is worth, relative to the gap.
+    run_walks, run_changes : int
+        Walks, and exchanges that each tries of what nodes hold, where these are runs of
+        different lengths.
     keep_whole : bool
         Whether groups that the best placement keeps whole move as one.
     rebalance_rounds : int
@@ -332,6 +335,8 @@ class Params:
     exchange_tries: int = 20
     exchange_heat: tuple[float, float] = (0.03, 0.001)
     exchange_traffic: float = 0.02
+    run_walks: int = 4
+    run_changes: int = 100_000
     keep_whole: bool = True
     rebalance_rounds: int = 8
     rebalance_work: float = 4e5

@@ -130,6 +130,16 @@ def test_a_launcher_that_stands_in_the_way_is_named() -> None:
     assert "use launcher: {ranks: free}" in message_of(topology, job)
 
 
+def test_nodes_of_several_sizes_hold_ranks_in_order() -> None:
+    """No equal blocks fit, yet without the requirement every GPU can be used."""
+    axes = Parallelism(tp=8, dp=3)
+    job = job_of(launcher="node-contiguous", parallelism=axes, require={"tp": "node"})
+    machine = racks((8, 7), (8, 7))
+    last = machine.tiers[-1].name
+    assert f"it fits with tp={last} instead of tp=node" in message_of(machine, job)
+    assert solve(machine, replace(job, require={"tp": last})).value > 0
+
+
 @pytest.mark.parametrize("seed", range(33))
 def test_launch_blocks(seed: int) -> None:
     """Blocks are the divisors of the world that enough nodes hold, largest first."""

@@ -1,0 +1,272 @@
+"""Units that nodes do not hold whole, cut where nodes end.
+
+A launch by nodes gives every node consecutive ranks. Of hosts with 8 and 7 GPUs some
+hold a tp group of 8, the others do not. The groups that are left over lie on *chains*
+of nodes: so many consecutive groups on so many nodes, no part of a group small. A
+program chooses the chains: as few groups as can be are cut, then as few follow each
+other.
+
+Shapes: U units, S sizes of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise, permutations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.count.engine import Limits, solve
+from placer.solve.count.model import Program, Term
+from placer.solve.tree.base import base_tier, linked_tier
+from placer.solve.tree.fill import tree_order
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Candidate, Incumbent
+
+IntArray = npt.NDArray[np.int64]
+Counts = tuple[int, ...]
+
+LONGEST, MOST_RANKS = 4, 32  # units of a chain, and ranks if it has several
+SORTS = 4  # sizes of nodes that chains are made of, the most frequent
+WORK = 1_000  # nodes of the tree of a program
+
+
+class Chain(NamedTuple):
+    """Consecutive units on a run of nodes.
+
+    Attributes
+    ----------
+    units : int
+    held : tuple of int
+        Ranks that each node holds, in order.
+    nodes : tuple of int
+        GPUs of each of these nodes.
+    """
+
+    units: int
+    held: Counts
+    nodes: Counts
+
+    @property
+    def cut(self) -> list[int]:
+        """Units of the chain that lie on several nodes, from 0 on."""
+        size = sum(self.held) // self.units
+        ends = accumulate(self.held)
+        return sorted({end // size for end in ends if end % size})
+
+
+def cut_at_nodes(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Units whole on the nodes that hold them, the others on chains of nodes."""
+    incumbent.offer_all(cut_fills(problem))
+
+
+def cut_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) for groups of each size and each least part."""
+    machine, axes = problem.machine, problem.job.parallelism
+    tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
+    if problem.job.launcher == "free" or tier > 0:
+        return
+    for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp, axes.tp)):
+        room = int((machine.gpus_of_node // size).sum()) * size
+        if room >= axes.world_size or axes.world_size % size:
+            continue
+        for longest in range(1, max(1, min(LONGEST, MOST_RANKS // size)) + 1):
+            found = _chains(machine.gpus_of_node, size, axes.world_size, longest)
+            if found is None:
+                continue
+            least, chains = found
+            told = f"groups of {size} cut at nodes, parts of {least} or more"
+            for node_of_rank in _laid(problem, size, chains):
+                yield told, Placement.on_nodes(machine, node_of_rank).gpu_of_rank
+
+
+def _chains(
+    gpus: IntArray, size: int, world: int, longest: int
+) -> tuple[int, list[Chain]] | None:
+    """The largest least part that can be, with chains for all units; None if none."""
+    sorts, numbers = np.unique(gpus, return_counts=True)
+    usual = np.sort(np.argsort(-numbers, kind="stable")[:SORTS])
+    sorts, numbers = sorts[usual], numbers[usual]
+    whole = [
+        Chain(n // size, (n // size * size,), (n,)) for n in sorts.tolist() if n >= size
+    ]
+    for least in range(size // 2, 0, -1):
+        cut = [
+            chain
+            for units in range(1, longest + 1)
+            for chain in chains_of(units, size, least, tuple(sorts.tolist()))
+        ]
+        chosen = _chosen([*whole, *cut], sorts, numbers, world // size)
+        if chosen is not None:
+            return least, chosen
+    return None
+
+
+def chains_of(units: int, size: int, least: int, sorts: Counts) -> list[Chain]:
+    """Chains of so many units, none with nodes to spare, no part below the least.
+
+    Parameters
+    ----------
+    units, size, least : int
+        Units, ranks of each, and of a part of one.
+    sorts : tuple of int
+        GPUs of the nodes there are.
+    """
+    # What begins the chain up to a rank, by how many nodes of each sort it takes.
+    begun: list[dict[Counts, tuple[Counts, Counts]]] = [
+        {} for _ in range(units * size + 1)
+    ]
+    begun[0][(0,) * len(sorts)] = ((), ())
+    ends = [at for at in range(units * size) if _may_end(at, size, least)]
+    for begin in ends:
+        for end in [*ends[ends.index(begin) + 1 :], units * size]:
+            if not _is_even(begin, end, size, least):
+                continue
+            for sort, room in enumerate(sorts):
+                if room < end - begin:
+                    continue
+                for used, (held, nodes) in begun[begin].items():
+                    more = (*used[:sort], used[sort] + 1, *used[sort + 1 :])
+                    longer = (*held, end - begin), (*nodes, room)
+                    begun[end].setdefault(more, longer)
+    last = begun[-1]
+    return [
+        Chain(units, *last[used])
+        for used in last
+        if sum(used) > 1
+        and not any(
+            other != used and all(a <= b for a, b in zip(other, used, strict=True))
+            for other in last
+        )
+    ]
+
+
+def _may_end(at: int, size: int, least: int) -> bool:
+    """Whether a node may end after so many ranks of a chain."""
+    return at % size == 0 or least <= at % size <= size - least
+
+
+def _is_even(begin: int, end: int, size: int, least: int) -> bool:
+    """Whether a node with these ranks of a chain holds no small part of a unit."""
+    return begin // size != (end - 1) // size or end - begin >= min(least, size)
+
+
+def _chosen(
+    chains: list[Chain], sorts: IntArray, numbers: IntArray, units: int
+) -> list[Chain] | None:
+    """Chains for all units, as few of them cut as can be; None where none fit."""
+    program = Program()
+    columns = [
+        program.column(units, len(chain.cut) + 0.01 * (chain.units - 1))
+        for chain in chains
+    ]
+    program.row(
+        [Term(c, chain.units) for c, chain in zip(columns, chains, strict=True)], units
+    )
+    for sort, number in zip(sorts.tolist(), numbers.tolist(), strict=True):
+        used = [chain.nodes.count(sort) for chain in chains]
+        terms = [Term(c, n) for c, n in zip(columns, used, strict=True) if n]
+        program.row(terms, most=number)
+    answer = solve(program, Limits(WORK, engine="highs"))
+    if answer.counts is None:
+        return None
+    return [
+        chain
+        for chain, count in zip(chains, answer.counts, strict=True)
+        for _ in range(count)
+    ]
+
+
+def _laid(problem: Problem, size: int, chains: list[Chain]) -> Iterator[IntArray]:
+    """Node of every rank, for each stage that chains begin in and each order; (R,)."""
+    axes = problem.job.parallelism
+    first = np.arange(0, axes.world_size, size)
+    stage, replica = (axes.coordinates[axis][first] for axis in ("pp", "dp"))
+    for start in range(axes.pp):
+        begins = _begins(stage, replica, start, [c for c in chains if c.cut])
+        if begins is None:
+            continue
+        items = _all_units(begins, [c for c in chains if not c.cut], len(first))
+        if items is None:
+            continue
+        for order in permutations((stage, replica)):
+            key = np.lexsort(order).argsort()
+            along = sorted(items, key=lambda item: int(key[item[0]]))
+            node_of_rank = _on_nodes(problem, size, along)
+            if node_of_rank is not None:
+                yield node_of_rank
+
+
+def _begins(
+    stage: IntArray, replica: IntArray, start: int, cut: list[Chain]
+) -> dict[int, Chain] | None:
+    """First unit of each chain, as few units of a replica cut as can be.
+
+    Of a chain the first such unit is of the given stage, or of the next ones; chains
+    lie far apart.
+    """
+    later = (stage - start) % (int(stage.max()) + 1)
+    is_taken = np.zeros(len(stage), dtype=bool)
+    load = np.zeros(int(replica.max()) + 1, dtype=np.int64)
+    found: dict[int, Chain] = {}
+    for place, chain in enumerate(sorted(cut, key=lambda one: -one.units)):
+        first = np.arange(len(stage) - chain.units + 1)
+        free = ~is_taken[first[:, None] + np.arange(chain.units)].any(axis=1)
+        if not free.any():
+            return None
+        away = np.abs(first - place * len(stage) // len(cut))
+        parted = first[:, None] + np.array(chain.cut)
+        owner = replica[parted]
+        own = (owner[:, :, None] == owner[:, None, :]).sum(axis=2)
+        worst = (load[owner] + own).max(axis=1)
+        begin = int(np.lexsort((away, later[parted[:, 0]], worst, ~free))[0])
+        found[begin] = chain
+        is_taken[begin : begin + chain.units] = True
+        np.add.at(load, owner[begin], 1)
+    return found
+
+
+def _all_units(
+    begins: dict[int, Chain], whole: list[Chain], units: int
+) -> list[tuple[int, Chain]] | None:
+    """All chains with their first units: whole ones between those that are cut."""
+    left = sorted(whole, key=lambda chain: chain.units)
+    ends = [begin + chain.units for begin, chain in sorted(begins.items())]
+    found = list(begins.items())
+    for at, end in zip([0, *ends], [*sorted(begins), units], strict=True):
+        begin = at
+        while begin < end:
+            fits = [chain for chain in left if chain.units <= end - begin]
+            if not left:
+                return None
+            chain = fits[-1] if fits else left[0]
+            left.remove(chain)
+            taken = min(chain.units, end - begin)
+            size = chain.held[0] // chain.units
+            found.append((begin, Chain(taken, (taken * size,), chain.nodes)))
+            begin += taken
+    return found
+
+
+def _on_nodes(
+    problem: Problem, size: int, along: list[tuple[int, Chain]]
+) -> IntArray | None:
+    """Node of every rank when chains take the nodes of a size in turn; shape (R,)."""
+    gpus = problem.machine.gpus_of_node
+    free: dict[int, list[int]] = {}
+    for node in tree_order(problem.machine)[::-1].tolist():
+        free.setdefault(int(gpus[node]), []).append(node)
+    node_of_rank = np.empty(problem.job.world_size, dtype=np.int64)
+    for unit, chain in along:
+        ends = np.cumsum((unit * size, *chain.held))
+        for (begin, end), room in zip(
+            pairwise(ends.tolist()), chain.nodes, strict=True
+        ):
+            node_of_rank[begin:end] = free[room].pop()
+    return node_of_rank
