@@ -31,7 +31,7 @@ from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
-from placer.solve.construct.walked_parts import walked_parts
+from placer.solve.construct.walked_parts import ordered_parts, walked_parts
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -88,8 +88,10 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     in_parts,
     walked_parts,
+    ordered_parts,
     chosen_parts,
     walked_parts,
+    ordered_parts,
     cheapest_parts,
     stitched,
     last_replicas,
