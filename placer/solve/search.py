@@ -34,7 +34,7 @@ from placer.solve.construct.padded import padded_jobs, without_padding
 from placer.solve.construct.set_pieces import set_pieces
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
-from placer.solve.construct.walked_parts import walked_parts
+from placer.solve.construct.walked_parts import ordered_parts, walked_parts
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -106,8 +106,10 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     cut_at_nodes,
     in_parts,
     walked_parts,
+    ordered_parts,
     chosen_parts,
     walked_parts,
+    ordered_parts,
     cheapest_parts,
     stitched,
     last_replicas,

@@ -9,20 +9,27 @@ of a stage, S pieces of a unit.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.placement.placement import Placement
+from placer.solve.construct.parts_program import Made
+
 if TYPE_CHECKING:
+    from placer.solve.construct.parts_asked import Asked
     from placer.solve.construct.parts_links import Links
     from placer.solve.construct.parts_pace import Pace
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 SHARPNESS = 8  # of the norm that stands for the busiest uplink
 ROUNDING = 1e-9
+STAGES = 4  # the change that exchanges two stages of the same replicas
 
 
 def places_of(held: IntArray) -> IntArray:
@@ -90,13 +97,21 @@ class RingOrder:
         return slot
 
     def changed(self, slot: IntArray, limit: float = inf) -> IntArray | None:
-        """Replicas in another order, or two units exchanged; None if that is slow."""
+        """Replicas in another order, or two units exchanged; None if that is slow.
+
+        Units of two stages of the same replicas, or of two sets of replicas.
+        """
         cohorts, stages, _ = slot.shape
-        if cohorts == 1:
-            return None
-        one, two = sorted(self.rng.choice(cohorts, 2, replace=False).tolist())
+        kind = int(self.rng.integers(5)) if cohorts > 1 else STAGES
         changed = slot.copy()
-        kind = int(self.rng.integers(4))
+        if kind == STAGES:
+            if stages == 1:
+                return None
+            one = int(self.rng.integers(cohorts))
+            stage, other = self.rng.choice(stages, 2, replace=False).tolist()
+            changed[one, [stage, other]] = slot[one, [other, stage]]
+            return None if self._step(changed[[one]]) > limit else changed
+        one, two = sorted(self.rng.choice(cohorts, 2, replace=False).tolist())
         if kind == 0:
             changed[[one, two]] = slot[[two, one]]
         elif kind == 1:
@@ -112,3 +127,53 @@ class RingOrder:
 
     def _step(self, slot: IntArray) -> float:
         return float(self.pace.steps(self.seconds[slot].max(axis=-1)).max())
+
+
+class Ordered(NamedTuple):
+    """An order, the step of a placement that has it, and GPU of every rank."""
+
+    seconds: float
+    slot: IntArray
+    gpu_of_rank: IntArray
+
+
+class OrderSteps:
+    """Steps of orders of the same parts, as the cost model has them.
+
+    All-to-alls are the same in every order that `RingOrder` changes to; messages of
+    pipelines and rings of gradients are not.
+    """
+
+    def __init__(
+        self, problem: Problem, asked: Asked, order: RingOrder, held: IntArray
+    ) -> None:
+        self.problem, self.order, self.ground = problem, order, asked.ground
+        self.units = asked.slot().ravel().tolist()
+        self.placed = [
+            (Made(tuple(row[row > 0].tolist()), -1, 0.0), np.flatnonzero(row).tolist())
+            for row in held
+        ]
+
+    def of(self, slot: IntArray) -> Ordered:
+        """The placement with units given to replicas so."""
+        placed = [self.placed[unit] for unit in slot.ravel().tolist()]
+        node_of_rank = self.ground.node_of_rank(1, self.units, placed)
+        placement = Placement.on_nodes(self.problem.machine, node_of_rank)
+        step = self.problem.model.step(placement.gpu_of_rank)
+        return Ordered(step.step_time_s, slot, placement.gpu_of_rank)
+
+    def improved(
+        self, best: Ordered, priced: int, budget: Budget | None = None
+    ) -> Ordered:
+        """Changed as long as the step is no longer, of so many orders priced."""
+        for _ in range(self.problem.params.parts_order_tries):
+            if priced <= 0 or (budget is not None and budget.is_over()):
+                break
+            slot = self.order.changed(best.slot, best.seconds)
+            if slot is None:
+                continue
+            priced -= 1
+            found = self.of(slot)
+            if found.seconds <= best.seconds:
+                best = found
+        return best

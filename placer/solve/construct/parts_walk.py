@@ -129,7 +129,8 @@ class PartsWalk:
         self.seconds = self.rows.seconds(
             links, self.busy[place], self.outer_busy[links.outer[place]]
         )
-        self.steps = self.pace.steps(self.seconds[self.slot].max(axis=-1))
+        self.times = self.seconds[self.slot].max(axis=-1)
+        self.steps = self.pace.steps(self.times)
 
     def go(self, rounds: int, budget: Budget) -> None:
         """Batches of changes, colder and colder, from the best that was met."""
@@ -179,14 +180,15 @@ class PartsWalk:
         rows = np.arange(len(one))
         trial[rows, one], trial[rows, two] = trial[rows, two], trial[rows, one]
         times = trial.reshape(-1, cohorts, stages, alike).max(axis=-1)
-        rise = self._energy(self.pace.steps(times)) - energy
+        rise = self._energy(self._steps_after(times)) - energy
         accepted = self._accepted(rise, heat)
         accepted = accepted[np.abs(rise[accepted]) > 1e-12]
         if len(accepted):
             at = accepted[0]
             flat[one[at]], flat[two[at]] = flat[two[at]], flat[one[at]]
             self.slot = flat.reshape(self.slot.shape)
-            self.steps = self.pace.steps(self.seconds[self.slot].max(axis=-1))
+            self.times = self.seconds[self.slot].max(axis=-1)
+            self.steps = self.pace.steps(self.times)
 
     def _move_pieces(self, heat: float, energy: float) -> None:
         changes = self._propose()
@@ -311,8 +313,17 @@ class PartsWalk:
             )
             some = np.flatnonzero(who >= 0)
             seconds[some, who[some]] = time[some]
-        times = seconds[:, self.slot].max(axis=-1)
-        return self.pace.steps(times)
+        return self._steps_after(seconds[:, self.slot].max(axis=-1))
+
+    def _steps_after(self, times: FloatArray) -> FloatArray:
+        """Steps where stages take so long, (K, C, P) s; shape (K, C).
+
+        A change slows or hastens few replicas: the steps of others stay as they are.
+        """
+        steps = np.repeat(self.steps[None], len(times), axis=0)
+        is_new = (times != self.times).any(axis=-1)
+        steps[is_new] = self.pace.steps(times[is_new])
+        return steps
 
     def _changed(
         self, who: IntArray, here: IntArray, there: IntArray, moved: IntArray

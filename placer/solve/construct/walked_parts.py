@@ -8,16 +8,15 @@ change; the latter are arranged once parts lie still.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.placement import Placement
 from placer.solve.construct.parts_asked import Asked, asked_of
-from placer.solve.construct.parts_order import RingOrder, along_the_tree
+from placer.solve.construct.parts_order import OrderSteps, RingOrder, along_the_tree
 from placer.solve.construct.parts_pace import Pace
-from placer.solve.construct.parts_program import Made
 from placer.solve.construct.parts_walk import PartsWalk
 
 if TYPE_CHECKING:
@@ -32,12 +31,22 @@ SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked 
 
 def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Parts of expert groups of the elite pool, annealed for the step time."""
+    if _is_for(problem):
+        incumbent.offer_all(walked_fills(problem, incumbent, budget))
+
+
+def ordered_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Parts of the elite pool, given to replicas in orders priced by the step."""
+    if _is_for(problem):
+        incumbent.offer_all(ordered_fills(problem, incumbent, budget))
+
+
+def _is_for(problem: Problem) -> bool:
     if problem.goal.name != "time":
-        return
+        return False
     # Deduplicated tokens do not add up over pairs of pieces.
     is_summed = problem.job.expert_parallel.dispatch != "deduplicated"
-    if is_summed and problem.job.world_size <= problem.params.exchange_ranks:
-        incumbent.offer_all(walked_fills(problem, incumbent, budget))
+    return is_summed and problem.job.world_size <= problem.params.exchange_ranks
 
 
 def walked_fills(
@@ -55,8 +64,7 @@ def walked_fills(
             walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
             before = sorted(walk.best.step_s for walk in walks)
             for walk in walks:
-                close = incumbent.value * (1 - params.parts_walk_gap)
-                if budget.is_over() or close <= incumbent.bound:
+                if budget.is_over() or not _is_wide(problem, incumbent):
                     return
                 walk.go(min(rounds, batches), budget)
             walks.sort(key=lambda walk: walk.best.step_s)
@@ -65,6 +73,28 @@ def walked_fills(
             is_close = incumbent.value * (1 - params.parts_gap) <= incumbent.bound
             if is_close and before == sorted(walk.best.step_s for walk in walks):
                 break
+
+
+def ordered_fills(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of the best placements, replicas in other orders."""
+    params = problem.params
+    tries = params.ranks_priced // problem.job.world_size
+    for asked in asked_of(problem):
+        for walk in islice(_walks(problem, asked, incumbent), params.parts_orders):
+            if budget.is_over() or not _is_wide(problem, incumbent):
+                return
+            order = RingOrder(walk.links, walk.pace, walk.held, walk.seconds, walk.rng)
+            steps = OrderSteps(problem, asked, order, walk.held)
+            best = steps.improved(steps.of(walk.slot), tries, budget)
+            yield "ep groups in ordered parts", best.gpu_of_rank
+
+
+def _is_wide(problem: Problem, incumbent: Incumbent) -> bool:
+    """Whether so much is left that walks are worth their while."""
+    close = incumbent.value * (1 - problem.params.parts_walk_gap)
+    return bool(close > incumbent.bound)
 
 
 def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:
@@ -85,30 +115,12 @@ def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
     At first by what rings load, then by the step itself.
     """
     _, held, slot = walk.best
-    units, rng = asked.slot().ravel().tolist(), np.random.default_rng(problem.seed)
+    rng, tries = np.random.default_rng(problem.seed), problem.params.parts_order_tries
     order = RingOrder(walk.links, walk.pace, held, walk.seconds_of(held), rng)
-
-    def priced(slot: IntArray) -> tuple[float, IntArray]:
-        placed = []
-        for unit in slot.ravel().tolist():
-            at = np.flatnonzero(held[unit])
-            placed.append((Made(tuple(held[unit, at].tolist()), -1, 0.0), at.tolist()))
-        node_of_rank = asked.ground.node_of_rank(1, units, placed)
-        gpu_of_rank = Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
-        return float(problem.goal.value(gpu_of_rank)), gpu_of_rank
-
+    steps = OrderSteps(problem, asked, order, held)
     starts = [slot, along_the_tree(slot, held)]
-    starts += [order.improved(one, problem.params.parts_order_tries) for one in starts]
-    found = [(*priced(one), one) for one in starts]
-    value, best, slot = min(found, key=lambda one: one[0])
+    starts += [order.improved(one, tries) for one in starts]
+    best = min((steps.of(one) for one in starts), key=lambda one: one.seconds)
     ranks = problem.params.exchange_ranks_priced
     left = min(problem.fills_priced, ranks // problem.job.world_size)
-    for _ in range(problem.params.parts_order_tries):
-        changed = order.changed(slot, value)
-        if changed is None or not left:
-            continue
-        left -= 1
-        changed_value, gpu_of_rank = priced(changed)
-        if changed_value < value:
-            value, best, slot = changed_value, gpu_of_rank, changed
-    return best
+    return steps.improved(best, left).gpu_of_rank

@@ -229,6 +229,9 @@ class Params:
         the first leg that brings nothing is the last.
     parts_order_tries : int
         Changes of the replicas that wait for which of them.
+    parts_orders : int
+        Placements whose replicas change places by the step itself, before programs of
+        parts and after them; ``ranks_priced`` holds for each.
     parts_ways : int
         Most ways to make up groups that such a program for the hop cost tells apart.
     parts_nodes : float
@@ -392,6 +395,7 @@ class Params:
     parts_walk_rounds: int = 64
     parts_walk_gap: float = 0.01
     parts_order_tries: int = 4_000
+    parts_orders: int = 2
     parts_ways: int = 6_000
     parts_nodes: float = 100
     avoided_sets: int = 24

@@ -14,11 +14,11 @@ from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.in_parts import in_parts_fills
 from placer.solve.construct.parts_asked import Asked, asked_of
-from placer.solve.construct.parts_order import RingOrder
+from placer.solve.construct.parts_order import OrderSteps, RingOrder
 from placer.solve.construct.parts_pace import Pace
 from placer.solve.construct.parts_program import Made
 from placer.solve.construct.parts_walk import PartsWalk
-from placer.solve.construct.walked_parts import walked_fills
+from placer.solve.construct.walked_parts import ordered_fills, walked_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
@@ -139,3 +139,43 @@ def test_rings_leave_fewer_domains(seed: int) -> None:
     assert order.busy(slot) < order.busy(walk.slot)
     after = walk.pace.steps(walk.seconds[slot].max(axis=-1))
     assert after.max() <= walk.step_s * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_orders_make_the_step_shorter(seed: int) -> None:
+    """By what the cost model says of the placement, with every unit once."""
+    problem, asked = drawn(seed)
+    walk = walk_of(asked, seed)
+    order = RingOrder(walk.links, walk.pace, walk.held, walk.seconds, walk.rng)
+    steps = OrderSteps(problem, asked, order, walk.held)
+    start = steps.of(walk.slot)
+    assert start.seconds == problem.goal.value(laid(problem, asked, walk.held))
+    best = steps.improved(start, 200)
+    assert best.seconds == problem.goal.value(best.gpu_of_rank)
+    assert best.seconds < start.seconds
+    assert sorted(best.slot.ravel()) == sorted(walk.slot.ravel())
+
+
+def test_stages_of_the_only_replica_change_places() -> None:
+    """Nothing else can, and no more than two do."""
+    _, asked = drawn(1)
+    walk = walk_of(asked, 1)
+    order = RingOrder(walk.links, walk.pace, walk.held, walk.seconds, walk.rng)
+    one = walk.slot[:1]
+    changed = order.changed(one)
+    assert changed is not None
+    assert sorted(changed.ravel()) == sorted(one.ravel())
+    assert (changed != one).any(axis=-1).sum() == 2
+
+
+def test_orders_begin_with_the_best_placements() -> None:
+    """What they offer is better, and nothing is where too little is left."""
+    problem, asked = drawn(1)
+    problem = problem.with_params(ranks_priced=200 * problem.job.world_size)
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.offer("walk", laid(problem, asked, walk_of(asked, 1).held))
+    before = float(incumbent.value)
+    incumbent.offer_all(ordered_fills(problem, incumbent, Budget(60)))
+    assert incumbent.value < before
+    incumbent.prove(incumbent.value * 0.995, "")
+    assert not [*ordered_fills(problem, incumbent, Budget(60))]
