@@ -20,7 +20,7 @@ from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import counted_parts, prove
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
-from placer.solve.construct.chosen_parts import chosen_parts
+from placer.solve.construct.chosen_parts import chosen_parts, long_chosen_parts
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
@@ -31,7 +31,7 @@ from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
-from placer.solve.construct.walked_parts import walked_parts
+from placer.solve.construct.walked_parts import briefly_walked_parts, walked_parts
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -87,8 +87,10 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     levelled,
     whole_first,
     in_parts,
-    walked_parts,
+    briefly_walked_parts,
     chosen_parts,
+    walked_parts,
+    long_chosen_parts,
     walked_parts,
     cheapest_parts,
     stitched,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked at
+BRIEF = 4  # walks before the first program may use so small a part of the time
 
 
 def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -40,6 +41,13 @@ def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None
         incumbent.offer_all(walked_fills(problem, incumbent, budget))
 
 
+def briefly_walked_parts(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> None:
+    """The same for a part of the time, which programs might use better."""
+    walked_parts(problem, incumbent, budget.share(BRIEF))
+
+
 def walked_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
@@ -49,22 +57,30 @@ def walked_fills(
     """
     params = problem.params
     for asked in asked_of(problem):
+        if _has_ended(problem, incumbent, budget):
+            return
         walks = list(_walks(problem, asked, incumbent))
         batches = params.parts_walk_rounds * len(asked.cohort)
         for most, rounds in params.parts_walks:
             walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
             before = sorted(walk.best.step_s for walk in walks)
             for walk in walks:
-                close = incumbent.value * (1 - params.parts_walk_gap)
-                if budget.is_over() or close <= incumbent.bound:
-                    return
-                walk.go(min(rounds, batches), budget)
+                if not _has_ended(problem, incumbent, budget):
+                    walk.go(min(rounds, batches), budget)
             walks.sort(key=lambda walk: walk.best.step_s)
             for walk in walks[:1]:
                 yield "ep groups in annealed parts", _arranged(problem, asked, walk)
+            if _has_ended(problem, incumbent, budget):
+                return
             is_close = incumbent.value * (1 - params.parts_gap) <= incumbent.bound
             if is_close and before == sorted(walk.best.step_s for walk in walks):
                 break
+
+
+def _has_ended(problem: Problem, incumbent: Incumbent, budget: Budget) -> bool:
+    """Whether no more is walked."""
+    close = incumbent.value * (1 - problem.params.parts_walk_gap)
+    return budget.is_over() or bool(close <= incumbent.bound)
 
 
 def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:
