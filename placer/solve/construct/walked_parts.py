@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked at
-BRIEF = 4  # walks before the first program may use so small a part of the time
+BRIEF = 4  # walks before the first program get one in so many parts of the time
 
 
 def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
