@@ -20,7 +20,7 @@ from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import counted_parts, prove
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
-from placer.solve.construct.chosen_parts import chosen_parts
+from placer.solve.construct.chosen_parts import chosen_parts, long_chosen_parts
 from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
@@ -34,7 +34,11 @@ from placer.solve.construct.padded import padded_jobs, without_padding
 from placer.solve.construct.set_pieces import set_pieces
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
-from placer.solve.construct.walked_parts import ordered_parts, walked_parts
+from placer.solve.construct.walked_parts import (
+    briefly_walked_parts,
+    ordered_parts,
+    walked_parts,
+)
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
@@ -105,9 +109,11 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     cut_at_nodes,
     in_parts,
+    briefly_walked_parts,
+    chosen_parts,
     walked_parts,
     ordered_parts,
-    chosen_parts,
+    long_chosen_parts,
     walked_parts,
     ordered_parts,
     cheapest_parts,

@@ -33,48 +33,46 @@ CLOSE = 1.0002  # steps that are no longer told apart
 
 
 def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Parts of expert groups that make the slowest replica as fast as can be."""
+    """Parts of expert groups that short programs choose for the slowest replica."""
     if problem.goal.name == "time":
-        for fills in (chosen_fills, graded_fills):
-            for name, gpu_of_rank in fills(problem, incumbent, budget):
-                incumbent.offer(name, gpu_of_rank)
+        for found in chosen_fills(problem, incumbent, budget):
+            incumbent.offer(*found)
+
+
+def long_chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """The same with more work where a gap is left, and where racks share uplinks."""
+    if problem.goal.name == "time":
+        for found in chosen_fills(problem, incumbent, budget, is_long=True):
+            incumbent.offer(*found)
+        for found in graded_fills(problem, incumbent, budget):
+            incumbent.offer(*found)
 
 
 def chosen_fills(
-    problem: Problem, incumbent: Incumbent, budget: Budget
+    problem: Problem, incumbent: Incumbent, budget: Budget, *, is_long: bool = False
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of what programs of finer and finer grain choose.
-
-    Where a gap is left, those that did not end come again with more work.
-    """
+    """(name, GPU of every rank) of what programs of finer and finer grain choose."""
     params = problem.params
-    programs = list(_programs(problem))
-    decided = [0.0] * len(programs)  # replicas, the fastest, that a program ended for
-    gaps = (0.0, params.parts_gap)
-    efforts = zip(
-        gaps, params.parts_program_work, params.parts_work_in_all, strict=True
-    )
-    for gap, most, work in efforts:
-        for number, (asked, grain, is_apart) in enumerate(programs):
-            value, bound = float(incumbent.value), float(incumbent.bound)
-            if budget.is_over() or value * (1 - gap) <= bound:
-                return
-            question = asked.question(grain, is_apart=is_apart)
-            every = replicas(asked.parts, question.times(), value)
-            tried = decided[number]
-            for some in (every.up_to(near * bound) for near in NEAR):
-                if work <= 0 or len(some.seconds) <= tried:
-                    continue
-                tried = len(some.seconds)
-                limits = Limits(min(work, most), budget.seconds_left, problem.seed)
-                answer = shared(question, some, limits)
-                work -= answer.work
-                if answer.is_proved:
-                    decided[number] = tried if answer.shares is None else inf
-                if answer.shares is not None:
-                    found = _exchanged(problem, asked, grain, answer.shares, question)
-                    yield "ep groups in chosen parts", found
-                    break
+    gap = params.parts_gap if is_long else 0.0
+    most, work = params.parts_program_work[is_long], params.parts_work_in_all[is_long]
+    for asked, grain, is_apart in _programs(problem):
+        value, bound = float(incumbent.value), float(incumbent.bound)
+        if budget.is_over() or value * (1 - gap) <= bound:
+            return
+        question = asked.question(grain, is_apart=is_apart)
+        every = replicas(asked.parts, question.times(), value)
+        tried = 0
+        for some in (every.up_to(near * bound) for near in NEAR):
+            if work <= 0 or len(some.seconds) <= tried:
+                continue
+            tried = len(some.seconds)
+            limits = Limits(min(work, most), budget.seconds_left, problem.seed)
+            answer = shared(question, some, limits)
+            work -= answer.work
+            if answer.shares is not None:
+                found = _exchanged(problem, asked, grain, answer.shares, question)
+                yield "ep groups in chosen parts", found
+                break
 
 
 def graded_fills(

@@ -61,9 +61,22 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
 
 def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
     """Domains of the parts of all units, those along the tree first."""
+    grain = floor.grain
+    room = floor.takes(floor.capacity, grain, grain)[floor.tier]
+    along = _along_tree(floor)
+    yield from _ways_in_order(floor, units, room, along)
+    by_room = along[np.argsort(-room[along], kind="stable")]
+    if (room[by_room] != room[along]).any():
+        for told, placed in _ways_in_order(floor, units, room, by_room):
+            yield f"{told}, large domains first", placed
+
+
+def _ways_in_order(
+    floor: Floor, units: Units, room: IntArray, order: IntArray
+) -> Iterator[tuple[str, list[Unit]]]:
+    """The same for domains in a given order."""
     size, count, grain = units.size, len(units.ranks), floor.grain
-    order = _along_tree(floor)
-    room = floor.takes(floor.capacity, grain, grain)[floor.tier][order]
+    room = room[order]
     most = int((room // size).sum())
     if most >= count or room.sum() < size * count:
         return
@@ -110,7 +123,8 @@ def _arranged(
     main = np.array([max(unit, key=lambda part: part.size).domain for unit in placed])
     stretch = _stretches(floor)[main]
     along = np.lexsort((place[main], stretch))
-    is_split = np.array([len(unit) > 1 for unit in placed])
+    least = np.array([min(part.size for part in unit) for unit in placed])
+    is_split = least < least.max()
     homes = int(stretch.max()) + 1
     whole = np.bincount(stretch[~is_split], minlength=homes)
     parted = np.bincount(stretch[is_split], minlength=homes)

@@ -108,11 +108,15 @@ def _as_many(
 
 
 class Sharing(Enum):
-    """What a domain takes of a unit that would leave it too little for another."""
+    """What a domain takes of a unit that would leave it too little for another.
+
+    ``EVEN`` does not look at others: domains alike take equal parts of a unit.
+    """
 
     ALL = auto()
     HALF = auto()
     MOST = auto()
+    EVEN = auto()
 
 
 class _Rule(NamedTuple):
@@ -134,6 +138,9 @@ class _Rule(NamedTuple):
     def part(self, rest: int, free: int) -> int:
         """Ranks of a unit that a domain takes; neither rest is then below the least."""
         least = self.least
+        if self.sharing is Sharing.EVEN:
+            parts = -(-rest // free)
+            return -(-rest // (parts * self.grain)) * self.grain
         if rest == free or free - rest >= least:
             return rest
         if rest - free >= least:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked at
+BRIEF = 4  # walks before the first program get one in so many parts of the time
 
 
 def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -49,6 +50,13 @@ def _is_for(problem: Problem) -> bool:
     return is_summed and problem.job.world_size <= problem.params.exchange_ranks
 
 
+def briefly_walked_parts(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> None:
+    """The same for a part of the time, which programs might use better."""
+    walked_parts(problem, incumbent, budget.share(BRIEF))
+
+
 def walked_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
@@ -58,18 +66,21 @@ def walked_fills(
     """
     params = problem.params
     for asked in asked_of(problem):
+        if _has_ended(problem, incumbent, budget):
+            return
         walks = list(_walks(problem, asked, incumbent))
         batches = params.parts_walk_rounds * len(asked.cohort)
         for most, rounds in params.parts_walks:
             walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
             before = sorted(walk.best.step_s for walk in walks)
             for walk in walks:
-                if budget.is_over() or not _is_wide(problem, incumbent):
-                    return
-                walk.go(min(rounds, batches), budget)
+                if not _has_ended(problem, incumbent, budget):
+                    walk.go(min(rounds, batches), budget)
             walks.sort(key=lambda walk: walk.best.step_s)
             for walk in walks[:1]:
                 yield "ep groups in annealed parts", _arranged(problem, asked, walk)
+            if _has_ended(problem, incumbent, budget):
+                return
             is_close = incumbent.value * (1 - params.parts_gap) <= incumbent.bound
             if is_close and before == sorted(walk.best.step_s for walk in walks):
                 break
@@ -83,7 +94,7 @@ def ordered_fills(
     tries = params.ranks_priced // problem.job.world_size
     for asked in asked_of(problem):
         for walk in islice(_walks(problem, asked, incumbent), params.parts_orders):
-            if budget.is_over() or not _is_wide(problem, incumbent):
+            if _has_ended(problem, incumbent, budget):
                 return
             order = RingOrder(walk.links, walk.pace, walk.held, walk.seconds, walk.rng)
             steps = OrderSteps(problem, asked, order, walk.held)
@@ -91,10 +102,10 @@ def ordered_fills(
             yield "ep groups in ordered parts", best.gpu_of_rank
 
 
-def _is_wide(problem: Problem, incumbent: Incumbent) -> bool:
-    """Whether so much is left that walks are worth their while."""
+def _has_ended(problem: Problem, incumbent: Incumbent, budget: Budget) -> bool:
+    """Whether no more is walked."""
     close = incumbent.value * (1 - problem.params.parts_walk_gap)
-    return bool(close > incumbent.bound)
+    return budget.is_over() or bool(close <= incumbent.bound)
 
 
 def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:

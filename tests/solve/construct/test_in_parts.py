@@ -41,6 +41,19 @@ def test_parts_of_five_and_three_beat_halves() -> None:
     assert min(max(map(len, one)) for one in sizes) <= 3
 
 
+def test_large_hosts_are_not_mixed_with_small_ones() -> None:
+    """Of two groups of 32 one lies on hosts of 8 only, though they stand apart."""
+    hosts = machine([8, 7, 8, 7, 8, 7, 8, 7, 7], [0, 0, 0, 0, 0, 1, 1, 1, 1])
+    groups = replace(job(tp=1, ep=32, pp=1, dp=64), launcher="node-contiguous")
+    problem = Problem.of(hosts, groups)
+    least = {
+        tuple(sorted(min(parts) for parts in parts_of(hosts, rows, gpu_of_rank)))
+        for _, gpu_of_rank in in_parts_fills(problem)
+        for rows in [groups.parallelism.ranks_of_group["ep"]]
+    }
+    assert (6, 8) in least
+
+
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", range(12))
 def test_every_rank_has_a_gpu(seed: int, objective: str) -> None:

@@ -43,6 +43,15 @@ def test_even_parts_of_odd_rooms() -> None:
     assert all(part.size % 4 == 0 for unit in found for part in unit)
 
 
+def test_parts_that_look_ahead() -> None:
+    """32 on hosts of 7 are 7, 7, 6, 6 and 6: four full hosts would leave 4."""
+    hosts = np.array([7] * 5)
+    found = even_parts(hosts, 0 * hosts, 32, 1, 1)
+    assert found is not None
+    check(hosts, 32, 1, found)
+    assert least(found) == 6
+
+
 def test_one_group_too_many() -> None:
     """16 groups of 64 on 15 racks of 72: parts of 16 all, or of 8 the one left over."""
     found = even_parts(RACKS, 0 * RACKS, 64, 16, 4)

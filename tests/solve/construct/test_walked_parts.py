@@ -127,6 +127,26 @@ def test_walks_beat_parts_that_are_even() -> None:
     assert (found[0] == found[1]).all()
 
 
+def test_a_walk_that_time_cuts_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first of several walks has found is told when time is up."""
+    problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
+    problem = problem.with_params(parts_walks=((4, 400),), parts_order_tries=100)
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.offer_all(islice(in_parts_fills(problem), 8))
+    before, walked = incumbent.value, []
+    go = PartsWalk.go
+
+    def last(walk: PartsWalk, batches: int, budget: Budget) -> None:
+        go(walk, batches, budget)
+        walked.append(walk)
+
+    monkeypatch.setattr(PartsWalk, "go", last)
+    budget = Budget(60, lambda: bool(walked))
+    incumbent.offer_all(walked_fills(problem, incumbent, budget))
+    assert len(walked) == 1
+    assert incumbent.value < 0.95 * before
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_rings_leave_fewer_domains(seed: int) -> None:
     """Uplinks are less busy, and no replica waits longer."""
