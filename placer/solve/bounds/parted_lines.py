@@ -53,8 +53,8 @@ from placer.solve.bounds.parted_groups import CLOSE, FINE
 from placer.solve.bounds.parts import part_costs
 from placer.solve.bounds.tier_cut import ROUNDING
 from placer.solve.count.engine import Limits, solve
+from placer.solve.count.filling import less, partitions
 from placer.solve.count.model import Program, Term
-from placer.solve.count.paths import less, paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -266,7 +266,7 @@ class _Model:
         largest: int,
     ) -> None:
         """Pieces make up what is to be, one after the other."""
-        used = paths(self.program, ends, [0] * (largest + 1), is_full=True)
+        used = partitions(self.program, ends, largest)
         for size in range(1, largest + 1):
             self.program.row([*pieces.get(size, []), *less(used[size])], 0, 0)
 

@@ -321,9 +321,8 @@ def _with_crossing(
 ) -> Callable[[Floor], Proof]:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
-    axes = step.model.job.parallelism
-    members = axes.ranks_of_group[axis]
-    even = most_even(room, axes.size(axis), axes.world_size)
+    members = step.model.job.parallelism.ranks_of_group[axis]
+    even = most_even(room, members.shape[1], members.size)
     outside = _Split(**split).with_limits(Limit(members, even))
     slow = step.model.step_on(outside).stage_times[axis]
     slow_s = slow_pipeline_s(step, axis, slow)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 Counts = tuple[int, ...]
 
-LONGEST, MOST_RANKS = 4, 32  # units of a chain, and ranks if it has several
-SORTS = 4  # sizes of nodes that chains are made of, the most frequent
+LONGEST, MOST_RANKS = 8, 64  # units of a chain, and ranks if it has several
+SORTS = 3  # sizes of nodes that chains are made of, the most frequent
 WORK = 1_000  # nodes of the tree of a program
 
 
@@ -125,6 +125,7 @@ def chains_of(units: int, size: int, least: int, sorts: Counts) -> list[Chain]:
     begun[0][(0,) * len(sorts)] = ((), ())
     ends = [at for at in range(units * size) if _may_end(at, size, least)]
     for begin in ends:
+        begun[begin] = _fewest(begun[begin])
         for end in [*ends[ends.index(begin) + 1 :], units * size]:
             if not _is_even(begin, end, size, least):
                 continue
@@ -135,16 +136,25 @@ def chains_of(units: int, size: int, least: int, sorts: Counts) -> list[Chain]:
                     more = (*used[:sort], used[sort] + 1, *used[sort + 1 :])
                     longer = (*held, end - begin), (*nodes, room)
                     begun[end].setdefault(more, longer)
-    last = begun[-1]
     return [
-        Chain(units, *last[used])
-        for used in last
+        Chain(units, *held)
+        for used, held in _fewest(begun[-1]).items()
         if sum(used) > 1
-        and not any(
-            other != used and all(a <= b for a, b in zip(other, used, strict=True))
-            for other in last
-        )
     ]
+
+
+def _fewest(
+    begun: dict[Counts, tuple[Counts, Counts]],
+) -> dict[Counts, tuple[Counts, Counts]]:
+    """Those for which no other takes some of the nodes only."""
+    return {
+        used: held
+        for used, held in begun.items()
+        if not any(
+            other != used and all(a <= b for a, b in zip(other, used, strict=True))
+            for other in begun
+        )
+    }
 
 
 def _may_end(at: int, size: int, least: int) -> bool:

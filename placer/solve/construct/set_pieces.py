@@ -38,9 +38,9 @@ IntArray = npt.NDArray[np.int64]
 
 def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Closed sets whole or in a few pieces, on racks whose nodes are all as large."""
-    machine, tier = problem.machine, problem.model.fabric.scale_up_tier
     if problem.goal.name != "time" or problem.job.launcher == "free":
         return
+    machine, tier = problem.machine, problem.model.fabric.scale_up_tier
     room = problem.capacity
     block, is_used = int(room.max()), room > 0
     if tier < 1 or machine.node_tier > 0 or (room[is_used] < block).any():

@@ -1,7 +1,8 @@
-"""Every knob of the search in one place, given to it with the problem.
+"""Every knob of the search, given to it with the problem.
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
 Tolerances of rounding stay with the code that they belong to: they are no choices.
+Those of lower bounds are in `bound_params.py`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from placer.solve.problem.bound_params import BoundParams
+
 
 @dataclass(frozen=True)
-class Params:
+class Params(BoundParams):
     """How hard the search tries. Work is in CP-SAT's deterministic seconds.
 
     Attributes
@@ -156,35 +159,8 @@ class Params:
         after generations that found nothing.
     generation_scores : int
         Placements that such a search prices at the least, on step time.
-    ring_work, packing_work : int
-        Array elements that the isoperimetric bound of a ring may touch, exactly and as
-        a packing, before a weaker one is used.
-    charge_work, ascent_work : int
-        Array elements of one evaluation with prices on the ends of pipelines, and with
-        prices on all stages; larger jobs go without.
-    ascent_rounds : int
-        Directions in which those prices are improved.
-    parts_work : int
-        Array elements touched for prices of the parts of rings and cliques.
-    parted_columns, counted_columns : int
-        Columns of the program on whole numbers of parts of expert groups, at most, at
-        the root of its tree; and once placements are known.
-    parted_nodes : int
-        Nodes of its tree then.
-    line_columns, line_work : (int, int), (float, float)
-        Columns of the program on parts of lines in two tiers, at most, and its work: at
-        first, and once placements are known.
     line_orders : int
         Orders of the domains along which components of traffic are laid.
-    run_kinds, run_columns, run_nodes, run_rounds : int
-        Kinds of ranks that need others near, and columns, of a program on what runs
-        domains hold; nodes of its tree; and how often it is asked again, where runs
-        cannot be laid end to end.
-    rack_blocks : tuple of int
-        Nodes in a row whose ranks the bound on the ranks of a rack tells apart, one
-        number after the other; 0 for none.
-    rack_columns, rack_nodes : int
-        Sorts of runs in its program at most, and nodes of its tree.
     piece_ways, piece_nodes : int
         Ways to cut such components, and to divide domains into places for the pieces,
         of one program; nodes of its tree.
@@ -194,27 +170,6 @@ class Params:
         Pieces of one at most, one number after the other.
     cut_work : float
         Work of one cut.
-    near_levels : int
-        Times of transfers that the bound on room for partners tells apart.
-    size_steps : int
-        Largest change of a domain's size that the group relaxation looks at.
-    cut_sets : int
-        Sets of equally many cuts of a pipeline that are timed.
-    uplink_sizes : int
-        Sizes of uplinks that are told apart; of more, only the largest counts.
-    stage_counts : int
-        Stages times scale-up domains of a program that counts ranks of each in each.
-    stage_count_work : float
-        Its work.
-    expert_boxes, expert_rounds : int
-        Boxes of replicas that the bound with parts of expert groups tells apart, and
-        prices of parts that it tries; with none it is left out.
-    expert_part_work : int
-        Pieces of a group times room of a domain, in pieces: larger ones go without.
-    expert_choices : int
-        Boxes of replicas for programs that count parts in whole numbers.
-    expert_program_work, expert_count_work : float
-        Work of one such program, and of all for one bound.
     parts_program_work, parts_work_in_all : tuple of float
         Work of one program that chooses parts of expert groups, and of all: at first,
         and once more where the gap is wider than ``parts_gap``.
@@ -350,42 +305,12 @@ class Params:
     generation_gain: float = 0.0
     generation_work: tuple[float, float] = (0.25, 4.0)
     generation_scores: int = 64
-    ring_work: int = 5_000_000
-    packing_work: int = 100_000_000
-    charge_work: int = 1_000_000_000
-    ascent_work: int = 15_000_000
-    ascent_rounds: int = 60
-    parts_work: int = 20_000_000
-    parted_columns: int = 8_000
-    counted_columns: int = 20_000
-    parted_nodes: int = 100
-    line_columns: tuple[int, int] = (2_000, 20_000)
-    line_work: tuple[float, float] = (1.0, 4.0)
     line_orders: int = 256
     piece_ways: int = 20_000
     piece_nodes: int = 100
-    run_kinds: int = 8
-    run_columns: int = 5_000
-    run_nodes: int = 1_000
-    run_rounds: int = 8
-    rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
-    rack_columns: int = 200
-    rack_nodes: int = 200
     set_places: int = 128
     set_pieces: tuple[int, ...] = (1, 2, 4)
     cut_work: float = 0.5
-    near_levels: int = 8
-    size_steps: int = 2500
-    cut_sets: int = 1000
-    uplink_sizes: int = 8
-    stage_counts: int = 200
-    stage_count_work: float = 0.02
-    expert_boxes: int = 40_000
-    expert_rounds: int = 40
-    expert_part_work: int = 20_000
-    expert_choices: int = 2_000
-    expert_program_work: float = 0.5
-    expert_count_work: float = 2.0
     parts_gap: float = 0.03
     parts_program_work: tuple[float, float] = (0.5, 4.0)
     parts_work_in_all: tuple[float, float] = (2.0, 12.0)
