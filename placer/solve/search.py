@@ -47,6 +47,7 @@ from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
 from placer.solve.improve.run_search import runs_annealed
+from placer.solve.improve.stretch_search import stretches_annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.rules.search import Tools, search_under_rules
@@ -154,6 +155,13 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     exchanged,
     enumerated,
 )
+# And once there is a bound.
+METHODS_OF_RUNS: tuple[Method, ...] = (
+    padded,
+    as_if_free,
+    runs_annealed,
+    stretches_annealed,
+)
 
 
 def solve(
@@ -205,7 +213,7 @@ def plain_search(
         _run(METHODS_OF_UNEVEN_NODES, problem, incumbent)
         if incumbent.gpu_of_rank is not None:
             prove(problem, incumbent)
-        _run((padded, as_if_free, runs_annealed), problem, incumbent)
+        _run(METHODS_OF_RUNS, problem, incumbent)
     if incumbent.gpu_of_rank is None:
         raise infeasible(machine, job)
     return incumbent.solution()
