@@ -61,7 +61,7 @@ def bound_faults(
         return []
     proved = max(proved, found.lower_bound)
     why = "no proof of it was found again"
-    if found.stop_reason in ("time-limit", "interrupted"):
+    if found.is_cut_short:
         why = f"not verified: the search did not finish ({found.stop_reason})"
     return [f"bound.lower_bound: {stated!r} is unproved, {proved!r} is proved: {why}"]
 

@@ -96,7 +96,7 @@ def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         larger = problem.on(problem.machine, job)
         found = _within_terms(larger, budget.share(2), None, None)
         if found is not None:
-            incumbent.cut_short |= found.stop_reason in ("time-limit", "interrupted")
+            incumbent.cut_short |= found.is_cut_short
             placed = without_padding(problem, job, found.placement.gpu_of_rank)
             told = f"{found.method}, for {job.parallelism.dp} replicas"
             incumbent.offer(told, placed)

@@ -45,7 +45,7 @@ def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     params = problem.params
     if incumbent.terms is not None:
         return
-    is_wide = incumbent.value * (1 - params.parts_walk_gap) > incumbent.bound
+    is_wide = not incumbent.is_within(params.parts_walk_gap)
     limits = Limits(params.parted_nodes, budget.seconds_left, engine="highs")
     proof = counted_hop_cost(problem, incumbent.value, limits, is_wide=is_wide)
     if proof is not None:

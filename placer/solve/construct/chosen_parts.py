@@ -57,7 +57,7 @@ def chosen_fills(
     most, work = params.parts_program_work[is_long], params.parts_work_in_all[is_long]
     for asked, grain, is_apart in _programs(problem):
         value, bound = float(incumbent.value), float(incumbent.bound)
-        if budget.is_over() or value * (1 - gap) <= bound:
+        if budget.is_over() or incumbent.is_within(gap):
             return
         question = asked.question(grain, is_apart=is_apart)
         every = replicas(asked.parts, question.times(), value)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from placer.placement.placement import Placement
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.fill import tree_order
 
@@ -72,7 +73,7 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
     tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
     if problem.job.launcher == "free" or tier > 0:
         return
-    for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp, axes.tp)):
+    for size in sizes_kept_whole(axes):
         room = int((machine.gpus_of_node // size).sum()) * size
         if room >= axes.world_size or axes.world_size % size:
             continue

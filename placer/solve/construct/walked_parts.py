@@ -81,7 +81,7 @@ def walked_fills(
                 yield "ep groups in annealed parts", _arranged(problem, asked, walk)
             if _has_ended(problem, incumbent, budget):
                 return
-            is_close = incumbent.value * (1 - params.parts_gap) <= incumbent.bound
+            is_close = incumbent.is_within(params.parts_gap)
             if is_close and before == sorted(walk.best.step_s for walk in walks):
                 break
 
@@ -104,8 +104,7 @@ def ordered_fills(
 
 def _has_ended(problem: Problem, incumbent: Incumbent, budget: Budget) -> bool:
     """Whether no more is walked."""
-    close = incumbent.value * (1 - problem.params.parts_walk_gap)
-    return budget.is_over() or bool(close <= incumbent.bound)
+    return budget.is_over() or incumbent.is_within(problem.params.parts_walk_gap)
 
 
 def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
+from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def stretches_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -
     job, axes = problem.job, problem.job.parallelism
     if problem.goal.name != "time" or job.launcher == "free":
         return
-    for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp, axes.tp)):
+    for size in sizes_kept_whole(axes):
         if incumbent.gpu_of_rank is None or axes.world_size % size:
             continue
         node_of_rank = problem.machine.node_of_gpu[incumbent.gpu_of_rank]

@@ -161,6 +161,15 @@ def box_of(grid: Sequence[_Counted], label: IntArray) -> tuple[int, ...] | None:
     return tuple(box) if parts == cells == pairs else None
 
 
+def sizes_kept_whole(axes: Parallelism) -> list[int]:
+    """Ranks of an expert group, of a cp group of tp groups, and of a tp group.
+
+    Equal sizes count once.
+    """
+    sizes = axes.etp * axes.ep, axes.tp * axes.cp, axes.tp
+    return list(dict.fromkeys(sizes))
+
+
 def split(
     family: Sequence[Axis], label: IntArray
 ) -> tuple[list[Axis], list[Axis]] | None:

@@ -265,7 +265,7 @@ class Incumbent:
 
     def include(self, part: Solution) -> None:
         """Count what a search that is part of this one did, and how it ended."""
-        self.cut_short |= part.stop_reason in ("time-limit", "interrupted")
+        self.cut_short |= part.is_cut_short
         self.launch_bound = max(self.launch_bound, part.launch_bound)
         for move, counts in part.moves.items():
             self.moves.count(move, counts["helped"], counts["tried"])
@@ -273,6 +273,10 @@ class Incumbent:
     def ends(self) -> bool:
         """Whether there is a placement, and it is proved, or time or patience is up."""
         return self.gpu_of_rank is not None and self.budget.is_over()
+
+    def is_within(self, gap: float) -> bool:
+        """Whether no more can be gained than such a share of the value."""
+        return bool(self.value * (1 - gap) <= self.bound)
 
     def solution(self) -> Solution:
         """The best placement as the result, with the reason why the search ended.

@@ -119,6 +119,11 @@ class Solution:
         return max(0.0, (self.value - self.lower_bound) / self.value)
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether the clock or somebody ended the search before it had ended."""
+        return self.stop_reason in ("time-limit", "interrupted")
+
+    @property
     def status(self) -> str:
         """``optimal`` when the value has reached the bound, else ``feasible``."""
         return "optimal" if self.gap <= EXACT else "feasible"
