@@ -22,6 +22,7 @@ from benchmarks.grids.series import (
 from placer.calibrate.links import with_efficiencies
 from placer.cost.step import StepModel
 from placer.footprint.stages import footprint
+from placer.job.recompute import layers_again
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def ranked(series: Series, share: Mapping[str, float] | None = None) -> Ranking:
     for _ in range(7):
         rate = (low * high) ** 0.5
         predicted = np.array(
-            [predicted_s(machine, layout, rate, series.cuts_messages) for layout in ran]
+            [predicted_s(machine, series, layout, rate) for layout in ran]
         )
         if np.median(np.log(predicted / seconds)) > 0:
             low = rate
@@ -132,14 +133,19 @@ def machine_of(series: Series) -> Topology:
 
 
 def predicted_s(
-    machine: Topology, layout: Layout, tflops: float, cuts_messages: bool
+    machine: Topology, series: Series, layout: Layout, tflops: float
 ) -> float:
     """Seconds of a sample that the model gives, ranks along the nodes."""
     job = layout.at_rate(tflops)
     model = StepModel(machine, job)
-    if cuts_messages:
-        message = model.volumes.tp_slab / job.parallelism.tp
+    slab = model.volumes.tp_slab
+    if series.cuts_messages:
+        message = slab / job.parallelism.tp
         model.volumes = replace(model.volumes, pp_message=message)
+    if series.gate_apart and not job.tensor_parallel.sequence:
+        # One all-reduce more beside two a pass.
+        more = slab / (2 * (2 + layers_again(job)))
+        model.volumes = replace(model.volumes, tp_slab=slab + more)
     return model.step(np.arange(job.world_size)).step_time_s / layout.samples
 
 

@@ -10,6 +10,7 @@ import placer
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job, Model, Overlap
+from placer.job.parallel import TensorParallel
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -57,6 +58,10 @@ def job(random: Random) -> Job:
         compute=Compute(
             tflops_per_gpu=random.choice([100.0, 400.0]),
             memory_bandwidth=beside.choice([0.0, 0.0, 2e12]),
+            multiprocessors=beside.choice([0, 0, 108]),
+            peak_tflops=beside.choice([0.0, 1000.0]),
+            launch_time=beside.choice([0.0, 0.0, 1e-4, 2e-3]),
         ),
+        tensor_parallel=TensorParallel(loss=beside.choice(["parallel", "gathered"])),
         memory=Memory(norm=beside.choice(["fused", "unfused"])),
     )
