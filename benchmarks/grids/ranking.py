@@ -110,20 +110,34 @@ def ranked(series: Series, share: Mapping[str, float] | None = None) -> Ranking:
 
     ``share`` is what tiers reach, in what the machine says.
     """
-    ran = [layout for layout in series.layouts if isfinite(layout.seconds)]
-    seconds = np.array([layout.seconds / layout.samples for layout in ran])
-    machine = with_efficiencies(machine_of(series), share or {})
+    return at_rate(series, agreed_rate([series], share), share)
+
+
+def agreed_rate(
+    several: Sequence[Series], share: Mapping[str, float] | None = None
+) -> float:
+    """The rate at which the median of all steps agrees, 1e12 FLOP/s."""
     low, high = START_TFLOPS / 3, START_TFLOPS * 3
     for _ in range(7):
         rate = (low * high) ** 0.5
-        predicted = np.array(
-            [predicted_s(machine, series, layout, rate) for layout in ran]
-        )
-        if np.median(np.log(predicted / seconds)) > 0:
+        found = [at_rate(series, rate, share) for series in several]
+        off = np.concatenate([np.log(one.predicted / one.seconds) for one in found])
+        if np.median(off) > 0:
             low = rate
         else:
             high = rate
-    return Ranking(series, ran, seconds, predicted, rate)
+    return rate
+
+
+def at_rate(
+    series: Series, tflops: float, share: Mapping[str, float] | None = None
+) -> Ranking:
+    """The series, predicted at such a rate of its products."""
+    ran = [layout for layout in series.layouts if isfinite(layout.seconds)]
+    seconds = np.array([layout.seconds / layout.samples for layout in ran])
+    machine = with_efficiencies(machine_of(series), share or {})
+    predicted = [predicted_s(machine, series, layout, tflops) for layout in ran]
+    return Ranking(series, ran, seconds, np.array(predicted), tflops)
 
 
 def machine_of(series: Series) -> Topology:
