@@ -48,6 +48,7 @@ def job(random: Random) -> Job:
     """A job of a small model, with a rate."""
     beside = Random()  # leaves the draws after these as they are
     beside.setstate(random.getstate())
+    losses = ["gathered", "parallel", "parallel"]
     return Job(
         "small",
         Parallelism(dp=1),
@@ -62,6 +63,6 @@ def job(random: Random) -> Job:
             peak_tflops=beside.choice([0.0, 1000.0]),
             launch_time=beside.choice([0.0, 0.0, 1e-4, 2e-3]),
         ),
-        tensor_parallel=TensorParallel(loss=beside.choice(["parallel", "gathered"])),
+        tensor_parallel=TensorParallel(loss=beside.choice(losses)),
         memory=Memory(norm=beside.choice(["fused", "unfused"])),
     )
