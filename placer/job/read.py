@@ -247,9 +247,11 @@ def _check_memory_time(section: Section, job: Job) -> None:
 
 def _check_launch_time(section: Section, job: Job) -> None:
     """A micro-batch takes no less than the host takes to launch it."""
-    time = micro_batch_time(job)
-    if job.model is None or not time or not job.compute.launch_time:
+    compute = job.compute
+    known = compute.micro_batch_time or compute.tflops_per_gpu
+    if job.model is None or not compute.launch_time or not known:
         return
+    time = micro_batch_time(job)
     launched = max(stage.layers for stage in stages(job, job.model))
     launched *= launch_seconds(job)
     if launched > time * (1 + 1e-9):
