@@ -88,9 +88,7 @@ def steps(
     series = plain.series
     machine = with_efficiencies(machine_of(series), _shares(constants))
     rate = plain.tflops * exp(-float(constants[0]))
-    return np.array(
-        [predicted_s(machine, one, rate, series.cuts_messages) for one in layouts]
-    )
+    return np.array([predicted_s(machine, series, one, rate) for one in layouts])
 
 
 def judged(seconds: FloatArray, predicted: FloatArray) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from benchmarks.grids.series import (
 from placer.calibrate.links import with_efficiencies
 from placer.cost.step import StepModel
 from placer.footprint.stages import footprint
+from placer.job.recompute import layers_again
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
@@ -109,20 +110,34 @@ def ranked(series: Series, share: Mapping[str, float] | None = None) -> Ranking:
 
     ``share`` is what tiers reach, in what the machine says.
     """
-    ran = [layout for layout in series.layouts if isfinite(layout.seconds)]
-    seconds = np.array([layout.seconds / layout.samples for layout in ran])
-    machine = with_efficiencies(machine_of(series), share or {})
+    return at_rate(series, agreed_rate([series], share), share)
+
+
+def agreed_rate(
+    several: Sequence[Series], share: Mapping[str, float] | None = None
+) -> float:
+    """The rate at which the median of all steps agrees, 1e12 FLOP/s."""
     low, high = START_TFLOPS / 3, START_TFLOPS * 3
     for _ in range(7):
         rate = (low * high) ** 0.5
-        predicted = np.array(
-            [predicted_s(machine, layout, rate, series.cuts_messages) for layout in ran]
-        )
-        if np.median(np.log(predicted / seconds)) > 0:
+        found = [at_rate(series, rate, share) for series in several]
+        off = np.concatenate([np.log(one.predicted / one.seconds) for one in found])
+        if np.median(off) > 0:
             low = rate
         else:
             high = rate
-    return Ranking(series, ran, seconds, predicted, rate)
+    return rate
+
+
+def at_rate(
+    series: Series, tflops: float, share: Mapping[str, float] | None = None
+) -> Ranking:
+    """The series, predicted at such a rate of its products."""
+    ran = [layout for layout in series.layouts if isfinite(layout.seconds)]
+    seconds = np.array([layout.seconds / layout.samples for layout in ran])
+    machine = with_efficiencies(machine_of(series), share or {})
+    predicted = [predicted_s(machine, series, layout, tflops) for layout in ran]
+    return Ranking(series, ran, seconds, np.array(predicted), tflops)
 
 
 def machine_of(series: Series) -> Topology:
@@ -132,14 +147,19 @@ def machine_of(series: Series) -> Topology:
 
 
 def predicted_s(
-    machine: Topology, layout: Layout, tflops: float, cuts_messages: bool
+    machine: Topology, series: Series, layout: Layout, tflops: float
 ) -> float:
     """Seconds of a sample that the model gives, ranks along the nodes."""
     job = layout.at_rate(tflops)
     model = StepModel(machine, job)
-    if cuts_messages:
-        message = model.volumes.tp_slab / job.parallelism.tp
+    slab = model.volumes.tp_slab
+    if series.cuts_messages:
+        message = slab / job.parallelism.tp
         model.volumes = replace(model.volumes, pp_message=message)
+    if series.gate_apart and not job.tensor_parallel.sequence:
+        # One all-reduce more beside two a pass.
+        more = slab / (2 * (2 + layers_again(job)))
+        model.volumes = replace(model.volumes, tp_slab=slab + more)
     return model.step(np.arange(job.world_size)).step_time_s / layout.samples
 
 

@@ -16,17 +16,9 @@ import yaml
 from placer.degrees.choice import Choice
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
-from placer.job.model import (
-    Compute,
-    DataParallel,
-    ElementBytes,
-    Job,
-    Model,
-    Overlap,
-    TensorParallel,
-)
-from placer.job.pace import memory_seconds
-from placer.job.work import micro_batch_work
+from placer.job.model import Compute, DataParallel, ElementBytes, Job, Model, Overlap
+from placer.job.pace import pace
+from placer.job.parallel import TensorParallel
 
 FILE = Path(__file__).with_name("measured.yaml")
 # What products reach at the best, of 312 TFLOP/s of an A100: the starting point alone.
@@ -35,6 +27,10 @@ START_TFLOPS = 150.0
 # sixths, between 0.75 from 10 MB and 0.9 from 100 MB on (Calculon caa4b11f,
 # systems/a100_80g.json).
 MEMORY_BANDWIDTH = 1.7e12
+# To launch a layer of a micro-batch, forward and backward: three quarters of the 3.56
+# ms in which Megatron-DeepSpeed on two A100 has done so and forward again, with so
+# little work that tp 1 and 2 take as long (`one_node.layer_seconds`).
+LAUNCH_TIME = 2.67e-3
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,7 @@ class Layout:
     def at_rate(self, tflops: float) -> Job:
         """The job when products reach such a rate on one GPU, and memory its own."""
         assert self.alone.model
-        time = micro_batch_work(self.alone) / (tflops * 1e12)
-        time += self.alone.model.layers * memory_seconds(self.alone, self.alone.model)
+        time = pace(self.alone, self.alone.model, 1 / (tflops * 1e12))
         compute = replace(self.alone.compute, micro_batch_time=time)
         return self.choice.applied(replace(self.alone, compute=compute))
 
@@ -81,6 +76,8 @@ class Series:
     cuts_messages : bool
         Whether the ranks of a tp group each send their part of a message between
         stages, and gather it within the node.
+    gate_apart : bool
+        Whether the gradients of both inputs of a gate are all-reduced apart.
     """
 
     title: str
@@ -88,19 +85,24 @@ class Series:
     machine: Mapping[str, str]
     layouts: tuple[Layout, ...]
     cuts_messages: bool = False
+    gate_apart: bool = False
 
 
 def measured() -> list[Series]:
     """The series of ``measured.yaml``."""
-    return [_series(entry) for entry in yaml.safe_load(FILE.read_text())["series"]]
+    entries = yaml.safe_load(FILE.read_text())["series"]
+    return [megatron_series(entry) for entry in entries]
 
 
-def _series(entry: Mapping[str, Any]) -> Series:
+def megatron_series(entry: Mapping[str, Any]) -> Series:
+    """A series of Megatron-DeepSpeed, such as ``measured.yaml`` has them."""
     shape = Model(
         entry["title"], kv_heads=entry["model"]["heads"], **_GPT, **entry["model"]
     )
     memory = Memory("full", attention="unfused", dropout=True)
     job = _job(shape, entry["sequence"], entry["sharding"], memory)
+    launch_time = float(entry.get("launch_time", 0.0))
+    job = replace(job, compute=replace(job.compute, launch_time=launch_time))
     layouts = []
     for tp, pp, size, seconds, *other in entry["layouts"]:
         batch = other[0] if other else entry["batch"]
@@ -129,7 +131,9 @@ def _job(
         model=model,
         sequence=sequence,
         overlap=Overlap(tp=False, cp=False, pp=False, ep=False),
-        compute=Compute(memory_bandwidth=MEMORY_BANDWIDTH),
+        compute=Compute(
+            memory_bandwidth=MEMORY_BANDWIDTH, multiprocessors=108, peak_tflops=312.0
+        ),
         tensor_parallel=TensorParallel(sequence_parallel),
         data_parallel=DataParallel(
             sharding, overlap_reduce=False, overlap_gather=False
@@ -211,10 +215,14 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
                 "full",
                 norm="fused" if "fused norm" in kernel else "unfused",
                 gradient_bytes=2.0,
+                keep_gathered=True,
             ),
             sequence_parallel=row.get("sequence_parallel") == "1",
         )
-        job = replace(job, bytes=_ALL_REDUCED)
+        # The output layer gathers its logits, and the loss is PyTorch's, in FP32 (the
+        # same, transformer/model/layers/lm_head.py and losses/cross_entropy.py).
+        shared = replace(job.tensor_parallel, loss="gathered")
+        job = replace(job, bytes=_ALL_REDUCED, tensor_parallel=shared)
         tp, pp = int(row["model_parallel_size"]), int(row["pipe_parallel_size"])
         again = _MODES[row["activation_checkpointing_type"]]
         size = int(row["micro_batch_size"])
@@ -223,7 +231,8 @@ def _llama(stem: str, kernel: str, rows: list[dict[str, str]]) -> Series:
         if choice.global_batch == batch:
             layouts.append(Layout(job, choice, seconds))
     title = f"{match[1]}, {sequence:,} tokens{kernel}"
-    return Series(title, gpus, _DGX, tuple(layouts))
+    # Two column-parallel products have the input of the gate (core/nn/mlp.py).
+    return Series(title, gpus, _DGX, tuple(layouts), gate_apart=True)
 
 
 def _seconds(text: str | None) -> float | None:

@@ -29,8 +29,13 @@ def work_ratio(job: Job, base: Job) -> float:
 
 def timed(job: Job, time: float, fixed: float = 0.0, step_error: float = 0.0) -> Job:
     """``job`` with these compute times, s."""
-    times = {"micro_batch_time": time, "tflops_per_gpu": 0.0, "fixed_time": fixed}
-    compute = replace(job.compute, **times, step_error=step_error)
+    compute = replace(
+        job.compute,
+        micro_batch_time=time,
+        tflops_per_gpu=0.0,
+        fixed_time=fixed,
+        step_error=step_error,
+    )
     return replace(job, compute=compute)
 
 

@@ -120,7 +120,7 @@ class Least:
             embedding=choice.embedding,
             loss=choice.loss,
         )
-        if self.job.compute.memory_bandwidth:
+        if self.job.compute.memory_bandwidth or self.job.compute.launch_time:
             # How long layers take beside the output layer depends on how they are cut.
             alike = replace(choice, dp=1, micro_batches=1, sharding="ddp", shard_size=0)
         if alike not in self._even:

@@ -97,7 +97,7 @@ def _messages(job: Job, model: Model) -> list[float]:
     tokens = job.sequence / axes.cp * job.micro_batch
     slice_ = tokens / axes.tp if job.tensor_parallel.sequence else tokens
     message = job.micro_batches * axes.vp * width * model.hidden * slice_
-    logits = tokens * held_vocabulary(model, axes) / axes.tp
+    logits = tokens * _words(job, model)
     found = [2 * message] * axes.pp
     found[0] = message * (2 - 1 / axes.vp)
     found[-1] = message * (2 - 1 / axes.vp) + job.micro_batches * width * logits
@@ -109,11 +109,17 @@ def _loss(job: Job, model: Model) -> float:
     axes = job.parallelism
     tokens = job.sequence / axes.cp * job.micro_batch
     slice_ = tokens / axes.tp if job.tensor_parallel.sequence else tokens
-    logits = tokens * held_vocabulary(model, axes) / axes.tp
+    logits = tokens * _words(job, model)
     inputs = slice_ + (tokens if job.memory.keep_gathered else slice_)
     size = job.memory.logit_bytes * logits
     size += job.bytes.activation * model.hidden * inputs
     return size * (1 + model.mtp_layers)
+
+
+def _words(job: Job, model: Model) -> float:
+    """Logits of a token that one rank of the last stage has."""
+    words = held_vocabulary(model, job.parallelism)
+    return words / (job.parallelism.tp if job.tensor_parallel.loss == "parallel" else 1)
 
 
 def _context_blocks(job: Job, cp_block: float) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placer.html_table import html_facts
 from placer.job.facts import facts, title
 from placer.job.memory import Memory
+from placer.job.parallel import ContextParallel, TensorParallel
 from placer.job.rules import Rules
 
 if TYPE_CHECKING:
@@ -169,34 +170,6 @@ class Collectives:
 
 
 @dataclass(frozen=True)
-class TensorParallel:
-    """How layers are cut over ``tp``.
-
-    Attributes
-    ----------
-    sequence : bool
-        Sequence parallelism: norms work on a slice of the sequence, and each all-reduce
-        becomes a reduce-scatter and an all-gather.
-    """
-
-    sequence: bool = True
-
-
-@dataclass(frozen=True)
-class ContextParallel:
-    """How attention sees the whole sequence over ``cp``.
-
-    Attributes
-    ----------
-    communication : str
-        ``p2p`` (keys and values go round a ring beside attention), ``all_gather`` (they
-        are gathered before it) or ``a2a`` (heads are exchanged for tokens and back).
-    """
-
-    communication: str = "p2p"
-
-
-@dataclass(frozen=True)
 class ExpertParallel:
     """How tokens reach their experts over ``ep``.
 
@@ -262,6 +235,13 @@ class Compute:
         Rate of attention proper, in that of matrix products.
     memory_bandwidth : float, B/s
         Rate of the memory, for what multiplies nothing; 0 when not known.
+    multiprocessors : int
+        Of a GPU, which products fill in waves; 0 when not known.
+    peak_tflops : float, 1e12 FLOP/s
+        What a GPU multiplies at the most; 0 when not known.
+    launch_time : float, s
+        What the host takes to launch one layer of a micro-batch, forward and backward;
+        a layer whose forward runs again takes a third more. 0: never waited for.
     """
 
     micro_batch_time: float = 0.0
@@ -270,6 +250,9 @@ class Compute:
     step_error: float = 0.0
     attention_rate: float = ATTENTION_RATE
     memory_bandwidth: float = 0.0
+    multiprocessors: int = 0
+    peak_tflops: float = 0.0
+    launch_time: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 A stage takes the time of its products, and that of the bytes of what multiplies nothing
 (`elementwise`) where the memory's rate is known. A pipeline goes at the pace of its
-slowest stage. With F FLOPs and l layers in a stage, r seconds a FLOP and x seconds of
-memory a layer:
+slowest stage. With F FLOPs and l layers in a stage, r seconds a FLOP, x seconds of
+memory a layer and y of the logits, of which the last stage alone has any:
 
-    t = max over stages of (F r + l x)      so      r = min over stages of (t - l x) / F
+    t = max over stages of (F r + l x + y)
+    r = min over stages of (t - l x - y) / F
 
 The known time gives r. It changes with how well products use a GPU, and gives the time
-at the other shape.
+at the other shape. There a layer takes no less than the host needs to launch it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.job.elementwise import elementwise_bytes
-from placer.job.recompute import flops_again
+from placer.job.recompute import flops_again, layers_again
 from placer.job.work import (
     micro_batch_time,
     micro_batch_work,
@@ -28,12 +29,30 @@ from placer.job.work import (
 if TYPE_CHECKING:
     from placer.job.model import Compute, Job, Model
 
+LOGIT_BYTES = 36.0
+
 
 class Stage(NamedTuple):
-    """What one stage does with a micro-batch, on one of its GPUs."""
+    """What one stage does with a micro-batch, on one of its GPUs.
 
-    flops: float
+    ``end`` is the FLOPs of what follows the last layer, ``memory`` the seconds of its
+    logits.
+    """
+
     layers: float
+    layer_flops: float
+    end: float = 0.0
+    memory: float = 0.0
+
+    @property
+    def flops(self) -> float:
+        """All of its FLOPs."""
+        return self.layers * self.layer_flops + self.end
+
+    def seconds(self, flop: float, beside: float, least: float = 0.0) -> float:
+        """At so many seconds a FLOP and of memory a layer, which takes the least."""
+        layer = max(self.layer_flops * flop + beside, least)
+        return self.layers * layer + self.end * flop + self.memory
 
 
 def stages(job: Job, model: Model) -> list[Stage]:
@@ -57,15 +76,37 @@ def stages(job: Job, model: Model) -> list[Stage]:
     held[0] -= job.stages.embedding
     held[-1] += further - job.stages.loss
     layers = [sum(held[stage :: axes.pp]) for stage in range(axes.pp)]
-    *others, last = (Stage(count * layer, count) for count in layers)
+    *others, last = (Stage(count, layer) for count in layers)
     end = head + further * (head + joined)
-    return [*others, last._replace(flops=last.flops + end)]
+    return [*others, last._replace(end=end, memory=logit_seconds(job, model))]
 
 
 def memory_seconds(job: Job, model: Model) -> float:
     """Seconds of memory of a layer and micro-batch; 0 where its rate is not known."""
     rate = job.compute.memory_bandwidth
     return elementwise_bytes(job, model) / rate if rate else 0.0
+
+
+def logit_seconds(job: Job, model: Model) -> float:
+    """Seconds of memory of a micro-batch's logits, where each rank has all of them.
+
+    ``torch.nn.functional.cross_entropy`` in FP32 (PyTorch 2.1): a copy (2 + 4 bytes),
+    logarithms of the softmax (4 + 4); backward its zeros (4), softmax (8 + 4) and a
+    copy back (4 + 2).
+    """
+    rate = job.compute.memory_bandwidth
+    if not rate or job.tensor_parallel.loss != "gathered":
+        return 0.0
+    tokens = job.sequence / job.parallelism.cp * job.micro_batch
+    return LOGIT_BYTES * tokens * model.vocab * (1 + model.mtp_layers) / rate
+
+
+def launch_seconds(job: Job) -> float:
+    """What the host takes to launch one layer of a micro-batch.
+
+    The forward pass is a third, and again where it runs again.
+    """
+    return job.compute.launch_time * (1 + layers_again(job) / 3)
 
 
 def seconds_per_flop(job: Job, model: Model) -> float:
@@ -76,7 +117,8 @@ def seconds_per_flop(job: Job, model: Model) -> float:
     each = memory_seconds(job, model)
     time = micro_batch_time(job)
     return min(
-        (time - stage.layers * each) / stage.flops for stage in stages(job, model)
+        (time - stage.layers * each - stage.memory) / stage.flops
+        for stage in stages(job, model)
     )
 
 
@@ -93,16 +135,15 @@ def compute_at(job: Job, changed: Job) -> Compute:
     better = product_efficiency(changed, tp=axes.tp, cp=axes.cp)
     better /= product_efficiency(job, tp=before.tp, cp=before.cp)
     # Its own pace is its time but for rounding: at its own shape nothing changes.
-    longer = _pace(changed, job.model, each / better) / _pace(job, job.model, each)
+    longer = pace(changed, job.model, each / better, launch_seconds(changed))
+    longer /= pace(job, job.model, each)
     if compute.micro_batch_time:
         return replace(compute, micro_batch_time=compute.micro_batch_time * longer)
     more = micro_batch_work(changed) / micro_batch_work(job)
     return replace(compute, tflops_per_gpu=compute.tflops_per_gpu * (more / longer))
 
 
-def _pace(job: Job, model: Model, each: float) -> float:
-    """Seconds of the slowest stage, with so many of a FLOP."""
+def pace(job: Job, model: Model, flop: float, least: float = 0.0) -> float:
+    """Seconds of the slowest stage, with so many of a FLOP and at least of a layer."""
     beside = memory_seconds(job, model)
-    return max(
-        stage.flops * each + stage.layers * beside for stage in stages(job, model)
-    )
+    return max(stage.seconds(flop, beside, least) for stage in stages(job, model))

@@ -14,7 +14,8 @@ from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.memory import decode_memory
 from placer.job.model import ATTENTION_RATE, Group, Job, Model
 from placer.job.models import NEWER_KEYS, decode_model, read_model
-from placer.job.pace import seconds_per_flop
+from placer.job.pace import launch_seconds, seconds_per_flop, stages
+from placer.job.parallel import NEWER_TENSOR_KEYS
 from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_compute import decode_compute, logged
 from placer.job.read_groups import decode_groups
@@ -34,6 +35,7 @@ from placer.job.read_traffic import (
 from placer.job.read_workload import FORMAT as WORKLOAD
 from placer.job.read_workload import decode_workload
 from placer.job.rules import Rules
+from placer.job.work import micro_batch_time
 from placer.presets import find_file
 from placer.units import format_bandwidth
 
@@ -119,6 +121,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
     if not document.problems:
         job = logged(root.section("compute"), job)
         _check_memory_time(root.section("compute"), job)
+        _check_launch_time(root.section("compute"), job)
     document.finish()
     return replace(job, sha256=job_digest(job))
 
@@ -153,8 +156,12 @@ def job_digest(job: Job) -> str:
         "step_error": 0.0,
         "attention_rate": ATTENTION_RATE,
         "memory_bandwidth": 0.0,
+        "multiprocessors": 0,
+        "peak_tflops": 0.0,
+        "launch_time": 0.0,
     }
     content["compute"] = _said(content["compute"], newer)
+    content["tensor_parallel"] = _said(content["tensor_parallel"], NEWER_TENSOR_KEYS)
     if content["model"] is not None:
         content["model"] = _said(content["model"], NEWER_KEYS)
     if job.rules:
@@ -236,6 +243,23 @@ def _check_memory_time(section: Section, job: Job) -> None:
         )
         hint = "is it the rate of the GPU's memory, such as 3.35TB/s?"
         section.problem(message, "memory_bandwidth", hint)
+
+
+def _check_launch_time(section: Section, job: Job) -> None:
+    """A micro-batch takes no less than the host takes to launch it."""
+    compute = job.compute
+    known = compute.micro_batch_time or compute.tflops_per_gpu
+    if job.model is None or not compute.launch_time or not known:
+        return
+    time = micro_batch_time(job)
+    launched = max(stage.layers for stage in stages(job, job.model))
+    launched *= launch_seconds(job)
+    if launched > time * (1 + 1e-9):
+        message = (
+            f"launching the layers of a micro-batch would take {launched:g} s, but it "
+            f"takes {time:g} s"
+        )
+        section.problem(message, "launch_time", "give the time of one layer")
 
 
 def _check_model(root: Section, model: Model, parallelism: Parallelism) -> None:

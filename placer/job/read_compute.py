@@ -48,8 +48,17 @@ def decode_compute(root: Section, *, has_model: bool) -> Compute:
     if attention_rate < 0.01:
         section.problem("must be 0.01 or more", "attention_rate")
         attention_rate = ATTENTION_RATE
-    memory = section.quantity("memory_bandwidth", parse_bandwidth, 0.0)
-    return Compute(time, rate, fixed_time, step_error, attention_rate, memory)
+    return Compute(
+        time,
+        rate,
+        fixed_time,
+        step_error,
+        attention_rate,
+        section.quantity("memory_bandwidth", parse_bandwidth, 0.0),
+        section.integer("multiprocessors", 0, minimum=0, maximum=10**6),
+        section.number("peak_tflops", 0.0, maximum=1e9),
+        section.quantity("launch_time", parse_time, 0.0),
+    )
 
 
 def logged(section: Section, job: Job) -> Job:

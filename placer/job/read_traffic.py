@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from placer.job.model import (
     Collectives,
-    ContextParallel,
     DataParallel,
     ElementBytes,
     EndStages,
     ExpertParallel,
     Overlap,
-    TensorParallel,
 )
+from placer.job.parallel import LOSSES, ContextParallel, TensorParallel
 
 if TYPE_CHECKING:
     from placer.document import Section
@@ -144,7 +143,11 @@ def decode_collectives(section: Section) -> Collectives:
 
 def decode_tensor_parallel(section: Section) -> TensorParallel:
     """How layers are cut over ``tp``."""
-    return TensorParallel(section.boolean("sequence", True))
+    usual = TensorParallel()
+    return TensorParallel(
+        section.boolean("sequence", usual.sequence),
+        section.choice("loss", LOSSES, usual.loss),
+    )
 
 
 def decode_context_parallel(section: Section) -> ContextParallel:

@@ -13,6 +13,7 @@ from placer.job.models import (
     flops_per_sample,
 )
 from placer.job.recompute import flops_again
+from placer.job.waves import fill
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model
@@ -55,10 +56,14 @@ def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
     """Share of the best rate that a layer's products reach when so many ranks cut them.
 
     That of the smallest; 1 without a model. Routed experts count apart, for their share
-    of the work: each of them multiplies the tokens that visit it alone.
+    of the work: each of them multiplies the tokens that visit it alone. Where a GPU's
+    multiprocessors are known, what all products of a dense layer fill of them.
     """
     if job.model is None:
         return 1.0
+    latent_or_moe = job.model.kv_lora_rank or job.model.moe_layers
+    if job.compute.multiprocessors and not latent_or_moe:
+        return fill(job, job.model, tp=tp, cp=cp, work=sample_work(job))
     samples = job.micro_batch / (tp * cp)
     dense = _efficiency(_smallest_product(job.model, job.sequence, samples))
     share = _share_of_experts(job.model, job.sequence)

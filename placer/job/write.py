@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.job.axes import AUTO_ORDER
 from placer.job.model import ATTENTION_RATE
+from placer.job.parallel import NEWER_TENSOR_KEYS
 
 if TYPE_CHECKING:
     from placer.job.model import Group, Job
@@ -38,7 +39,11 @@ def to_document(job: Job) -> dict[str, Any]:
         "data_parallel": _given(asdict(job.data_parallel)),
         "overlap": asdict(job.overlap),
         "collectives": asdict(job.collectives),
-        "tensor_parallel": asdict(job.tensor_parallel),
+        "tensor_parallel": {
+            key: value
+            for key, value in asdict(job.tensor_parallel).items()
+            if NEWER_TENSOR_KEYS.get(key) != value
+        },
         "context_parallel": asdict(job.context_parallel),
         "expert_parallel": asdict(job.expert_parallel),
         "stages": None if job.model is None else asdict(job.stages),

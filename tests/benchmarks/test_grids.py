@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.grids import calibrated
+from benchmarks.grids import calibrated, one_node
 from benchmarks.grids.ranking import Ranking, ranked, row, spearman
-from benchmarks.grids.series import layouts_of, measured
+from benchmarks.grids.series import LAUNCH_TIME, layouts_of, measured
 from placer.job.models import total_parameters
 
 PAGE = Path(__file__).parents[2] / "docs/tune-validation.md"
@@ -22,10 +22,11 @@ def rankings() -> dict[str, Ranking]:
 
 
 def test_every_layout_takes_the_gpus_of_its_series() -> None:
-    """109 layouts of vTrain and 16 of BLOOM."""
+    """109 layouts of vTrain, 16 of BLOOM and seven of four days before."""
     every = {series.title: series for series in measured()}
     assert sum(len(s.layouts) for t, s in every.items() if "vTrain" in t) == 109
     assert len(every["181B, BLOOM"].layouts) == 16
+    assert len(every["181B, BLOOM of 21 February"].layouts) == 7
     for series in every.values():
         assert {layout.job.world_size for layout in series.layouts} == {series.gpus}
 
@@ -58,8 +59,10 @@ def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
 
 @pytest.mark.slow
 def test_every_model_is_given_a_good_layout(rankings: dict[str, Ranking]) -> None:
-    """What comes out best is within 5 % of the fastest."""
-    assert max(ranking.regret for ranking in rankings.values()) <= 0.05
+    """What comes out best is within 5 % of the fastest, but for BLOOM's first runs."""
+    regrets = {title: ranking.regret for title, ranking in rankings.items()}
+    assert regrets.pop("181B, BLOOM of 21 February") < 0.08
+    assert max(regrets.values()) <= 0.05
 
 
 @pytest.mark.slow
@@ -97,6 +100,53 @@ def test_the_page_shows_what_five_layouts_bring() -> None:
     assert found
     assert np.median(found.after[:, 0]) > np.median(found.before[:, 0]) + 0.2
     assert calibrated.row(series.title, series.gpus, found) in PAGE.read_text()
+
+
+def test_layouts_of_one_node() -> None:
+    """1,440 rows; 72 series on 4 and 8 GPUs have eight layouts or more."""
+    assert len(list(one_node.rows())) == 1440
+    series = one_node.one_node()
+    assert len(series) == 72
+    assert sum(len(one.layouts) for one in series) == 1088
+    for one in series:
+        assert {layout.job.world_size for layout in one.layouts} == {one.gpus}
+        assert {layout.samples for layout in one.layouts} == {
+            int(one.title.split()[-2])
+        }
+
+
+def test_launches_are_timed_on_what_is_not_judged() -> None:
+    """Two GPUs, width 1,024; forward runs twice there."""
+    assert one_node.layer_seconds() * 3 / 4 == pytest.approx(LAUNCH_TIME, rel=2e-3)
+    assert {one.gpus for one in one_node.one_node()} == {4, 8}
+
+
+@pytest.mark.slow
+def test_launches_order_the_layouts_of_one_node() -> None:
+    """Without them few series are ranked well; the page shows both."""
+    judged = one_node.ranked_together(one_node.one_node())
+    assert one_node.row("all", judged) in PAGE.read_text()
+    assert np.median([one.correlation for one in judged]) > 0.9
+    free = one_node.ranked_together(one_node.one_node(0.0)[::6])
+    assert np.median([one.correlation for one in free]) < 0.6
+
+
+@pytest.mark.slow
+def test_waves_order_layouts() -> None:
+    """BLOOM's small micro-batches leave much of their last waves empty."""
+    series = next(one for one in measured() if one.title == "181B, BLOOM")
+    by_flops = [
+        replace(
+            layout,
+            alone=replace(
+                layout.alone, compute=replace(layout.alone.compute, multiprocessors=0)
+            ),
+        )
+        for layout in series.layouts
+    ]
+    without = ranked(replace(series, layouts=tuple(by_flops)))
+    assert without.correlation < ranked(series).correlation - 0.1
+    assert without.scatter > ranked(series).scatter
 
 
 def test_calibrated_layouts_are_not_judged() -> None:

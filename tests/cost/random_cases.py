@@ -13,7 +13,6 @@ from placer.job.memory import METHODS, MODULES, RECOMPUTE, Memory
 from placer.job.model import (
     Collectives,
     Compute,
-    ContextParallel,
     DataParallel,
     ElementBytes,
     EndStages,
@@ -22,8 +21,8 @@ from placer.job.model import (
     Job,
     Model,
     Overlap,
-    TensorParallel,
 )
+from placer.job.parallel import ContextParallel, TensorParallel
 from placer.job.read_axes import pipeline_groups_agree
 from placer.topology.build import Nodes, build
 from placer.topology.links import Link

@@ -11,15 +11,14 @@ from placer.job.axes import Parallelism
 from placer.job.model import (
     Collectives,
     Compute,
-    ContextParallel,
     DataParallel,
     EndStages,
     ExpertParallel,
     Job,
     Model,
     Overlap,
-    TensorParallel,
 )
+from placer.job.parallel import ContextParallel, TensorParallel
 from placer.placement.placement import Placement
 from tests.cost.machines import racks
 

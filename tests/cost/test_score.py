@@ -14,7 +14,6 @@ from placer.job.axes import Parallelism
 from placer.job.model import (
     Collectives,
     Compute,
-    ContextParallel,
     DataParallel,
     EndStages,
     ExpertParallel,
@@ -22,8 +21,8 @@ from placer.job.model import (
     Job,
     Model,
     Overlap,
-    TensorParallel,
 )
+from placer.job.parallel import ContextParallel, TensorParallel
 from placer.placement.placement import Placement
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import Case, random_case

@@ -8,7 +8,8 @@ import pytest
 from placer.cost.step import StepModel
 from placer.cost.volumes import Volumes, volumes
 from placer.job.axes import Parallelism
-from placer.job.model import ElementBytes, EndStages, Job, Model, TensorParallel
+from placer.job.model import ElementBytes, EndStages, Job, Model
+from placer.job.parallel import TensorParallel
 from tests.cost.azure import as_run, azure
 
 

@@ -10,6 +10,7 @@ import placer
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job, Model, Overlap
+from placer.job.parallel import TensorParallel
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -47,6 +48,7 @@ def job(random: Random) -> Job:
     """A job of a small model, with a rate."""
     beside = Random()  # leaves the draws after these as they are
     beside.setstate(random.getstate())
+    losses = ["gathered", "parallel", "parallel"]
     return Job(
         "small",
         Parallelism(dp=1),
@@ -57,6 +59,10 @@ def job(random: Random) -> Job:
         compute=Compute(
             tflops_per_gpu=random.choice([100.0, 400.0]),
             memory_bandwidth=beside.choice([0.0, 0.0, 2e12]),
+            multiprocessors=beside.choice([0, 0, 108]),
+            peak_tflops=beside.choice([0.0, 1000.0]),
+            launch_time=beside.choice([0.0, 0.0, 1e-4, 2e-3]),
         ),
+        tensor_parallel=TensorParallel(loss=beside.choice(losses)),
         memory=Memory(norm=beside.choice(["fused", "unfused"])),
     )

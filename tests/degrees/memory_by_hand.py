@@ -204,6 +204,8 @@ class ByHand:
 
     def loss(self) -> float:
         logits = self.tokens() * self.vocabulary()
+        if self.work.tensor_parallel.loss == "gathered":
+            logits *= self.choice.tp
         size = 6 * logits + 2 * 2 * self.model.hidden * self.slice()
         return size * (1 + self.model.mtp_layers)
 

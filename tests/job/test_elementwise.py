@@ -11,8 +11,9 @@ from placer.errors import InputError
 from placer.job.axes import Parallelism
 from placer.job.elementwise import elementwise_bytes
 from placer.job.memory import Memory
-from placer.job.model import Compute, DataParallel, Job, Model, TensorParallel
+from placer.job.model import Compute, DataParallel, Job, Model
 from placer.job.pace import compute_at, memory_seconds, seconds_per_flop
+from placer.job.parallel import TensorParallel
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_time

@@ -18,15 +18,14 @@ from placer.job.axes import Parallelism
 from placer.job.model import (
     Collectives,
     Compute,
-    ContextParallel,
     DataParallel,
     EndStages,
     ExpertParallel,
     Group,
     Model,
     Overlap,
-    TensorParallel,
 )
+from placer.job.parallel import ContextParallel, TensorParallel
 from placer.job.read import decode_job, read_job
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.write import to_document

@@ -12,7 +12,6 @@ from placer.job.axes import Parallelism
 from placer.job.model import (
     Collectives,
     Compute,
-    ContextParallel,
     DataParallel,
     EndStages,
     ExpertParallel,
@@ -20,8 +19,8 @@ from placer.job.model import (
     Job,
     Model,
     Overlap,
-    TensorParallel,
 )
+from placer.job.parallel import ContextParallel, TensorParallel
 from placer.topology.model import Tier, Topology
 from tests.solve.oracle import coordinates
 
