@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.allocation.budgets import less
+from placer.allocation.every_placement import EveryPlacement
 from placer.allocation.every_way import EveryWay
 from placer.allocation.shared import Uses
 from placer.allocation.together import Together, in_turn, least_together, together
@@ -94,6 +95,11 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
         best = ways.best
         if ways.is_complete:
             least, argument = max(least, ways.least), "every way to part the nodes"
+    if best is not None and not is_reached(best.cost, least):
+        placements = EveryPlacement(offers, uses, alone, best).walked()
+        best = placements.best or best
+        if placements.is_complete:
+            least, argument = best.cost, "every placement of all jobs"
     if best is None:
         raise _no_room(question)
     best = with_useful_rest(offers, uses, best)
