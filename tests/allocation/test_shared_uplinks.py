@@ -93,7 +93,7 @@ def test_jobs_that_cannot_be_as_good_as_alone_are_proved(seed: int) -> None:
     assert found.cost > sum(job.ideal for job in found.jobs) * 1.01
 
 
-@pytest.mark.parametrize("seed", [0, *slow([42, 163, *range(1, 20)])])
+@pytest.mark.parametrize("seed", [0, *slow([42, 163, *range(1, 9)])])
 def test_two_jobs_are_placed_best_of_all_pairs_and_that_is_proved(seed: int) -> None:
     machine, jobs = case(seed)
     best = least_of_pairs(machine, jobs)
