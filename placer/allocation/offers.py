@@ -48,6 +48,9 @@ class Offer:
         Whether it leaves the nodes it ran on.
     uses : tuple of int
         What it uses of each limit of the question.
+    least_beside : float
+        A bound on the cost where others leave no more than the share of the uplinks
+        that it was searched with; 0 where it was searched alone.
     """
 
     job: Job
@@ -57,6 +60,7 @@ class Offer:
     least: float
     moved: bool = False
     uses: Allowance = ()
+    least_beside: float = 0.0
 
 
 class Offers:
@@ -151,12 +155,16 @@ class Offers:
             cost=new.cost + running.price,
             least=new.least + running.price,
             moved=True,
+            least_beside=new.least_beside + running.price,
         )
         if stay is None:
             return moved
-        least = min(stay.cost, moved.least)
         chosen = stay if stay.cost <= moved.cost else moved
-        return replace(chosen, least=least)
+        return replace(
+            chosen,
+            least=min(stay.cost, moved.least),
+            least_beside=min(stay.cost, moved.least_beside),
+        )
 
     def _stay(self, index: int, nodes: BoolArray, allowed: Allowance) -> Offer | None:
         """The job where it runs, if these nodes are among those."""
@@ -200,17 +208,19 @@ class Offers:
         used = np.zeros(question.machine.num_nodes, dtype=bool)
         used[question.machine.node_of_gpu[gpus]] = True
         nodes = _with_spares(chosen.job, part, used) | pinned
-        value, least = solution.value, solution.lower_bound
+        value, least, least_beside = solution.value, solution.lower_bound, 0.0
         if part.topology.uplink_share is not None:
             # What it costs alone; others on the uplinks are counted where jobs meet.
             goal = Problem.of(question.machine, chosen.job, question.objective).goal
-            value, least = float(goal.value(gpus)), 0.0
+            value, least, least_beside = float(goal.value(gpus)), 0.0, least
         solution = replace(
             solution, placement=Placement(gpus), value=value, lower_bound=least
         )
         job = replace(chosen.job, rules=wanted.job.rules)
         uses = self._uses(job, solution)
-        return Offer(job, solution, nodes, value, least, uses=uses)
+        return Offer(
+            job, solution, nodes, value, least, uses=uses, least_beside=least_beside
+        )
 
 
 def _with_spares(job: Job, part: Submachine, used: BoolArray) -> BoolArray:

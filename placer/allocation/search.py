@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.allocation.budgets import less
+from placer.allocation.every_placement import EveryPlacement
 from placer.allocation.every_way import EveryWay
 from placer.allocation.shared import Uses
 from placer.allocation.together import Together, in_turn, least_together, together
@@ -81,19 +82,25 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     question = offers.question
     uses = Uses(question.machine, always)
     alone = [_alone(offers, index) for index in range(len(question.jobs))]
-    least = least_together(question, alone)
+    leasts = [_least(offers, uses, index, one) for index, one in enumerate(alone)]
+    least = least_together(question, leasts)
     argument = "every job with all free nodes to itself"
     best = _in_turn(offers, uses, alone, least)
     if question.limits and (best is None or not is_reached(best.cost, least)):
         fair = _in_turn(offers, uses, alone, least, is_fair=True)
         best = fair if best is None else best if fair is None else _better(best, fair)
     if best is not None and not is_reached(best.cost, least):
-        best = _one_by_one(offers, uses, alone, best)
+        best = _one_by_one(offers, uses, leasts, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
         ways = EveryWay(offers, uses, alone, best).walked()
         best = ways.best
         if ways.is_complete:
             least, argument = max(least, ways.least), "every way to part the nodes"
+    if best is not None and not is_reached(best.cost, least):
+        placements = EveryPlacement(offers, uses, alone, best).walked()
+        best = placements.best or best
+        if placements.is_complete:
+            least, argument = best.cost, "every placement of all jobs"
     if best is None:
         raise _no_room(question)
     best = with_useful_rest(offers, uses, best)
@@ -153,6 +160,16 @@ def _alone(offers: Offers, index: int) -> Offer:
     return offers.needed(index, free, effort=_effort(offers.question, found))
 
 
+def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
+    """A bound on what a job costs on all free nodes, beside those that stay."""
+    if uses.kept is None:
+        return alone.least
+    question = offers.question
+    effort = _effort(question, alone)
+    found = offers.best(index, question.free, uses.kept, effort)
+    return alone.least if found is None else max(alone.least, found.least_beside)
+
+
 def _effort(question: Question, found: Offer) -> Effort:
     """How hard to search a job, given what constructions find.
 
@@ -172,7 +189,7 @@ def _better(best: Together | None, found: Together) -> Together:
 
 
 def _one_by_one(
-    offers: Offers, uses: Uses, alone: Sequence[Offer], best: Together
+    offers: Offers, uses: Uses, leasts: Sequence[float], best: Together
 ) -> Together:
     """Each job again on its own nodes and those that nobody has, while that helps.
 
@@ -185,7 +202,7 @@ def _one_by_one(
         for index in range(len(question.jobs)):
             if offers.budget.is_over():
                 return best
-            if is_reached(best.values[index], alone[index].least):
+            if is_reached(best.values[index], leasts[index]):
                 continue
             others = [o for i, o in enumerate(best.offers) if i != index]
             free, left = question.free.copy(), question.allowance

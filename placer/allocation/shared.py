@@ -72,6 +72,11 @@ class Uses:
         self._meet = meet(machine)
         self._known: dict[int, tuple[Offer, Use]] = {}
 
+    @property
+    def kept(self) -> Use | None:
+        """What jobs that stay leave to one more; None for all of it."""
+        return left_by(self._always) if self._meet else None
+
     def shares(self, offers: Sequence[Offer]) -> list[Use | None]:
         """What all others leave to each of these offers."""
         if not self._meet:

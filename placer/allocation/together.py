@@ -90,9 +90,9 @@ def _shares(question: Question, later: Sequence[int]) -> list[int]:
     ]
 
 
-def least_together(question: Question, alone: Sequence[Offer]) -> float:
-    """A bound: each job has the free nodes to itself."""
-    return sum(w.weight * o.least for w, o in zip(question.jobs, alone, strict=True))
+def least_together(question: Question, leasts: Sequence[float]) -> float:
+    """A bound, given what each job costs at least with the free nodes to itself."""
+    return sum(w.weight * one for w, one in zip(question.jobs, leasts, strict=True))
 
 
 def _value(question: Question, offer: Offer, share: Use | None) -> float:

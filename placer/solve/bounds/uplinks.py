@@ -8,7 +8,9 @@ holds less divides every expert group that it touches.
 For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
 
 * A domain with a unit whole: rings take ``(W - floor(r / n)) / U`` or more a byte, PAT,
-  whose chunks enter a domain once, ``(W n - r) / (n - 1) / U``.
+  whose chunks enter a domain once, ``(W n - r) / (n - 1) / U``. Where rules keep ranks
+  of other groups beside each member, a group brings more than ``n`` ranks; with less
+  room than that none is whole.
 * A domain without: of a group of ``n_e`` members that send ``s`` bytes to each other,
   ``m`` members put ``s m (n_e - m)`` bytes on the uplink. In ``E`` seconds a NIC sends
   what leaves a node with ``q = n_e - E bandwidth / s`` members or more. At least ``q``
@@ -243,10 +245,14 @@ class _Uplinks:
         sets = self._sets
         if self._members.size * self._set > MOST_ELEMENTS:
             return self._members
-        set_of_rank = np.empty(sets.size, dtype=np.int64)
-        set_of_rank[sets] = np.arange(len(sets))[:, None]
         members = self._members
-        return sets[set_of_rank[members]].reshape(len(members), -1)
+        return sets[self._set_of_rank[members]].reshape(len(members), -1)
+
+    @cached_property
+    def _set_of_rank(self) -> IntArray:
+        found = np.empty(self._sets.size, dtype=np.int64)
+        found[self._sets] = np.arange(len(self._sets))[:, None]
+        return found
 
     def _exposed(self, units: IntArray, most_classes: int) -> FloatArray:
         """Least data-parallel time with one of the units in each domain; (C,), s."""
@@ -255,7 +261,8 @@ class _Uplinks:
         for groups in families:
             size = groups.shape[1]
             rings = _fewest_groups(units, groups)
-            ring = np.maximum(rings - self._room // size, 0)
+            whole = np.where(self._room < self._beside(groups), 0, self._room // size)
+            ring = np.maximum(rings - whole, 0)
             pat = np.maximum(rings * size - self._room, 0) / (size - 1)
             paces += [ring / self._uplink, pat / self._uplink]
         if not paces:
@@ -272,6 +279,16 @@ class _Uplinks:
             ]
             exposed[some] = self._exposed_with(limits)
         return exposed
+
+    def _beside(self, groups: IntArray) -> int:
+        """Fewest ranks of a domain that has one of the groups whole.
+
+        It then has the sets of all members: with tp 4 in a node, a group of ten
+        members brings ten nodes.
+        """
+        of_member = np.sort(self._set_of_rank[groups], axis=1)
+        sets = 1 + np.count_nonzero(np.diff(of_member, axis=1), axis=1)
+        return int(sets.min()) * self._set
 
     @cached_property
     def _families(self) -> list[IntArray]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 STEPS_BETWEEN_STOPS = 1024
 # Steps of the walk for each placement that is listed.
@@ -95,6 +96,7 @@ def every_placement(
     budget: Budget,
     marks: IntArray | None = None,
     most: int | None = None,
+    closed: BoolArray | None = None,
 ) -> Every:
     """All placements of a job of few units; none of a larger one.
 
@@ -106,6 +108,8 @@ def every_placement(
         Numbers that also tell nodes apart.
     most : int, optional
         Placements that are listed; by default as many as for a job without rules.
+    closed : ndarray of bool, shape (N,), optional
+        Nodes that hold nothing. They may still tell domains apart, so give them marks.
     """
     topology, job, colocation = problem.machine, problem.job, problem.colocation
     is_free = job.launcher == "free"
@@ -116,6 +120,8 @@ def every_placement(
 
     def walk(shape: Colocation) -> Enumeration:
         capacity = node_capacity(topology, shape.block)
+        if closed is not None:
+            capacity = np.where(closed, 0, capacity)
         steps = most * STEPS_A_PLACEMENT
         alike = Symmetry(topology, marks)
         return Enumeration(topology, shape, capacity, steps, alike, budget.is_over)

@@ -86,6 +86,23 @@ def test_experts_that_no_leaf_holds() -> None:
     assert bound(model) == pytest.approx(1e-3 + layers * passes * all_to_all + rest)
 
 
+def test_a_leaf_has_no_room_for_a_group_and_what_rules_keep_beside_it() -> None:
+    """Two leaves of four: with tp 4 kept together, all four gradient groups cross.
+
+    By room alone two groups of two would be whole in each leaf.
+    """
+    tiers = [
+        Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0),
+        Tier("leaf", OUTER, 0.0, False, 1.0, 1.0, 2.0),
+        Tier("cluster", OUTER, 0.0, False, 8.0, 1.0, 3.0),
+    ]
+    plain = model_on([1] * 8, 8.0, Parallelism(4, 1, 1, 1, 2, 1, 1), MODEL)
+    topology = machine_of([4, 4], [[0, 1], [0, 0]], tiers)
+    job = replace(plain.job, require={"tp": "node"})
+    best = least(topology, job, "time", legal_placements(topology, job))
+    assert bound(StepModel(topology, job)) == pytest.approx(best)
+
+
 def test_sorts_of_gradient_groups_with_the_same_ranks() -> None:
     """Dense and expert rings of tp 2, ep 2 are the same groups: each waits once.
 
