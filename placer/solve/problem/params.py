@@ -140,6 +140,9 @@ class Params(BoundParams):
         different lengths.
     keep_whole : bool
         Whether groups that the best placement keeps whole move as one.
+    tile_edges, tile_vertices : int
+        Edges of a graph that is cut into tiles, at most, and vertices of all that are
+        cut, sweep after sweep.
     rebalance_rounds : int
         Times that the flows of a job with groups of its own are weighed afresh.
     rebalance_work : float, us
@@ -296,6 +299,8 @@ class Params(BoundParams):
     run_walks: int = 4
     run_changes: int = 100_000
     keep_whole: bool = True
+    tile_edges: int = 1_000_000
+    tile_vertices: int = 60_000
     rebalance_rounds: int = 8
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000
