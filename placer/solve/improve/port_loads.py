@@ -1,0 +1,248 @@
+"""How long ports and uplinks are busy with flows, and what a change adds to that.
+
+Traffic, all-to-alls and messages take as long as the busiest port of a GPU, or the
+busiest uplink, on their way (`cost/exchange.py`). What each is busy with is a sum over
+flows, so a change of places touches the ports of the flows of those that move, and no
+others. Shapes: U units, F flows, L loads, D domains, K changes.
+
+The loads, in seconds: ports outside scale-up domains, those inside, then for every tier
+with thin uplinks and all flows of it that run together the uplinks, up and down.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.cost.fabric import Fabric
+    from placer.solve.improve.region import MoveRegion
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-9
+
+
+class Messages(NamedTuple):
+    """Flows between ranks or units, the last one a dummy without bytes.
+
+    Attributes
+    ----------
+    ends : ndarray, shape (2, F)
+        Who sends, who receives.
+    ports : ndarray, shape (2, F)
+        At either end, numbered through.
+    size_bytes : ndarray, shape (F,)
+    runs : ndarray, shape (F,)
+        How often in a step.
+    together : ndarray, shape (F,)
+        Flows with the same number run at the same time.
+    kind_of_port, kind_of_set : ndarray
+        Kind of communicators that each port, and each set of flows that run at the same
+        time, belongs to. Kinds run in turn.
+    """
+
+    ends: IntArray
+    ports: IntArray
+    size_bytes: FloatArray
+    runs: FloatArray
+    together: IntArray
+    kind_of_port: IntArray
+    kind_of_set: IntArray
+
+
+class Added(NamedTuple):
+    """What changes add to loads, an entry each time a change touches a load.
+
+    Attributes
+    ----------
+    change, load : ndarray, shape (entries,)
+    seconds : ndarray, shape (entries,), s
+    """
+
+    change: IntArray
+    load: IntArray
+    seconds: FloatArray
+
+
+class _Uplinks(NamedTuple):
+    """Uplinks into one tier.
+
+    Attributes
+    ----------
+    tier : int
+    first : int
+        Number of the first load.
+    child : ndarray, shape (D,)
+        Child domain of the tier that each domain lies in.
+    pace : ndarray, shape (children,), s/B
+    """
+
+    tier: int
+    first: int
+    child: IntArray
+    pace: FloatArray
+
+
+class PortLoads:
+    """Loads of placements of one region.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    region : MoveRegion
+    messages : Messages
+        Between its units.
+
+    Attributes
+    ----------
+    kind : ndarray, shape (L,)
+        Of the communicators that each load belongs to.
+    flows : ndarray, shape (U, most flows)
+        Of each unit, padded with the dummy.
+    degree : ndarray, shape (U,)
+        Entries that are no padding.
+    """
+
+    def __init__(
+        self, fabric: Fabric, region: MoveRegion, messages: Messages
+    ) -> None:
+        self.messages, self._fabric, self._tier = messages, fabric, region.tier
+        topology = fabric.topology
+        first = np.unique(topology.domain_of_node[region.tier], return_index=True)[1]
+        self._above = topology.domain_of_node[region.tier : -1][:, first]
+        self._factor = topology.bandwidth_factor[first]
+        ports = len(messages.kind_of_port)
+        kinds, self._uplinks = [messages.kind_of_port] * 2, []
+        last = 2 * ports
+        for tier, pace in _thin_uplinks(fabric, region.tier):
+            child = self._above[tier - 1 - region.tier]
+            self._uplinks.append(_Uplinks(tier, last, child, pace))
+            kinds.append(np.repeat(messages.kind_of_set, 2 * len(pace)))
+            last += len(kinds[-1])
+        self.kind = np.concatenate(kinds)
+        self.flows, self.degree = _rows(messages.ends, region.units)
+
+    def of(self, home: IntArray) -> FloatArray:
+        """Seconds that each port and uplink is busy; shape (L,)."""
+        ends = self.messages.ends
+        flow = np.arange(ends.shape[1] - 1)
+        total = np.zeros(len(self.kind))
+        for load, seconds in self._parts(flow, *home[ends[:, flow]]):
+            total += np.bincount(load, seconds, len(total))
+        return total
+
+    def on_way(self, values: FloatArray, home: IntArray) -> FloatArray:
+        """The largest value of a load on the way of any flow of each unit; (U,)."""
+        ends = self.messages.ends[:, :-1]
+        largest = np.zeros(ends.shape[1])
+        flow = np.arange(len(largest))
+        for load, seconds in self._parts(flow, *home[ends]):
+            largest = np.maximum(largest, np.where(seconds > 0, values[load], 0.0))
+        found = np.zeros(len(home))
+        for end in ends:
+            np.maximum.at(found, end, largest)
+        return found
+
+    def added(
+        self, home: IntArray, unit: IntArray, partner: IntArray, new: IntArray
+    ) -> Added:
+        """What changes add: each unit goes to a domain, its partner takes its place.
+
+        Parameters
+        ----------
+        home : ndarray, shape (U,)
+        unit, partner, new : ndarray, shape (K,)
+            The partner is the unit itself where nobody takes its place.
+        """
+        flow = self.touched(unit, partner)
+        ends = self.messages.ends[:, flow]
+        before = home[ends]
+        one, other = unit[:, None], partner[:, None]
+        after = np.where(
+            ends == one,
+            new[:, None],
+            np.where(ends == other, home[one], before),
+        )
+        row = np.arange(len(unit))[:, None] * len(self.kind)
+        keys, added = [], []
+        parts = zip(
+            self._parts(flow, *before), self._parts(flow, *after), strict=True
+        )
+        for (old, less), (now, more) in parts:
+            differs = (old != now) | (less != more)
+            keys += [(row + old)[differs], (row + now)[differs]]
+            added += [-less[differs], more[differs]]
+        return _summed(np.concatenate(keys), np.concatenate(added), len(self.kind))
+
+    def touched(self, unit: IntArray, partner: IntArray) -> IntArray:
+        """Flows that each change touches, padded with the dummy; shape (K, flows)."""
+        dummy = self.messages.ends.shape[1] - 1
+        others = self.flows[partner]
+        twice = (self.messages.ends[:, others] == unit[:, None]).any(axis=0)
+        return np.concatenate(
+            (self.flows[unit], np.where(twice, dummy, others)), axis=1
+        )
+
+    def _parts(
+        self, flow: IntArray, source: IntArray, target: IntArray
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Loads, and what flows between domains add to them, elementwise."""
+        fabric, messages = self._fabric, self.messages
+        tier = np.full(flow.shape, self._tier)
+        for domain in self._above:
+            tier += domain[source] != domain[target]
+        size, runs = messages.size_bytes[flow], messages.runs[flow]
+        inside = tier <= fabric.scale_up_tier
+        shift = np.where(inside, len(messages.kind_of_port), 0)
+        port_s, waits = size / fabric.bandwidth[tier], runs * fabric.latency[tier]
+        for end, port in zip((source, target), messages.ports, strict=True):
+            yield port[flow] + shift, port_s / self._factor[end] + waits
+        for uplinks in self._uplinks:
+            crosses = np.where(tier >= uplinks.tier, size, 0.0)
+            children = len(uplinks.pace)
+            first = uplinks.first + 2 * children * messages.together[flow]
+            for way, end in enumerate((source, target)):
+                child = uplinks.child[end]
+                load = first + way * children + child
+                yield load, crosses * uplinks.pace[child]
+
+
+def _thin_uplinks(fabric: Fabric, base: int) -> Iterator[tuple[int, FloatArray]]:
+    """Tiers, and seconds of a byte on each uplink, where ports may send more."""
+    topology = fabric.topology
+    for tier in fabric.scale_out_tiers:
+        if tier > base:
+            capacity = fabric.uplink_capacity[tier]
+            sent = topology.gpus_of_domain(tier - 1) * fabric.bandwidth[tier]
+            if (capacity < sent * (1 - ROUNDING)).any():
+                yield tier, 1 / capacity
+
+
+def _rows(ends: IntArray, units: int) -> tuple[IntArray, IntArray]:
+    """Flows of each unit in padded rows, and how many there are."""
+    dummy = ends.shape[1] - 1
+    unit = ends[:, :-1].ravel()
+    flow = np.tile(np.arange(dummy), 2)
+    order = np.argsort(unit, kind="stable")
+    degree = np.bincount(unit, minlength=units)
+    place = np.arange(len(order)) - (np.cumsum(degree) - degree)[unit[order]]
+    rows = np.full((units, max(1, int(degree.max()))), dummy)
+    rows[unit[order], place] = flow[order]
+    return rows, degree
+
+
+def _summed(keys: IntArray, seconds: FloatArray, loads: int) -> Added:
+    """Entries of the same change and load as one."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    total = np.add.reduceat(seconds[order], first) if len(first) else seconds
+    change, load = np.divmod(keys[first], loads)
+    return Added(change, load, total)
