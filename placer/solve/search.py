@@ -47,6 +47,7 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
+from placer.solve.improve.port_search import evened
 from placer.solve.improve.run_search import runs_annealed
 from placer.solve.improve.stretch_search import stretches_annealed
 from placer.solve.problem.compiled import Problem
@@ -135,6 +136,7 @@ METHODS: tuple[Method, ...] = (
     *CONSTRUCTIONS,
     enumerated,
     exact,
+    evened,
     rebalanced,
     annealed,
     exchanged,

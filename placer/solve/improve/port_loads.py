@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from placer.cost.fabric import Fabric
+    from placer.solve.improve.messages import Messages
     from placer.solve.improve.region import MoveRegion
 
 IntArray = npt.NDArray[np.int64]
@@ -27,34 +28,6 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
-
-
-class Messages(NamedTuple):
-    """Flows between ranks or units, the last one a dummy without bytes.
-
-    Attributes
-    ----------
-    ends : ndarray, shape (2, F)
-        Who sends, who receives.
-    ports : ndarray, shape (2, F)
-        At either end, numbered through.
-    size_bytes : ndarray, shape (F,)
-    runs : ndarray, shape (F,)
-        How often in a step.
-    together : ndarray, shape (F,)
-        Flows with the same number run at the same time.
-    kind_of_port, kind_of_set : ndarray
-        Kind of communicators that each port, and each set of flows that run at the same
-        time, belongs to. Kinds run in turn.
-    """
-
-    ends: IntArray
-    ports: IntArray
-    size_bytes: FloatArray
-    runs: FloatArray
-    together: IntArray
-    kind_of_port: IntArray
-    kind_of_set: IntArray
 
 
 class Added(NamedTuple):
@@ -110,9 +83,7 @@ class PortLoads:
         Entries that are no padding.
     """
 
-    def __init__(
-        self, fabric: Fabric, region: MoveRegion, messages: Messages
-    ) -> None:
+    def __init__(self, fabric: Fabric, region: MoveRegion, messages: Messages) -> None:
         self.messages, self._fabric, self._tier = messages, fabric, region.tier
         topology = fabric.topology
         first = np.unique(topology.domain_of_node[region.tier], return_index=True)[1]
@@ -172,9 +143,7 @@ class PortLoads:
         )
         row = np.arange(len(unit))[:, None] * len(self.kind)
         keys, added = [], []
-        parts = zip(
-            self._parts(flow, *before), self._parts(flow, *after), strict=True
-        )
+        parts = zip(self._parts(flow, *before), self._parts(flow, *after), strict=True)
         for (old, less), (now, more) in parts:
             differs = (old != now) | (less != more)
             keys += [(row + old)[differs], (row + now)[differs]]

@@ -149,6 +149,15 @@ class Params(BoundParams):
         Work of annealing in each.
     rebalance_entries : int
         Neighbours of all units, padded: jobs with more are not annealed so.
+    even_starts : int
+        Placements whose busiest ports and uplinks are evened out.
+    even_powers, even_heat : tuple of float
+        Powers of how busy they are that are summed, round by round, and the temperature
+        at the start of each, relative to what a change adds.
+    even_end : float
+        Temperature at the end, relative to the start.
+    even_work : float, us
+        Work of all rounds from one placement.
     local_search : bool
         Whether methods other than constructions run.
     enough_gap : float
@@ -304,6 +313,11 @@ class Params(BoundParams):
     rebalance_rounds: int = 8
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000
+    even_starts: int = 2
+    even_powers: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0)
+    even_heat: tuple[float, ...] = (0.3, 0.05, 0.05, 0.05)
+    even_end: float = 1e-3
+    even_work: float = 5e6
     local_search: bool = True
     enough_gap: float = 0.0
     generations: int = 0
