@@ -86,8 +86,8 @@ def in_company(model: StepModel, network: IdealNetwork, params: Params) -> Proof
     companies = _Companies.of(network, traffic, params.company_work)
     near = Near(companies.least_seconds(params.company_ranks))
     argument = (
-        "of the ranks that a scale-up domain holds one keeps its NIC so long, for those "
-        "that are outside"
+        "of the ranks of a scale-up domain one keeps its NIC busy so long, with those "
+        "outside"
     )
     return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
 
@@ -117,11 +117,10 @@ class _Companies:
     def of(cls, network: IdealNetwork, traffic: RankTraffic, work: int) -> _Companies:
         """Those of a job's traffic on a machine."""
         ends = traffic.senders, traffic.receivers
-        rows = [
-            _rows(network, *pair, traffic.size_bytes) for pair in (ends, ends[::-1])
-        ]
+        sent = _rows(network, *ends, traffic.size_bytes)
+        received = _rows(network, *ends[::-1], traffic.size_bytes)
         room = int(network.capacities[network.fabric.scale_up_tier].max())
-        return cls(room, work, work, *rows)
+        return cls(room, work, work, sent, received)
 
     def least_seconds(self, most_ranks: int) -> float:
         """Seconds below which the traffic of no placement is, of a few busy ranks."""

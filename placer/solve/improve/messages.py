@@ -24,7 +24,7 @@ KNOWN = ("all_to_all", "send_recv", "relay")
 
 
 class Messages(NamedTuple):
-    """Flows between ranks or units, the last one a dummy without bytes.
+    """Flows between ranks or units.
 
     Attributes
     ----------
@@ -52,10 +52,9 @@ class Messages(NamedTuple):
     kind_of_set: IntArray
 
     def between(self, label: IntArray) -> Messages:
-        """The same between the units that ``label`` gives ranks, those inside left out."""
+        """Those between the units that ``label`` puts ranks into."""
         ends = label[self.ends]
         kept = ends[0] != ends[1]
-        kept[-1] = True
         return self._replace(
             ends=ends[:, kept],
             ports=self.ports[:, kept],
@@ -82,23 +81,21 @@ def messages_of(job: Job) -> Messages | None:
     parts = [(kind, part) for kind, part in _parts(job) if part.ends.size]
     if not parts:
         return None
-    numbers = [int(part.ports.max()) + 1 for _, part in parts]
-    first = np.cumsum([0, *numbers])
-    flows = [part.ends.shape[1] for _, part in parts]
-    dummy = np.zeros((2, 1), dtype=np.int64)
+    own = [part for _, part in parts]
+    kinds = np.array([kind for kind, _ in parts])
+    numbers = [int(part.ports.max()) + 1 for part in own]
+    first = (np.cumsum(numbers) - numbers).tolist()
+    flows = [part.ends.shape[1] for part in own]
     return Messages(
-        np.concatenate([*(part.ends for _, part in parts), dummy], axis=1),
+        np.concatenate([part.ends for part in own], axis=1),
         np.concatenate(
-            [*(p.ports + f for (_, p), f in zip(parts, first, strict=False)), dummy],
-            axis=1,
+            [part.ports + at for part, at in zip(own, first, strict=True)], axis=1
         ),
-        np.concatenate([*(part.size_bytes for _, part in parts), [0.0]]),
-        np.concatenate(
-            [*(np.full(f, p.runs) for (_, p), f in zip(parts, flows, strict=True)), [0]]
-        ),
-        np.repeat(np.arange(len(parts) + 1), [*flows, 1]) % len(parts),
-        np.repeat([kind for kind, _ in parts], numbers),
-        np.array([kind for kind, _ in parts]),
+        np.concatenate([part.size_bytes for part in own]),
+        np.repeat([part.runs for part in own], flows),
+        np.repeat(np.arange(len(own)), flows),
+        np.repeat(kinds, numbers),
+        kinds,
     )
 
 
@@ -108,7 +105,7 @@ def _parts(job: Job) -> Iterator[tuple[int, _Part]]:
     if job.traffic is not None:
         flows = job.traffic
         ends = np.stack((flows.senders, flows.receivers))
-        ports = ends + [[0], [job.world_size]]
+        ports = ends + np.array([[0], [job.world_size]])
         yield next(kinds), _Part(ends, ports, flows.size_bytes, 1.0)
     for group in job.groups:
         kind = next(kinds)

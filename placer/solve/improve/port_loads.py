@@ -77,10 +77,10 @@ class PortLoads:
     ----------
     kind : ndarray, shape (L,)
         Of the communicators that each load belongs to.
-    flows : ndarray, shape (U, most flows)
-        Of each unit, padded with the dummy.
-    degree : ndarray, shape (U,)
-        Entries that are no padding.
+    flows : ndarray, shape (2 F,)
+        Of one unit after the other.
+    first, degree : ndarray, shape (U,)
+        The first of each unit there, and how many it has.
     """
 
     def __init__(self, fabric: Fabric, region: MoveRegion, messages: Messages) -> None:
@@ -98,20 +98,22 @@ class PortLoads:
             kinds.append(np.repeat(messages.kind_of_set, 2 * len(pace)))
             last += len(kinds[-1])
         self.kind = np.concatenate(kinds)
-        self.flows, self.degree = _rows(messages.ends, region.units)
+        self.flows = np.argsort(messages.ends.ravel(), kind="stable")
+        self.flows %= messages.ends.shape[1]
+        self.degree = np.bincount(messages.ends.ravel(), minlength=region.units)
+        self.first = np.cumsum(self.degree) - self.degree
 
     def of(self, home: IntArray) -> FloatArray:
         """Seconds that each port and uplink is busy; shape (L,)."""
         ends = self.messages.ends
-        flow = np.arange(ends.shape[1] - 1)
         total = np.zeros(len(self.kind))
-        for load, seconds in self._parts(flow, *home[ends[:, flow]]):
+        for load, seconds in self._parts(np.arange(ends.shape[1]), *home[ends]):
             total += np.bincount(load, seconds, len(total))
         return total
 
     def on_way(self, values: FloatArray, home: IntArray) -> FloatArray:
         """The largest value of a load on the way of any flow of each unit; (U,)."""
-        ends = self.messages.ends[:, :-1]
+        ends = self.messages.ends
         largest = np.zeros(ends.shape[1])
         flow = np.arange(len(largest))
         for load, seconds in self._parts(flow, *home[ends]):
@@ -132,16 +134,14 @@ class PortLoads:
         unit, partner, new : ndarray, shape (K,)
             The partner is the unit itself where nobody takes its place.
         """
-        flow = self.touched(unit, partner)
+        change, flow = self.touched(unit, partner)
         ends = self.messages.ends[:, flow]
         before = home[ends]
-        one, other = unit[:, None], partner[:, None]
+        one, other = unit[change], partner[change]
         after = np.where(
-            ends == one,
-            new[:, None],
-            np.where(ends == other, home[one], before),
+            ends == one, new[change], np.where(ends == other, home[one], before)
         )
-        row = np.arange(len(unit))[:, None] * len(self.kind)
+        row = change * len(self.kind)
         keys, added = [], []
         parts = zip(self._parts(flow, *before), self._parts(flow, *after), strict=True)
         for (old, less), (now, more) in parts:
@@ -150,14 +150,17 @@ class PortLoads:
             added += [-less[differs], more[differs]]
         return _summed(np.concatenate(keys), np.concatenate(added), len(self.kind))
 
-    def touched(self, unit: IntArray, partner: IntArray) -> IntArray:
-        """Flows that each change touches, padded with the dummy; shape (K, flows)."""
-        dummy = self.messages.ends.shape[1] - 1
-        others = self.flows[partner]
-        twice = (self.messages.ends[:, others] == unit[:, None]).any(axis=0)
-        return np.concatenate(
-            (self.flows[unit], np.where(twice, dummy, others)), axis=1
-        )
+    def touched(self, unit: IntArray, partner: IntArray) -> tuple[IntArray, IntArray]:
+        """Changes, and a flow that each touches; shape (entries,), changes in order."""
+        movers = np.stack((unit, partner), axis=1).ravel()
+        count = self.degree[movers]
+        ends = np.cumsum(count)
+        place = np.arange(int(count.sum())) - np.repeat(ends - count, count)
+        flow = self.flows[np.repeat(self.first[movers], count) + place]
+        change = np.repeat(np.arange(len(movers)) // 2, count)
+        is_second = np.repeat(np.arange(len(movers)) % 2 == 1, count)
+        once = ~(is_second & (self.messages.ends[:, flow] == unit[change]).any(axis=0))
+        return change[once], flow[once]
 
     def _parts(
         self, flow: IntArray, source: IntArray, target: IntArray
@@ -192,19 +195,6 @@ def _thin_uplinks(fabric: Fabric, base: int) -> Iterator[tuple[int, FloatArray]]
             sent = topology.gpus_of_domain(tier - 1) * fabric.bandwidth[tier]
             if (capacity < sent * (1 - ROUNDING)).any():
                 yield tier, 1 / capacity
-
-
-def _rows(ends: IntArray, units: int) -> tuple[IntArray, IntArray]:
-    """Flows of each unit in padded rows, and how many there are."""
-    dummy = ends.shape[1] - 1
-    unit = ends[:, :-1].ravel()
-    flow = np.tile(np.arange(dummy), 2)
-    order = np.argsort(unit, kind="stable")
-    degree = np.bincount(unit, minlength=units)
-    place = np.arange(len(order)) - (np.cumsum(degree) - degree)[unit[order]]
-    rows = np.full((units, max(1, int(degree.max()))), dummy)
-    rows[unit[order], place] = flow[order]
-    return rows, degree
 
 
 def _summed(keys: IntArray, seconds: FloatArray, loads: int) -> Added:

@@ -37,7 +37,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 EVENED = "evened"
 # Work of a step: its calls, and what an entry adds; in microseconds, roughly.
-STEP_WORK, ENTRY_WORK = 300.0, 0.035
+STEP_WORK, ENTRY_WORK = 500.0, 0.07
 # Entries of a step at most, so its arrays stay in the cache; changes proposed.
 ENTRIES, FEWEST, SHARE = 100_000, 64, 0.25
 # Shares of the changes that begin with a busy unit, that go anywhere, and that take
@@ -45,6 +45,7 @@ ENTRIES, FEWEST, SHARE = 100_000, 64, 0.25
 BUSY, FAR, INTO_ROOM = 0.5, 0.1, 0.5
 # Steps between two looks at who is where, and what is busy.
 LOOK = 16
+NOBODY = 1 << 40
 
 
 def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -58,7 +59,7 @@ def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     between = messages.between(region.label)
     loads = PortLoads(problem.model.fabric, region, between)
     params = problem.params
-    if not 0 < loads.flows.size <= params.rebalance_entries:
+    if not len(loads.flows):
         return
     rng = np.random.default_rng(problem.seed)
     for home in region.homes(incumbent.elite[: params.even_starts]):
@@ -91,7 +92,7 @@ class _Changes(NamedTuple):
     @property
     def move(self) -> IntArray:
         """Number of the move that proposed each."""
-        return (self.unit == self.partner).astype(np.int64)
+        return np.asarray(self.unit == self.partner, dtype=np.int64)
 
     @property
     def copy(self) -> IntArray:
@@ -142,22 +143,23 @@ class PortState:
         self.home, self.best, self._rng, self._params = home.copy(), home, rng, params
         self._loads, self._room = loads, region.capacity // region.size
         self._enclosure = region.enclosure
-        entries = 8 * loads.flows.shape[1]
+        # Both that move, at both ends of a flow, before and after.
+        entries = 8 * len(loads.flows) // region.units + 1
         most = max(FEWEST, int(region.units * SHARE))
         self._proposed = max(1, min(most, ENTRIES // entries))
         self._step_work = STEP_WORK + ENTRY_WORK * entries * self._proposed
         self._busy = loads.of(home)
         self._best_s = self._seconds()
         self._scale, self._power = np.maximum(self._busiest(), 1e-300), 1.0
-        self._claim = np.full(loads.messages.ends.shape[1], inf)
-        self._room_claim = np.full(len(self._room), inf)
+        things = len(home) + loads.messages.ends.shape[1] + len(self._room)
+        self._claim = np.full(things, NOBODY)
         self._added: Added | None = None
         self.hot = self.cold = np.ones(1)
         self._steps = self._quench = self._step = 0
 
     def cool(self, power: float, heat: float, work: float) -> None:
-        """Begin a round with some power, as hot as changes are large, times ``heat``."""
-        self._power, self._look_now = power, True
+        """Begin a round: with some power, and hot in proportion to what changes add."""
+        self._power = power
         self._steps, self._step = int(work / self._step_work), 0
         self._quench = self._steps - int(self._steps * self._params.anneal_quenched)
         size = np.abs(self.delta(self.propose()))
@@ -191,7 +193,8 @@ class PortState:
         busy = np.searchsorted(self._busy_until, rng.random(int(count * BUSY)))
         unit[: len(busy)] = np.minimum(busy, len(self.home) - 1)
         nth = (rng.random(count) * loads.degree[unit]).astype(np.int64)
-        ends = loads.messages.ends[:, loads.flows[unit, nth]]
+        at = np.minimum(loads.first[unit] + nth, len(loads.flows) - 1)
+        ends = loads.messages.ends[:, loads.flows[at]]
         new = self.home[np.where(ends[0] == unit, ends[1], ends[0])]
         far = rng.random(count) < FAR
         new = np.where(far, rng.integers(0, len(self._room), count), new)
@@ -235,20 +238,20 @@ class PortState:
             np.add.at(self._busy, self._added.load[own], self._added.seconds[own])
 
     def _independent(self, changes: _Changes) -> BoolArray:
-        """Changes that share no flow, and no room, with an earlier one."""
+        """Changes that share no unit, flow or room with an earlier one."""
         unit, partner, old, new = changes
-        number = np.arange(len(unit), dtype=np.float64)
-        flows = self._loads.touched(unit, partner)
-        claim, rooms = self._claim, np.concatenate((old, new))
-        np.minimum.at(claim, flows, number[:, None])
-        np.minimum.at(self._room_claim, rooms, np.tile(number, 2))
-        claim[-1] = inf
-        found: BoolArray = claim[flows].min(axis=1) >= number
-        alone = unit == partner
-        first = np.minimum(self._room_claim[old], self._room_claim[new])
-        found &= ~alone | (first >= number)
-        claim[flows] = inf
-        self._room_claim[rooms] = inf
+        change, flows = self._loads.touched(unit, partner)
+        numbers = np.arange(len(unit))
+        alone = np.flatnonzero(unit == partner)
+        # Units, flows and rooms, numbered through.
+        units, rooms = len(self.home), len(self._claim) - len(self._room)
+        things = (unit, partner, units + flows, rooms + old[alone], rooms + new[alone])
+        who = np.concatenate((numbers, numbers, change, alone, alone))
+        thing = np.concatenate(things)
+        np.minimum.at(self._claim, thing, who)
+        late = self._claim[thing] < who
+        self._claim[thing] = NOBODY
+        found: BoolArray = np.bincount(who, late, len(unit)) == 0
         return found
 
     def _look(self) -> None:

@@ -317,7 +317,7 @@ class Params(BoundParams):
     even_powers: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0)
     even_heat: tuple[float, ...] = (0.3, 0.05, 0.05, 0.05)
     even_end: float = 1e-3
-    even_work: float = 5e6
+    even_work: float = 4e6
     local_search: bool = True
     enough_gap: float = 0.0
     generations: int = 0
