@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-ROUNDING = 1e-9
-BISECTIONS = 40
+ROUNDING = 1e-12
 # Trees, at the least, that share the work.
 TREES = 32
 NOBODY, NEVER = -1, 1 << 40
@@ -131,7 +130,7 @@ class _Companies:
             if high <= least or not self._is_slow(rank, least):
                 continue
             low = least
-            for _ in range(BISECTIONS):
+            while high - low > ROUNDING * high:
                 middle = (low + high) / 2
                 if self._is_slow(rank, middle):
                     low = middle

@@ -83,7 +83,7 @@ class BoundParams:
     rack_columns: int = 200
     rack_nodes: int = 200
     near_levels: int = 8
-    company_work: int = 2_000_000
+    company_work: int = 500_000
     company_ranks: int = 32
     size_steps: int = 2500
     cut_sets: int = 1000
