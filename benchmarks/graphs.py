@@ -14,7 +14,6 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -270,18 +269,18 @@ def compared(case: Case, limit: float) -> dict[str, Any]:
     who = np.random.default_rng(1).permutation(case.ranks)
     job = job_of(case, who)
     model = StepModel(topology, job)
-    seconds: Callable[[np.ndarray], float] = lambda gpus: model.step(gpus).step_time_s  # noqa: E731
     along = np.empty(case.ranks, dtype=np.int64)
     along[who] = np.arange(case.ranks)
     start = time.process_time()
     result = placer.place(topology, job, time_limit=limit)
     own = time.process_time() - start
+    metis = [model.step(gpus).step_time_s for gpus in partitions(topology, job)]
     return {
         "case": case.name,
         "ranks": case.ranks,
         "gpus": topology.num_gpus,
-        "metis_s": min(seconds(gpus) for gpus in partitions(topology, job)),
-        "along_s": seconds(along),
+        "metis_s": min(metis),
+        "along_s": model.step(along).step_time_s,
         "placer_s": result.bound["value"],
         "bound_s": result.bound["lower_bound"],
         "placer_cpu_s": own,

@@ -34,7 +34,8 @@ IntArray = npt.NDArray[np.int64]
 
 def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Domains filled with tiles, one after the other, in several sweeps."""
-    if problem.goal.name != "time" or not problem.job.names_ranks:
+    job = problem.job
+    if problem.goal.name != "time" or job.roles or not (job.groups or job.traffic):
         return
     ground = _ground_of(problem, incumbent.gpu_of_rank)
     if ground is None:
