@@ -32,7 +32,7 @@ from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
 from placer.solve.construct.padded import padded_jobs, without_padding
 from placer.solve.construct.set_pieces import set_pieces
-from placer.solve.construct.tiled import tiled
+from placer.solve.construct.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_parts import (
@@ -123,6 +123,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     stitched,
     last_replicas,
     cut_alike,
+    briefly_tiled,
     partitioned,
     tiled,
     component_line,

@@ -32,8 +32,20 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 
+def briefly_tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Domains filled with tiles in the first sweep: a short limit leaves that time."""
+    _tiled(problem, incumbent, budget, slice(1))
+
+
 def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Domains filled with tiles, one after the other, in several sweeps."""
+    """The same in more sweeps."""
+    _tiled(problem, incumbent, budget, slice(1, None))
+
+
+def _tiled(
+    problem: Problem, incumbent: Incumbent, budget: Budget, turns: slice
+) -> None:
+    """Domains filled with tiles, one after the other, in some of the sweeps."""
     job = problem.job
     if problem.goal.name != "time" or job.roles or not (job.groups or job.traffic):
         return
@@ -42,7 +54,7 @@ def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         return
     ways = list(product(SWEEPS, ground.fills()))
     most = max(1, problem.params.tile_vertices // ground.units)
-    for sweep, fill in ways[:most]:
+    for sweep, fill in ways[:most][turns]:
         label = ground.tiled(fill, sweep, budget.is_over)
         if label is None:
             return

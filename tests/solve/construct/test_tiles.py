@@ -5,7 +5,7 @@ import pytest
 
 import placer
 from placer.document import document_of
-from placer.solve.construct.tiled import tiled
+from placer.solve.construct.tiled import briefly_tiled, tiled
 from placer.solve.construct.tiles import SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, bundled
@@ -38,7 +38,8 @@ def placed(flows: Flows, machine: Topology) -> float:
     problem = Problem.of(machine, job)
     budget = Budget(60.0)
     incumbent = Incumbent(problem, budget)
-    tiled(problem, incumbent, budget)
+    for method in (briefly_tiled, tiled):
+        method(problem, incumbent, budget)
     return incumbent.value
 
 
