@@ -32,6 +32,7 @@ from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
 from placer.solve.construct.padded import padded_jobs, without_padding
 from placer.solve.construct.set_pieces import set_pieces
+from placer.solve.construct.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_parts import (
@@ -46,6 +47,7 @@ from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
 from placer.solve.improve.anneal import annealed
 from placer.solve.improve.flow_search import rebalanced
+from placer.solve.improve.port_search import evened
 from placer.solve.improve.run_search import runs_annealed
 from placer.solve.improve.stretch_search import stretches_annealed
 from placer.solve.problem.compiled import Problem
@@ -121,7 +123,9 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     stitched,
     last_replicas,
     cut_alike,
+    briefly_tiled,
     partitioned,
+    tiled,
     component_line,
     transfer_runs,
     held_runs,
@@ -133,6 +137,7 @@ METHODS: tuple[Method, ...] = (
     *CONSTRUCTIONS,
     enumerated,
     exact,
+    evened,
     rebalanced,
     annealed,
     exchanged,

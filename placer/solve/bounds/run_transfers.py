@@ -19,7 +19,7 @@ of the longest run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
+from placer.solve.bounds import Proof
+from placer.solve.bounds.transfers import Near
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
+    from placer.cost.step import StepModel
     from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
 
@@ -112,6 +115,16 @@ class RunTransfers:
             found.append(int(length[end]))
             end -= found[-1]
         return found[::-1]
+
+
+def in_runs(model: StepModel, network: IdealNetwork) -> Proof | None:
+    """Least step time where scale-up domains hold a run each; None elsewhere."""
+    runs = RunTransfers.of(network, model.job.traffic)
+    if runs is None:
+        return None
+    near = Near(runs.least_seconds)
+    argument = "every host holds one run of consecutive ranks, all others are far"
+    return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,15 +29,16 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
+from placer.solve.bounds.company import in_company
 from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import Limit, slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
-from placer.solve.bounds.run_transfers import RunTransfers
+from placer.solve.bounds.run_transfers import RunTransfers, in_runs
 from placer.solve.bounds.speeds import slowest_stages
-from placer.solve.bounds.transfers import Near, Transfers, near_levels, one_way
+from placer.solve.bounds.transfers import Transfers, near_levels, one_way
 from placer.solve.bounds.uplinks import FREE, Floor, floors
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
@@ -96,7 +97,8 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
         slowest_stages(step),
         least_over_links(step, ideal),
         _beside_partners(model, ideal, params, incumbent),
-        _in_runs(model, ideal),
+        in_runs(model, ideal),
+        in_company(model, ideal, params),
     )
     return max(proof for proof in proofs if proof is not None)
 
@@ -377,16 +379,6 @@ def _beside_partners(
         "in scale-up domains"
     )
     return Proof(max(found), argument)
-
-
-def _in_runs(model: StepModel, network: IdealNetwork) -> Proof | None:
-    """Least step time where scale-up domains hold a run each; None elsewhere."""
-    runs = RunTransfers.of(network, model.job.traffic)
-    if runs is None:
-        return None
-    near = Near(runs.least_seconds)
-    argument = "every host holds one run of consecutive ranks, all others are far"
-    return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
 
 
 @dataclass(frozen=True, eq=False)

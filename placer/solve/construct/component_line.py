@@ -37,6 +37,8 @@ def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> N
     domain = machine.domain_of_node[-2]
     room = np.bincount(domain, problem.capacity).astype(np.int64) // size
     line, lengths = _line(label, traffic.senders, traffic.receivers)
+    if len(lengths) == 1 and np.isin(traffic.senders, traffic.receivers).all():
+        return  # no components to lay one after the other, and nobody only sends
     rng = np.random.default_rng(problem.seed)
     best = None
     for _ in range(problem.params.line_orders):

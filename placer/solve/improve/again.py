@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from placer.helpers import Helpers, NoHelpError
 from placer.solve.improve.anneal import ANNEALED, annealed
 from placer.solve.improve.flow_search import REBALANCED, rebalanced
+from placer.solve.improve.port_search import EVENED, evened
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
 from placer.solve.run.workers import in_order
@@ -43,7 +44,7 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     best placement so far.
     """
     params = problem.params
-    is_local = incumbent.method.startswith((ANNEALED, REBALANCED))
+    is_local = incumbent.method.startswith((ANNEALED, REBALANCED, EVENED))
     if params.generation_gain and not is_local:
         return
     with Helpers() as helpers:
@@ -91,6 +92,7 @@ def _variant(problem: Problem, number: int, work: float) -> Problem:
         anneal_work=params.anneal_work * work,
         anneal_work_of_pair=params.anneal_work_of_pair * work,
         rebalance_work=params.rebalance_work * work,
+        even_work=params.even_work * work,
         exchange_ranks=ranks,
         exchange_scores=max(int(params.exchange_scores * work), fewest),
         exchange_ranks_priced=max(
@@ -128,7 +130,7 @@ def searched(variant: Problem, kept: Kept, seconds: float) -> Kept:
 
 
 def _searched(variant: Problem, own: Incumbent) -> Kept:
-    for method in (rebalanced, annealed):
+    for method in (evened, rebalanced, annealed):
         if not own.ends():
             method(variant, own, own.budget)
     return own.kept

@@ -18,6 +18,7 @@ from placer.solve.improve.anneal import anneal
 from placer.solve.improve.hop_search import HopSearch, Links
 from placer.solve.improve.region import flow_region
 from placer.solve.problem.flows import bundled, flows_of
+from placer.solve.tree.base import paced
 
 if TYPE_CHECKING:
     from placer.solve.improve.region import MoveRegion
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from placer.solve.problem.flows import Flows
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -43,7 +43,7 @@ def rebalanced(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         return
     if problem.goal.name != "time" or not problem.job.names_ranks:
         return
-    machine = _paced(problem.machine)
+    machine = paced(problem.machine)
     region = flow_region(problem, machine)
     if region is None or region.units == 1:
         return
@@ -75,16 +75,6 @@ def _named(method: str) -> str:
     """What a placement found here is called, from what it began with."""
     is_own = method.startswith(REBALANCED)
     return method if is_own else f"{REBALANCED}, from {method}"
-
-
-def _paced(machine: Topology) -> Topology:
-    """The machine with the seconds of a byte as distances, the fastest at 1."""
-    seconds = [1 / (tier.bandwidth * tier.efficiency) for tier in machine.tiers]
-    pace = np.maximum.accumulate(np.array(seconds))
-    tiers = zip(machine.tiers, (pace / pace[0]).tolist(), strict=True)
-    return replace(
-        machine, tiers=tuple(replace(tier, distance=far) for tier, far in tiers)
-    )
 
 
 def _links(flows: Flows, region: MoveRegion) -> Links:

@@ -40,6 +40,9 @@ class BoundParams:
         Sorts of runs in its program at most, and nodes of its tree.
     near_levels : int
         Times of transfers that the bound on room for partners tells apart.
+    company_work, company_ranks : int
+        Neighbours looked at in all trees of ranks that share a scale-up domain, and
+        ranks, the busiest first, for which such trees are grown.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_sets : int
@@ -80,6 +83,8 @@ class BoundParams:
     rack_columns: int = 200
     rack_nodes: int = 200
     near_levels: int = 8
+    company_work: int = 500_000
+    company_ranks: int = 32
     size_steps: int = 2500
     cut_sets: int = 1000
     uplink_sizes: int = 8

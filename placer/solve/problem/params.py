@@ -140,12 +140,24 @@ class Params(BoundParams):
         different lengths.
     keep_whole : bool
         Whether groups that the best placement keeps whole move as one.
+    tile_edges, tile_vertices : int
+        Edges of a graph that is cut into tiles, at most, and vertices of all that are
+        cut, sweep after sweep.
     rebalance_rounds : int
         Times that the flows of a job with groups of its own are weighed afresh.
     rebalance_work : float, us
         Work of annealing in each.
     rebalance_entries : int
         Neighbours of all units, padded: jobs with more are not annealed so.
+    even_starts : int
+        Placements whose busiest ports and uplinks are evened out.
+    even_powers, even_heat : tuple of float
+        Powers of how busy they are that are summed, round by round, and the temperature
+        at the start of each, relative to what a change adds.
+    even_end : float
+        Temperature at the end, relative to the start.
+    even_work : float, us
+        Work of all rounds from one placement.
     local_search : bool
         Whether methods other than constructions run.
     enough_gap : float
@@ -296,9 +308,16 @@ class Params(BoundParams):
     run_walks: int = 4
     run_changes: int = 100_000
     keep_whole: bool = True
+    tile_edges: int = 1_000_000
+    tile_vertices: int = 60_000
     rebalance_rounds: int = 8
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000
+    even_starts: int = 2
+    even_powers: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0)
+    even_heat: tuple[float, ...] = (0.3, 0.05, 0.05, 0.05)
+    even_end: float = 1e-3
+    even_work: float = 4e6
     local_search: bool = True
     enough_gap: float = 0.0
     generations: int = 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +22,16 @@ def linked_tier(topology: Topology) -> int:
     """Largest tier, the last aside, whose links are as fast as those of a node."""
     return _widest_alike(
         [(t.bandwidth, t.latency, t.efficiency, t.scale_up) for t in topology.tiers]
+    )
+
+
+def paced(machine: Topology) -> Topology:
+    """The machine with the seconds of a byte as distances, the fastest at 1."""
+    seconds = [1 / (tier.bandwidth * tier.efficiency) for tier in machine.tiers]
+    pace = np.maximum.accumulate(np.array(seconds))
+    tiers = zip(machine.tiers, (pace / pace[0]).tolist(), strict=True)
+    return replace(
+        machine, tiers=tuple(replace(tier, distance=far) for tier, far in tiers)
     )
 
 

@@ -1,0 +1,221 @@
+"""Tiles: the ranks of one domain after the other grown out of the graph's edge.
+
+A stencil is best cut into squares or cubes that lie side by side. Halving finds few of
+them: once a cut runs through a square, it is lost. So the domains of the machine are
+filled one by one, each with the tile that keeps most weight inside (greedy graph
+growing; Karypis and Kumar 1998, SIAM J. Sci. Comput. 20(1)), found by beam search, and
+each begun where the graph has been eaten away most. Shapes: V vertices.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from placer.solve.problem.flows import Flows
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Tiles in the making that are kept, and neighbours that each grows by.
+BEAM = 12
+DIGITS = 9
+
+
+class Sweep(NamedTuple):
+    """Where the next tile begins, of vertices that have the least weight left.
+
+    Attributes
+    ----------
+    compact : bool
+        Weight to tiles of the same outer domains counts too, so those stay compact.
+    onward : bool
+        Beside the latest tile; otherwise beside the earliest, layer by layer.
+    """
+
+    compact: bool
+    onward: bool
+
+
+SWEEPS = (
+    Sweep(compact=False, onward=True),
+    Sweep(compact=True, onward=False),
+    Sweep(compact=True, onward=True),
+    Sweep(compact=False, onward=False),
+)
+
+
+class _Tile(NamedTuple):
+    """Some vertices that may become a tile.
+
+    Attributes
+    ----------
+    members : frozenset of int
+    inside : float
+        Weight between them.
+    rest : float
+        Weight from them to vertices of no tile, themselves included.
+    beside : dict of int to float
+        Weight to every neighbour.
+    """
+
+    members: frozenset[int]
+    inside: float
+    rest: float
+    beside: dict[int, float]
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Most inside first, then least towards what is left."""
+        return -round(self.inside, DIGITS), round(self.rest - 2 * self.inside, DIGITS)
+
+
+def tiles(
+    flows: Flows,
+    count: int,
+    sizes: Sequence[int],
+    enclosures: IntArray,
+    sweep: Sweep,
+    is_over: Callable[[], bool],
+) -> IntArray | None:
+    """Tile of each vertex, tile ``i`` of ``sizes[i]`` vertices; shape (V,).
+
+    Parameters
+    ----------
+    flows : Flows
+        The graph of the vertices.
+    count : int
+        Vertices; as many as all tiles have.
+    sizes : sequence of int
+    enclosures : ndarray, shape (tiers, tiles)
+        Domain of each tier outside that each tile lies in.
+    sweep : Sweep
+    is_over : callable
+        Whether there is no time left; then there is no answer.
+    """
+    grower = _Grower(flows, count, len(enclosures), sweep)
+    for number, size in enumerate(sizes):
+        if is_over():
+            return None
+        if number:
+            grower.enter(enclosures[:, number] != enclosures[:, number - 1])
+        grower.grow(number, size)
+    return grower.tile
+
+
+class _Grower:
+    """Vertices that tiles are cut from.
+
+    Attributes
+    ----------
+    tile : ndarray, shape (V,)
+        -1 for vertices that are left.
+    """
+
+    def __init__(self, flows: Flows, count: int, tiers: int, sweep: Sweep) -> None:
+        self.tile = np.full(count, -1)
+        self._sweep = sweep
+        self._beside: list[dict[int, float]] = [{} for _ in range(count)]
+        weights = flows.weight / flows.weight.max(initial=1e-300)
+        for (one, other), weight in zip(
+            flows.edges.tolist(), weights.tolist(), strict=True
+        ):
+            self._beside[one][other] = self._beside[other][one] = weight
+        self._total = np.array([sum(row.values()) for row in self._beside])
+        # Weight to vertices that are left, and to the outer domains in the making.
+        self._left = self._total.copy()
+        self._near = np.zeros((tiers, count))
+        # When a tile came beside each vertex: at first, and last.
+        self._first, self._latest = np.full(count, np.inf), np.full(count, -1.0)
+
+    def enter(self, others: BoolArray) -> None:
+        """Begin other outer domains, on some tiers."""
+        self._near[others] = 0.0
+
+    def grow(self, number: int, size: int) -> None:
+        """Cut the next tile out of what is left."""
+        members: set[int] = set()
+        while len(members) < size:
+            seed = self._seed(members)
+            members |= self._best(seed, size - len(members), members)
+        self._cut(number, sorted(members))
+
+    def _seed(self, taken: set[int]) -> int:
+        """The vertex to begin with, beside those that are taken already."""
+        least = self._left
+        if self._sweep.compact:
+            least = least - self._near.sum(axis=0)
+        least = np.where(self.tile < 0, np.round(least, DIGITS), np.inf)
+        least[list(taken)] = np.inf
+        among = np.flatnonzero(least == least.min())
+        if self._sweep.onward:
+            return int(among[self._latest[among].argmax()])
+        return int(among[self._first[among].argmin()])
+
+    def _best(self, seed: int, size: int, taken: set[int]) -> set[int]:
+        """The best tile of at most so many vertices around one; less where it ends."""
+        beam = [
+            _Tile(frozenset((seed,)), 0.0, float(self._left[seed]), self._beside[seed])
+        ]
+        for _ in range(size - 1):
+            larger: dict[frozenset[int], _Tile] = {}
+            for tile in beam:
+                for vertex in self._next(tile, taken):
+                    members = tile.members | {vertex}
+                    if members not in larger:
+                        larger[members] = self._with(tile, members, vertex)
+            if not larger:
+                break
+            beam = nsmallest(BEAM, larger.values(), key=lambda tile: tile.rank)
+        most = beam[0].rank[0]
+        alike = [tile for tile in beam if tile.rank[0] == most]
+        best = min(alike, key=lambda tile: (self._unevenness(tile), tile.rank))
+        return set(best.members)
+
+    def _next(self, tile: _Tile, taken: set[int]) -> list[int]:
+        """Vertices that the tile may grow by, those with most weight to it."""
+        left = self._left
+        free = [
+            (-weight, left[vertex], vertex)
+            for vertex, weight in tile.beside.items()
+            if self.tile[vertex] < 0
+            and vertex not in tile.members
+            and vertex not in taken
+        ]
+        return [vertex for _, _, vertex in nsmallest(BEAM, free)]
+
+    def _with(self, tile: _Tile, members: frozenset[int], vertex: int) -> _Tile:
+        """The tile with a vertex more."""
+        beside = dict(tile.beside)
+        for other, weight in self._beside[vertex].items():
+            beside[other] = beside.get(other, 0.0) + weight
+        return _Tile(
+            members,
+            tile.inside + tile.beside[vertex],
+            tile.rest + float(self._left[vertex]),
+            beside,
+        )
+
+    def _unevenness(self, tile: _Tile) -> float:
+        """Sum of squares of what leaves the tile, vertex by vertex."""
+        found = 0.0
+        for vertex in tile.members:
+            leaves = float(self._total[vertex]) - tile.beside.get(vertex, 0.0)
+            found += leaves * leaves
+        return round(found, DIGITS)
+
+    def _cut(self, number: int, members: list[int]) -> None:
+        self.tile[members] = number
+        for vertex in members:
+            for other, weight in self._beside[vertex].items():
+                self._left[other] -= weight
+                self._near[:, other] += weight
+                self._latest[other] = number
+                self._first[other] = min(self._first[other], number)

@@ -1,0 +1,207 @@
+"""How long ports and uplinks are busy with flows, and what a change adds to that.
+
+Traffic, all-to-alls and messages take as long as the busiest port of a GPU, or the
+busiest uplink, on their way (`cost/exchange.py`). What each is busy with is a sum over
+flows, so a change of places touches the ports of the flows of those that move, and no
+others. Shapes: U units, F flows, L loads, D domains, K changes.
+
+The loads, in seconds: ports outside scale-up domains, those inside, then for every tier
+with thin uplinks and all flows of it that run together the uplinks, up and down.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.cost.fabric import Fabric
+    from placer.solve.improve.messages import Messages
+    from placer.solve.improve.region import MoveRegion
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-9
+
+
+class Added(NamedTuple):
+    """What changes add to loads, an entry each time a change touches a load.
+
+    Attributes
+    ----------
+    change, load : ndarray, shape (entries,)
+    seconds : ndarray, shape (entries,), s
+    """
+
+    change: IntArray
+    load: IntArray
+    seconds: FloatArray
+
+
+class _Uplinks(NamedTuple):
+    """Uplinks into one tier.
+
+    Attributes
+    ----------
+    tier : int
+    first : int
+        Number of the first load.
+    child : ndarray, shape (D,)
+        Child domain of the tier that each domain lies in.
+    pace : ndarray, shape (children,), s/B
+    """
+
+    tier: int
+    first: int
+    child: IntArray
+    pace: FloatArray
+
+
+class PortLoads:
+    """Loads of placements of one region.
+
+    Parameters
+    ----------
+    fabric : Fabric
+    region : MoveRegion
+    messages : Messages
+        Between its units.
+
+    Attributes
+    ----------
+    kind : ndarray, shape (L,)
+        Of the communicators that each load belongs to.
+    flows : ndarray, shape (2 F,)
+        Of one unit after the other.
+    first, degree : ndarray, shape (U,)
+        The first of each unit there, and how many it has.
+    """
+
+    def __init__(self, fabric: Fabric, region: MoveRegion, messages: Messages) -> None:
+        self.messages, self._fabric, self._tier = messages, fabric, region.tier
+        topology = fabric.topology
+        first = np.unique(topology.domain_of_node[region.tier], return_index=True)[1]
+        self._above = topology.domain_of_node[region.tier : -1][:, first]
+        self._factor = topology.bandwidth_factor[first]
+        ports = len(messages.kind_of_port)
+        kinds, self._uplinks = [messages.kind_of_port] * 2, []
+        last = 2 * ports
+        for tier, pace in _thin_uplinks(fabric, region.tier):
+            child = self._above[tier - 1 - region.tier]
+            self._uplinks.append(_Uplinks(tier, last, child, pace))
+            kinds.append(np.repeat(messages.kind_of_set, 2 * len(pace)))
+            last += len(kinds[-1])
+        self.kind = np.concatenate(kinds)
+        self.flows = np.argsort(messages.ends.ravel(), kind="stable")
+        self.flows %= messages.ends.shape[1]
+        self.degree = np.bincount(messages.ends.ravel(), minlength=region.units)
+        self.first = np.cumsum(self.degree) - self.degree
+
+    def of(self, home: IntArray) -> FloatArray:
+        """Seconds that each port and uplink is busy; shape (L,)."""
+        ends = self.messages.ends
+        total = np.zeros(len(self.kind))
+        for load, seconds in self._parts(np.arange(ends.shape[1]), *home[ends]):
+            total += np.bincount(load, seconds, len(total))
+        return total
+
+    def on_way(self, values: FloatArray, home: IntArray) -> FloatArray:
+        """The largest value of a load on the way of any flow of each unit; (U,)."""
+        ends = self.messages.ends
+        largest = np.zeros(ends.shape[1])
+        flow = np.arange(len(largest))
+        for load, seconds in self._parts(flow, *home[ends]):
+            largest = np.maximum(largest, np.where(seconds > 0, values[load], 0.0))
+        found = np.zeros(len(home))
+        for end in ends:
+            np.maximum.at(found, end, largest)
+        return found
+
+    def added(
+        self, home: IntArray, unit: IntArray, partner: IntArray, new: IntArray
+    ) -> Added:
+        """What changes add: each unit goes to a domain, its partner takes its place.
+
+        Parameters
+        ----------
+        home : ndarray, shape (U,)
+        unit, partner, new : ndarray, shape (K,)
+            The partner is the unit itself where nobody takes its place.
+        """
+        change, flow = self.touched(unit, partner)
+        ends = self.messages.ends[:, flow]
+        before = home[ends]
+        one, other = unit[change], partner[change]
+        after = np.where(
+            ends == one, new[change], np.where(ends == other, home[one], before)
+        )
+        row = change * len(self.kind)
+        keys, added = [], []
+        parts = zip(self._parts(flow, *before), self._parts(flow, *after), strict=True)
+        for (old, less), (now, more) in parts:
+            differs = (old != now) | (less != more)
+            keys += [(row + old)[differs], (row + now)[differs]]
+            added += [-less[differs], more[differs]]
+        return _summed(np.concatenate(keys), np.concatenate(added), len(self.kind))
+
+    def touched(self, unit: IntArray, partner: IntArray) -> tuple[IntArray, IntArray]:
+        """Changes, and a flow that each touches; shape (entries,), changes in order."""
+        movers = np.stack((unit, partner), axis=1).ravel()
+        count = self.degree[movers]
+        ends = np.cumsum(count)
+        place = np.arange(int(count.sum())) - np.repeat(ends - count, count)
+        flow = self.flows[np.repeat(self.first[movers], count) + place]
+        change = np.repeat(np.arange(len(movers)) // 2, count)
+        is_second = np.repeat(np.arange(len(movers)) % 2 == 1, count)
+        once = ~(is_second & (self.messages.ends[:, flow] == unit[change]).any(axis=0))
+        return change[once], flow[once]
+
+    def _parts(
+        self, flow: IntArray, source: IntArray, target: IntArray
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Loads, and what flows between domains add to them, elementwise."""
+        fabric, messages = self._fabric, self.messages
+        tier = np.full(flow.shape, self._tier)
+        for domain in self._above:
+            tier += domain[source] != domain[target]
+        size, runs = messages.size_bytes[flow], messages.runs[flow]
+        inside = tier <= fabric.scale_up_tier
+        shift = np.where(inside, len(messages.kind_of_port), 0)
+        port_s, waits = size / fabric.bandwidth[tier], runs * fabric.latency[tier]
+        for end, port in zip((source, target), messages.ports, strict=True):
+            yield port[flow] + shift, port_s / self._factor[end] + waits
+        for uplinks in self._uplinks:
+            crosses = np.where(tier >= uplinks.tier, size, 0.0)
+            children = len(uplinks.pace)
+            first = uplinks.first + 2 * children * messages.together[flow]
+            for way, end in enumerate((source, target)):
+                child = uplinks.child[end]
+                load = first + way * children + child
+                yield load, crosses * uplinks.pace[child]
+
+
+def _thin_uplinks(fabric: Fabric, base: int) -> Iterator[tuple[int, FloatArray]]:
+    """Tiers, and seconds of a byte on each uplink, where ports may send more."""
+    topology = fabric.topology
+    for tier in fabric.scale_out_tiers:
+        if tier > base:
+            capacity = fabric.uplink_capacity[tier]
+            sent = topology.gpus_of_domain(tier - 1) * fabric.bandwidth[tier]
+            if (capacity < sent * (1 - ROUNDING)).any():
+                yield tier, 1 / capacity
+
+
+def _summed(keys: IntArray, seconds: FloatArray, loads: int) -> Added:
+    """Entries of the same change and load as one."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    total = np.add.reduceat(seconds[order], first) if len(first) else seconds
+    change, load = np.divmod(keys[first], loads)
+    return Added(change, load, total)

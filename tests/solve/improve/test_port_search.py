@@ -1,0 +1,144 @@
+"""Annealing of the busiest ports and uplinks."""
+
+import numpy as np
+import pytest
+
+import placer
+from placer.document import document_of
+from placer.solve.improve.messages import messages_of
+from placer.solve.improve.port_loads import PortLoads
+from placer.solve.improve.port_search import PortState, evened
+from placer.solve.improve.region import flow_region
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.tree.base import paced
+from placer.topology.read import decode_topology
+from tests.solve.solving import known
+from tests.solve.test_communicators import job_of, seated
+
+RANKS = 24
+
+
+def problem_of(seed: int, *kinds: str) -> Problem:
+    """Groups of some collectives, and traffic, on uneven nodes with thin uplinks."""
+    rng = np.random.default_rng(seed)
+    tier = {"bandwidth": "10GB/s", "latency": "0us"}
+    content = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "uneven",
+        "tiers": [
+            {"name": "node", "size": 4, "scale_up": True} | tier,
+            {"name": "rack", **tier, "bandwidth": "1GB/s"},
+            {"name": "all", **tier, "bandwidth": "1GB/s", "oversubscription": 3},
+        ],
+        "nodes": [
+            {"names": f"n{i}", "rack": f"r{i // 3}", "gpus": 3 + i % 2}
+            for i in range(9)
+        ],
+    }
+    groups = [
+        {
+            "name": kind,
+            "collective": kind,
+            "bytes": 1e8,
+            "per_step": 2,
+            "ranks": rng.permutation(RANKS).reshape(-1, 4).tolist(),
+        }
+        for kind in kinds
+    ]
+    keys = {"groups": groups} if groups else {}
+    if not groups:
+        ends = rng.integers(0, RANKS, (2, 60))
+        ends = ends[:, ends[0] != ends[1]]
+        size = rng.exponential(1e8, ends.shape[1]).tolist()
+        flows = {"from": ends[0].tolist(), "to": ends[1].tolist(), "bytes": size}
+        keys = {"traffic": flows}
+    machine = decode_topology(document_of(content, "t"))
+    return Problem.of(machine, job_of(RANKS, **keys))
+
+
+def loads_of(problem: Problem):
+    """The loads of a problem, and its region."""
+    region = flow_region(problem, paced(problem.machine))
+    messages = messages_of(problem.job)
+    assert region is not None
+    assert messages is not None
+    own = messages.between(region.label)
+    return PortLoads(problem.model.fabric, region, own), region
+
+
+def start(problem: Problem, seed: int) -> np.ndarray:
+    """Node of every rank, at random."""
+    rng = np.random.default_rng(seed)
+    seats = rng.permutation(problem.machine.num_gpus)[:RANKS]
+    return problem.machine.node_of_gpu[seats]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("kind", ["traffic", "all_to_all", "send_recv"])
+def test_the_busiest_load_is_the_step(kind: str, seed: int) -> None:
+    """Without latency, ports and uplinks say what the cost model says."""
+    kinds = () if kind == "traffic" else (kind,)
+    problem = problem_of(seed, *kinds)
+    loads, region = loads_of(problem)
+    gpu_of_rank = seated(problem.machine, start(problem, seed))
+    home = region.homes([gpu_of_rank])[0]
+    step = problem.model.step(gpu_of_rank)
+    assert loads.of(home).max() == pytest.approx(step.step_time_s)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_change_adds_is_exact(seed: int) -> None:
+    """Loads after a change are those before it and what it adds."""
+    problem = problem_of(seed, "all_to_all", "relay")
+    loads, region = loads_of(problem)
+    home = region.homes([seated(problem.machine, start(problem, seed))])[0]
+    state = PortState(loads, region, home, np.random.default_rng(seed), problem.params)
+    changes = state.propose()
+    added = loads.added(home, changes.unit, changes.partner, changes.new)
+    assert len(changes.unit) > 10
+    for number in range(len(changes.unit)):
+        after = home.copy()
+        after[changes.unit[number]] = changes.new[number]
+        if changes.partner[number] != changes.unit[number]:
+            after[changes.partner[number]] = changes.old[number]
+        own = added.change == number
+        total = loads.of(home)
+        np.add.at(total, added.load[own], added.seconds[own])
+        np.testing.assert_allclose(total, loads.of(after), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_leave_no_domain_too_full(seed: int) -> None:
+    """After many changes every unit has a place, and loads are as if made anew."""
+    problem = problem_of(seed)
+    loads, region = loads_of(problem)
+    home = region.homes([seated(problem.machine, start(problem, seed))])[0]
+    state = PortState(loads, region, home, np.random.default_rng(seed), problem.params)
+    state.cool(4.0, 0.3, 1e5)
+    for _ in range(40):
+        changes = state.propose()
+        state.delta(changes)
+        state.apply(changes, state.draw(len(changes.unit)) < 0.3)
+    held = np.bincount(state.home, minlength=len(region.capacity))
+    assert (held <= region.capacity).all()
+    assert not np.array_equal(state.home, home)
+    np.testing.assert_allclose(state._busy, loads.of(state.home), atol=1e-9)
+
+
+def test_stars_are_served_by_their_own_nodes() -> None:
+    """A hub and three ranks that it sends to, in each of 16 nodes, from any start."""
+    rng = np.random.default_rng(3)
+    who = rng.permutation(64).reshape(-1, 4)
+    hubs = np.repeat(who[:, 0], 3).tolist()
+    flows = {"from": hubs, "to": who[:, 1:].ravel().tolist(), "bytes": [1e8] * 48}
+    problem = Problem.of(
+        placer.read_topology("rack:4 node:4 gpu:4"), job_of(64, traffic=flows)
+    )
+    problem = problem.with_params(even_work=4e5)
+    incumbent = known(problem, np.arange(64))
+    before = incumbent.value
+    evened(problem, incumbent, Budget(60.0))
+    assert incumbent.value < before / 3
+    assert incumbent.method == "evened, from start"
