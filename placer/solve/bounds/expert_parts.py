@@ -23,8 +23,8 @@ from placer.cost.collectives import distinct_domains
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.solve.bounds.expert_units import Units, units_of
+from placer.solve.bounds.part_company import Company, companies
 from placer.solve.bounds.part_counts import Counts, rooms_of
-from placer.solve.bounds.part_company import companies
 from placer.solve.bounds.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.part_prices import Boxes, BoxValues, Packing, PartPrices
 from placer.solve.count.engine import Limits
@@ -203,10 +203,7 @@ class StageParts:
         """
         stages = self.step.model.job.parallelism.pp
         room, number = int(self.room.max()), self.units.number / stages
-        held = HeldStages(self.step, self.network)
-        cases = companies(
-            held, self.units, room * self.units.ranks, self._least_exposed_s
-        )
+        cases = self.companies
         floor, least = 0.0, np.inf
         for case in cases:
             if min(least, floor + self._more(cases[-1].exposed_s)) >= CLOSE * least:
@@ -244,6 +241,13 @@ class StageParts:
         held = HeldStages(self.step, self.network)
         room = int(self.room.max()) * units.ranks
         return PartGradients.of(held, ranks, room, self._least_exposed_s)
+
+    @cached_property
+    def companies(self) -> list[Company]:
+        """All that placements may expose of gradients, and what that takes."""
+        held = HeldStages(self.step, self.network)
+        room = int(self.room.max()) * self.units.ranks
+        return companies(held, room, self._least_exposed_s)
 
     @cached_property
     def _least_exposed_s(self) -> float:

@@ -4,10 +4,10 @@ A group that reduces expert gradients drives as many NICs as it has members in t
 domain where it has the fewest. A placement that exposes only ``x`` seconds has at least
 ``q_s(x)`` members of each such group of stage ``s`` in every domain that the group
 touches: with fewer the stage alone would expose more. A part of ``r`` ranks has members
-of ``r / m`` groups or more, ``m`` being the most that a unit has of one. So where it lies
-there are ``q_s r / m`` ranks of its stage, and with ``T`` of them no part has more than
-``T m / q_s``. Whole units of 8 on hosts of 8 leave each group one member a host; halves of
-two units side by side leave it two. Shapes: P stages, Q numbers of NICs.
+of ``r / m`` groups or more, ``m`` being the most that a unit has of one. So where it
+lies there are ``q_s r / m`` ranks of its stage, and with ``T`` of them no part has more
+than ``T m / q_s``. Whole units of 8 on hosts of 8 leave each group one member a host;
+halves of two units side by side leave it two. Shapes: P stages, Q numbers of NICs.
 """
 
 from __future__ import annotations
@@ -67,15 +67,12 @@ class Company(NamedTuple):
         )
 
 
-def companies(
-    held: HeldStages, units: Units, room: int, least_s: float
-) -> list[Company]:
+def companies(held: HeldStages, room: int, least_s: float) -> list[Company]:
     """All that placements may expose, the most first, and what that takes.
 
     Parameters
     ----------
     held : HeldStages
-    units : Units
     room : int, ranks
         Of the largest domain.
     least_s : float, s

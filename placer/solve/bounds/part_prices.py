@@ -11,11 +11,11 @@ choices in favour are too dear come from a linear program: patterns of domains a
 along their room (Valerio de Carvalho 1999, arc flow), ways to make up a unit and
 choices are columns that are added as they are found.
 
-Units may be of several *sorts*. Parts of the first one fill domains as they like. Those of
-another need company: in a domain with ``T`` pieces of such units that belong together, no
-part is larger than a limit that ``T`` sets (`companions`). Domains are then filled with
-whole *shares* of ``T`` pieces, too. Shapes: K kinds of domains, S pieces of the largest
-part, N sorts, L levels, P places.
+Units may be of several *sorts*. Parts of the first fill domains as they like. Those of
+others need company (`part_company`): among ``T`` pieces of units of one stage in a
+domain no part is larger than ``T`` allows. So domains are filled with *shares* of ``T``
+pieces, too, and shares made up of parts that are small enough. Shapes: K kinds of
+domains, S pieces of the largest part, N sorts, L levels, P places.
 """
 
 from __future__ import annotations
@@ -92,7 +92,12 @@ class Packing:
         return self.largest * int(self.rooms[-1])
 
     def worth(self, prices: FloatArray) -> float:
-        """Price of the dearest parts that fit all domains; prices of shape (N, S + 1)."""
+        """Price of the dearest parts that fit all domains.
+
+        Parameters
+        ----------
+        prices : ndarray, shape (N, S + 1), or (S + 1,) for the first sort alone
+        """
         best = np.zeros(int(self.rooms[-1]) + 1)
         dearest = np.full(len(best), -np.inf)
         rows = np.atleast_2d(prices)
