@@ -10,6 +10,7 @@ units, D domains along the tree, P stages.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,6 @@ from placer.solve.construct.parts_asked import Asked, asked_of
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
-    from placer.solve.bounds.part_company import Company
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
@@ -43,51 +43,58 @@ def company_fills(problem: Problem) -> Iterator[Candidate]:
     for asked in asked_of(problem):
         outer = asked.ground.outer
         for case in asked.parts.companies:
-            for within in (0 * outer, outer):
-                held = bundled(asked, case, within) if case.members.max() > 1 else None
+            ways = product((0 * outer, outer), (False, True))
+            for within, is_near in ways if case.members.max() > 1 else ():
+                held = bundled(asked, case.members, within, is_near=is_near)
                 if held is not None:
                     node_of_rank = asked.node_of_rank(asked.slot(), held)
                     placement = Placement.on_nodes(problem.machine, node_of_rank)
                     yield "ep groups side by side", placement.gpu_of_rank
 
 
-def bundled(asked: Asked, case: Company, within: IntArray) -> IntArray | None:
+def bundled(
+    asked: Asked, members: IntArray, within: IntArray, *, is_near: bool
+) -> IntArray | None:
     """Pieces of each unit in each domain, None where they do not fit; shape (U, D).
 
     Parameters
     ----------
     asked : Asked
-    case : Company
+    members : ndarray, shape (P,)
+        Of each group that reduces expert gradients, wherever it has some.
     within : ndarray, shape (D,)
         No bundle and no unit lies in several of these.
+    is_near : bool
+        Whether units of a replica follow each other along the tree, where they are not
+        in bundles; else units of a stage do.
     """
     slot, size = asked.slot(), asked.parts.units.pieces
     room = asked.ground.room.copy()
     held = np.zeros((slot.size, len(room)), dtype=np.int64)
-    # Those that ask for more have their choice first; few differ from the others.
-    for stage in np.argsort(-case.members, kind="stable").tolist():
-        members = int(case.members[stage])
-        if members == 1:
-            break
-        units = slot[:, stage].ravel()
-        bundles = np.array_split(units, max(1, len(units) // members))
+    for stage in np.argsort(-members, kind="stable").tolist():
+        units, asks = slot[:, stage].ravel(), int(members[stage])
+        bundles = np.array_split(units, max(1, len(units) // asks)) if asks > 1 else []
         for each in sorted({len(bundle) for bundle in bundles}):
             some = [bundle for bundle in bundles if len(bundle) == each]
             laid = shared_out(room // each, within, size, len(some))
-            if laid is None or each < members:
+            if laid is None or each < asks:
                 return None
             for bundle, parts in zip(some, laid, strict=True):
                 for domain, pieces in parts:
                     held[bundle, domain] = pieces
                     room[domain] -= each * pieces
-    # The others in parts go to stages in the middle: those do nothing else.
-    alone = np.flatnonzero(case.members == 1)
+    # Others that must be in parts are of stages in the middle: those do nothing else.
+    alone = np.flatnonzero(members == 1)
     middle = np.argsort(abs(2 * alone + 1 - slot.shape[1]), kind="stable")
     units = slot[:, alone[middle]].transpose(1, 0, 2).ravel()
     laid = shared_out(room, within, size, len(units))
     if laid is None:
         return None
-    for unit, parts in zip(units, laid[::-1], strict=True):
+    whole = sum(len(parts) == 1 for parts in laid)
+    first, last = units[: len(units) - whole], units[len(units) - whole :]
+    if is_near:
+        last = last[np.argsort(asked.cohort[last], kind="stable")]
+    for unit, parts in zip((*last, *first), laid, strict=True):
         for domain, pieces in parts:
             held[unit, domain] = pieces
     return held
