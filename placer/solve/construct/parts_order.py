@@ -56,8 +56,8 @@ class RingOrder:
     seconds : ndarray, shape (U,), s
         Of the all-to-all of each unit.
     rng : Generator
-    kept : ndarray, shape (U,)
-        Whether a unit is kept in its stage.
+    kept : ndarray, shape (U,), optional
+        Whether a unit keeps its stage.
     """
 
     def __init__(
@@ -67,9 +67,10 @@ class RingOrder:
         held: IntArray,
         seconds: FloatArray,
         rng: np.random.Generator,
-        kept: BoolArray,
+        kept: BoolArray | None = None,
     ) -> None:
-        self.pace, self.seconds, self.rng, self.kept = pace, seconds, rng, kept
+        self.pace, self.seconds, self.rng = pace, seconds, rng
+        self.kept = np.zeros(len(held), dtype=bool) if kept is None else kept
         self.place = places_of(held)
         self.outer = links.outer[self.place]
         self.carried = links.carried, links.outer_carried
