@@ -83,10 +83,12 @@ def companies(held: HeldStages, room: int, least_s: float) -> list[Company]:
     most = min(room, size)
     other_s = held.step.exposed_sync_s["embedding"]
     # Exposed where groups of a stage drive 1, 2 .. NICs at the most; (Q, P).
-    by_nics = np.array(
-        [list(map(sum, held.exposed({EXPERTS: n}))) for n in range(1, most + 1)]
-    )
-    exposed = np.maximum(np.minimum.accumulate(by_nics) + other_s, least_s)
+    by_nics = []
+    for nics in range(1, most + 1):
+        by_nics.append([sum(one) + other_s for one in held.exposed({EXPERTS: nics})])
+        if max(by_nics[-1]) <= least_s:  # nothing exposes less
+            break
+    exposed = np.maximum(np.minimum.accumulate(by_nics), least_s)
     found = (
         Company(seconds, 1 + (exposed > seconds).sum(axis=0))
         for seconds in np.unique(exposed)[::-1].tolist()

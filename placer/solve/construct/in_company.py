@@ -10,7 +10,7 @@ units, D domains along the tree, P stages.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,8 +34,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 def in_company(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Expert groups in bundles in the first stages, or in more of them."""
-    if problem.goal.name == "time":
-        incumbent.offer_all(company_fills(problem))
+    is_small = problem.job.world_size <= problem.params.exchange_ranks
+    if problem.goal.name == "time" and is_small:
+        incumbent.offer_all(islice(company_fills(problem), problem.fills_priced))
 
 
 def company_fills(problem: Problem) -> Iterator[Candidate]:
