@@ -27,6 +27,7 @@ from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.held_runs import held_runs
+from placer.solve.construct.in_company import in_company
 from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
@@ -112,6 +113,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     cut_at_nodes,
     in_parts,
+    in_company,
     briefly_walked_parts,
     chosen_parts,
     walked_parts,

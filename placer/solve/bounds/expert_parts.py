@@ -12,7 +12,7 @@ Shapes: P stages.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from placer.cost.collectives import distinct_domains
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.solve.bounds.expert_units import Units, units_of
+from placer.solve.bounds.part_company import Company, companies
 from placer.solve.bounds.part_counts import Counts, rooms_of
 from placer.solve.bounds.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.part_prices import Boxes, BoxValues, Packing, PartPrices
@@ -38,6 +39,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
+CLOSE = 0.9998  # of a bound, that is as good
 BISECTIONS = 50
 MOST_STEPS = 4_096  # of replicas, looked at one by one
 
@@ -180,8 +182,57 @@ class StageParts:
             params.expert_boxes,
         )
         number = self.units.number / stages
-        prices = PartPrices(self.packing, list(seconds), boxes, number)
-        return self._in_whole_numbers(prices.climb(params.expert_rounds), params)
+        alone = np.zeros(stages, dtype=np.int64)
+        prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
+        value = prices.climb(params.expert_rounds)
+        value = max(value, self._in_company(value, list(seconds), times, params))
+        return self._in_whole_numbers(value, params)
+
+    def _in_company(
+        self, known: float, lows: Sequence[int], times: FloatArray, params: Params
+    ) -> float:
+        """The bound where fast gradients ask for company, s; a known one if higher.
+
+        Parameters
+        ----------
+        known : float, s
+        lows : sequence of int
+            Pieces of the least part of each level.
+        times : ndarray, shape (L,), s
+        params : Params
+        """
+        stages = self.step.model.job.parallelism.pp
+        room, number = int(self.room.max()), self.units.number / stages
+        cases = self.companies
+        floor, least = 0.0, np.inf
+        for case in cases:
+            if min(least, floor + self._more(cases[-1].exposed_s)) >= CLOSE * least:
+                break
+            boxes = Boxes(
+                stages,
+                len(times),
+                partial(self._exposing, case.exposed_s, times),
+                params.expert_boxes,
+            )
+            packing = replace(self.packing, limits=case.limits(self.units, room))
+            prices = PartPrices(packing, lows, boxes, number, case.sort)
+            value = prices.climb(params.expert_rounds)
+            # What asks for more company is no faster but for what it exposes.
+            floor = max(floor, value - self._more(case.exposed_s))
+            least = min(least, value)
+            if least <= known:
+                return known
+        return max(known, min(least, floor + self._more(cases[-1].exposed_s)))
+
+    def _more(self, seconds: float) -> float:
+        """What gradients that expose so much add to the step, s."""
+        return max(seconds - self.step.exposed_data_parallel_s, 0.0)
+
+    def _exposing(
+        self, seconds: float, times: FloatArray, _low: IntArray, high: IntArray
+    ) -> FloatArray:
+        """Least steps of replicas with parts of such levels that expose so much, s."""
+        return self.step_times(times[high]) + self._more(seconds)
 
     def _gradients(self, sizes: Sequence[int]) -> PartGradients:
         """What units with such least parts, in pieces, make gradients take."""
@@ -190,6 +241,13 @@ class StageParts:
         held = HeldStages(self.step, self.network)
         room = int(self.room.max()) * units.ranks
         return PartGradients.of(held, ranks, room, self._least_exposed_s)
+
+    @cached_property
+    def companies(self) -> list[Company]:
+        """All that placements may expose of gradients, and what that takes."""
+        held = HeldStages(self.step, self.network)
+        room = int(self.room.max()) * self.units.ranks
+        return companies(held, room, self._least_exposed_s)
 
     @cached_property
     def _least_exposed_s(self) -> float:

@@ -71,6 +71,21 @@ class Asked:
         shape = int(self.cohort.max()) + 1, int(stage.max()) + 1, self.alike
         return np.lexsort((stage, self.cohort)).reshape(shape)
 
+    def node_of_rank(self, slot: IntArray, held: IntArray) -> IntArray:
+        """Node of every rank with units, pieces of which lie so, given to replicas.
+
+        Parameters
+        ----------
+        slot : ndarray, shape (C, P, A)
+            Units that replicas of each set wait for, stage by stage.
+        held : ndarray, shape (U, D)
+        """
+        placed = [
+            (Made(tuple(row[row > 0].tolist()), -1, 0.0), np.flatnonzero(row).tolist())
+            for row in held[slot.ravel()]
+        ]
+        return self.ground.node_of_rank(1, self.slot().ravel().tolist(), placed)
+
     def links(self) -> Links:
         """What parts send, and over what."""
         parts, tier = self.parts, self.ground.floor.tier

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.construct.parts_program import Made
 
 if TYPE_CHECKING:
     from placer.solve.construct.parts_asked import Asked
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 SHARPNESS = 8  # of the norm that stands for the busiest uplink
 ROUNDING = 1e-9
@@ -56,6 +56,8 @@ class RingOrder:
     seconds : ndarray, shape (U,), s
         Of the all-to-all of each unit.
     rng : Generator
+    kept : ndarray, shape (U,), optional
+        Whether a unit keeps its stage.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class RingOrder:
         held: IntArray,
         seconds: FloatArray,
         rng: np.random.Generator,
+        kept: BoolArray | None = None,
     ) -> None:
         self.pace, self.seconds, self.rng = pace, seconds, rng
+        self.kept = np.zeros(len(held), dtype=bool) if kept is None else kept
         self.place = places_of(held)
         self.outer = links.outer[self.place]
         self.carried = links.carried, links.outer_carried
@@ -109,6 +113,8 @@ class RingOrder:
                 return None
             one = int(self.rng.integers(cohorts))
             stage, other = self.rng.choice(stages, 2, replace=False).tolist()
+            if self.kept[slot[one, [stage, other]]].any():
+                return None
             changed[one, [stage, other]] = slot[one, [other, stage]]
             return None if self._step(changed[[one]]) > limit else changed
         one, two = sorted(self.rng.choice(cohorts, 2, replace=False).tolist())
@@ -119,6 +125,9 @@ class RingOrder:
         else:
             stage = int(self.rng.integers(stages))
             other = stage if kind == 2 else int(self.rng.integers(stages))
+            both = np.append(slot[two, other], slot[one, stage])
+            if stage != other and self.kept[both].any():
+                return None
             changed[one, stage] = slot[two, other]
             changed[two, other] = slot[one, stage]
             if self._step(changed[[one, two]]) > limit:
@@ -147,17 +156,12 @@ class OrderSteps:
     def __init__(
         self, problem: Problem, asked: Asked, order: RingOrder, held: IntArray
     ) -> None:
-        self.problem, self.order, self.ground = problem, order, asked.ground
-        self.units = asked.slot().ravel().tolist()
-        self.placed = [
-            (Made(tuple(row[row > 0].tolist()), -1, 0.0), np.flatnonzero(row).tolist())
-            for row in held
-        ]
+        self.problem, self.order = problem, order
+        self.asked, self.held = asked, held
 
     def of(self, slot: IntArray) -> Ordered:
         """The placement with units given to replicas so."""
-        placed = [self.placed[unit] for unit in slot.ravel().tolist()]
-        node_of_rank = self.ground.node_of_rank(1, self.units, placed)
+        node_of_rank = self.asked.node_of_rank(slot, self.held)
         placement = Placement.on_nodes(self.problem.machine, node_of_rank)
         step = self.problem.model.step(placement.gpu_of_rank)
         return Ordered(step.step_time_s, slot, placement.gpu_of_rank)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 LOOK = 64  # batches between two looks at the clock
 ROUNDING = 1e-9
@@ -76,6 +77,8 @@ class PartsWalk:
     held : ndarray, shape (U, D)
         Pieces of each unit in each domain.
     rng : Generator
+    kept : ndarray, shape (U,), optional
+        Whether a unit keeps its parts and its stage, where all others of that do.
 
     Attributes
     ----------
@@ -89,8 +92,11 @@ class PartsWalk:
         slot: IntArray,
         held: IntArray,
         rng: np.random.Generator,
+        kept: BoolArray | None = None,
     ) -> None:
         self.links, self.pace, self.rng = links, pace, rng
+        self.kept = np.zeros(len(held), dtype=bool) if kept is None else kept
+        self.moved = np.flatnonzero(~self.kept)
         self.slot, self.held = slot.copy(), held.copy()
         homes = np.arange(len(links.outer_carried))
         self.is_in = (links.outer[:, None] == homes).astype(np.float64)
@@ -175,6 +181,8 @@ class PartsWalk:
         each = stages * alike
         flat = self.slot.ravel()
         keep = (one // each != two // each) | (one // alike != two // alike)
+        kept = self.kept[flat[one]] | self.kept[flat[two]]
+        keep &= ~kept | (one // alike % stages == two // alike % stages)
         one, two = one[keep], two[keep]
         trial = np.repeat(self.seconds[flat][None], len(one), axis=0)
         rows = np.arange(len(one))
@@ -225,7 +233,7 @@ class PartsWalk:
     def _propose(self) -> _Changes:
         """Changes that leave no domain too full."""
         rng, rows = self.rng, self.rows
-        units, domains = self.held.shape
+        domains = self.held.shape[1]
         # Half of the changes are of units that slow replicas wait for.
         weight = np.exp((self.steps - self.step_s) / self.near)
         slow = np.searchsorted(np.cumsum(weight), rng.random(BATCH) * weight.sum())
@@ -233,9 +241,8 @@ class PartsWalk:
         of_slow = each[
             slow.clip(max=len(each) - 1), rng.integers(each.shape[1], size=BATCH)
         ]
-        unit = np.where(
-            rng.random(BATCH) < 0.5, of_slow, rng.integers(units, size=BATCH)
-        )
+        some = self.moved[rng.integers(len(self.moved), size=BATCH)]
+        unit = np.where((rng.random(BATCH) < 0.5) & ~self.kept[of_slow], of_slow, some)
         parts = (rows.pieces[unit] > 0).sum(axis=1)
         which = (rng.random(BATCH) * parts).astype(np.int64)
         here, had = rows.place[unit, which], rows.pieces[unit, which]
@@ -264,7 +271,7 @@ class PartsWalk:
         whole = (kind == 2) & ~is_free & fits
         pieces, back = np.where(whole, had, pieces), np.where(whole, held, back)
         keep = (here != there) & (pieces > 0) & (other != unit)
-        keep &= is_free | (other >= 0)
+        keep &= is_free | ((other >= 0) & ~self.kept[other])
         return _Changes(
             *(row[keep] for row in (unit, other, here, there, pieces, back))
         )

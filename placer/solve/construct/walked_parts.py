@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.construct.in_company import stages_in_company
 from placer.solve.construct.parts_asked import Asked, asked_of
 from placer.solve.construct.parts_order import OrderSteps, RingOrder, along_the_tree
 from placer.solve.construct.parts_pace import Pace
@@ -71,18 +72,18 @@ def walked_fills(
         walks = list(_walks(problem, asked, incumbent))
         batches = params.parts_walk_rounds * len(asked.cohort)
         for most, rounds in params.parts_walks:
-            walks = sorted(walks, key=lambda walk: walk.best.step_s)[:most]
-            before = sorted(walk.best.step_s for walk in walks)
-            for walk in walks:
+            walks = sorted(walks, key=_step_s)[:most]
+            before = sorted(map(_step_s, walks))
+            for walk, _ in walks:
                 if not _has_ended(problem, incumbent, budget):
                     walk.go(min(rounds, batches), budget)
-            walks.sort(key=lambda walk: walk.best.step_s)
-            for walk in walks[:1]:
+            walks.sort(key=_step_s)
+            for walk, _ in walks[:1]:
                 yield "ep groups in annealed parts", _arranged(problem, asked, walk)
             if _has_ended(problem, incumbent, budget):
                 return
             is_close = incumbent.is_within(params.parts_gap)
-            if is_close and before == sorted(walk.best.step_s for walk in walks):
+            if is_close and before == sorted(map(_step_s, walks)):
                 break
 
 
@@ -93,10 +94,12 @@ def ordered_fills(
     params = problem.params
     tries = params.ranks_priced // problem.job.world_size
     for asked in asked_of(problem):
-        for walk in islice(_walks(problem, asked, incumbent), params.parts_orders):
+        for walk, _ in islice(_walks(problem, asked, incumbent), params.parts_orders):
             if _has_ended(problem, incumbent, budget):
                 return
-            order = RingOrder(walk.links, walk.pace, walk.held, walk.seconds, walk.rng)
+            order = RingOrder(
+                walk.links, walk.pace, walk.held, walk.seconds, walk.rng, walk.kept
+            )
             steps = OrderSteps(problem, asked, order, walk.held)
             best = steps.improved(steps.of(walk.slot), tries, budget)
             yield "ep groups in ordered parts", best.gpu_of_rank
@@ -107,16 +110,32 @@ def _has_ended(problem: Problem, incumbent: Incumbent, budget: Budget) -> bool:
     return budget.is_over() or incumbent.is_within(problem.params.parts_walk_gap)
 
 
-def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:
-    """From each placement of the elite pool in which no piece is divided."""
+def _step_s(walk: tuple[PartsWalk, float]) -> float:
+    """Step of the best placement that a walk has met, and what comes on top, s."""
+    return walk[0].best.step_s + walk[1]
+
+
+def _walks(
+    problem: Problem, asked: Asked, incumbent: Incumbent
+) -> Iterator[tuple[PartsWalk, float]]:
+    """From each placement of the elite pool in which no piece is divided.
+
+    Also what a step takes besides: exposed gradients and pipelines across uplinks.
+    """
     near = asked.parts.seconds(asked.ground.floor.tier + 1).values()
     pace = Pace.of(asked.parts, min(near), SLOWER * max(near))
     links, slot = asked.links(), asked.slot()
+    worth = problem.params.parts_walk_gap
     for number, gpu_of_rank in enumerate(incumbent.elite):
         held = asked.ground.held(gpu_of_rank)
         if held is not None:
             rng = np.random.default_rng([problem.seed, number])
-            yield PartsWalk(links, pace, slot, held, rng)
+            step = problem.model.step(gpu_of_rank)
+            kept = np.zeros(len(held), dtype=bool)
+            stages = stages_in_company(asked, step, gpu_of_rank, worth)
+            kept[slot[:, stages]] = True
+            walk = PartsWalk(links, pace, slot, held, rng, kept)
+            yield walk, step.step_time_s - walk.step_s
 
 
 def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
@@ -126,7 +145,8 @@ def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
     """
     _, held, slot = walk.best
     rng, tries = np.random.default_rng(problem.seed), problem.params.parts_order_tries
-    order = RingOrder(walk.links, walk.pace, held, walk.seconds_of(held), rng)
+    seconds = walk.seconds_of(held)
+    order = RingOrder(walk.links, walk.pace, held, seconds, rng, walk.kept)
     steps = OrderSteps(problem, asked, order, held)
     starts = [slot, along_the_tree(slot, held)]
     starts += [order.improved(one, tries) for one in starts]

@@ -19,7 +19,7 @@ from placer.job.model import (
 )
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.expert_units import units_of
-from placer.solve.bounds.part_gradients import PartGradients
+from placer.solve.bounds.part_gradients import HeldStages
 from placer.solve.bounds.part_prices import Packing
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
@@ -122,7 +122,7 @@ def test_parts_leave_gradients_few_nics(
     values = [problem.goal.value(np.array(gpus_of(topology, one))) for one in legal]
     assert bound <= min(values) * (1 + 1e-9)
     monkeypatch.setattr(
-        PartGradients, "exposed_s", lambda _, levels: np.zeros(len(levels))
+        HeldStages, "exposed", lambda _, __: [(0.0, 0.0)] * made.parallelism.pp
     )
     assert lower_bound(problem, 1).value < bound * (1 - 1e-3)
 
