@@ -177,7 +177,8 @@ class Counts:
         ):
             if len(ways) == MOST_WAYS:
                 return None
-            ways.append((program.column(self.number * self.size), way))
+            most = self.number * self.size
+            ways.append((program.column(most, block=way.home), way))
         parts = [(c, way) for c, way in ways if way.home >= 0]
         least = min((way.sizes[0] for _, way in parts), default=1)
         for home in homes:
@@ -317,7 +318,7 @@ def _paths(
     for begin in range(max(ends)):
         last = min(begin + most, max(ends))
         for end in (begin + 1, *range(begin + least, last + 1)):
-            column = program.column(sum(ends.values()))
+            column = program.column(sum(ends.values()), block=home)
             into.setdefault(end, []).append(Term(column))
             into.setdefault(begin, []).append(Term(column, -1))
             if end - begin >= least:

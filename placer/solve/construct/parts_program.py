@@ -181,7 +181,10 @@ def shared(question: Question, choices: Replicas, limits: Limits) -> Chosen:
         for way in question.ways()
         if way.seconds <= slowest * (1 + 1e-9)
     ]
-    made = [program.column(question.count, question.sent(way)) for way in ways]
+    made = [
+        program.column(question.count, question.sent(way), block=way.home)
+        for way in ways
+    ]
     program.row([Term(column) for column in made], question.count, question.count)
     units = list(zip(made, ways, strict=True))
     least = min((way.sizes[0] for way in ways if way.home < 0), default=question.size)
@@ -281,7 +284,8 @@ def _paths(program: Program, question: Question) -> dict[int, dict[Arc, int]]:
             last = min(begin + question.largest, max(ends))
             lasting = [Arc(begin, end, True) for end in range(begin + 1, last + 1)]
             for arc in (Arc(begin, begin + 1, False), *lasting):
-                column = mine[arc] = program.column(sum(ends.values()))
+                column = program.column(sum(ends.values()), block=home)
+                mine[arc] = column
                 into.setdefault(arc.end, []).append(Term(column))
                 into.setdefault(arc.begin, []).append(Term(column, -1))
         for place in range(1, max(ends) + 1):
@@ -312,7 +316,8 @@ def _parts_suffice(
             ]
             used = _used(made, size, home)
             if held or used:
-                lent.append(program.column(question.count * question.size))
+                most = question.count * question.size
+                lent.append(program.column(most, block=home))
                 program.row([*held, *used, Term(lent[-1], -1)], 0, 0)
                 if home in leaving:
                     pairs = size * (question.size - size)

@@ -1,0 +1,232 @@
+"""Programs in blocks that meet in few rows, by what each block can do as a whole.
+
+A relaxation counts a fraction of a block's fills with a fraction of its uplink. Here
+blocks are in one of their *patterns*, whole solutions of their own rows (Dantzig and
+Wolfe 1960). A linear program mixes patterns and prices the rows that blocks share; at
+these prices each block, solved as an integer program, says which pattern it would add.
+
+A proof: let ``y >= 0`` be prices of shared rows ``a x >= b``. Every solution has ``y (a
+x - b) >= 0``. So where the best of all blocks together at these prices, and of the
+columns of none, stays below ``y b``, there is no solution. Prices are whole numbers,
+hence so is the comparison.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.count.columns import ColumnProgram
+from placer.solve.count.engine import Answer, Limits, solve
+from placer.solve.count.model import COMMON, Program, Row, Term
+
+FloatArray = npt.NDArray[np.float64]
+
+SCALE = 10_000  # whole prices to one of the linear program
+ROUNDS = 60
+HEAVY = 1e4  # what a block without a pattern costs, where a shared row lacks one
+ROUNDING = 1e-6
+
+
+class _Link:
+    """A row that blocks share, as a sum of at least so much."""
+
+    def __init__(self, times: Mapping[int, float], least: float) -> None:
+        self.times, self.least = times, int(least)
+
+
+@dataclass(eq=False)
+class _Kind:
+    """Blocks that are alike, column by column.
+
+    Attributes
+    ----------
+    columns : list of list of int
+        Of each block.
+    program : Program
+        Rows of one of them, by its own numbers of columns.
+    links : list of dict of int to int
+        How often each column enters shared rows.
+    patterns : list of list of int
+        Counts of the columns of one block.
+    """
+
+    columns: list[list[int]]
+    program: Program
+    links: list[dict[int, int]]
+    patterns: list[list[int]] = field(default_factory=list)
+
+    def worth(self, prices: Sequence[int]) -> list[int]:
+        """What each column adds at such prices of shared rows."""
+        return [sum(prices[i] * n for i, n in link.items()) for link in self.links]
+
+    def shared(self, pattern: Sequence[int]) -> dict[int, int]:
+        """What a pattern adds to shared rows."""
+        found: defaultdict[int, int] = defaultdict(int)
+        for count, link in zip(pattern, self.links, strict=True):
+            if count:
+                for row, times in link.items():
+                    found[row] += count * times
+        return {row: total for row, total in found.items() if total}
+
+
+class Parted:
+    """A program as its blocks and the rows that they share; prices are left out."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        block = program.block
+        own: defaultdict[int, list[Row]] = defaultdict(list)
+        self.links: list[_Link] = []
+        for row in program.rows:
+            homes = {block[column] for column in row.times}
+            if len(homes) == 1 and COMMON not in homes:
+                own[homes.pop()].append(row)
+            else:
+                self.links += _links(row)
+        entries: list[dict[int, int]] = [{} for _ in block]
+        for number, link in enumerate(self.links):
+            for column, times in link.times.items():
+                entries[column][number] = int(times)
+        self.common = {c: entries[c] for c, home in enumerate(block) if home == COMMON}
+        self.kinds = _kinds(program, own, entries)
+        self.work = 0.0
+
+    def answer(self, limits: Limits) -> Answer:
+        """A solution, a proof that there is none, or neither."""
+        master = self._master()
+        for _ in range(ROUNDS):
+            found = master.solve()
+            left = limits.work - self.work
+            if found is None or left <= 0:
+                break
+            if found.total < ROUNDING:
+                counts = self._mixed(Limits(left, limits.seconds, limits.seed))
+                if counts is not None:
+                    return Answer(counts, 0.0, self.work, True, False)
+                break
+            prices = [
+                max(0, round(SCALE * price))
+                for price in found.prices[: len(self.links)].tolist()
+            ]
+            is_refuted, added = self._priced(master, prices, limits)
+            if is_refuted:
+                return Answer(None, inf, self.work, True, False)
+            if not added:
+                break
+        return Answer(None, -inf, self.work, False, False)
+
+    def _master(self) -> ColumnProgram:
+        """Shared rows, and as many patterns of each kind as it has blocks."""
+        sums = [link.least for link in self.links]
+        sums += [HEAVY * len(kind.columns) for kind in self.kinds]
+        master = ColumnProgram(sums, 1.0)
+        for row in range(len(self.links)):
+            master.add(0.0, {row: -1.0})
+        for entries in self.common.values():
+            master.add(0.0, {row: float(n) for row, n in entries.items()})
+        return master
+
+    def _priced(
+        self, master: ColumnProgram, prices: list[int], limits: Limits
+    ) -> tuple[bool, int]:
+        """Whether such prices refute the program, and how many patterns are new."""
+        total = -sum(
+            price * link.least for price, link in zip(prices, self.links, strict=True)
+        )
+        for column, entries in self.common.items():
+            worth = sum(prices[row] * n for row, n in entries.items())
+            total += max(0, worth) * self.program.most[column] if worth > 0 else 0
+        added = 0
+        for number, kind in enumerate(self.kinds):
+            worth = kind.worth(prices)
+            kind.program.price = [-one for one in worth]
+            left = limits.work - self.work
+            answer = solve(kind.program, Limits(max(left, 0.0), limits.seconds))
+            self.work += answer.work
+            if answer.counts is None:
+                return answer.is_proved, added
+            best = sum(n * one for n, one in zip(answer.counts, worth, strict=True))
+            total += best * len(kind.columns) if answer.is_proved else inf
+            if answer.counts not in kind.patterns:
+                kind.patterns.append(answer.counts)
+                added += 1
+                row = len(self.links) + number
+                shared = {r: float(n) for r, n in kind.shared(answer.counts).items()}
+                master.add(0.0, {**shared, row: HEAVY})
+        return total < 0, added
+
+    def _mixed(self, limits: Limits) -> list[int] | None:
+        """Counts of all columns where each block is in one of the patterns found."""
+        program = Program()
+        terms: list[list[Term]] = [[] for _ in self.links]
+        chosen: list[list[int]] = []
+        for kind in self.kinds:
+            blocks = len(kind.columns)
+            chosen.append([program.column(blocks) for _ in kind.patterns])
+            program.row([Term(c) for c in chosen[-1]], blocks, blocks)
+            for column, pattern in zip(chosen[-1], kind.patterns, strict=True):
+                for row, n in kind.shared(pattern).items():
+                    terms[row].append(Term(column, n))
+        common = {c: program.column(self.program.most[c]) for c in self.common}
+        for column, entries in self.common.items():
+            for row, n in entries.items():
+                terms[row].append(Term(common[column], n))
+        for link, sums in zip(self.links, terms, strict=True):
+            program.row(sums, link.least)
+        answer = solve(program, limits)
+        self.work += answer.work
+        if answer.counts is None:
+            return None
+        counts = [0] * len(self.program.most)
+        for column, own in common.items():
+            counts[column] = answer.counts[own]
+        for kind, columns in zip(self.kinds, chosen, strict=True):
+            taken = (
+                pattern
+                for pattern, column in zip(kind.patterns, columns, strict=True)
+                for _ in range(answer.counts[column])
+            )
+            for block, pattern in zip(kind.columns, taken, strict=True):
+                for column, count in zip(block, pattern, strict=True):
+                    counts[column] = count
+        return counts
+
+
+def _links(row: Row) -> Iterator[_Link]:
+    if row.least > -inf:
+        yield _Link(row.times, row.least)
+    if row.most < inf:
+        yield _Link({c: -n for c, n in row.times.items()}, -row.most)
+
+
+def _kinds(
+    program: Program,
+    own: Mapping[int, Sequence[Row]],
+    entries: Sequence[dict[int, int]],
+) -> list[_Kind]:
+    """Blocks, those that are alike together."""
+    columns: defaultdict[int, list[int]] = defaultdict(list)
+    for column, home in enumerate(program.block):
+        if home != COMMON:
+            columns[home].append(column)
+    found: dict[object, _Kind] = {}
+    for home, mine in sorted(columns.items()):
+        number = {column: n for n, column in enumerate(mine)}
+        part = Program()
+        for column in mine:
+            part.column(program.most[column])
+        for times, least, most in own[home]:
+            terms = [Term(number[column], n) for column, n in times.items()]
+            part.row(terms, least, most)
+        links = [entries[column] for column in mine]
+        rows = tuple((tuple(sorted(r.times.items())), r[1:]) for r in part.rows)
+        shared = tuple(tuple(sorted(link.items())) for link in links)
+        key = tuple(part.most), rows, shared
+        found.setdefault(key, _Kind([], part, links)).columns.append(mine)
+    return list(found.values())
