@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.count.engine import Limits, solve
+from placer.solve.count.blocks import solved_in_blocks
+from placer.solve.count.engine import Limits
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 MOST_WAYS = 4_000  # to make up units, all in all
+ANY = 0.0  # s, the limit of units that none tells apart
 
 
 class Way(NamedTuple):
@@ -45,11 +47,15 @@ class Way(NamedTuple):
         Of parts, or of shares, ascending.
     low : int
         The least part has no fewer pieces.
+    limit : float, s
+        A unit in several outer domains, or the one that has such a share, is faster;
+        0 where that is not told apart.
     """
 
     home: int
     sizes: tuple[int, ...]
     low: int
+    limit: float = ANY
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +127,27 @@ class Counts:
         # A unit is of the slowest level that it takes no less than.
         slower = np.append(np.inf, times[:-1] * (1 - ROUNDING))
         asked = (levels[:, :, None] >= np.arange(len(times))).sum(axis=1)
-        program = Program()
-        units = self._units(program, float(slower[levels.min()]), slowest)
-        if units is None:
+        least = _least(asked)
+        # Faster than the first are all units, than each other one those of some stages.
+        first = int(levels.min())
+        is_last = np.append((least[:, 1:] != least[:, :-1]).any(axis=0), True)
+        is_last[first] = True
+        told = slower[first:][is_last[first:]].tolist()
+        for classes in (told, [ANY]):
+            program = Program()
+            units = self._units(program, told[0], classes, slowest)
+            if units is not None:
+                break
+        else:
             return False, 0.0
         program.row([Term(c) for c, _ in units], self.number, self.number)
-        least = _least(asked)
         taken = [program.column(self.replicas) for _ in least]
         program.row([Term(c) for c in taken], self.replicas, self.replicas)
         for level, seconds in enumerate(slower.tolist()):
             good = [
                 Term(column, self.together)
                 for column, way in units
-                if self._seconds(way) < seconds
+                if way.limit <= seconds and self._seconds(way) < seconds
             ]
             needed = [
                 Term(column, -self.alike * count)
@@ -141,7 +155,7 @@ class Counts:
                 if count
             ]
             program.row([*good, *needed], 0)
-        answer = solve(program, limits)
+        answer = solved_in_blocks(program, limits)
         return answer.is_proved and answer.counts is None, answer.work
 
     def _seconds(self, way: Way) -> float:
@@ -161,7 +175,11 @@ class Counts:
         )
 
     def _units(
-        self, program: Program, seconds: float, slowest: float
+        self,
+        program: Program,
+        seconds: float,
+        classes: Sequence[float],
+        slowest: float,
     ) -> list[tuple[int, Way]] | None:
         """Columns of units faster than ``seconds``; None if there are too many."""
         lows = [low for low, time in self.near.items() if time < seconds]
@@ -172,8 +190,8 @@ class Counts:
         ways: list[tuple[int, Way]] = []
         for way in chain(
             self._near(room, min(lows, default=self.size)),
-            self._shares(room, apart, carried),
-            self._across(apart, seconds),
+            *(self._shares(room, apart, carried, limit) for limit in classes),
+            *(self._across(apart, limit or seconds, limit) for limit in classes),
         ):
             if len(ways) == MOST_WAYS:
                 return None
@@ -192,7 +210,13 @@ class Counts:
                 program.row([*(Term(arc) for arc in arcs), *used], 0)
         units = [(c, way) for c, way in ways if way.home < 0 or self._is_unit(way)]
         shares = [(c, way) for c, way in parts if not self._is_unit(way)]
-        self._shares_suffice(program, shares, units, apart)
+        for limit in classes:
+            self._shares_suffice(
+                program,
+                [share for share in shares if share[1].limit == limit],
+                [unit for unit in units if unit[1].limit == limit],
+                apart,
+            )
         # What follows for whole numbers of units, and of shares.
         for home in homes:
             whole = [Term(c) for c, way in units if way.home == home]
@@ -203,7 +227,41 @@ class Counts:
             sizes = sorted({n for _, n in mine})
             lent = self._most_lent(sizes, home, pairs)
             program.row([Term(c, n) for c, n in mine], most=lent)
+            self._wait_for_uplinks(program, shares, home, pairs)
         return units
+
+    def _wait_for_uplinks(
+        self,
+        program: Program,
+        shares: Sequence[tuple[int, Way]],
+        home: int,
+        carried: int,
+    ) -> None:
+        """A share is no faster than its uplink, which carries what others send too."""
+        alike: dict[tuple[float, int], list[int]] = {}
+        for column, way in shares:
+            if way.home == home:
+                alike.setdefault((way.limit, sum(way.sizes)), []).append(column)
+        leaving = [
+            Term(c, n * (self.size - n))
+            for (_, n), columns in alike.items()
+            for c in columns
+        ]
+        for (limit, pieces), columns in alike.items():
+            most = self._pairs(home, pieces, limit)
+            if most < carried:
+                is_used = program.column(1, block=home)
+                count = most // (pieces * (self.size - pieces))
+                used = [*(Term(c) for c in columns), Term(is_used, -count)]
+                program.row(used, most=0)
+                program.row([*leaving, Term(is_used, carried - most)], most=carried)
+
+    def _pairs(self, home: int, pieces: int, limit: float) -> float:
+        """Pairs that an uplink may carry beside a share that is faster than a limit."""
+        if limit in (ANY, inf):
+            return inf
+        sending = max(0.0, limit - self.latency[pieces]) * (1 + ROUNDING)
+        return int(sending * self.uplinks[home])
 
     def _carried(self, low: int, slowest: float) -> dict[int, int]:
         """Pairs that each uplink carries while an all-to-all of such parts lasts."""
@@ -241,22 +299,29 @@ class Counts:
                 yield Way(home, sizes, sizes[0])
 
     def _shares(
-        self, room: Mapping[int, int], lows: Sequence[int], carried: Mapping[int, int]
+        self,
+        room: Mapping[int, int],
+        lows: Sequence[int],
+        carried: Mapping[int, int],
+        limit: float = ANY,
     ) -> Iterator[Way]:
         """Shares of units that the uplink of an outer domain carries, inside each."""
         for low in lows[:1]:
             for home, most in room.items():
                 for pieces in range(low, self.size - low + 1):
-                    if pieces * (self.size - pieces) > carried[home]:
+                    pairs = min(carried[home], self._pairs(home, pieces, limit))
+                    if pieces * (self.size - pieces) > pairs:
                         continue
                     for sizes in summands(pieces, low, min(most, pieces)):
-                        yield Way(home, sizes, sizes[0])
+                        yield Way(home, sizes, sizes[0], limit)
 
-    def _across(self, lows: Sequence[int], seconds: float) -> Iterator[Way]:
+    def _across(
+        self, lows: Sequence[int], seconds: float, limit: float
+    ) -> Iterator[Way]:
         """Units in shares of several outer domains, by their least part."""
         for low in lows:
             for sizes in summands(self.size, low, self.size - low):
-                way = Way(-1, sizes, low)
+                way = Way(-1, sizes, low, limit)
                 is_held = any(n == low or n >= 2 * low for n in sizes)
                 if is_held and self._seconds(way) < seconds:
                     yield way

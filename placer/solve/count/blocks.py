@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
@@ -31,6 +31,7 @@ SCALE = 10_000  # whole prices to one of the linear program
 ROUNDS = 60
 HEAVY = 1e4  # what a block without a pattern costs, where a shared row lacks one
 ROUNDING = 1e-6
+NONE = Answer(None, -inf, 0.0, False, False)
 
 
 class _Link:
@@ -119,7 +120,7 @@ class Parted:
                 return Answer(None, inf, self.work, True, False)
             if not added:
                 break
-        return Answer(None, -inf, self.work, False, False)
+        return NONE._replace(work=self.work)
 
     def _master(self) -> ColumnProgram:
         """Shared rows, and as many patterns of each kind as it has blocks."""
@@ -230,3 +231,18 @@ def _kinds(
         key = tuple(part.most), rows, shared
         found.setdefault(key, _Kind([], part, links)).columns.append(mine)
     return list(found.values())
+
+
+def solved_in_blocks(program: Program, limits: Limits) -> Answer:
+    """A solution, a proof that there is none, or neither; prices are left out.
+
+    The program as a whole is asked where its blocks leave it open, or it has but one.
+    """
+    parted = Parted(program)
+    several = sum(len(kind.columns) for kind in parted.kinds) > 1
+    answer = parted.answer(limits) if several else NONE
+    if answer.is_proved:
+        return answer
+    left = max(limits.work - answer.work, 0.0)
+    whole = solve(program, replace(limits, work=left))
+    return whole._replace(work=answer.work + whole.work)
