@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +42,7 @@ FloatArray = npt.NDArray[np.float64]
 ROUNDING = 1e-9
 BISECTIONS = 50
 MOST_STEPS = 4_096  # of replicas, looked at one by one
+MOST_SETS = 256  # of slow stages, likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,15 +315,31 @@ class StageParts:
             levels = np.concatenate((levels, alike))
         return np.unique(step_times(levels, levels))
 
-    def _slowest(self, value: float, times: FloatArray) -> float:
-        """An all-to-all that takes longer makes every step as long as a value; s."""
+    def _slowest(self, value: float, times: FloatArray) -> list[float]:
+        """By 1, 2 .. stages: all-to-alls that make a step as long as a value, s.
+
+        So many of its stages that take longer are too slow for any replica.
+        """
         stages = self.step.model.job.parallelism.pp
+        found: list[float] = []
+        for count in range(1, stages + 1):
+            if comb(stages, count) > MOST_SETS:
+                found.append(found[-1])
+                continue
+            slow = np.zeros((comb(stages, count), stages), dtype=bool)
+            for row, chosen in zip(slow, combinations(range(stages), count), strict=True):
+                row[list(chosen)] = True
+            found.append(self._as_slow(value, times, slow))
+        return found
+
+    def _as_slow(
+        self, value: float, times: FloatArray, slow: npt.NDArray[np.bool_]
+    ) -> float:
+        """An all-to-all of some stages, of each row, that makes any step so long; s."""
         low, high = float(times[-1]), float(times[0])
 
         def step(seconds: float) -> float:
-            rows = np.full((stages, stages), times[-1])
-            np.fill_diagonal(rows, seconds)
-            return float(self.step_times(rows).min())
+            return float(self.step_times(np.where(slow, seconds, times[-1])).min())
 
         while step(high) < value:
             low, high = high, 2 * high

@@ -111,7 +111,7 @@ class Counts:
         ]
 
     def is_hopeless(
-        self, levels: IntArray, slowest: float, limits: Limits
+        self, levels: IntArray, slowest: Sequence[float], limits: Limits
     ) -> tuple[bool, float]:
         """Whether no replicas have these levels or faster ones, and the work of that.
 
@@ -119,8 +119,9 @@ class Counts:
         ----------
         levels : ndarray, shape (C, P)
             Of each stage of a replica, the slowest that are allowed.
-        slowest : float, s
-            No all-to-all takes longer.
+        slowest : sequence of float, s
+            No replica has a stage whose all-to-all takes longer than the first, two of
+            them longer than the second, and so on.
         limits : Limits
         """
         times = self.times()
@@ -132,10 +133,14 @@ class Counts:
         first = int(levels.min())
         is_last = np.append((least[:, 1:] != least[:, :-1]).any(axis=0), True)
         is_last[first] = True
-        told = slower[first:][is_last[first:]].tolist()
-        for classes in (told, [ANY]):
+        told = [
+            min(float(slower[level]), slowest[-most])
+            for level, most in enumerate(least.max(axis=0).tolist())
+            if is_last[level] and level >= first and most
+        ]
+        for classes in (list(dict.fromkeys(told)), [ANY]):
             program = Program()
-            units = self._units(program, told[0], classes, slowest)
+            units = self._units(program, told[0], classes, slowest[0])
             if units is not None:
                 break
         else:
