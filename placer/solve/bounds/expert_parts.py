@@ -242,7 +242,8 @@ class StageParts:
         first, last, tried = 0, len(steps), 0
         while first < last and work > 0:
             # As a rule there are replicas as fast as the prices say, or a bit slower.
-            tried = (first + last) // 2 if first else 0
+            tried = 2 * first if last == len(steps) else (first + last) // 2
+            tried = min(tried, last - 1)
             limits = Limits(min(work, params.expert_program_work))
             slowest = self._slowest(float(steps[tried]), times)
             levels = boxes.below(float(steps[tried]))
@@ -326,9 +327,9 @@ class StageParts:
             if comb(stages, count) > MOST_SETS:
                 found.append(found[-1])
                 continue
-            slow = np.zeros((comb(stages, count), stages), dtype=bool)
-            for row, chosen in zip(slow, combinations(range(stages), count), strict=True):
-                row[list(chosen)] = True
+            chosen = np.array(list(combinations(range(stages), count)))
+            slow = np.zeros((len(chosen), stages), dtype=bool)
+            np.put_along_axis(slow, chosen, True, axis=1)
             found.append(self._as_slow(value, times, slow))
         return found
 

@@ -21,41 +21,44 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.part_ways import ANY, Way, summands
 from placer.solve.count.blocks import solved_in_blocks
-from placer.solve.count.engine import Limits
 from placer.solve.count.model import Program, Term
+from placer.solve.count.paths import Arc, paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from placer.solve.count.engine import Limits
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 MOST_WAYS = 4_000  # to make up units, all in all
-ANY = 0.0  # s, the limit of units that none tells apart
 
 
-class Way(NamedTuple):
-    """A unit inside an outer domain, or a share of one, or the shares of a unit.
+class Stated(NamedTuple):
+    """A program of parts, and what its columns count.
 
     Attributes
     ----------
-    home : int
-        Outer domain; -1 for the shares of a unit.
-    sizes : tuple of int
-        Of parts, or of shares, ascending.
-    low : int
-        The least part has no fewer pieces.
-    limit : float, s
-        A unit in several outer domains, or the one that has such a share, is faster;
-        0 where that is not told apart.
+    program : Program
+    ways : list of (int, Way)
+        By column.
+    arcs : mapping of int to mapping of Arc to int
+        Columns of the paths of each outer domain.
+    taken : list of int
+        Columns of replicas.
+    levels : ndarray, shape (C, P)
+        Of their stages.
     """
 
-    home: int
-    sizes: tuple[int, ...]
-    low: int
-    limit: float = ANY
+    program: Program
+    ways: list[tuple[int, Way]]
+    arcs: Mapping[int, Mapping[Arc, int]]
+    taken: list[int]
+    levels: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +127,20 @@ class Counts:
             them longer than the second, and so on.
         limits : Limits
         """
+        stated = self.stated(levels, slowest)
+        if stated is None:
+            return False, 0.0
+        answer = solved_in_blocks(stated.program, limits)
+        return answer.is_proved and answer.counts is None, answer.work
+
+    def stated(self, levels: IntArray, slowest: Sequence[float]) -> Stated | None:
+        """The program of `is_hopeless`; None where there is too much to be counted."""
         times = self.times()
         # A unit is of the slowest level that it takes no less than.
         slower = np.append(np.inf, times[:-1] * (1 - ROUNDING))
         asked = (levels[:, :, None] >= np.arange(len(times))).sum(axis=1)
-        least = _least(asked)
+        chosen = _least(asked)
+        least = asked[chosen]
         # Faster than the first are all units, than each other one those of some stages.
         first = int(levels.min())
         is_last = np.append((least[:, 1:] != least[:, :-1]).any(axis=0), True)
@@ -140,11 +152,13 @@ class Counts:
         ]
         for classes in (list(dict.fromkeys(told)), [ANY]):
             program = Program()
-            units = self._units(program, told[0], classes, slowest[0])
-            if units is not None:
+            found = self._units(program, told[0], classes, slowest[0])
+            if found is not None:
                 break
         else:
-            return False, 0.0
+            return None
+        ways, arcs = found
+        units = [(c, way) for c, way in ways if way.home < 0 or self.is_unit(way)]
         program.row([Term(c) for c, _ in units], self.number, self.number)
         taken = [program.column(self.replicas) for _ in least]
         program.row([Term(c) for c in taken], self.replicas, self.replicas)
@@ -160,8 +174,7 @@ class Counts:
                 if count
             ]
             program.row([*good, *needed], 0)
-        answer = solved_in_blocks(program, limits)
-        return answer.is_proved and answer.counts is None, answer.work
+        return Stated(program, ways, arcs, taken, levels[chosen])
 
     def _seconds(self, way: Way) -> float:
         """Least time of a unit, or of one that has such a share, s.
@@ -185,8 +198,11 @@ class Counts:
         seconds: float,
         classes: Sequence[float],
         slowest: float,
-    ) -> list[tuple[int, Way]] | None:
-        """Columns of units faster than ``seconds``; None if there are too many."""
+    ) -> tuple[list[tuple[int, Way]], dict[int, dict[Arc, int]]] | None:
+        """Columns of units faster than ``seconds``; None if there are too many.
+
+        And of shares of them, and of the paths of each outer domain.
+        """
         lows = [low for low, time in self.near.items() if time < seconds]
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
@@ -203,18 +219,26 @@ class Counts:
             most = self.number * self.size
             ways.append((program.column(most, block=way.home), way))
         parts = [(c, way) for c, way in ways if way.home >= 0]
+        arcs: dict[int, dict[Arc, int]] = {}
         least = min((way.sizes[0] for _, way in parts), default=1)
         for home in homes:
-            held = _paths(program, self.rooms, home, least, self.size)
-            for size, arcs in held.items():
+            ends = {room: n for (at, room), n in self.rooms.items() if at == home}
+            mine = paths(program, ends, least, self.size, home)
+            for size in sorted({arc.size for arc in mine if arc.is_part}):
+                held = [
+                    Term(column)
+                    for arc, column in mine.items()
+                    if arc.is_part and arc.size == size
+                ]
                 used = [
                     Term(c, -way.sizes.count(size))
                     for c, way in parts
                     if way.home == home and size in way.sizes
                 ]
-                program.row([*(Term(arc) for arc in arcs), *used], 0)
-        units = [(c, way) for c, way in ways if way.home < 0 or self._is_unit(way)]
-        shares = [(c, way) for c, way in parts if not self._is_unit(way)]
+                program.row([*held, *used], 0)
+            arcs[home] = mine
+        units = [(c, way) for c, way in ways if way.home < 0 or self.is_unit(way)]
+        shares = [(c, way) for c, way in parts if not self.is_unit(way)]
         for limit in classes:
             self._shares_suffice(
                 program,
@@ -233,7 +257,7 @@ class Counts:
             lent = self._most_lent(sizes, home, pairs)
             program.row([Term(c, n) for c, n in mine], most=lent)
             self._wait_for_uplinks(program, shares, home, pairs)
-        return units
+        return ways, arcs
 
     def _wait_for_uplinks(
         self,
@@ -290,7 +314,8 @@ class Counts:
                     fewest[lent] = min(fewest[lent], leaving)
         return int(np.flatnonzero(fewest <= pairs)[-1])
 
-    def _is_unit(self, way: Way) -> bool:
+    def is_unit(self, way: Way) -> bool:
+        """Whether a way makes up a unit inside an outer domain, not a share."""
         return sum(way.sizes) == self.size
 
     def _near(self, room: Mapping[int, int], low: int) -> Iterator[Way]:
@@ -355,47 +380,14 @@ class Counts:
                     program.row([*had, *used], 0)
 
 
-def summands(total: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ascending summands from ``least`` to ``most``."""
-    if least <= total <= most:
-        yield (total,)
-    for first in range(least, min(most, total // 2) + 1):
-        for rest in summands(total - first, first, most):
-            yield (first, *rest)
-
-
-def _least(asked: IntArray) -> IntArray:
-    """Those that ask for no more than others; shape (C', L)."""
-    rows = np.unique(asked, axis=0)
-    kept: list[IntArray] = []
-    for row in rows[np.argsort(rows.sum(axis=1), kind="stable")]:
-        if not any((one <= row).all() for one in kept):
-            kept.append(row)
-    return np.array(kept)
-
-
-def _paths(
-    program: Program,
-    rooms: Mapping[tuple[int, int], int],
-    home: int,
-    least: int,
-    most: int,
-) -> dict[int, list[int]]:
-    """Columns of parts of each size, on paths that end at the rooms of domains."""
-    ends = {room: n for (at, room), n in rooms.items() if at == home}
-    into: dict[int, list[Term]] = {}
-    held: dict[int, list[int]] = {}
-    for begin in range(max(ends)):
-        last = min(begin + most, max(ends))
-        for end in (begin + 1, *range(begin + least, last + 1)):
-            column = program.column(sum(ends.values()), block=home)
-            into.setdefault(end, []).append(Term(column))
-            into.setdefault(begin, []).append(Term(column, -1))
-            if end - begin >= least:
-                held.setdefault(end - begin, []).append(column)
-    for place in range(1, max(ends) + 1):
-        program.row(into[place], ends.get(place, 0), ends.get(place, 0))
-    return held
+def _least(asked: IntArray) -> list[int]:
+    """Numbers of the rows that ask for no more than others."""
+    rows, number = np.unique(asked, axis=0, return_index=True)
+    kept: list[int] = []
+    for at in np.argsort(rows.sum(axis=1), kind="stable"):
+        if not any((asked[one] <= rows[at]).all() for one in kept):
+            kept.append(int(number[at]))
+    return kept
 
 
 def rooms_of(home: IntArray, room: IntArray) -> dict[tuple[int, int], int]:

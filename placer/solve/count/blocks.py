@@ -66,6 +66,13 @@ class _Kind:
         """What each column adds at such prices of shared rows."""
         return [sum(prices[i] * n for i, n in link.items()) for link in self.links]
 
+    def take(self, taken: Sequence[int], counts: list[int]) -> None:
+        """Set the counts of columns, each pattern being that of so many blocks."""
+        number = np.repeat(np.arange(len(taken)), taken).tolist()
+        for columns, at in zip(self.columns, number, strict=True):
+            for column, count in zip(columns, self.patterns[at], strict=True):
+                counts[column] = count
+
     def shared(self, pattern: Sequence[int]) -> dict[int, int]:
         """What a pattern adds to shared rows."""
         found: defaultdict[int, int] = defaultdict(int)
@@ -147,8 +154,8 @@ class Parted:
         for number, kind in enumerate(self.kinds):
             worth = kind.worth(prices)
             kind.program.price = [-one for one in worth]
-            left = limits.work - self.work
-            answer = solve(kind.program, Limits(max(left, 0.0), limits.seconds))
+            left = max(limits.work - self.work, 0.0)
+            answer = solve(kind.program, Limits(left, limits.seconds, probes=False))
             self.work += answer.work
             if answer.counts is None:
                 return answer.is_proved, added
@@ -188,14 +195,7 @@ class Parted:
         for column, own in common.items():
             counts[column] = answer.counts[own]
         for kind, columns in zip(self.kinds, chosen, strict=True):
-            taken = (
-                pattern
-                for pattern, column in zip(kind.patterns, columns, strict=True)
-                for _ in range(answer.counts[column])
-            )
-            for block, pattern in zip(kind.columns, taken, strict=True):
-                for column, count in zip(block, pattern, strict=True):
-                    counts[column] = count
+            kind.take([answer.counts[column] for column in columns], counts)
         return counts
 
 
