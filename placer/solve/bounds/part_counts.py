@@ -22,14 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.part_ways import ANY, Way, summands
-from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from placer.solve.count.engine import Limits
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -44,6 +41,8 @@ class Stated(NamedTuple):
     Attributes
     ----------
     program : Program
+    size : int
+        Of a unit.
     ways : list of (int, Way)
         By column.
     arcs : mapping of int to mapping of Arc to int
@@ -55,6 +54,7 @@ class Stated(NamedTuple):
     """
 
     program: Program
+    size: int
     ways: list[tuple[int, Way]]
     arcs: Mapping[int, Mapping[Arc, int]]
     taken: list[int]
@@ -113,10 +113,11 @@ class Counts:
             for time in slower
         ]
 
-    def is_hopeless(
-        self, levels: IntArray, slowest: Sequence[float], limits: Limits
-    ) -> tuple[bool, float]:
-        """Whether no replicas have these levels or faster ones, and the work of that.
+    def stated(self, levels: IntArray, slowest: Sequence[float]) -> Stated | None:
+        """What replicas of these levels or faster ones ask for.
+
+        None where there is too much to be counted. Without a solution there are no such
+        replicas.
 
         Parameters
         ----------
@@ -125,16 +126,7 @@ class Counts:
         slowest : sequence of float, s
             No replica has a stage whose all-to-all takes longer than the first, two of
             them longer than the second, and so on.
-        limits : Limits
         """
-        stated = self.stated(levels, slowest)
-        if stated is None:
-            return False, 0.0
-        answer = solved_in_blocks(stated.program, limits)
-        return answer.is_proved and answer.counts is None, answer.work
-
-    def stated(self, levels: IntArray, slowest: Sequence[float]) -> Stated | None:
-        """The program of `is_hopeless`; None where there is too much to be counted."""
         times = self.times()
         # A unit is of the slowest level that it takes no less than.
         slower = np.append(np.inf, times[:-1] * (1 - ROUNDING))
@@ -174,7 +166,7 @@ class Counts:
                 if count
             ]
             program.row([*good, *needed], 0)
-        return Stated(program, ways, arcs, taken, levels[chosen])
+        return Stated(program, self.size, ways, arcs, taken, levels[chosen])
 
     def _seconds(self, way: Way) -> float:
         """Least time of a unit, or of one that has such a share, s.
@@ -223,11 +215,11 @@ class Counts:
         least = min((way.sizes[0] for _, way in parts), default=1)
         for home in homes:
             ends = {room: n for (at, room), n in self.rooms.items() if at == home}
-            mine = paths(program, ends, least, self.size, home)
-            for size in sorted({arc.size for arc in mine if arc.is_part}):
+            own = paths(program, ends, least, self.size, home)
+            for size in sorted({arc.size for arc in own if arc.is_part}):
                 held = [
                     Term(column)
-                    for arc, column in mine.items()
+                    for arc, column in own.items()
                     if arc.is_part and arc.size == size
                 ]
                 used = [
@@ -236,7 +228,7 @@ class Counts:
                     if way.home == home and size in way.sizes
                 ]
                 program.row([*held, *used], 0)
-            arcs[home] = mine
+            arcs[home] = own
         units = [(c, way) for c, way in ways if way.home < 0 or self.is_unit(way)]
         shares = [(c, way) for c, way in parts if not self.is_unit(way)]
         for limit in classes:

@@ -78,7 +78,7 @@ def walked_fills(
                     walk.go(min(rounds, batches), budget)
             walks.sort(key=lambda walk: walk.best.step_s)
             for walk in walks[:1]:
-                yield "ep groups in annealed parts", _arranged(problem, asked, walk)
+                yield "ep groups in annealed parts", arranged(problem, asked, walk)
             if _has_ended(problem, incumbent, budget):
                 return
             is_close = incumbent.is_within(params.parts_gap)
@@ -109,9 +109,7 @@ def _has_ended(problem: Problem, incumbent: Incumbent, budget: Budget) -> bool:
 
 def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[PartsWalk]:
     """From each placement of the elite pool in which no piece is divided."""
-    near = asked.parts.seconds(asked.ground.floor.tier + 1).values()
-    pace = Pace.of(asked.parts, min(near), SLOWER * max(near))
-    links, slot = asked.links(), asked.slot()
+    links, slot, pace = asked.links(), asked.slot(), pace_of(asked)
     for number, gpu_of_rank in enumerate(incumbent.elite):
         held = asked.ground.held(gpu_of_rank)
         if held is not None:
@@ -119,7 +117,13 @@ def _walks(problem: Problem, asked: Asked, incumbent: Incumbent) -> Iterator[Par
             yield PartsWalk(links, pace, slot, held, rng)
 
 
-def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
+def pace_of(asked: Asked) -> Pace:
+    """Paths through pipelines whose all-to-alls may be as slow as parts make them."""
+    near = asked.parts.seconds(asked.ground.floor.tier + 1).values()
+    return Pace.of(asked.parts, min(near), SLOWER * max(near))
+
+
+def arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
     """GPU of every rank, replicas in an order that keeps gradients and pipelines near.
 
     At first by what rings load, then by the step itself.

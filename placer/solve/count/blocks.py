@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import floor, inf
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ FloatArray = npt.NDArray[np.float64]
 
 SCALE = 10_000  # whole prices to one of the linear program
 ROUNDS = 60
+BRIEF, MORE = 0.01, 8  # work of a block, and how much more where a proof is near
 HEAVY = 1e4  # what a block without a pattern costs, where a shared row lacks one
 ROUNDING = 1e-6
 NONE = Answer(None, -inf, 0.0, False, False)
@@ -83,6 +85,14 @@ class _Kind:
         return {row: total for row, total in found.items() if total}
 
 
+class _Best(NamedTuple):
+    """A pattern of a kind, what its blocks are worth in it, and at most in any."""
+
+    counts: list[int] | None
+    worth: float
+    most: float
+
+
 class Parted:
     """A program as its blocks and the rows that they share; prices are left out."""
 
@@ -103,10 +113,16 @@ class Parted:
                 entries[column][number] = int(times)
         self.common = {c: entries[c] for c, home in enumerate(block) if home == COMMON}
         self.kinds = _kinds(program, own, entries)
-        self.work = 0.0
+        self.work = self.most = 0.0
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return sum(len(kind.columns) for kind in self.kinds)
 
     def answer(self, limits: Limits) -> Answer:
         """A solution, a proof that there is none, or neither."""
+        self.most = limits.work
         master = self._master()
         for _ in range(ROUNDS):
             found = master.solve()
@@ -118,10 +134,8 @@ class Parted:
                 if counts is not None:
                     return Answer(counts, 0.0, self.work, True, False)
                 break
-            prices = [
-                max(0, round(SCALE * price))
-                for price in found.prices[: len(self.links)].tolist()
-            ]
+            rows = found.prices[: len(self.links)].tolist()
+            prices = [max(0, round(SCALE * price)) for price in rows]
             is_refuted, added = self._priced(master, prices, limits)
             if is_refuted:
                 return Answer(None, inf, self.work, True, False)
@@ -131,7 +145,7 @@ class Parted:
 
     def _master(self) -> ColumnProgram:
         """Shared rows, and as many patterns of each kind as it has blocks."""
-        sums = [link.least for link in self.links]
+        sums: list[float] = [link.least for link in self.links]
         sums += [HEAVY * len(kind.columns) for kind in self.kinds]
         master = ColumnProgram(sums, 1.0)
         for row in range(len(self.links)):
@@ -144,30 +158,52 @@ class Parted:
         self, master: ColumnProgram, prices: list[int], limits: Limits
     ) -> tuple[bool, int]:
         """Whether such prices refute the program, and how many patterns are new."""
-        total = -sum(
-            price * link.least for price, link in zip(prices, self.links, strict=True)
+        total = -float(
+            sum(p * link.least for p, link in zip(prices, self.links, strict=True))
         )
         for column, entries in self.common.items():
             worth = sum(prices[row] * n for row, n in entries.items())
-            total += max(0, worth) * self.program.most[column] if worth > 0 else 0
+            if worth > 0:
+                total += worth * self.program.most[column]
+        found = [_Best(None, 0.0, inf)] * len(self.kinds)
+        work = BRIEF
+        while self.work < self.most:
+            # As long as what is known does not speak against a proof.
+            found = [
+                self._best(kind, prices, replace(limits, work=work))
+                if one.worth < one.most
+                else one
+                for kind, one in zip(self.kinds, found, strict=True)
+            ]
+            if total + sum(one.most for one in found) < 0:
+                return True, 0
+            is_known = all(one.counts is not None for one in found)
+            if is_known and total + sum(one.worth for one in found) >= 0:
+                break
+            work *= MORE
         added = 0
-        for number, kind in enumerate(self.kinds):
-            worth = kind.worth(prices)
-            kind.program.price = [-one for one in worth]
-            left = max(limits.work - self.work, 0.0)
-            answer = solve(kind.program, Limits(left, limits.seconds, probes=False))
-            self.work += answer.work
-            if answer.counts is None:
-                return answer.is_proved, added
-            best = sum(n * one for n, one in zip(answer.counts, worth, strict=True))
-            total += best * len(kind.columns) if answer.is_proved else inf
-            if answer.counts not in kind.patterns:
-                kind.patterns.append(answer.counts)
+        for number, (kind, one) in enumerate(zip(self.kinds, found, strict=True)):
+            if one.counts is not None and one.counts not in kind.patterns:
+                kind.patterns.append(one.counts)
                 added += 1
                 row = len(self.links) + number
-                shared = {r: float(n) for r, n in kind.shared(answer.counts).items()}
+                shared = {r: float(n) for r, n in kind.shared(one.counts).items()}
                 master.add(0.0, {**shared, row: HEAVY})
-        return total < 0, added
+        return False, added
+
+    def _best(self, kind: _Kind, prices: list[int], limits: Limits) -> _Best:
+        """The pattern that is worth the most at such prices of shared rows."""
+        worth = kind.worth(prices)
+        kind.program.price = [-one for one in worth]
+        left = max(min(limits.work, self.most - self.work), 0.0)
+        answer = solve(kind.program, Limits(left, limits.seconds, probes=False))
+        self.work += answer.work
+        blocks = len(kind.columns)
+        if answer.counts is None:
+            return _Best(None, 0.0, -inf if answer.is_proved else inf)
+        total = sum(n * one for n, one in zip(answer.counts, worth, strict=True))
+        most = total if answer.is_proved else floor(1 - answer.bound)
+        return _Best(answer.counts, total * blocks, most * blocks)
 
     def _mixed(self, limits: Limits) -> list[int] | None:
         """Counts of all columns where each block is in one of the patterns found."""
@@ -239,8 +275,7 @@ def solved_in_blocks(program: Program, limits: Limits) -> Answer:
     The program as a whole is asked where its blocks leave it open, or it has but one.
     """
     parted = Parted(program)
-    several = sum(len(kind.columns) for kind in parted.kinds) > 1
-    answer = parted.answer(limits) if several else NONE
+    answer = parted.answer(limits) if parted.blocks > 1 else NONE
     if answer.is_proved:
         return answer
     left = max(limits.work - answer.work, 0.0)

@@ -9,6 +9,7 @@ import pytest
 
 from placer.solve.bounds.part_counts import Counts
 from placer.solve.bounds.part_ways import summands
+from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 
 # One unit of 4 pieces, two blocks with a domain of 3 each: 3 + 1 or 2 + 2.
@@ -30,7 +31,11 @@ ONE_UNIT = Counts(
 def is_hopeless(counts: Counts, seconds: float, slowest: float) -> bool:
     """Whether no replica of one stage is as fast."""
     level = np.flatnonzero(counts.times() == seconds)
-    return counts.is_hopeless(level[:, None], [slowest], Limits(1.0))[0]
+    stated = counts.stated(level[:, None], [slowest])
+    assert stated is not None
+    answer = solved_in_blocks(stated.program, Limits(1.0))
+    assert answer.is_proved
+    return answer.counts is None
 
 
 def test_halves_are_as_fast_as_can_be() -> None:
