@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import floor, inf
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,8 @@ FloatArray = npt.NDArray[np.float64]
 
 SCALE = 10_000  # whole prices to one of the linear program
 ROUNDS = 60
-BRIEF, MORE = 0.01, 8  # work of a block, and how much more where a proof is near
+# Work of a block, and more and more of it where a proof is near.
+LADDER = (0.01, 0.08, 0.64, inf)
 HEAVY = 1e4  # what a block without a pattern costs, where a shared row lacks one
 ROUNDING = 1e-6
 NONE = Answer(None, -inf, 0.0, False, False)
@@ -113,7 +115,7 @@ class Parted:
                 entries[column][number] = int(times)
         self.common = {c: entries[c] for c, home in enumerate(block) if home == COMMON}
         self.kinds = _kinds(program, own, entries)
-        self.work = self.most = 0.0
+        self.work, self.most, self.end = 0.0, 0.0, inf
 
     @property
     def blocks(self) -> int:
@@ -122,21 +124,22 @@ class Parted:
 
     def answer(self, limits: Limits) -> Answer:
         """A solution, a proof that there is none, or neither."""
-        self.most = limits.work
+        self.most, self.end = limits.work, monotonic() + limits.seconds
         master = self._master()
         for _ in range(ROUNDS):
             found = master.solve()
             left = limits.work - self.work
-            if found is None or left <= 0:
+            if found is None or left <= 0 or monotonic() > self.end:
                 break
             if found.total < ROUNDING:
-                counts = self._mixed(Limits(left, limits.seconds, limits.seed))
+                seconds = self.end - monotonic()
+                counts = self._mixed(Limits(left, seconds, limits.seed))
                 if counts is not None:
                     return Answer(counts, 0.0, self.work, True, False)
                 break
             rows = found.prices[: len(self.links)].tolist()
             prices = [max(0, round(SCALE * price)) for price in rows]
-            is_refuted, added = self._priced(master, prices, limits)
+            is_refuted, added = self._priced(master, prices)
             if is_refuted:
                 return Answer(None, inf, self.work, True, False)
             if not added:
@@ -154,9 +157,7 @@ class Parted:
             master.add(0.0, {row: float(n) for row, n in entries.items()})
         return master
 
-    def _priced(
-        self, master: ColumnProgram, prices: list[int], limits: Limits
-    ) -> tuple[bool, int]:
+    def _priced(self, master: ColumnProgram, prices: list[int]) -> tuple[bool, int]:
         """Whether such prices refute the program, and how many patterns are new."""
         total = -float(
             sum(p * link.least for p, link in zip(prices, self.links, strict=True))
@@ -166,13 +167,10 @@ class Parted:
             if worth > 0:
                 total += worth * self.program.most[column]
         found = [_Best(None, 0.0, inf)] * len(self.kinds)
-        work = BRIEF
-        while self.work < self.most:
+        for work in LADDER:
             # As long as what is known does not speak against a proof.
             found = [
-                self._best(kind, prices, replace(limits, work=work))
-                if one.worth < one.most
-                else one
+                self._best(kind, prices, work) if one.worth < one.most else one
                 for kind, one in zip(self.kinds, found, strict=True)
             ]
             if total + sum(one.most for one in found) < 0:
@@ -180,7 +178,6 @@ class Parted:
             is_known = all(one.counts is not None for one in found)
             if is_known and total + sum(one.worth for one in found) >= 0:
                 break
-            work *= MORE
         added = 0
         for number, (kind, one) in enumerate(zip(self.kinds, found, strict=True)):
             if one.counts is not None and one.counts not in kind.patterns:
@@ -191,12 +188,13 @@ class Parted:
                 master.add(0.0, {**shared, row: HEAVY})
         return False, added
 
-    def _best(self, kind: _Kind, prices: list[int], limits: Limits) -> _Best:
+    def _best(self, kind: _Kind, prices: list[int], work: float) -> _Best:
         """The pattern that is worth the most at such prices of shared rows."""
         worth = kind.worth(prices)
         kind.program.price = [-one for one in worth]
-        left = max(min(limits.work, self.most - self.work), 0.0)
-        answer = solve(kind.program, Limits(left, limits.seconds, probes=False))
+        left = max(min(work, self.most - self.work), 0.0)
+        seconds = self.end - monotonic()
+        answer = solve(kind.program, Limits(left, seconds, probes=False))
         self.work += answer.work
         blocks = len(kind.columns)
         if answer.counts is None:
