@@ -6,7 +6,8 @@ their room; Valerio de Carvalho 1999, arc flow), and how often units are made up
 way: inside one outer domain, or of *shares* of several. A share of ``m`` of the ``U``
 pieces of a unit puts ``m (U - m)`` pairs on the uplink of its outer domain. The program
 asks for the units that the slowest replicas allowed must have at the least. So where it
-has no solution there are no such replicas.
+has no solution there are no such replicas. A unit in shares is no faster than any of
+their uplinks, so such units and shares are counted by class: below which time they are.
 """
 
 from __future__ import annotations

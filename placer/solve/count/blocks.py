@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import floor, inf
+from math import ceil, floor, inf
 from time import monotonic
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ class _Link:
     """A row that blocks share, as a sum of at least so much."""
 
     def __init__(self, times: Mapping[int, float], least: float) -> None:
-        self.times, self.least = times, int(least)
+        self.times, self.least = times, ceil(least)
 
 
 @dataclass(eq=False)
