@@ -18,6 +18,7 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import counted_parts, prove
+from placer.solve.construct.block_parts import block_parts
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
 from placer.solve.construct.chosen_parts import chosen_parts, long_chosen_parts
@@ -113,6 +114,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     cut_at_nodes,
     in_parts,
+    block_parts,
     in_company,
     briefly_walked_parts,
     chosen_parts,

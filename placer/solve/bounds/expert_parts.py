@@ -26,7 +26,8 @@ from placer.solve.bounds.expert_units import Units, units_of
 from placer.solve.bounds.part_company import Company, companies
 from placer.solve.bounds.part_counts import Counts, rooms_of
 from placer.solve.bounds.part_gradients import HeldStages, PartGradients
-from placer.solve.bounds.part_prices import Boxes, BoxValues, Packing, PartPrices
+from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
+from placer.solve.bounds.part_steps import PartSteps
 from placer.solve.count.engine import Limits
 from placer.solve.tree.capacity import parent_of_domain
 
@@ -40,8 +41,6 @@ FloatArray = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 CLOSE = 0.9998  # of a bound, that is as good
-BISECTIONS = 50
-MOST_STEPS = 4_096  # of replicas, looked at one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +177,7 @@ class StageParts:
         boxes = Boxes(
             stages,
             len(times),
-            partial(self._least_steps, times, self._gradients(list(seconds))),
+            partial(self.least_steps, times, self.gradients(list(seconds))),
             params.expert_boxes,
         )
         number = self.units.number / stages
@@ -234,7 +233,7 @@ class StageParts:
         """Least steps of replicas with parts of such levels that expose so much, s."""
         return self.step_times(times[high]) + self._more(seconds)
 
-    def _gradients(self, sizes: Sequence[int]) -> PartGradients:
+    def gradients(self, sizes: Sequence[int]) -> PartGradients:
         """What units with such least parts, in pieces, make gradients take."""
         units = self.units
         ranks = [-(-size * units.ranks // units.shared) for size in sizes]
@@ -263,7 +262,7 @@ class StageParts:
         piece = label if units.ranks > 1 else np.arange(len(label))
         return held.least_s(int(room[last]) * units.ranks, piece)
 
-    def _least_steps(
+    def least_steps(
         self,
         times: FloatArray,
         gradients: PartGradients,
@@ -285,23 +284,16 @@ class StageParts:
 
     def _in_whole_numbers(self, value: float, params: Params) -> float:
         """The bound, s, raised to the next steps that are found to be out of reach."""
-        counts = self.counts()
-        times = counts.times()
-        stages = self.step.model.job.parallelism.pp
-        gradients = self._gradients(counts.least_parts())
-        step_times = partial(self._least_steps, times, gradients)
-        boxes = Boxes(stages, len(times), step_times, params.expert_choices)
-        steps = self._steps(times, step_times)
-        steps = steps[steps > value * (1 + ROUNDING)]
+        asked = PartSteps(self, params.expert_choices)
+        steps = asked.steps[asked.steps > value * (1 + ROUNDING)]
         work = params.expert_count_work
         first, last, tried = 0, len(steps), 0
         while first < last and work > 0:
             # As a rule there are replicas as fast as the prices say, or a bit slower.
-            tried = (first + last) // 2 if first else 0
+            tried = 2 * first if last == len(steps) else (first + last) // 2
+            tried = min(tried, last - 1)
             limits = Limits(min(work, params.expert_program_work))
-            slowest = self._slowest(float(steps[tried]), times)
-            levels = boxes.below(float(steps[tried]))
-            is_hopeless, used = counts.is_hopeless(levels, slowest, limits)
+            is_hopeless, used = asked.is_hopeless(float(steps[tried]), limits)
             work -= used
             first, last = (tried + 1, last) if is_hopeless else (first, tried)
         return float(steps[first - 1]) if first else value
@@ -356,33 +348,3 @@ class StageParts:
         """Should a part be faster than a larger one, its time counts for both."""
         least = np.minimum.accumulate(list(seconds.values())).tolist()
         return dict(zip(seconds, least, strict=True))
-
-    def _steps(self, times: FloatArray, step_times: BoxValues) -> FloatArray:
-        """Steps of some replicas, ascending: of all if there are few, s."""
-        stages, count = self.step.model.job.parallelism.pp, len(times)
-        if count**stages <= MOST_STEPS:
-            levels = np.indices((count,) * stages).reshape(stages, -1).T
-        else:
-            at, level = np.divmod(np.arange(stages * count), count)
-            levels = np.full((stages * count, stages), count - 1)
-            levels[np.arange(len(levels)), at] = level
-            alike = np.repeat(np.arange(count)[:, None], stages, axis=1)
-            levels = np.concatenate((levels, alike))
-        return np.unique(step_times(levels, levels))
-
-    def _slowest(self, value: float, times: FloatArray) -> float:
-        """An all-to-all that takes longer makes every step as long as a value; s."""
-        stages = self.step.model.job.parallelism.pp
-        low, high = float(times[-1]), float(times[0])
-
-        def step(seconds: float) -> float:
-            rows = np.full((stages, stages), times[-1])
-            np.fill_diagonal(rows, seconds)
-            return float(self.step_times(rows).min())
-
-        while step(high) < value:
-            low, high = high, 2 * high
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if step(middle) < value else (low, middle)
-        return high

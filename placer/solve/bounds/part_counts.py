@@ -6,7 +6,8 @@ their room; Valerio de Carvalho 1999, arc flow), and how often units are made up
 way: inside one outer domain, or of *shares* of several. A share of ``m`` of the ``U``
 pieces of a unit puts ``m (U - m)`` pairs on the uplink of its outer domain. The program
 asks for the units that the slowest replicas allowed must have at the least. So where it
-has no solution there are no such replicas.
+has no solution there are no such replicas. A unit in shares is no faster than any of
+their uplinks, so such units and shares are counted by class: below which time they are.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.count.engine import Limits, solve
+from placer.solve.bounds.part_ways import ANY, Way, summands
 from placer.solve.count.model import Program, Term
+from placer.solve.count.paths import Arc, paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,22 +36,30 @@ ROUNDING = 1e-9
 MOST_WAYS = 4_000  # to make up units, all in all
 
 
-class Way(NamedTuple):
-    """A unit inside an outer domain, or a share of one, or the shares of a unit.
+class Stated(NamedTuple):
+    """A program of parts, and what its columns count.
 
     Attributes
     ----------
-    home : int
-        Outer domain; -1 for the shares of a unit.
-    sizes : tuple of int
-        Of parts, or of shares, ascending.
-    low : int
-        The least part has no fewer pieces.
+    program : Program
+    size : int
+        Of a unit.
+    ways : list of (int, Way)
+        By column.
+    arcs : mapping of int to mapping of Arc to int
+        Columns of the paths of each outer domain.
+    taken : list of int
+        Columns of replicas.
+    levels : ndarray, shape (C, P)
+        Of their stages.
     """
 
-    home: int
-    sizes: tuple[int, ...]
-    low: int
+    program: Program
+    size: int
+    ways: list[tuple[int, Way]]
+    arcs: Mapping[int, Mapping[Arc, int]]
+    taken: list[int]
+    levels: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,36 +114,52 @@ class Counts:
             for time in slower
         ]
 
-    def is_hopeless(
-        self, levels: IntArray, slowest: float, limits: Limits
-    ) -> tuple[bool, float]:
-        """Whether no replicas have these levels or faster ones, and the work of that.
+    def stated(self, levels: IntArray, slowest: Sequence[float]) -> Stated | None:
+        """What replicas of these levels or faster ones ask for.
+
+        None where there is too much to be counted. Without a solution there are no such
+        replicas.
 
         Parameters
         ----------
         levels : ndarray, shape (C, P)
             Of each stage of a replica, the slowest that are allowed.
-        slowest : float, s
-            No all-to-all takes longer.
-        limits : Limits
+        slowest : sequence of float, s
+            No replica has a stage whose all-to-all takes longer than the first, two of
+            them longer than the second, and so on.
         """
         times = self.times()
         # A unit is of the slowest level that it takes no less than.
         slower = np.append(np.inf, times[:-1] * (1 - ROUNDING))
         asked = (levels[:, :, None] >= np.arange(len(times))).sum(axis=1)
-        program = Program()
-        units = self._units(program, float(slower[levels.min()]), slowest)
-        if units is None:
-            return False, 0.0
+        chosen = _least(asked)
+        least = asked[chosen]
+        # Faster than the first are all units, than each other one those of some stages.
+        first = int(levels.min())
+        is_last = np.append((least[:, 1:] != least[:, :-1]).any(axis=0), True)
+        is_last[first] = True
+        told = [
+            min(float(slower[level]), slowest[-most])
+            for level, most in enumerate(least.max(axis=0).tolist())
+            if is_last[level] and level >= first and most
+        ]
+        for classes in (list(dict.fromkeys(told)), [ANY]):
+            program = Program()
+            found = self._units(program, told[0], classes, slowest[0])
+            if found is not None:
+                break
+        else:
+            return None
+        ways, arcs = found
+        units = [(c, way) for c, way in ways if way.home < 0 or self.is_unit(way)]
         program.row([Term(c) for c, _ in units], self.number, self.number)
-        least = _least(asked)
         taken = [program.column(self.replicas) for _ in least]
         program.row([Term(c) for c in taken], self.replicas, self.replicas)
         for level, seconds in enumerate(slower.tolist()):
             good = [
                 Term(column, self.together)
                 for column, way in units
-                if self._seconds(way) < seconds
+                if way.limit <= seconds and self._seconds(way) < seconds
             ]
             needed = [
                 Term(column, -self.alike * count)
@@ -141,8 +167,7 @@ class Counts:
                 if count
             ]
             program.row([*good, *needed], 0)
-        answer = solve(program, limits)
-        return answer.is_proved and answer.counts is None, answer.work
+        return Stated(program, self.size, ways, arcs, taken, levels[chosen])
 
     def _seconds(self, way: Way) -> float:
         """Least time of a unit, or of one that has such a share, s.
@@ -161,9 +186,16 @@ class Counts:
         )
 
     def _units(
-        self, program: Program, seconds: float, slowest: float
-    ) -> list[tuple[int, Way]] | None:
-        """Columns of units faster than ``seconds``; None if there are too many."""
+        self,
+        program: Program,
+        seconds: float,
+        classes: Sequence[float],
+        slowest: float,
+    ) -> tuple[list[tuple[int, Way]], dict[int, dict[Arc, int]]] | None:
+        """Columns of units faster than ``seconds``; None if there are too many.
+
+        And of shares of them, and of the paths of each outer domain.
+        """
         lows = [low for low, time in self.near.items() if time < seconds]
         apart = [low for low in lows if low < self.size] if self.uplinks else []
         homes = sorted({home for home, _ in self.rooms})
@@ -172,26 +204,41 @@ class Counts:
         ways: list[tuple[int, Way]] = []
         for way in chain(
             self._near(room, min(lows, default=self.size)),
-            self._shares(room, apart, carried),
-            self._across(apart, seconds),
+            *(self._shares(room, apart, carried, limit) for limit in classes),
+            *(self._across(apart, limit or seconds, limit) for limit in classes),
         ):
             if len(ways) == MOST_WAYS:
                 return None
-            ways.append((program.column(self.number * self.size), way))
+            most = self.number * self.size
+            ways.append((program.column(most, block=way.home), way))
         parts = [(c, way) for c, way in ways if way.home >= 0]
+        arcs: dict[int, dict[Arc, int]] = {}
         least = min((way.sizes[0] for _, way in parts), default=1)
         for home in homes:
-            held = _paths(program, self.rooms, home, least, self.size)
-            for size, arcs in held.items():
+            ends = {room: n for (at, room), n in self.rooms.items() if at == home}
+            own = paths(program, ends, least, self.size, home)
+            for size in sorted({arc.size for arc in own if arc.is_part}):
+                held = [
+                    Term(column)
+                    for arc, column in own.items()
+                    if arc.is_part and arc.size == size
+                ]
                 used = [
                     Term(c, -way.sizes.count(size))
                     for c, way in parts
                     if way.home == home and size in way.sizes
                 ]
-                program.row([*(Term(arc) for arc in arcs), *used], 0)
-        units = [(c, way) for c, way in ways if way.home < 0 or self._is_unit(way)]
-        shares = [(c, way) for c, way in parts if not self._is_unit(way)]
-        self._shares_suffice(program, shares, units, apart)
+                program.row([*held, *used], 0)
+            arcs[home] = own
+        units = [(c, way) for c, way in ways if way.home < 0 or self.is_unit(way)]
+        shares = [(c, way) for c, way in parts if not self.is_unit(way)]
+        for limit in classes:
+            self._shares_suffice(
+                program,
+                [share for share in shares if share[1].limit == limit],
+                [unit for unit in units if unit[1].limit == limit],
+                apart,
+            )
         # What follows for whole numbers of units, and of shares.
         for home in homes:
             whole = [Term(c) for c, way in units if way.home == home]
@@ -202,7 +249,41 @@ class Counts:
             sizes = sorted({n for _, n in mine})
             lent = self._most_lent(sizes, home, pairs)
             program.row([Term(c, n) for c, n in mine], most=lent)
-        return units
+            self._wait_for_uplinks(program, shares, home, pairs)
+        return ways, arcs
+
+    def _wait_for_uplinks(
+        self,
+        program: Program,
+        shares: Sequence[tuple[int, Way]],
+        home: int,
+        carried: int,
+    ) -> None:
+        """A share is no faster than its uplink, which carries what others send too."""
+        alike: dict[tuple[float, int], list[int]] = {}
+        for column, way in shares:
+            if way.home == home:
+                alike.setdefault((way.limit, sum(way.sizes)), []).append(column)
+        leaving = [
+            Term(c, n * (self.size - n))
+            for (_, n), columns in alike.items()
+            for c in columns
+        ]
+        for (limit, pieces), columns in alike.items():
+            most = self._pairs(home, pieces, limit)
+            if most < carried:
+                is_used = program.column(1, block=home)
+                count = most // (pieces * (self.size - pieces))
+                used = [*(Term(c) for c in columns), Term(is_used, -count)]
+                program.row(used, most=0)
+                program.row([*leaving, Term(is_used, carried - most)], most=carried)
+
+    def _pairs(self, home: int, pieces: int, limit: float) -> float:
+        """Pairs that an uplink may carry beside a share that is faster than a limit."""
+        if limit in (ANY, inf):
+            return inf
+        sending = max(0.0, limit - self.latency[pieces]) * (1 + ROUNDING)
+        return int(sending * self.uplinks[home])
 
     def _carried(self, low: int, slowest: float) -> dict[int, int]:
         """Pairs that each uplink carries while an all-to-all of such parts lasts."""
@@ -226,7 +307,8 @@ class Counts:
                     fewest[lent] = min(fewest[lent], leaving)
         return int(np.flatnonzero(fewest <= pairs)[-1])
 
-    def _is_unit(self, way: Way) -> bool:
+    def is_unit(self, way: Way) -> bool:
+        """Whether a way makes up a unit inside an outer domain, not a share."""
         return sum(way.sizes) == self.size
 
     def _near(self, room: Mapping[int, int], low: int) -> Iterator[Way]:
@@ -240,22 +322,29 @@ class Counts:
                 yield Way(home, sizes, sizes[0])
 
     def _shares(
-        self, room: Mapping[int, int], lows: Sequence[int], carried: Mapping[int, int]
+        self,
+        room: Mapping[int, int],
+        lows: Sequence[int],
+        carried: Mapping[int, int],
+        limit: float = ANY,
     ) -> Iterator[Way]:
         """Shares of units that the uplink of an outer domain carries, inside each."""
         for low in lows[:1]:
             for home, most in room.items():
                 for pieces in range(low, self.size - low + 1):
-                    if pieces * (self.size - pieces) > carried[home]:
+                    pairs = min(carried[home], self._pairs(home, pieces, limit))
+                    if pieces * (self.size - pieces) > pairs:
                         continue
                     for sizes in summands(pieces, low, min(most, pieces)):
-                        yield Way(home, sizes, sizes[0])
+                        yield Way(home, sizes, sizes[0], limit)
 
-    def _across(self, lows: Sequence[int], seconds: float) -> Iterator[Way]:
+    def _across(
+        self, lows: Sequence[int], seconds: float, limit: float
+    ) -> Iterator[Way]:
         """Units in shares of several outer domains, by their least part."""
         for low in lows:
             for sizes in summands(self.size, low, self.size - low):
-                way = Way(-1, sizes, low)
+                way = Way(-1, sizes, low, limit)
                 is_held = any(n == low or n >= 2 * low for n in sizes)
                 if is_held and self._seconds(way) < seconds:
                     yield way
@@ -284,47 +373,14 @@ class Counts:
                     program.row([*had, *used], 0)
 
 
-def summands(total: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ascending summands from ``least`` to ``most``."""
-    if least <= total <= most:
-        yield (total,)
-    for first in range(least, min(most, total // 2) + 1):
-        for rest in summands(total - first, first, most):
-            yield (first, *rest)
-
-
-def _least(asked: IntArray) -> IntArray:
-    """Those that ask for no more than others; shape (C', L)."""
-    rows = np.unique(asked, axis=0)
-    kept: list[IntArray] = []
-    for row in rows[np.argsort(rows.sum(axis=1), kind="stable")]:
-        if not any((one <= row).all() for one in kept):
-            kept.append(row)
-    return np.array(kept)
-
-
-def _paths(
-    program: Program,
-    rooms: Mapping[tuple[int, int], int],
-    home: int,
-    least: int,
-    most: int,
-) -> dict[int, list[int]]:
-    """Columns of parts of each size, on paths that end at the rooms of domains."""
-    ends = {room: n for (at, room), n in rooms.items() if at == home}
-    into: dict[int, list[Term]] = {}
-    held: dict[int, list[int]] = {}
-    for begin in range(max(ends)):
-        last = min(begin + most, max(ends))
-        for end in (begin + 1, *range(begin + least, last + 1)):
-            column = program.column(sum(ends.values()))
-            into.setdefault(end, []).append(Term(column))
-            into.setdefault(begin, []).append(Term(column, -1))
-            if end - begin >= least:
-                held.setdefault(end - begin, []).append(column)
-    for place in range(1, max(ends) + 1):
-        program.row(into[place], ends.get(place, 0), ends.get(place, 0))
-    return held
+def _least(asked: IntArray) -> list[int]:
+    """Numbers of the rows that ask for no more than others."""
+    rows, number = np.unique(asked, axis=0, return_index=True)
+    kept: list[int] = []
+    for at in np.argsort(rows.sum(axis=1), kind="stable"):
+        if not any((asked[one] <= rows[at]).all() for one in kept):
+            kept.append(int(number[at]))
+    return kept
 
 
 def rooms_of(home: IntArray, room: IntArray) -> dict[tuple[int, int], int]:

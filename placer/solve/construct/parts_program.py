@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.count.paths import Arc, filled, paths
 
 if TYPE_CHECKING:
     from placer.solve.construct.replica_levels import Replicas
@@ -29,14 +30,6 @@ FloatArray = npt.NDArray[np.float64]
 
 MOST_WAYS = 3_000  # to make up a unit
 TICK = 1e-6  # s, in which steps are compared
-
-
-class Arc(NamedTuple):
-    """A domain is filled from ``begin`` to ``end``, with a part or nothing."""
-
-    begin: int
-    end: int
-    is_part: bool
 
 
 class Made(NamedTuple):
@@ -181,7 +174,10 @@ def shared(question: Question, choices: Replicas, limits: Limits) -> Chosen:
         for way in question.ways()
         if way.seconds <= slowest * (1 + 1e-9)
     ]
-    made = [program.column(question.count, question.sent(way)) for way in ways]
+    made = [
+        program.column(question.count, question.sent(way), block=way.home)
+        for way in ways
+    ]
     program.row([Term(column) for column in made], question.count, question.count)
     units = list(zip(made, ways, strict=True))
     least = min((way.sizes[0] for way in ways if way.home < 0), default=question.size)
@@ -237,7 +233,7 @@ def _shares(
     """What so many of each column make, without replicas."""
     left = list(counts)
     fills = {
-        key: _filled(arcs[key[0]], left, key[1], n) for key, n in question.rooms.items()
+        key: filled(arcs[key[0]], left, key[1], n) for key, n in question.rooms.items()
     }
     units = [way for column, way in made for _ in range(counts[column])]
     return Shares(fills, units, np.empty((0, 0), dtype=np.int64))
@@ -272,21 +268,11 @@ def _summands(
 
 def _paths(program: Program, question: Question) -> dict[int, dict[Arc, int]]:
     """Columns of the arcs of each outer domain: paths end at the rooms of domains."""
-    arcs: dict[int, dict[Arc, int]] = {}
+    found = {}
     for home in sorted({home for home, _ in question.rooms}):
         ends = {room: n for (at, room), n in question.rooms.items() if at == home}
-        mine = arcs[home] = {}
-        into: dict[int, list[Term]] = {}
-        for begin in range(max(ends)):
-            last = min(begin + question.largest, max(ends))
-            lasting = [Arc(begin, end, True) for end in range(begin + 1, last + 1)]
-            for arc in (Arc(begin, begin + 1, False), *lasting):
-                column = mine[arc] = program.column(sum(ends.values()))
-                into.setdefault(arc.end, []).append(Term(column))
-                into.setdefault(arc.begin, []).append(Term(column, -1))
-        for place in range(1, max(ends) + 1):
-            program.row(into[place], ends.get(place, 0), ends.get(place, 0))
-    return arcs
+        found[home] = paths(program, ends, 1, question.largest, home)
+    return found
 
 
 def _parts_suffice(
@@ -305,14 +291,11 @@ def _parts_suffice(
     for size in range(1, question.largest + 1):
         lent = []
         for home, mine in arcs.items():
-            held = [
-                Term(c)
-                for a, c in mine.items()
-                if a.is_part and a.end - a.begin == size
-            ]
+            held = [Term(c) for a, c in mine.items() if a.is_part and a.size == size]
             used = _used(made, size, home)
             if held or used:
-                lent.append(program.column(question.count * question.size))
+                most = question.count * question.size
+                lent.append(program.column(most, block=home))
                 program.row([*held, *used, Term(lent[-1], -1)], 0, 0)
                 if home in leaving:
                     pairs = size * (question.size - size)
@@ -345,20 +328,3 @@ def _slowest(
         slower = np.flatnonzero(tick == own).tolist()
         used = [Term(taken[choice], -1) for choice in slower]
         program.row([Term(column, replicas), *used], 0)
-
-
-def _filled(
-    arcs: Mapping[Arc, int], counts: list[int], room: int, domains: int
-) -> list[list[int]]:
-    """Parts of each domain of a room: paths that are taken out of the counts."""
-    fills = []
-    for _ in range(domains):
-        place, parts = room, []
-        while place:
-            arc = next(a for a, c in arcs.items() if a.end == place and counts[c])
-            counts[arcs[arc]] -= 1
-            place = arc.begin
-            if arc.is_part:
-                parts.append(arc.end - arc.begin)
-        fills.append(parts)
-    return fills

@@ -79,7 +79,7 @@ def walked_fills(
                     walk.go(min(rounds, batches), budget)
             walks.sort(key=_step_s)
             for walk, _ in walks[:1]:
-                yield "ep groups in annealed parts", _arranged(problem, asked, walk)
+                yield "ep groups in annealed parts", arranged(problem, asked, walk)
             if _has_ended(problem, incumbent, budget):
                 return
             is_close = incumbent.is_within(params.parts_gap)
@@ -122,9 +122,7 @@ def _walks(
 
     Also what a step takes besides: exposed gradients and pipelines across uplinks.
     """
-    near = asked.parts.seconds(asked.ground.floor.tier + 1).values()
-    pace = Pace.of(asked.parts, min(near), SLOWER * max(near))
-    links, slot = asked.links(), asked.slot()
+    links, slot, pace = asked.links(), asked.slot(), pace_of(asked)
     worth = problem.params.parts_walk_gap
     for number, gpu_of_rank in enumerate(incumbent.elite):
         held = asked.ground.held(gpu_of_rank)
@@ -138,7 +136,13 @@ def _walks(
             yield walk, step.step_time_s - walk.step_s
 
 
-def _arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
+def pace_of(asked: Asked) -> Pace:
+    """Paths through pipelines whose all-to-alls may be as slow as parts make them."""
+    near = asked.parts.seconds(asked.ground.floor.tier + 1).values()
+    return Pace.of(asked.parts, min(near), SLOWER * max(near))
+
+
+def arranged(problem: Problem, asked: Asked, walk: PartsWalk) -> IntArray:
     """GPU of every rank, replicas in an order that keeps gradients and pipelines near.
 
     At first by what rings load, then by the step itself.

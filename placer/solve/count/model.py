@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 # The column of a constant term: it counts one.
 ONE = -1
+# The block of columns that belong to none.
+COMMON = -1
 
 
 class Term(NamedTuple):
@@ -48,17 +50,23 @@ class Program:
         Of each column.
     price : list of float
         Of one count of each column.
+    block : list of int
+        Columns of one block meet others in few rows; `COMMON` those of none.
     rows : list of Row
     """
 
     most: list[float] = field(default_factory=list)
     price: list[float] = field(default_factory=list)
+    block: list[int] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
 
-    def column(self, most: float = inf, price: float = 0) -> int:
+    def column(
+        self, most: float = inf, price: float = 0, *, block: int = COMMON
+    ) -> int:
         """A new column."""
         self.most.append(most)
         self.price.append(price)
+        self.block.append(block)
         return len(self.most) - 1
 
     def row(

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.solve.bounds.part_counts import Counts, summands
+from placer.solve.bounds.part_counts import Counts
+from placer.solve.bounds.part_ways import summands
+from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 
 # One unit of 4 pieces, two blocks with a domain of 3 each: 3 + 1 or 2 + 2.
@@ -21,7 +23,7 @@ ONE_UNIT = Counts(
     alike=1,
     near=NEAR,
     apart=lambda part, _share: NEAR[part] if part < 3 else 0.15,
-    uplinks={0: 10.0, 1: 10.0},
+    uplinks={0: 100.0, 1: 100.0},
     latency=dict.fromkeys((1, 2, 3), 0.0),
 )
 
@@ -29,7 +31,11 @@ ONE_UNIT = Counts(
 def is_hopeless(counts: Counts, seconds: float, slowest: float) -> bool:
     """Whether no replica of one stage is as fast."""
     level = np.flatnonzero(counts.times() == seconds)
-    return counts.is_hopeless(level[:, None], slowest, Limits(1.0))[0]
+    stated = counts.stated(level[:, None], [slowest])
+    assert stated is not None
+    answer = solved_in_blocks(stated.program, Limits(1.0))
+    assert answer.is_proved
+    return answer.counts is None
 
 
 def test_halves_are_as_fast_as_can_be() -> None:
@@ -45,7 +51,14 @@ def test_uplinks_carry_what_shares_send(pairs: float, hopeless: bool) -> None:
     """3 + 1 puts three pairs on either uplink, 2 + 2 four."""
     counts = replace(ONE_UNIT, uplinks={0: pairs, 1: pairs})
     assert is_hopeless(counts, 0.3, 1.0) == hopeless
+
+
+@pytest.mark.parametrize("pairs", [4.1, 3.9])
+def test_uplinks_make_units_slower(pairs: float) -> None:
+    """As fast as halves is what takes less than the next slower level, 0.3 s."""
+    counts = replace(ONE_UNIT, uplinks=dict.fromkeys((0, 1), pairs / 0.3))
     assert is_hopeless(counts, 0.2, 1.0) == (pairs < 4)
+    assert not is_hopeless(counts, 0.3, 1.0)
 
 
 def test_latency_leaves_less_time_to_send() -> None:
