@@ -40,6 +40,7 @@ from placer.solve.construct.walked_parts import (
     walked_parts,
 )
 from placer.solve.construct.whole_first import whole_first
+from placer.solve.construct.within_sets import within_sets
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
@@ -108,6 +109,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     levelled,
     whole_first,
+    within_sets,
     cut_at_nodes,
     in_parts,
     briefly_walked_parts,
@@ -146,6 +148,7 @@ METHODS: tuple[Method, ...] = (
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
+    within_sets,
     cut_at_nodes,
     in_parts,
     transfer_runs,

@@ -47,11 +47,13 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
+from placer.solve.bounds.across_sets import across_sets
 from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.count.engine import Limits
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
 
@@ -161,7 +163,7 @@ def cut_bound(
     cuts = _cuts(topology, job, params, _tiers(topology, job, rises))
 
     def least(tier: int) -> float:
-        return max(cut.value for cut in cuts.get(tier, []))
+        return max(cut.least for cut in cuts.get(tier, []))
 
     def value() -> float:
         return float(inside + sum(float(rises[t]) * least(t) for t in cuts))
@@ -215,6 +217,8 @@ def _lines(
         return
     near, far, *_ = cuts
     for inner, outer in product(reversed(cuts[near]), reversed(cuts[far])):
+        if inner.known or outer.known:
+            continue
         if inner.world == outer.world:
             home = np.zeros(len(inner.rooms), dtype=np.int64)
             home[topology.domain_of_gpu[near]] = topology.domain_of_gpu[far]
@@ -267,4 +271,27 @@ def _cuts(
             graph = contracted(job, label)
             if graph and sets.sum() >= graph.vertices:
                 cuts[tier].append(TierCut(graph, sets, params))
+        cuts[tier] += _beside_cut_groups(topology, job, params, tier)
     return cuts
+
+
+def _beside_cut_groups(
+    topology: Topology, job: Job, params: Params, tier: int
+) -> Iterator[TierCut]:
+    """Cuts where rules about outer tiers leave no room for all groups of an axis.
+
+    A share of the weight of its edges is taken off, and counted for those alone that are
+    cut for certain: two of a ring, one of a chain, all of one rank of a clique.
+    """
+    label = colocation_of(topology, job, 1).label
+    gpus = np.bincount(topology.domain_of_gpu[tier])
+    for axis, weight, _ in hop_edges(job) if job.require else ():
+        members = job.parallelism.ranks_of_group[axis]
+        across = across_sets(topology.domain_of_node, label, tier, members)
+        cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
+        ring = 2 if members.shape[1] > 2 else 1
+        edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring) * cut
+        for share in params.cut_shares if edges else ():
+            weights = {**job.weights, axis: weight * (1 - share)}
+            graph = graph_of(replace(job, weights=weights))
+            yield TierCut(graph, gpus, params, known=share * weight * edges)

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
+from placer.solve.bounds.across_sets import across_sets
 from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
@@ -209,7 +210,7 @@ def _cases(
     """Bounds of every case, the dearer to work out the later."""
     scale_up = model.fabric.scale_up_tier
     label = colocation.label
-    room = _rooms(model, capacity)
+    room, domain_of_node = _rooms(model, capacity), model.topology.domain_of_node
     for axis in CASE_AXES:
         if model.job.model is None or model.job.parallelism.size(axis) == 1:
             continue
@@ -220,10 +221,13 @@ def _cases(
                 yield _outside(model.step_on(outside), outside, axis, room, params)
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
-            label = label.copy()
+            before, label = label, label.copy()
             for t in range(scale_up, len(label)):
                 label[t] = join(label[t], members)
             if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
+                return
+            across = across_sets(domain_of_node, before, scale_up, members)
+            if any(sets.fewest_cut(room, len(members)) for sets in across):
                 return
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
@@ -322,7 +326,13 @@ def _with_crossing(
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
     members = step.model.job.parallelism.ranks_of_group[axis]
-    even = most_even(room, members.shape[1], members.size)
+    across = across_sets(
+        step.model.topology.domain_of_node,
+        network.label,
+        step.model.fabric.scale_up_tier,
+        members,
+    )
+    even = most_even(room, members.shape[1], members.size, list(across))
     outside = _Split(**split).with_limits(Limit(members, even))
     slow = step.model.step_on(outside).stage_times[axis]
     slow_s = slow_pipeline_s(step, axis, slow)

@@ -19,6 +19,9 @@ class BoundParams:
         prices on all stages; larger jobs go without.
     ascent_rounds : int
         Directions in which those prices are improved.
+    cut_shares : tuple of float
+        Shares of the weight of edges, tried in turn, that are counted for groups which
+        are cut for certain, and not where the least cut is looked for.
     parts_work : int
         Array elements touched for prices of the parts of rings and cliques.
     parted_columns, counted_columns : int
@@ -66,6 +69,7 @@ class BoundParams:
     charge_work: int = 1_000_000_000
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
+    cut_shares: tuple[float, ...] = (0.5, 0.75, 0.875)
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
     counted_columns: int = 20_000
