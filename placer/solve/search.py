@@ -25,6 +25,7 @@ from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.cut_at_nodes import cut_at_nodes
+from placer.solve.construct.cut_within_sets import cut_within_sets
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_parts import in_parts
@@ -111,6 +112,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     within_sets,
     cut_at_nodes,
+    cut_within_sets,
     in_parts,
     briefly_walked_parts,
     chosen_parts,
@@ -150,6 +152,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     whole_first,
     within_sets,
     cut_at_nodes,
+    cut_within_sets,
     in_parts,
     transfer_runs,
     held_runs,

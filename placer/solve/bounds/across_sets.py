@@ -2,8 +2,8 @@
 
 ``require: {cp: leaf}`` keeps cp groups in leaves. A tp group lies across ``n`` of them,
 one rank in each, and so do others: together a *block* of ``n`` sets of ``c`` ranks, or
-of ``c`` groups. A group that one node holds whole takes all its sets to the leaf of that
-node, so a leaf holds groups whole of no more blocks than fit it:
+of ``c`` groups. A group that one node holds whole takes all its sets to the leaf of
+that node, so a leaf holds groups whole of no more blocks than fit it:
 
 ``whole <= max sum_d min(c b_d, w_d)`` over ``b_d <= room_d // (c n)``, ``sum b_d = B``
 

@@ -280,8 +280,8 @@ def _beside_cut_groups(
 ) -> Iterator[TierCut]:
     """Cuts where rules about outer tiers leave no room for all groups of an axis.
 
-    A share of the weight of its edges is taken off, and counted for those alone that are
-    cut for certain: two of a ring, one of a chain, all of one rank of a clique.
+    A share of the weight of its edges is taken off, and counted for those alone that
+    are cut for certain: two of a ring, one of a chain, all of one rank of a clique.
     """
     label = colocation_of(topology, job, 1).label
     gpus = np.bincount(topology.domain_of_gpu[tier])

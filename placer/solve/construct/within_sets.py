@@ -26,7 +26,7 @@ from placer.solve.construct.parts import (
 )
 from placer.solve.construct.units import Floor, Units, floors, units_of
 from placer.solve.problem.colocation import join
-from placer.solve.tree.outer_sets import sets_cut_least
+from placer.solve.tree.outer_sets import set_size, sets_cut_least
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -47,7 +47,7 @@ def within_set_fills(problem: Problem) -> Iterator[Candidate]:
         for units in units_of(problem.job, floor):
             for tier in range(floor.tier + 1, len(problem.machine.tiers) - 1):
                 label = join(floor.colocation.label[tier], units.ranks)
-                size = _set_size(label, units.size)
+                size = set_size(label, units.size)
                 if size is None:
                     continue
                 for told, placed in _ways(floor, units, tier, size):
@@ -65,12 +65,6 @@ def _is_alike(value: IntArray, label: IntArray) -> bool:
     of_set = np.empty(int(label.max()) + 1, dtype=np.int64)
     of_set[label] = value
     return bool((of_set[label] == value).all())
-
-
-def _set_size(label: IntArray, unit: int) -> int | None:
-    """Ranks of a set, None unless all are alike and hold several units."""
-    sizes = np.unique(np.bincount(np.unique(label, return_inverse=True)[1]))
-    return int(sizes[0]) if len(sizes) == 1 and sizes[0] > unit else None
 
 
 def _ways(
