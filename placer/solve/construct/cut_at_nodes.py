@@ -230,11 +230,14 @@ def laid_on(
     stage, replica = (axes.coordinates[axis][first] for axis in ("pp", "dp"))
     for start in range(axes.pp):
         begins = _begins(stage, replica, start, [c for c in chains if c.cut])
-        if begins is None:
-            continue
-        items = _all_units(begins, [c for c in chains if not c.cut], len(first))
+        whole = [chain for chain in chains if not chain.cut]
+        items = _all_units(begins, whole, len(first)) if begins is not None else None
         if items is None:
-            continue
+            if start > 0:
+                continue
+            items = _one_by_one(chains, len(first))
+            if items is None:
+                return
         for order in permutations((stage, replica)):
             key = np.lexsort(order).argsort()
             along = sorted(items, key=lambda item: int(key[item[0]]))
@@ -285,11 +288,30 @@ def _all_units(
                 return None
             chain = fits[-1] if fits else left[0]
             left.remove(chain)
-            taken = min(chain.units, end - begin)
-            size = chain.held[0] // chain.units
-            found.append((begin, Chain(taken, (taken * size,), chain.nodes)))
-            begin += taken
+            found.append((begin, _shortened(chain, end - begin)))
+            begin += found[-1][1].units
     return found
+
+
+def _one_by_one(chains: list[Chain], units: int) -> list[tuple[int, Chain]] | None:
+    """The same with chains that are cut first, so that no gap between them is odd."""
+    found: list[tuple[int, Chain]] = []
+    begin = 0
+    for chain in sorted(chains, key=lambda one: not one.cut):
+        if chain.cut and begin + chain.units > units:
+            return None
+        if begin < units:
+            found.append((begin, _shortened(chain, units - begin)))
+            begin += found[-1][1].units
+    return found
+
+
+def _shortened(chain: Chain, most: int) -> Chain:
+    """A chain that is not cut with so many units at most; others as they are."""
+    taken = min(chain.units, most)
+    if taken == chain.units:
+        return chain
+    return Chain(taken, (taken * (chain.held[0] // chain.units),), chain.nodes)
 
 
 def _on_nodes(
