@@ -59,6 +59,8 @@ class IdealNetwork:
         Most ranks that each node may hold.
     in_runs : bool
         Whether each node holds one run of consecutive ranks, of any length.
+    by_nodes : bool
+        Whether it holds one run of any length, or of that of all others.
     limits : tuple of Limit
         On some groups; all others are free.
     replica : ndarray, shape (R,), optional
@@ -73,6 +75,7 @@ class IdealNetwork:
     label: IntArray
     capacity_of_node: IntArray
     in_runs: bool = False
+    by_nodes: bool = False
     limits: tuple[Limit, ...] = ()
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()

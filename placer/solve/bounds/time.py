@@ -29,11 +29,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.across_sets import across_sets
-from placer.solve.bounds.even_parts import most_even
+from placer.solve.bounds.cut_groups import CutGroups
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limit import Limit, slow_pipeline_s
+from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.run_transfers import RunTransfers
@@ -210,7 +209,7 @@ def _cases(
     """Bounds of every case, the dearer to work out the later."""
     scale_up = model.fabric.scale_up_tier
     label = colocation.label
-    room, domain_of_node = _rooms(model, capacity), model.topology.domain_of_node
+    room = _rooms(model, capacity)
     for axis in CASE_AXES:
         if model.job.model is None or model.job.parallelism.size(axis) == 1:
             continue
@@ -221,13 +220,12 @@ def _cases(
                 yield _outside(model.step_on(outside), outside, axis, room, params)
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
-            before, label = label, label.copy()
+            label = label.copy()
             for t in range(scale_up, len(label)):
                 label[t] = join(label[t], members)
             if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
                 return
-            across = across_sets(domain_of_node, before, scale_up, members)
-            if any(sets.fewest_cut(room, len(members)) for sets in across):
+            if CutGroups.of(model, outside, axis, room, params).fewest():
                 return
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
@@ -239,7 +237,7 @@ def _outside(
 ) -> Iterator[Proof]:
     """Bounds when a group of ``axis`` leaves its scale-up domain."""
     axes = step.model.job.parallelism
-    cases = [] if axis == "pp" else [_with_crossing(step, network, axis, room)]
+    cases = [] if axis == "pp" else [_with_crossing(step, network, axis, room, params)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
     if axis == "pp" or (axes.pp > 1 and not is_tied):
@@ -289,7 +287,8 @@ def _ideal(
     model: StepModel, colocation: Colocation, label: IntArray, capacity: IntArray
 ) -> IdealNetwork:
     """The best network for ranks that stay together as ``label`` says."""
-    network = IdealNetwork(model.fabric, label, capacity, colocation.block == 0)
+    block = colocation.block
+    network = IdealNetwork(model.fabric, label, capacity, block == 0, block != 1)
     at_most = model.job.rules.at_most
     if not at_most:
         return network
@@ -321,21 +320,19 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
 
 
 def _with_crossing(
-    step: Step, network: IdealNetwork, axis: str, room: IntArray
+    step: Step, network: IdealNetwork, axis: str, room: IntArray, params: Params
 ) -> Callable[[Floor], Proof]:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
-    members = step.model.job.parallelism.ranks_of_group[axis]
-    across = across_sets(
-        step.model.topology.domain_of_node,
-        network.label,
-        step.model.fabric.scale_up_tier,
-        members,
-    )
-    even = most_even(room, members.shape[1], members.size, list(across))
-    outside = _Split(**split).with_limits(Limit(members, even))
-    slow = step.model.step_on(outside).stage_times[axis]
-    slow_s = slow_pipeline_s(step, axis, slow)
+    axes = step.model.job.parallelism
+    members = axes.ranks_of_group[axis]
+    cut = CutGroups.of(step.model, network, axis, room, params)
+    slow_s = 0.0
+    for stages, even in cut.slow_stages(axes):
+        outside = _Split(**split).with_limits(Limit(members, even))
+        slow = step.model.step_on(outside).stage_times[axis]
+        stages = min(stages, most_stages(axes.pp, params.cut_sets))
+        slow_s = max(slow_s, slow_pipeline_s(step, axis, slow, stages))
     text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
     return lambda floor: Proof(_above(step, floor, slow_s), text)
 

@@ -45,8 +45,10 @@ class BoundParams:
         Times of transfers that the bound on room for partners tells apart.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
+    cut_run_work : float
+        Work of a program on runs of ranks that cut few groups.
     cut_sets : int
-        Sets of equally many cuts of a pipeline that are timed.
+        Sets of equally many cuts of a pipeline, or slow stages, that are timed.
     uplink_sizes : int
         Sizes of uplinks that are told apart; of more, only the largest counts.
     stage_counts : int
@@ -85,6 +87,7 @@ class BoundParams:
     rack_nodes: int = 200
     near_levels: int = 8
     size_steps: int = 2500
+    cut_run_work: float = 0.5
     cut_sets: int = 1000
     uplink_sizes: int = 8
     stage_counts: int = 200
