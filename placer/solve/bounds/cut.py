@@ -48,6 +48,7 @@ from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
 from placer.solve.bounds.across_sets import across_sets
+from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
@@ -102,6 +103,17 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
     return Proof(found.value, found.argument)
 
 
+def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof | None:
+    """The bound where nodes hold a run of ranks each; None where that cuts nothing."""
+    if not isinstance(problem.goal, HopCostObjective) or block == 1:
+        return None
+    machine, job, params = problem.machine, problem.job, problem.params
+    if not any(edges for _, edges in _edges_of_runs(machine, job, params)):
+        return None
+    found = cut_bound(machine, job, incumbent, params, by_nodes=True)
+    return Proof(found.value, f"{found.argument}, groups that runs of ranks must cut")
+
+
 def counted_hop_cost(
     problem: Problem, incumbent: float, limits: Limits, *, is_wide: bool
 ) -> Proof | None:
@@ -131,6 +143,8 @@ def cut_bound(
     incumbent: float = inf,
     params: Params | None = None,
     limits: Limits | None = None,
+    *,
+    by_nodes: bool = False,
 ) -> CutBound:
     """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
 
@@ -145,6 +159,8 @@ def cut_bound(
     limits : Limits, optional
         Of the program on parts of expert groups, where this is a second try; by
         default the root of its tree.
+    by_nodes : bool
+        Whether to bound the job's launch by nodes only.
 
     Raises
     ------
@@ -160,7 +176,8 @@ def cut_bound(
     inside = nearest * sum(axis.weight * len(axis.edges) for axis in edges)
     rises = _rises(topology)
     params = params or Params()
-    cuts = _cuts(topology, job, params, _tiers(topology, job, rises))
+    tiers = _tiers(topology, job, rises)
+    cuts = _cuts(topology, job, params, tiers, by_nodes=by_nodes)
 
     def least(tier: int) -> float:
         return max(cut.least for cut in cuts.get(tier, []))
@@ -259,7 +276,12 @@ def _groups(
 
 
 def _cuts(
-    topology: Topology, job: Job, params: Params, tiers: list[int]
+    topology: Topology,
+    job: Job,
+    params: Params,
+    tiers: list[int],
+    *,
+    by_nodes: bool = False,
 ) -> dict[int, list[TierCut]]:
     """Of each tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
@@ -272,26 +294,48 @@ def _cuts(
             if graph and sets.sum() >= graph.vertices:
                 cuts[tier].append(TierCut(graph, sets, params))
         cuts[tier] += _beside_cut_groups(topology, job, params, tier)
+    for axis, cut in _edges_of_runs(topology, job, params) if by_nodes else ():
+        if 0 in cuts:
+            cuts[0] += _beside_cut_edges(job, cuts[0][0].rooms, axis, cut, params)
     return cuts
 
 
 def _beside_cut_groups(
     topology: Topology, job: Job, params: Params, tier: int
 ) -> Iterator[TierCut]:
-    """Cuts where rules about outer tiers leave no room for all groups of an axis.
-
-    A share of the weight of its edges is taken off, and counted for those alone that
-    are cut for certain: two of a ring, one of a chain, all of one rank of a clique.
-    """
+    """Cuts where rules about outer tiers leave no room for all groups of an axis."""
     label = colocation_of(topology, job, 1).label
     gpus = np.bincount(topology.domain_of_gpu[tier])
-    for axis, weight, _ in hop_edges(job) if job.require else ():
+    for axis, *_ in hop_edges(job) if job.require else ():
         members = job.parallelism.ranks_of_group[axis]
         across = across_sets(topology.domain_of_node, label, tier, members)
         cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
         ring = 2 if members.shape[1] > 2 else 1
-        edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring) * cut
-        for share in params.cut_shares if edges else ():
-            weights = {**job.weights, axis: weight * (1 - share)}
-            graph = graph_of(replace(job, weights=weights))
-            yield TierCut(graph, gpus, params, known=share * weight * edges)
+        edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring)
+        yield from _beside_cut_edges(job, gpus, axis, edges * cut, params)
+
+
+def _edges_of_runs(
+    topology: Topology, job: Job, params: Params
+) -> Iterator[tuple[str, int]]:
+    """Edges of rings that a launch by nodes cuts for certain, by their axis."""
+    for axis, *_ in hop_edges(job):
+        members = job.parallelism.ranks_of_group[axis]
+        runs = CutRuns.of(topology, job, members, params.cut_run_work)
+        if axis not in ("pp", "ep") and runs is not None:
+            yield axis, runs.fewest_edges()
+
+
+def _beside_cut_edges(
+    job: Job, gpus: IntArray, axis: str, edges: int, params: Params
+) -> Iterator[TierCut]:
+    """Cuts of one tier where so many edges of an axis are cut for certain.
+
+    A share of the weight of the axis is taken off, and counted for those edges alone.
+    """
+    weight = job.weights[axis]
+    for share in params.cut_shares if edges else ():
+        graph = graph_of(
+            replace(job, weights={**job.weights, axis: weight * (1 - share)})
+        )
+        yield TierCut(graph, gpus, params, known=share * weight * edges)

@@ -74,7 +74,7 @@ class CutGroups:
         found += [sets.fewest_cut(self.room, groups) for sets in self.across]
         if self.runs is not None:
             found.append(self.runs.fewest_cut(size))
-        return max(0, *found)
+        return int(max(0, *found))
 
     def slow_stages(self, axes: Parallelism) -> list[tuple[int, int]]:
         """Slow stages of a replica, and the largest least part of their groups.
@@ -105,4 +105,5 @@ class CutGroups:
         is_apart = (stage != stage[:, :1]).any() or (replica != replica[:, :1]).any()
         if is_apart or len(self.members) % slots:
             return min(cut, 1)
-        return ceil(Fraction(cut * slots, len(self.members) * axes.dp))
+        stages: int = ceil(Fraction(cut * slots, len(self.members) * axes.dp))
+        return stages

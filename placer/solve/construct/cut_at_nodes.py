@@ -12,7 +12,7 @@ Shapes: U units, S sizes of nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate, permutations
+from itertools import accumulate, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -228,12 +228,13 @@ def laid_on(
     """
     axes = problem.job.parallelism
     stage, replica = (axes.coordinates[axis][first] for axis in ("pp", "dp"))
-    for start in range(axes.pp):
-        begins = _begins(stage, replica, start, [c for c in chains if c.cut])
+    cut = [chain for chain in chains if chain.cut]
+    for start, is_spread in product(range(axes.pp), (True, False)):
+        begins = _begins(stage, replica, start, cut, is_spread=is_spread)
         whole = [chain for chain in chains if not chain.cut]
         items = _all_units(begins, whole, len(first)) if begins is not None else None
         if items is None:
-            if start > 0:
+            if start > 0 or not is_spread:
                 continue
             items = _one_by_one(chains, len(first))
             if items is None:
@@ -245,12 +246,17 @@ def laid_on(
 
 
 def _begins(
-    stage: IntArray, replica: IntArray, start: int, cut: list[Chain]
+    stage: IntArray,
+    replica: IntArray,
+    start: int,
+    cut: list[Chain],
+    *,
+    is_spread: bool,
 ) -> dict[int, Chain] | None:
     """First unit of each chain, as few units of a replica cut as can be.
 
-    Of a chain the first such unit is of the given stage, or of the next ones; chains
-    lie far apart.
+    Such units are of the given stage, or of the next ones. Chains lie far apart, or
+    each as soon as it can: more of them then fit the first stages.
     """
     later = (stage - start) % (int(stage.max()) + 1)
     is_taken = np.zeros(len(stage), dtype=bool)
@@ -261,12 +267,13 @@ def _begins(
         free = ~is_taken[first[:, None] + np.arange(chain.units)].any(axis=1)
         if not free.any():
             return None
-        away = np.abs(first - place * len(stage) // len(cut))
+        away = np.abs(first - is_spread * place * len(stage) // len(cut))
         parted = first[:, None] + np.array(chain.cut)
         owner = replica[parted]
         own = (owner[:, :, None] == owner[:, None, :]).sum(axis=2)
         worst = (load[owner] + own).max(axis=1)
-        begin = int(np.lexsort((away, later[parted[:, 0]], worst, ~free))[0])
+        last = later[parted].max(axis=1)
+        begin = int(np.lexsort((away, last, worst, ~free))[0])
         found[begin] = chain
         is_taken[begin : begin + chain.units] = True
         np.add.at(load, owner[begin], 1)

@@ -71,7 +71,7 @@ class BoundParams:
     charge_work: int = 1_000_000_000
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
-    cut_shares: tuple[float, ...] = (0.5, 0.75, 0.875)
+    cut_shares: tuple[float, ...] = (0.75, 0.9375, 0.984375)
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
     counted_columns: int = 20_000
