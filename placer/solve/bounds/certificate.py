@@ -45,7 +45,7 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
         if block == 1 or bound is least_hop_cost:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)
-        if incumbent.ends():
+        if incumbent.is_within(0.0):
             return
 
 
