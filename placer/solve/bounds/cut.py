@@ -108,7 +108,7 @@ def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof |
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None
     machine, job, params = problem.machine, problem.job, problem.params
-    if not any(edges for _, edges in _edges_of_runs(machine, job, params)):
+    if not any(_edges_of_runs(machine, job, params)):
         return None
     found = cut_bound(machine, job, incumbent, params, by_nodes=True)
     return Proof(found.value, f"{found.argument}, groups that runs of ranks must cut")
@@ -294,9 +294,9 @@ def _cuts(
             if graph and sets.sum() >= graph.vertices:
                 cuts[tier].append(TierCut(graph, sets, params))
         cuts[tier] += _beside_cut_groups(topology, job, params, tier)
-    for axis, cut in _edges_of_runs(topology, job, params) if by_nodes else ():
-        if 0 in cuts:
-            cuts[0] += _beside_cut_edges(job, cuts[0][0].rooms, axis, cut, params)
+    if by_nodes and 0 in cuts:
+        for edges in _edges_of_runs(topology, job, params):
+            cuts[0] += _beside_cut_edges(job, cuts[0][0].rooms, edges, params)
     return cuts
 
 
@@ -312,30 +312,33 @@ def _beside_cut_groups(
         cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
         ring = 2 if members.shape[1] > 2 else 1
         edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring)
-        yield from _beside_cut_edges(job, gpus, axis, edges * cut, params)
+        yield from _beside_cut_edges(job, gpus, {axis: edges * cut}, params)
 
 
 def _edges_of_runs(
     topology: Topology, job: Job, params: Params
-) -> Iterator[tuple[str, int]]:
-    """Edges of rings that a launch by nodes cuts for certain, by their axis."""
-    for axis, *_ in hop_edges(job):
-        members = job.parallelism.ranks_of_group[axis]
-        runs = CutRuns.of(topology, job, members, params.cut_run_work)
-        if axis not in ("pp", "ep") and runs is not None:
-            yield axis, runs.fewest_edges()
+) -> Iterator[dict[str, int]]:
+    """Edges that a launch by nodes cuts for certain, of ever more dense axes."""
+    label = colocation_of(topology, job, 1).label[0]
+    found: dict[str, int] = {}
+    for axis in ("tp", "cp", "pp", "dp"):
+        members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
+        runs = CutRuns.of(topology, job, members, label, work)
+        edges = runs.fewest_edges(closed=axis != "pp") if runs else 0
+        if edges and job.weights.get(axis):
+            found = {**found, axis: edges}
+            yield found
 
 
 def _beside_cut_edges(
-    job: Job, gpus: IntArray, axis: str, edges: int, params: Params
+    job: Job, gpus: IntArray, edges: Mapping[str, int], params: Params
 ) -> Iterator[TierCut]:
-    """Cuts of one tier where so many edges of an axis are cut for certain.
+    """Cuts of one tier where so many edges of some axes are cut for certain.
 
-    A share of the weight of the axis is taken off, and counted for those edges alone.
+    A share of the weight of the axes is taken off, and counted for those edges alone.
     """
-    weight = job.weights[axis]
-    for share in params.cut_shares if edges else ():
-        graph = graph_of(
-            replace(job, weights={**job.weights, axis: weight * (1 - share)})
-        )
-        yield TierCut(graph, gpus, params, known=share * weight * edges)
+    known = sum(job.weights[axis] * count for axis, count in edges.items())
+    for share in params.cut_shares if known else ():
+        less = {axis: job.weights[axis] * (1 - share) for axis in edges}
+        graph = graph_of(replace(job, weights={**job.weights, **less}))
+        yield TierCut(graph, gpus, params, known=share * known)

@@ -63,7 +63,8 @@ class CutGroups:
         members = job.parallelism.ranks_of_group[axis]
         tier, runs = network.fabric.scale_up_tier, None
         if network.by_nodes and tier == 0:
-            runs = CutRuns.of(topology, job, members, params.cut_run_work)
+            label = network.label[0]
+            runs = CutRuns.of(topology, job, members, label, params.cut_run_work)
         across = across_sets(topology.domain_of_node, network.label, tier, members)
         return cls(members, room, tuple(across), runs)
 
