@@ -105,7 +105,12 @@ class TierCut:
         self._keep_best(self.split, self._mirrored(np.array(candidates)))
 
     def add_up(self) -> None:
-        """Raise ``value`` by making the parts of rings and cliques add up."""
+        """Raise ``value`` by making the parts of rings and cliques add up.
+
+        Where edges are cut for certain that takes long and adds little.
+        """
+        if self.known:
+            return
         for product in self.split:
             besides = np.zeros(self.size + 1)
             for other in self.split:
