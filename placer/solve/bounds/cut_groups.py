@@ -19,11 +19,11 @@ import numpy.typing as npt
 from placer.solve.bounds.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
+from placer.solve.bounds.ideal import IdealNetwork
 
 if TYPE_CHECKING:
     from placer.cost.step import StepModel
     from placer.job.axes import Parallelism
-    from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
@@ -108,3 +108,14 @@ class CutGroups:
             return min(cut, 1)
         stages: int = ceil(Fraction(cut * slots, len(self.members) * axes.dp))
         return stages
+
+
+@dataclass(frozen=True, eq=False)
+class Split(IdealNetwork):
+    """The same when every group leaves its scale-up domain."""
+
+    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
+        fewest, room = super()._fewest_domains(members)
+        inner = slice(0, self.fabric.scale_up_tier + 2)
+        fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
+        return fewest, room

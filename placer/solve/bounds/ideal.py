@@ -57,10 +57,8 @@ class IdealNetwork:
         Set of each rank at each tier; a set lies in one domain of its tier.
     capacity_of_node : ndarray, shape (N,)
         Most ranks that each node may hold.
-    in_runs : bool
-        Whether each node holds one run of consecutive ranks, of any length.
-    by_nodes : bool
-        Whether it holds one run of any length, or of that of all others.
+    in_runs, by_nodes : bool
+        Whether each node holds a run of ranks: of any length; of any or all of one.
     limits : tuple of Limit
         On some groups; all others are free.
     replica : ndarray, shape (R,), optional

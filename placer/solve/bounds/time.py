@@ -20,7 +20,7 @@ Valid because the step is monotone in the time of every operation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.cut_groups import CutGroups
+from placer.solve.bounds.cut_groups import CutGroups, Split
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
@@ -329,7 +329,7 @@ def _with_crossing(
     cut = CutGroups.of(step.model, network, axis, room, params)
     slow_s = 0.0
     for stages, even in cut.slow_stages(axes):
-        outside = _Split(**split).with_limits(Limit(members, even))
+        outside = Split(**split).with_limits(Limit(members, even))
         slow = step.model.step_on(outside).stage_times[axis]
         stages = min(stages, most_stages(axes.pp, params.cut_sets))
         slow_s = max(slow_s, slow_pipeline_s(step, axis, slow, stages))
@@ -394,14 +394,3 @@ def _in_runs(model: StepModel, network: IdealNetwork) -> Proof | None:
     near = Near(runs.least_seconds)
     argument = "every host holds one run of consecutive ranks, all others are far"
     return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
-
-
-@dataclass(frozen=True, eq=False)
-class _Split(IdealNetwork):
-    """The same when every group leaves its scale-up domain."""
-
-    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
-        fewest, room = super()._fewest_domains(members)
-        inner = slice(0, self.fabric.scale_up_tier + 2)
-        fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
-        return fewest, room
