@@ -26,6 +26,7 @@ from placer.solve.construct.communicators import partitioned
 from placer.solve.construct.component_line import component_line
 from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.cut_at_nodes import cut_at_nodes
+from placer.solve.construct.cut_within_sets import cut_within_sets
 from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_company import in_company
@@ -43,6 +44,7 @@ from placer.solve.construct.walked_parts import (
     walked_parts,
 )
 from placer.solve.construct.whole_first import whole_first
+from placer.solve.construct.within_sets import within_sets
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
@@ -112,7 +114,9 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     levelled,
     whole_first,
+    within_sets,
     cut_at_nodes,
+    cut_within_sets,
     in_parts,
     block_parts,
     in_company,
@@ -155,7 +159,9 @@ METHODS: tuple[Method, ...] = (
 METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     uneven,
     whole_first,
+    within_sets,
     cut_at_nodes,
+    cut_within_sets,
     in_parts,
     transfer_runs,
     held_runs,

@@ -10,7 +10,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.cut import counted_hop_cost, least_hop_cost
+from placer.solve.bounds.cut import (
+    counted_hop_cost,
+    hop_cost_by_nodes,
+    least_hop_cost,
+)
 from placer.solve.bounds.time import least_step_time
 from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 # known placement, which need not be exceeded. None where it does not apply.
 Bound = Callable[[Problem, int, float], Proof | None]
 
-BOUNDS: tuple[Bound, ...] = (least_step_time, least_hop_cost)
+BOUNDS: tuple[Bound, ...] = (least_step_time, least_hop_cost, hop_cost_by_nodes)
 NONE = Proof(0.0, "none")
 
 
@@ -34,10 +38,15 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
         return
     block = problem.forced_block
-    bound, argument = lower_bound(problem, block, incumbent.value)
-    if block == 1 or problem.goal.name == "hop-cost":
-        incumbent.launch_bound = bound
-    incumbent.prove(bound, argument)
+    for bound in BOUNDS:
+        proof = bound(problem, block, incumbent.value)
+        if proof is None:
+            continue
+        if block == 1 or bound is least_hop_cost:
+            incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
+        incumbent.prove(*proof)
+        if incumbent.is_within(0.0):
+            return
 
 
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

@@ -47,11 +47,14 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
+from placer.solve.bounds.across_sets import across_sets
+from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.count.engine import Limits
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
 
@@ -100,6 +103,17 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
     return Proof(found.value, found.argument)
 
 
+def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof | None:
+    """The bound where nodes hold a run of ranks each; None where that cuts nothing."""
+    if not isinstance(problem.goal, HopCostObjective) or block == 1:
+        return None
+    machine, job, params = problem.machine, problem.job, problem.params
+    if not any(_edges_of_runs(machine, job, params)):
+        return None
+    found = cut_bound(machine, job, incumbent, params, by_nodes=True)
+    return Proof(found.value, f"{found.argument}, groups that runs of ranks must cut")
+
+
 def counted_hop_cost(
     problem: Problem, incumbent: float, limits: Limits, *, is_wide: bool
 ) -> Proof | None:
@@ -129,6 +143,8 @@ def cut_bound(
     incumbent: float = inf,
     params: Params | None = None,
     limits: Limits | None = None,
+    *,
+    by_nodes: bool = False,
 ) -> CutBound:
     """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
 
@@ -143,6 +159,8 @@ def cut_bound(
     limits : Limits, optional
         Of the program on parts of expert groups, where this is a second try; by
         default the root of its tree.
+    by_nodes : bool
+        Whether to bound the job's launch by nodes only.
 
     Raises
     ------
@@ -158,10 +176,11 @@ def cut_bound(
     inside = nearest * sum(axis.weight * len(axis.edges) for axis in edges)
     rises = _rises(topology)
     params = params or Params()
-    cuts = _cuts(topology, job, params, _tiers(topology, job, rises))
+    tiers = _tiers(topology, job, rises)
+    cuts = _cuts(topology, job, params, tiers, by_nodes=by_nodes)
 
     def least(tier: int) -> float:
-        return max(cut.value for cut in cuts.get(tier, []))
+        return max(cut.least for cut in cuts.get(tier, []))
 
     def value() -> float:
         return float(inside + sum(float(rises[t]) * least(t) for t in cuts))
@@ -215,6 +234,8 @@ def _lines(
         return
     near, far, *_ = cuts
     for inner, outer in product(reversed(cuts[near]), reversed(cuts[far])):
+        if inner.known or outer.known:
+            continue
         if inner.world == outer.world:
             home = np.zeros(len(inner.rooms), dtype=np.int64)
             home[topology.domain_of_gpu[near]] = topology.domain_of_gpu[far]
@@ -255,7 +276,12 @@ def _groups(
 
 
 def _cuts(
-    topology: Topology, job: Job, params: Params, tiers: list[int]
+    topology: Topology,
+    job: Job,
+    params: Params,
+    tiers: list[int],
+    *,
+    by_nodes: bool = False,
 ) -> dict[int, list[TierCut]]:
     """Of each tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
@@ -267,4 +293,52 @@ def _cuts(
             graph = contracted(job, label)
             if graph and sets.sum() >= graph.vertices:
                 cuts[tier].append(TierCut(graph, sets, params))
+        cuts[tier] += _beside_cut_groups(topology, job, params, tier)
+    if by_nodes and 0 in cuts:
+        for edges in _edges_of_runs(topology, job, params):
+            cuts[0] += _beside_cut_edges(job, cuts[0][0].rooms, edges, params)
     return cuts
+
+
+def _beside_cut_groups(
+    topology: Topology, job: Job, params: Params, tier: int
+) -> Iterator[TierCut]:
+    """Cuts where rules about outer tiers leave no room for all groups of an axis."""
+    label = colocation_of(topology, job, 1).label
+    gpus = np.bincount(topology.domain_of_gpu[tier])
+    for axis, *_ in hop_edges(job) if job.require else ():
+        members = job.parallelism.ranks_of_group[axis]
+        across = across_sets(topology.domain_of_node, label, tier, members)
+        cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
+        ring = 2 if members.shape[1] > 2 else 1
+        edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring)
+        yield from _beside_cut_edges(job, gpus, {axis: edges * cut}, params)
+
+
+def _edges_of_runs(
+    topology: Topology, job: Job, params: Params
+) -> Iterator[dict[str, int]]:
+    """Edges that a launch by nodes cuts for certain, of ever more dense axes."""
+    label = colocation_of(topology, job, 1).label[0]
+    found: dict[str, int] = {}
+    for axis in ("tp", "cp", "pp", "dp"):
+        members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
+        runs = CutRuns.of(topology, job, members, label, work)
+        edges = runs.fewest_edges(closed=axis != "pp") if runs else 0
+        if edges and job.weights.get(axis):
+            found = {**found, axis: edges}
+            yield found
+
+
+def _beside_cut_edges(
+    job: Job, gpus: IntArray, edges: Mapping[str, int], params: Params
+) -> Iterator[TierCut]:
+    """Cuts of one tier where so many edges of some axes are cut for certain.
+
+    A share of the weight of the axes is taken off, and counted for those edges alone.
+    """
+    known = sum(job.weights[axis] * count for axis, count in edges.items())
+    for share in params.cut_shares if known else ():
+        less = {axis: job.weights[axis] * (1 - share) for axis in edges}
+        graph = graph_of(replace(job, weights={**job.weights, **less}))
+        yield TierCut(graph, gpus, params, known=share * known)

@@ -13,7 +13,8 @@ Shapes: D domains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +22,18 @@ import numpy.typing as npt
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 
+if TYPE_CHECKING:
+    from placer.solve.bounds.across_sets import AcrossSets
+
 IntArray = npt.NDArray[np.int64]
 
 # Ranks of a group and of a domain up to which ways are counted, and CP-SAT's work.
 MOST_COUNTED, WORK = 16, 0.5
 
 
-def most_even(room: IntArray, size: int, ranks: int) -> int:
+def most_even(
+    room: IntArray, size: int, ranks: int, across: Sequence[AcrossSets] = ()
+) -> int:
     """The largest least part that the groups of any placement can have.
 
     Half a group at the most; also where all groups fit whole.
@@ -40,18 +46,30 @@ def most_even(room: IntArray, size: int, ranks: int) -> int:
         Ranks of a group.
     ranks : int
         Of all groups together.
+    across : sequence of AcrossSets, optional
+        Outer tiers whose sets the groups lie across.
     """
-    if int((room // size).sum()) * size >= ranks:
+    if int((room // size).sum()) * size >= ranks and not across:
         return max(1, size // 2)
-    rooms, count = np.unique(room, return_counts=True)
+    rooms, number, count = np.unique(room, return_inverse=True, return_counts=True)
     for part in range(size // 2, 1, -1):
-        used = [_used(one, size, part) for one in rooms.tolist()]
-        if int(np.dot(used, count)) >= ranks and not (
-            max(size, int(rooms.max())) <= MOST_COUNTED
-            and _is_refuted(rooms, count, size, part, ranks // size)
+        used = np.array([_used(one, size, part) for one in rooms.tolist()])
+        if int(np.dot(used, count)) < ranks or any(
+            _used_in_sets(sets, used[number], part) < ranks for sets in across
+        ):
+            continue
+        if max(size, int(rooms.max())) > MOST_COUNTED or not _is_refuted(
+            rooms, count, size, part, ranks // size
         ):
             return part
     return 1
+
+
+def _used_in_sets(across: AcrossSets, used: IntArray, part: int) -> int:
+    """Most ranks of all outer domains in sets of which none has too few of a block."""
+    held, count = np.unique(across.sets_held(used), return_counts=True)
+    most = [_used(one, across.size, part) for one in held.tolist()]
+    return across.alike * int(np.dot(most, count))
 
 
 def _used(room: int, size: int, part: int) -> int:

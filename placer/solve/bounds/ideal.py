@@ -57,8 +57,8 @@ class IdealNetwork:
         Set of each rank at each tier; a set lies in one domain of its tier.
     capacity_of_node : ndarray, shape (N,)
         Most ranks that each node may hold.
-    in_runs : bool
-        Whether each node holds one run of consecutive ranks, of any length.
+    in_runs, by_nodes : bool
+        Whether each node holds a run of ranks: of any length; of any or all of one.
     limits : tuple of Limit
         On some groups; all others are free.
     replica : ndarray, shape (R,), optional
@@ -73,6 +73,7 @@ class IdealNetwork:
     label: IntArray
     capacity_of_node: IntArray
     in_runs: bool = False
+    by_nodes: bool = False
     limits: tuple[Limit, ...] = ()
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,17 +97,22 @@ def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
     return replace(step, sync=mixed)
 
 
-def slow_pipeline_s(step: Step, axis: str, slow: StageTime) -> float:
-    """The least pipeline time when one stage has the slow time of ``axis``, s.
+def most_stages(stages: int, sets: int) -> int:
+    """Most stages of which there are no more sets than this."""
+    return max((n for n in range(1, stages + 1) if comb(stages, n) <= sets), default=1)
 
-    That stage is of one replica, and the one whose slowness costs the step least. The
-    pipelines of all stages are walked side by side.
+
+def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> float:
+    """The least pipeline time when some stages have the slow time of ``axis``, s.
+
+    They are of one replica, and those whose slowness costs the step least. The
+    pipelines of all sets of stages are walked side by side.
     """
     axes = tuple(step.stage_times)
     patterns, start = [], [0]
-    for stage in range(step.model.job.parallelism.pp):
+    for chosen in combinations(range(step.model.job.parallelism.pp), stages):
         rows, _ = distinct_rows(
-            _with_slow_stage(step, axis, slow, stage).patterns(axes)
+            _with_slow_stages(step, axis, slow, list(chosen)).patterns(axes)
         )
         patterns.append(rows)
         start.append(start[-1] + len(rows))
@@ -113,12 +120,14 @@ def slow_pipeline_s(step: Step, axis: str, slow: StageTime) -> float:
     return float(np.maximum.reduceat(seconds, start[:-1]).min())
 
 
-def _with_slow_stage(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
-    """The step when one stage of one replica has the slow time of ``axis``."""
+def _with_slow_stages(
+    step: Step, axis: str, slow: StageTime, stages: list[int]
+) -> Step:
+    """The step when some stages of one replica have the slow time of ``axis``."""
     time = step.stage_times[axis]
     forward, backward = time.forward.copy(), time.backward.copy()
-    forward[0, stage] = slow.forward[0, stage]
-    backward[0, stage] = slow.backward[0, stage]
+    forward[0, stages] = slow.forward[0, stages]
+    backward[0, stages] = slow.backward[0, stages]
     times = {
         **step.stage_times,
         axis: replace(time, forward=forward, backward=backward),

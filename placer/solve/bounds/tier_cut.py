@@ -39,10 +39,19 @@ class TierCut:
     room_of_domain : ndarray, shape (D,)
         Vertices that every domain of the tier has room for.
     params : Params
+    known : float
+        Weight that is cut in any placement, beside the graph's edges.
     """
 
-    def __init__(self, graph: Graph, room_of_domain: IntArray, params: Params) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        room_of_domain: IntArray,
+        params: Params,
+        known: float = 0.0,
+    ) -> None:
         self.params = params
+        self.known = known
         self.world = graph.vertices
         self.stages = graph.stages
         self.rooms = room_of_domain
@@ -59,6 +68,11 @@ class TierCut:
             (axis, np.zeros(1 + min(self.size, self.world // axis.size)))
             for axis in _line_axes(self.split[0])
         ]
+
+    @property
+    def least(self) -> float:
+        """Weight that is cut in any placement, all told."""
+        return self.value + self.known
 
     def charge_ends(self) -> None:
         """Raise ``value`` by the bounds with a price on the ends of the chain."""
@@ -91,7 +105,12 @@ class TierCut:
         self._keep_best(self.split, self._mirrored(np.array(candidates)))
 
     def add_up(self) -> None:
-        """Raise ``value`` by making the parts of rings and cliques add up."""
+        """Raise ``value`` by making the parts of rings and cliques add up.
+
+        Where edges are cut for certain that takes long and adds little.
+        """
+        if self.known:
+            return
         for product in self.split:
             besides = np.zeros(self.size + 1)
             for other in self.split:

@@ -20,7 +20,7 @@ Valid because the step is monotone in the time of every operation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -30,10 +30,10 @@ import numpy.typing as npt
 
 from placer.solve.bounds import Proof
 from placer.solve.bounds.company import in_company
-from placer.solve.bounds.even_parts import most_even
+from placer.solve.bounds.cut_groups import CutGroups, Split
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limit import Limit, slow_pipeline_s
+from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.run_transfers import RunTransfers, in_runs
@@ -227,6 +227,8 @@ def _cases(
                 label[t] = join(label[t], members)
             if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
                 return
+            if CutGroups.of(model, outside, axis, room, params).fewest():
+                return
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
     yield _in_turn([partial(_inside, step)], step, network, params)
@@ -237,7 +239,7 @@ def _outside(
 ) -> Iterator[Proof]:
     """Bounds when a group of ``axis`` leaves its scale-up domain."""
     axes = step.model.job.parallelism
-    cases = [] if axis == "pp" else [_with_crossing(step, network, axis, room)]
+    cases = [] if axis == "pp" else [_with_crossing(step, network, axis, room, params)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
     if axis == "pp" or (axes.pp > 1 and not is_tied):
@@ -287,7 +289,8 @@ def _ideal(
     model: StepModel, colocation: Colocation, label: IntArray, capacity: IntArray
 ) -> IdealNetwork:
     """The best network for ranks that stay together as ``label`` says."""
-    network = IdealNetwork(model.fabric, label, capacity, colocation.block == 0)
+    block = colocation.block
+    network = IdealNetwork(model.fabric, label, capacity, block == 0, block != 1)
     at_most = model.job.rules.at_most
     if not at_most:
         return network
@@ -319,15 +322,19 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
 
 
 def _with_crossing(
-    step: Step, network: IdealNetwork, axis: str, room: IntArray
+    step: Step, network: IdealNetwork, axis: str, room: IntArray, params: Params
 ) -> Callable[[Floor], Proof]:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
     split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
-    members = step.model.job.parallelism.ranks_of_group[axis]
-    even = most_even(room, members.shape[1], members.size)
-    outside = _Split(**split).with_limits(Limit(members, even))
-    slow = step.model.step_on(outside).stage_times[axis]
-    slow_s = slow_pipeline_s(step, axis, slow)
+    axes = step.model.job.parallelism
+    members = axes.ranks_of_group[axis]
+    cut = CutGroups.of(step.model, network, axis, room, params)
+    slow_s = 0.0
+    for stages, even in cut.slow_stages(axes):
+        outside = Split(**split).with_limits(Limit(members, even))
+        slow = step.model.step_on(outside).stage_times[axis]
+        stages = min(stages, most_stages(axes.pp, params.cut_sets))
+        slow_s = max(slow_s, slow_pipeline_s(step, axis, slow, stages))
     text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
     return lambda floor: Proof(_above(step, floor, slow_s), text)
 
@@ -379,14 +386,3 @@ def _beside_partners(
         "in scale-up domains"
     )
     return Proof(max(found), argument)
-
-
-@dataclass(frozen=True, eq=False)
-class _Split(IdealNetwork):
-    """The same when every group leaves its scale-up domain."""
-
-    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
-        fewest, room = super()._fewest_domains(members)
-        inner = slice(0, self.fabric.scale_up_tier + 2)
-        fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
-        return fewest, room

@@ -12,7 +12,7 @@ Shapes: U units, S sizes of nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate, pairwise, permutations
+from itertools import accumulate, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -77,20 +77,36 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
         room = int((machine.gpus_of_node // size).sum()) * size
         if room >= axes.world_size or axes.world_size % size:
             continue
-        for longest in range(1, max(1, min(LONGEST, MOST_RANKS // size)) + 1):
-            found = _chains(machine.gpus_of_node, size, axes.world_size, longest)
+        for longest in lengths_of_chains(size):
+            found = fewest_cut_chains(
+                machine.gpus_of_node, size, axes.world_size, longest
+            )
             if found is None:
                 continue
             least, chains = found
             told = f"groups of {size} cut at nodes, parts of {least} or more"
-            for node_of_rank in _laid(problem, size, chains):
+            first, nodes = np.arange(0, axes.world_size, size), tree_order(machine)
+            for node_of_rank in laid_on(problem, size, first, nodes, chains):
                 yield told, Placement.on_nodes(machine, node_of_rank).gpu_of_rank
 
 
-def _chains(
+def lengths_of_chains(size: int) -> range:
+    """Units that chains of units of so many ranks may have, each tried in turn."""
+    return range(1, max(1, min(LONGEST, MOST_RANKS // size)) + 1)
+
+
+def fewest_cut_chains(
     gpus: IntArray, size: int, world: int, longest: int
 ) -> tuple[int, list[Chain]] | None:
-    """The largest least part that can be, with chains for all units; None if none."""
+    """The largest least part that can be, with chains for all units; None if none.
+
+    Parameters
+    ----------
+    gpus : ndarray
+        Of each node.
+    size, world, longest : int
+        Ranks of a unit and in all, and units of a chain at the most.
+    """
     sorts, numbers = np.unique(gpus, return_counts=True)
     usual = np.sort(np.argsort(-numbers, kind="stable")[:SORTS])
     sorts, numbers = sorts[usual], numbers[usual]
@@ -102,6 +118,7 @@ def _chains(
             chain
             for units in range(1, longest + 1)
             for chain in chains_of(units, size, least, tuple(sorts.tolist()))
+            if chain.cut
         ]
         chosen = _chosen([*whole, *cut], sorts, numbers, world // size)
         if chosen is not None:
@@ -194,33 +211,52 @@ def _chosen(
     ]
 
 
-def _laid(problem: Problem, size: int, chains: list[Chain]) -> Iterator[IntArray]:
-    """Node of every rank, for each stage that chains begin in and each order; (R,)."""
+def laid_on(
+    problem: Problem, size: int, first: IntArray, nodes: IntArray, chains: list[Chain]
+) -> Iterator[IntArray]:
+    """Node of every rank, for each stage that chains begin in and each order; (R,).
+
+    Parameters
+    ----------
+    problem : Problem
+    size : int
+        Ranks of a unit.
+    first, nodes : ndarray
+        First rank of each unit, and the nodes that take them; other ranks get none.
+    chains : list of Chain
+        Of these units.
+    """
     axes = problem.job.parallelism
-    first = np.arange(0, axes.world_size, size)
     stage, replica = (axes.coordinates[axis][first] for axis in ("pp", "dp"))
-    for start in range(axes.pp):
-        begins = _begins(stage, replica, start, [c for c in chains if c.cut])
-        if begins is None:
-            continue
-        items = _all_units(begins, [c for c in chains if not c.cut], len(first))
+    cut = [chain for chain in chains if chain.cut]
+    for start, is_spread in product(range(axes.pp), (True, False)):
+        begins = _begins(stage, replica, start, cut, is_spread=is_spread)
+        whole = [chain for chain in chains if not chain.cut]
+        items = _all_units(begins, whole, len(first)) if begins is not None else None
         if items is None:
-            continue
+            if start > 0 or not is_spread:
+                continue
+            items = _one_by_one(chains, len(first))
+            if items is None:
+                return
         for order in permutations((stage, replica)):
             key = np.lexsort(order).argsort()
             along = sorted(items, key=lambda item: int(key[item[0]]))
-            node_of_rank = _on_nodes(problem, size, along)
-            if node_of_rank is not None:
-                yield node_of_rank
+            yield _on_nodes(problem, first[:, None] + np.arange(size), along, nodes)
 
 
 def _begins(
-    stage: IntArray, replica: IntArray, start: int, cut: list[Chain]
+    stage: IntArray,
+    replica: IntArray,
+    start: int,
+    cut: list[Chain],
+    *,
+    is_spread: bool,
 ) -> dict[int, Chain] | None:
     """First unit of each chain, as few units of a replica cut as can be.
 
-    Of a chain the first such unit is of the given stage, or of the next ones; chains
-    lie far apart.
+    Such units are of the given stage, or of the next ones. Chains lie far apart, or
+    each as soon as it can: more of them then fit the first stages.
     """
     later = (stage - start) % (int(stage.max()) + 1)
     is_taken = np.zeros(len(stage), dtype=bool)
@@ -231,12 +267,13 @@ def _begins(
         free = ~is_taken[first[:, None] + np.arange(chain.units)].any(axis=1)
         if not free.any():
             return None
-        away = np.abs(first - place * len(stage) // len(cut))
+        away = np.abs(first - is_spread * place * len(stage) // len(cut))
         parted = first[:, None] + np.array(chain.cut)
         owner = replica[parted]
         own = (owner[:, :, None] == owner[:, None, :]).sum(axis=2)
         worst = (load[owner] + own).max(axis=1)
-        begin = int(np.lexsort((away, later[parted[:, 0]], worst, ~free))[0])
+        last = later[parted].max(axis=1)
+        begin = int(np.lexsort((away, last, worst, ~free))[0])
         found[begin] = chain
         is_taken[begin : begin + chain.units] = True
         np.add.at(load, owner[begin], 1)
@@ -258,26 +295,46 @@ def _all_units(
                 return None
             chain = fits[-1] if fits else left[0]
             left.remove(chain)
-            taken = min(chain.units, end - begin)
-            size = chain.held[0] // chain.units
-            found.append((begin, Chain(taken, (taken * size,), chain.nodes)))
-            begin += taken
+            found.append((begin, _shortened(chain, end - begin)))
+            begin += found[-1][1].units
     return found
 
 
+def _one_by_one(chains: list[Chain], units: int) -> list[tuple[int, Chain]] | None:
+    """The same with chains that are cut first, so that no gap between them is odd."""
+    found: list[tuple[int, Chain]] = []
+    begin = 0
+    for chain in sorted(chains, key=lambda one: not one.cut):
+        if chain.cut and begin + chain.units > units:
+            return None
+        if begin < units:
+            found.append((begin, _shortened(chain, units - begin)))
+            begin += found[-1][1].units
+    return found
+
+
+def _shortened(chain: Chain, most: int) -> Chain:
+    """A chain that is not cut with so many units at most; others as they are."""
+    taken = min(chain.units, most)
+    if taken == chain.units:
+        return chain
+    return Chain(taken, (taken * (chain.held[0] // chain.units),), chain.nodes)
+
+
 def _on_nodes(
-    problem: Problem, size: int, along: list[tuple[int, Chain]]
-) -> IntArray | None:
+    problem: Problem,
+    ranks: IntArray,
+    along: list[tuple[int, Chain]],
+    nodes: IntArray,
+) -> IntArray:
     """Node of every rank when chains take the nodes of a size in turn; shape (R,)."""
     gpus = problem.machine.gpus_of_node
     free: dict[int, list[int]] = {}
-    for node in tree_order(problem.machine)[::-1].tolist():
+    for node in nodes[::-1].tolist():
         free.setdefault(int(gpus[node]), []).append(node)
-    node_of_rank = np.empty(problem.job.world_size, dtype=np.int64)
+    node_of_rank = np.full(problem.job.world_size, -1)
     for unit, chain in along:
-        ends = np.cumsum((unit * size, *chain.held))
-        for (begin, end), room in zip(
-            pairwise(ends.tolist()), chain.nodes, strict=True
-        ):
-            node_of_rank[begin:end] = free[room].pop()
+        taken = [free[room].pop() for room in chain.nodes]
+        held = ranks[unit : unit + chain.units].ravel()
+        node_of_rank[held] = np.repeat(taken, chain.held)
     return node_of_rank

@@ -50,7 +50,7 @@ def in_parts_fills(problem: Problem) -> Iterator[Candidate]:
             if units.axis not in OF_LEAST_PART[problem.goal.name]:
                 continue
             ways = [
-                _arranged(floor, units, placed, f"{units.axis} groups in {told}")
+                arranged(floor, units, placed, f"{units.axis} groups in {told}")
                 for told, placed in _ways(floor, units)
             ]
             for turn in zip_longest(*ways):
@@ -63,7 +63,7 @@ def _ways(floor: Floor, units: Units) -> Iterator[tuple[str, list[Unit]]]:
     """Domains of the parts of all units, those along the tree first."""
     grain = floor.grain
     room = floor.takes(floor.capacity, grain, grain)[floor.tier]
-    along = _along_tree(floor)
+    along = in_tree_order(floor)
     yield from _ways_in_order(floor, units, room, along)
     by_room = along[np.argsort(-room[along], kind="stable")]
     if (room[by_room] != room[along]).any():
@@ -107,19 +107,19 @@ def _named(placed: list[Unit], order: IntArray) -> list[Unit]:
     ]
 
 
-def _along_tree(floor: Floor) -> IntArray:
+def in_tree_order(floor: Floor) -> IntArray:
     """Domains of the tier in tree order; shape (D,)."""
     domains = floor.machine.domain_of_node[floor.tier][tree_order(floor.machine)]
     along: IntArray = domains[np.sort(np.unique(domains, return_index=True)[1])]
     return along
 
 
-def _arranged(
+def arranged(
     floor: Floor, units: Units, placed: list[Unit], told: str
 ) -> Iterator[tuple[str, IntArray]]:
     """Node of every rank for each order of the units; shape (R,)."""
-    place = np.empty(len(_along_tree(floor)), dtype=np.int64)
-    place[_along_tree(floor)] = np.arange(len(place))
+    place = np.empty(len(in_tree_order(floor)), dtype=np.int64)
+    place[in_tree_order(floor)] = np.arange(len(place))
     main = np.array([max(unit, key=lambda part: part.size).domain for unit in placed])
     stretch = _stretches(floor)[main]
     along = np.lexsort((place[main], stretch))

@@ -19,6 +19,9 @@ class BoundParams:
         prices on all stages; larger jobs go without.
     ascent_rounds : int
         Directions in which those prices are improved.
+    cut_shares : tuple of float
+        Shares of the weight of edges, tried in turn, that are counted for groups which
+        are cut for certain, and not where the least cut is looked for.
     parts_work : int
         Array elements touched for prices of the parts of rings and cliques.
     parted_columns, counted_columns : int
@@ -45,8 +48,10 @@ class BoundParams:
         ranks, the busiest first, for which such trees are grown.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
+    cut_run_work : float
+        Work of a program on runs of ranks that cut few groups.
     cut_sets : int
-        Sets of equally many cuts of a pipeline that are timed.
+        Sets of equally many cuts of a pipeline, or slow stages, that are timed.
     uplink_sizes : int
         Sizes of uplinks that are told apart; of more, only the largest counts.
     stage_counts : int
@@ -69,6 +74,7 @@ class BoundParams:
     charge_work: int = 1_000_000_000
     ascent_work: int = 15_000_000
     ascent_rounds: int = 60
+    cut_shares: tuple[float, ...] = (0.75, 0.9375, 0.984375)
     parts_work: int = 20_000_000
     parted_columns: int = 8_000
     counted_columns: int = 20_000
@@ -86,6 +92,7 @@ class BoundParams:
     company_work: int = 500_000
     company_ranks: int = 32
     size_steps: int = 2500
+    cut_run_work: float = 0.5
     cut_sets: int = 1000
     uplink_sizes: int = 8
     stage_counts: int = 200

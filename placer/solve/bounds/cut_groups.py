@@ -1,0 +1,121 @@
+"""How many groups of an axis are cut by all placements, and how evenly.
+
+Where c groups are cut, and g of them are of one stage of one replica, some of the
+``dp`` replicas has ``k = ceil(ceil(c / g) / dp)`` stages with a group that is cut. Its
+pipeline is as slow as with the k stages that matter least. So it is for those groups
+alone that have a part below ``p``: they are no faster than with parts of ``p - 1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.across_sets import AcrossSets, across_sets
+from placer.solve.bounds.cut_runs import CutRuns
+from placer.solve.bounds.even_parts import most_even
+from placer.solve.bounds.ideal import IdealNetwork
+
+if TYPE_CHECKING:
+    from placer.cost.step import StepModel
+    from placer.job.axes import Parallelism
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CutGroups:
+    """Groups of an axis, and what keeps scale-up domains from holding them whole.
+
+    Attributes
+    ----------
+    members : ndarray, shape (g, n)
+    room : ndarray, shape (D,)
+        Ranks that each scale-up domain may hold.
+    across : tuple of AcrossSets
+        Rules about outer tiers.
+    runs : CutRuns, optional
+        In a launch by nodes.
+    """
+
+    members: IntArray
+    room: IntArray
+    across: tuple[AcrossSets, ...]
+    runs: CutRuns | None
+
+    @classmethod
+    def of(
+        cls,
+        model: StepModel,
+        network: IdealNetwork,
+        axis: str,
+        room: IntArray,
+        params: Params,
+    ) -> CutGroups:
+        """Of one axis, where ranks stay together as the network says."""
+        topology, job = model.topology, model.job
+        members = job.parallelism.ranks_of_group[axis]
+        tier, runs = network.fabric.scale_up_tier, None
+        if network.by_nodes and tier == 0:
+            label = network.label[0]
+            runs = CutRuns.of(topology, job, members, label, params.cut_run_work)
+        across = across_sets(topology.domain_of_node, network.label, tier, members)
+        return cls(members, room, tuple(across), runs)
+
+    def fewest(self) -> int:
+        """Groups that are cut at the least."""
+        groups, size = self.members.shape
+        found = [groups - int((self.room // size).sum())]
+        found += [sets.fewest_cut(self.room, groups) for sets in self.across]
+        if self.runs is not None:
+            found.append(self.runs.fewest_cut(size))
+        return int(max(0, *found))
+
+    def slow_stages(self, axes: Parallelism) -> list[tuple[int, int]]:
+        """Slow stages of a replica, and the largest least part of their groups.
+
+        Each pair holds for every placement that cuts a group.
+        """
+        size = self.members.shape[1]
+        even = most_even(self.room, size, self.members.size, self.across)
+        found = [(1, even), (self._stages(self.fewest(), axes), max(1, size // 2))]
+        if self.runs is not None:
+            for part in range(2, size // 2 + 1):
+                below = self.runs.fewest_cut(part)
+                found.append((self._stages(below, axes), part - 1))
+        return [
+            one
+            for one in dict.fromkeys(found)
+            if one[0]
+            and not any(
+                other != one and other[0] >= one[0] and other[1] <= one[1]
+                for other in found
+            )
+        ]
+
+    def _stages(self, cut: int, axes: Parallelism) -> int:
+        """Stages of some replica that have one of so many groups."""
+        stage, replica = (axes.coordinates[name][self.members] for name in ("pp", "dp"))
+        slots = axes.pp * axes.dp
+        is_apart = (stage != stage[:, :1]).any() or (replica != replica[:, :1]).any()
+        if is_apart or len(self.members) % slots:
+            return min(cut, 1)
+        stages: int = ceil(Fraction(cut * slots, len(self.members) * axes.dp))
+        return stages
+
+
+@dataclass(frozen=True, eq=False)
+class Split(IdealNetwork):
+    """The same when every group leaves its scale-up domain."""
+
+    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
+        fewest, room = super()._fewest_domains(members)
+        inner = slice(0, self.fabric.scale_up_tier + 2)
+        fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
+        return fewest, room
