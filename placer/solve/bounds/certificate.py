@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from placer.solve.bounds.cut import (
 from placer.solve.bounds.time import least_step_time
 from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
+from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
@@ -38,15 +39,10 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
         return
     block = problem.forced_block
-    for bound in BOUNDS:
-        proof = bound(problem, block, incumbent.value)
-        if proof is None:
-            continue
+    for bound, proof in _proofs(problem, block, incumbent.value):
         if block == 1 or bound is least_hop_cost:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)
-        if incumbent.is_within(0.0):
-            return
 
 
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -68,5 +64,17 @@ def lower_bound(problem: Problem, block: int, incumbent: float = inf) -> Proof:
     hold a run of any length each. ``incumbent`` is the value of a known placement: a
     bound that reaches it is not improved further.
     """
-    proofs = (bound(problem, block, incumbent) for bound in BOUNDS)
-    return max((proof for proof in proofs if proof is not None), default=NONE)
+    proofs = (proof for _, proof in _proofs(problem, block, incumbent))
+    return max(proofs, default=NONE)
+
+
+def _proofs(
+    problem: Problem, block: int, incumbent: float
+) -> Iterator[tuple[Bound, Proof]]:
+    """Bounds that apply and what each proves, until one reaches a known value."""
+    for bound in BOUNDS:
+        proof = bound(problem, block, incumbent)
+        if proof is not None:
+            yield bound, proof
+            if incumbent * (1 - EXACT) <= proof.value:
+                return

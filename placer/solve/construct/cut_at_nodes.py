@@ -12,13 +12,14 @@ Shapes: U units, S sizes of nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate, permutations, product
+from itertools import accumulate, islice, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
+from placer.solve.construct.units import divide_evenly
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.axes import sizes_kept_whole
@@ -64,7 +65,7 @@ class Chain(NamedTuple):
 
 def cut_at_nodes(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Units whole on the nodes that hold them, the others on chains of nodes."""
-    incumbent.offer_all(cut_fills(problem))
+    incumbent.offer_all(islice(cut_fills(problem), problem.fills_priced))
 
 
 def cut_fills(problem: Problem) -> Iterator[Candidate]:
@@ -76,6 +77,8 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
     for size in sizes_kept_whole(axes):
         room = int((machine.gpus_of_node // size).sum()) * size
         if room >= axes.world_size or axes.world_size % size:
+            continue
+        if divide_evenly(machine.gpus_of_node, size):
             continue
         for longest in lengths_of_chains(size):
             found = fewest_cut_chains(

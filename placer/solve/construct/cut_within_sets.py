@@ -9,7 +9,7 @@ Shapes: R ranks, L outer domains.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import islice, permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from placer.solve.construct.cut_at_nodes import (
     laid_on,
     lengths_of_chains,
 )
+from placer.solve.construct.units import divide_evenly
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.tree.base import base_tier, linked_tier
@@ -37,7 +38,7 @@ IntArray = npt.NDArray[np.int64]
 
 def cut_within_sets(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Units whole on the nodes that hold them, others on chains of nodes of a leaf."""
-    incumbent.offer_all(cut_set_fills(problem))
+    incumbent.offer_all(islice(cut_set_fills(problem), problem.fills_priced))
 
 
 def cut_set_fills(problem: Problem) -> Iterator[Candidate]:
@@ -48,6 +49,8 @@ def cut_set_fills(problem: Problem) -> Iterator[Candidate]:
         return
     label = colocation_of(machine, job, 1).label
     for size in sizes_kept_whole(job.parallelism):
+        if divide_evenly(machine.gpus_of_node, size):
+            continue
         units = np.arange(job.world_size).reshape(-1, size)
         for tier in range(1, len(machine.tiers) - 1):
             sets = join(label[tier], units)
@@ -76,7 +79,10 @@ def _orders(problem: Problem, sets: IntArray) -> Iterator[IntArray]:
 def _leaves(
     problem: Problem, tier: int, ranks: IntArray, size: int
 ) -> list[tuple[IntArray, IntArray]]:
-    """First rank of each unit of an outer domain, and its nodes; empty if none fit."""
+    """First rank of each unit of an outer domain, and its nodes.
+
+    Empty if none fit, or if nodes hold all units of each whole.
+    """
     machine = problem.machine
     along = tree_order(machine)
     outer = machine.domain_of_node[tier]
@@ -86,7 +92,7 @@ def _leaves(
         for one in (machine.gpus_of_node // size, machine.gpus_of_node)
     )
     sets = sets_cut_least(whole, room // each, each // size, count)
-    if sets.sum() < count:
+    if sets.sum() < count or np.all(sets * (each // size) <= whole):
         return []
     found, begin = [], 0
     for domain in dict.fromkeys(outer[along].tolist()):

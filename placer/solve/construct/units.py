@@ -195,3 +195,8 @@ def _units(job: Job, floor: Floor) -> Iterator[Units]:
         of_unit = {axis: axes.coordinates[axis][ranks[:, 0]] for axis in grid}
         varying = {axis: row for axis, row in of_unit.items() if row.max() > 0}
         yield Units(name, ranks, varying)
+
+
+def divide_evenly(room: IntArray, size: int) -> bool:
+    """Whether domains hold whole units or equal parts of one, and nothing is left."""
+    return bool(np.all((room % size == 0) | (size % np.maximum(room, 1) == 0)))

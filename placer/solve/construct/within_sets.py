@@ -24,7 +24,7 @@ from placer.solve.construct.parts import (
     one_large_part,
     whole_units,
 )
-from placer.solve.construct.units import Floor, Units, floors, units_of
+from placer.solve.construct.units import Floor, Units, divide_evenly, floors, units_of
 from placer.solve.problem.colocation import join
 from placer.solve.tree.outer_sets import set_size, sets_cut_least
 
@@ -70,7 +70,7 @@ def _is_alike(value: IntArray, label: IntArray) -> bool:
 def _ways(
     floor: Floor, units: Units, tier: int, size: int
 ) -> Iterator[tuple[str, list[Unit]]]:
-    """Domains of the parts of all units, few of them cut."""
+    """Domains of the parts of all units, few of them cut; none if none need be."""
     grain, along = floor.grain, in_tree_order(floor)
     room = floor.takes(floor.capacity, grain, grain)[floor.tier][along]
     first = np.unique(floor.machine.domain_of_node[floor.tier], return_index=True)[1]
@@ -80,7 +80,9 @@ def _ways(
     )
     count = units.ranks.size // size
     sets = sets_cut_least(whole_here, held // size, size // units.size, count)
-    if sets.sum() < count:
+    if sets.sum() < count or np.all(sets * (size // units.size) <= whole_here):
+        return
+    if divide_evenly(room, units.size):
         return
     for told, is_even in (("even parts", True), ("one large part", False)):
         placed: list[Unit] = []
