@@ -59,7 +59,7 @@ from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
@@ -108,9 +108,10 @@ def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof |
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None
     machine, job, params = problem.machine, problem.job, problem.params
-    if not any(_edges_of_runs(machine, job, params)):
+    run_edges = list(_edges_of_runs(machine, job, params))
+    if not run_edges:
         return None
-    found = cut_bound(machine, job, incumbent, params, by_nodes=True)
+    found = cut_bound(machine, job, incumbent, params, run_edges=run_edges)
     return Proof(found.value, f"{found.argument}, groups that runs of ranks must cut")
 
 
@@ -144,7 +145,7 @@ def cut_bound(
     params: Params | None = None,
     limits: Limits | None = None,
     *,
-    by_nodes: bool = False,
+    run_edges: Sequence[Mapping[str, int]] = (),
 ) -> CutBound:
     """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
 
@@ -159,8 +160,9 @@ def cut_bound(
     limits : Limits, optional
         Of the program on parts of expert groups, where this is a second try; by
         default the root of its tree.
-    by_nodes : bool
-        Whether to bound the job's launch by nodes only.
+    run_edges : sequence of mapping of str to int
+        Edges of some axes that the job's launch by nodes cuts for certain: these bound
+        no other launch.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def cut_bound(
     rises = _rises(topology)
     params = params or Params()
     tiers = _tiers(topology, job, rises)
-    cuts = _cuts(topology, job, params, tiers, by_nodes=by_nodes)
+    cuts = _cuts(topology, job, params, tiers, run_edges)
 
     def least(tier: int) -> float:
         return max(cut.least for cut in cuts.get(tier, []))
@@ -280,8 +282,7 @@ def _cuts(
     job: Job,
     params: Params,
     tiers: list[int],
-    *,
-    by_nodes: bool = False,
+    run_edges: Sequence[Mapping[str, int]] = (),
 ) -> dict[int, list[TierCut]]:
     """Of each tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
@@ -294,8 +295,8 @@ def _cuts(
             if graph and sets.sum() >= graph.vertices:
                 cuts[tier].append(TierCut(graph, sets, params))
         cuts[tier] += _beside_cut_groups(topology, job, params, tier)
-    if by_nodes and 0 in cuts:
-        for edges in _edges_of_runs(topology, job, params):
+    if 0 in cuts:
+        for edges in run_edges:
             cuts[0] += _beside_cut_edges(job, cuts[0][0].rooms, edges, params)
     return cuts
 

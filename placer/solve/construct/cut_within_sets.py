@@ -9,7 +9,7 @@ Shapes: R ranks, L outer domains.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,13 +57,13 @@ def cut_set_fills(problem: Problem) -> Iterator[Candidate]:
             each = set_size(sets, size)
             if each is None:
                 continue
-            for longest in lengths_of_chains(size):
-                for order in _orders(problem, sets):
-                    told = f"groups of {size} cut at nodes, sets of {each} whole"
-                    held = _leaves(problem, tier, order, size)
-                    for node_of_rank in _laid(problem, size, held, longest):
-                        placement = Placement.on_nodes(machine, node_of_rank)
-                        yield told, placement.gpu_of_rank
+            told = f"groups of {size} cut at nodes, sets of {each} whole"
+            orders = _orders(problem, sets)
+            ways = [_leaves(problem, tier, order, size) for order in orders]
+            for longest, leaves in product(lengths_of_chains(size), ways):
+                for node_of_rank in _laid(problem, size, leaves, longest):
+                    placement = Placement.on_nodes(machine, node_of_rank)
+                    yield told, placement.gpu_of_rank
 
 
 def _orders(problem: Problem, sets: IntArray) -> Iterator[IntArray]:

@@ -80,9 +80,8 @@ def _ways(
     )
     count = units.ranks.size // size
     sets = sets_cut_least(whole_here, held // size, size // units.size, count)
-    if sets.sum() < count or np.all(sets * (size // units.size) <= whole_here):
-        return
-    if divide_evenly(room, units.size):
+    is_whole = np.all(sets * (size // units.size) <= whole_here)
+    if sets.sum() < count or is_whole or divide_evenly(room, units.size):
         return
     for told, is_even in (("even parts", True), ("one large part", False)):
         placed: list[Unit] = []
