@@ -95,18 +95,20 @@ def test_what_a_change_adds_is_exact(seed: int) -> None:
     loads, region = loads_of(problem)
     home = region.homes([seated(problem.machine, start(problem, seed))])[0]
     state = PortState(loads, region, home, np.random.default_rng(seed), problem.params)
-    changes = state.propose()
-    added = loads.added(home, changes.unit, changes.partner, changes.new)
-    assert len(changes.unit) > 10
-    for number in range(len(changes.unit)):
-        after = home.copy()
-        after[changes.unit[number]] = changes.new[number]
-        if changes.partner[number] != changes.unit[number]:
-            after[changes.partner[number]] = changes.old[number]
-        own = added.change == number
-        total = loads.of(home)
-        np.add.at(total, added.load[own], added.seconds[own])
-        np.testing.assert_allclose(total, loads.of(after), atol=1e-12)
+    state.propose()
+    for changes in (state._moves.singles(40), state._moves.clusters(40)):
+        added = loads.added(home, changes.units, changes.new)
+        assert len(changes.units) > 10
+        for number, units in enumerate(changes.units):
+            after = home.copy()
+            moves = units >= 0
+            after[units[moves]] = changes.new[number, moves]
+            held = np.bincount(after, minlength=len(region.capacity))
+            assert (held <= region.capacity).all()
+            own = added.change == number
+            total = loads.of(home)
+            np.add.at(total, added.load[own], added.seconds[own])
+            np.testing.assert_allclose(total, loads.of(after), atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -120,7 +122,7 @@ def test_steps_leave_no_domain_too_full(seed: int) -> None:
     for _ in range(40):
         changes = state.propose()
         state.delta(changes)
-        state.apply(changes, state.draw(len(changes.unit)) < 0.3)
+        state.apply(changes, state.draw(len(changes.units)) < 0.3)
     held = np.bincount(state.home, minlength=len(region.capacity))
     assert (held <= region.capacity).all()
     assert not np.array_equal(state.home, home)
