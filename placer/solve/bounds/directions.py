@@ -4,8 +4,8 @@ In a product of graphs, such as a stencil, every edge goes along one axis. Ranks
 are numbered anyhow do not say which, but squares do: the edges on opposite sides of a
 square go the same way, and two edges of a vertex that are on no square do as well
 (Imrich and Klavzar 2000, *Product Graphs*, on the relation delta). Edges here are put
-into classes by the first, and classes are joined by the second where no square anywhere
-has an edge of each, so that a missing corner does no harm.
+into classes by the first, and classes are joined by the second, the surest first, where
+no square anywhere has an edge of each, so that a missing corner does little harm.
 
 Coordinate ``i`` of a vertex is its component once the edges of direction ``i`` are
 gone. Where coordinates tell all vertices apart they are good; what is proved from them
@@ -15,6 +15,7 @@ directions.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from itertools import combinations
 from typing import NamedTuple
 
@@ -92,7 +93,8 @@ def _classes(edges: IntArray, vertices: int) -> IntArray:
     for number, (one, other) in enumerate(edges.tolist()):
         beside[one][other] = beside[other][one] = number
     alike = nx.utils.UnionFind(range(len(edges)))
-    bent: list[tuple[int, int, bool]] = []
+    bent: list[tuple[int, int]] = []
+    square: list[bool] = []
     for vertex, near in enumerate(beside):
         for one, other in combinations(sorted(near), 2):
             at = near[one], near[other]
@@ -104,14 +106,40 @@ def _classes(edges: IntArray, vertices: int) -> IntArray:
             for corner in corners:
                 alike.union(at[0], beside[other][corner])
                 alike.union(at[1], beside[one][corner])
-            bent.append((*at, bool(corners)))
-    sides = {
-        frozenset((alike[one], alike[other])) for one, other, square in bent if square
-    }
-    straight = {
-        frozenset((alike[one], alike[other])) for one, other, square in bent
-    } - sides
-    for pair in straight:
-        alike.union(*pair)
-    roots = np.array([alike[number] for number in range(len(edges))])
-    return np.asarray(np.unique(roots, return_inverse=True)[1], dtype=np.int64)
+            bent.append(at)
+            square.append(bool(corners))
+    roots = [alike[number] for number in range(len(edges))]
+    sides: defaultdict[int, set[int]] = defaultdict(set)
+    straight = Counter[tuple[int, int]]()
+    for at, is_square in zip(bent, square, strict=True):
+        one, other = sorted(roots[edge] for edge in at)
+        if is_square:
+            sides[one].add(other)
+            sides[other].add(one)
+        else:
+            straight[one, other] += 1
+    whole = _joined(straight, sides)
+    found = np.array([whole[root] for root in roots])
+    return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
+
+
+def _joined(
+    straight: Counter[tuple[int, int]], sides: defaultdict[int, set[int]]
+) -> nx.utils.UnionFind[int]:
+    """Classes after those that go on in each other are joined, the surest first.
+
+    Two that have edges of one square never are, nor what they are joined to.
+    """
+    whole: nx.utils.UnionFind[int] = nx.utils.UnionFind()
+    for (one, other), _ in straight.most_common():
+        kept, gone = whole[one], whole[other]
+        if kept == gone or gone in sides[kept]:
+            continue
+        whole.union(kept, gone)
+        if whole[kept] != kept:
+            kept, gone = gone, kept
+        for beyond in sides.pop(gone, set()):
+            sides[beyond].discard(gone)
+            sides[beyond].add(kept)
+            sides[kept].add(beyond)
+    return whole
