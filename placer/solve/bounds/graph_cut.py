@@ -246,9 +246,9 @@ def _way(
     return _Way(apart, shared, ends, bool((is_ring | (vertices == 1)).all()))
 
 
-def _is_connected(edges: IntArray, line: IntArray, vertices: IntArray) -> npt.NDArray[
-    np.bool_
-]:
+def _is_connected(
+    edges: IntArray, line: IntArray, vertices: IntArray
+) -> npt.NDArray[np.bool_]:
     """Whether the edges of each line join all its vertices."""
     root = np.arange(len(line))
     while True:

@@ -175,7 +175,8 @@ class PortMoves:
         return self._rng.integers(0, len(self._room), count)
 
     def _is_allowed(self, old: IntArray, new: IntArray) -> BoolArray:
-        return (old != new) & (self._enclosure[old] == self._enclosure[new])
+        is_open = self._enclosure[old] == self._enclosure[new]
+        return np.asarray(is_open & (old != new))
 
     def _neighbour(self, unit: IntArray) -> IntArray:
         """Somebody whom each unit sends to, or receives from."""

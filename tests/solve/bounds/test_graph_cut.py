@@ -152,9 +152,7 @@ def small_case(seed):
     tiers = [tier | {"latency": draw.choice(("0us", "5us"))} for tier in tiers]
     content = {**head, "tiers": tiers, "nodes": nodes}
     machine = decode_topology(document_of(content, "t"))
-    return Problem.of(
-        machine, job_of(len(graph), traffic=traffic_of(edges, size))
-    )
+    return Problem.of(machine, job_of(len(graph), traffic=traffic_of(edges, size)))
 
 
 def least(problem):
