@@ -15,7 +15,6 @@ from benchmarks.traffic_graphs import (
 from placer.document import document_of
 from placer.topology.read import decode_topology
 
-
 SMALL = [case for case in cases() if case.ranks < 2000]
 
 

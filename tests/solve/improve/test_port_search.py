@@ -144,3 +144,27 @@ def test_stars_are_served_by_their_own_nodes() -> None:
     evened(problem, incumbent, Budget(60.0))
     assert incumbent.value < before / 3
     assert incumbent.method == "evened, from start"
+
+
+def test_clusters_change_places() -> None:
+    """Two hubs with leaves of their own: no single swap helps, three at once do.
+
+    Each node begins with a hub and its leaves beside those of another pair's hub.
+    """
+    pairs, rows = 2, np.arange(12).reshape(2, 2, 3)
+    hubs = rows[:, :, 0]
+    one = np.concatenate((np.repeat(hubs.ravel(), 2), hubs[:, 0]))
+    other = np.concatenate((rows[:, :, 1:].ravel(), hubs[:, 1]))
+    ends = np.append(one, other), np.append(other, one)
+    size = [1e8] * len(ends[0])
+    flows = {"from": ends[0].tolist(), "to": ends[1].tolist(), "bytes": size}
+    machine = placer.read_topology("rack:1 node:2 gpu:6")
+    node = np.empty(12, dtype=np.int64)
+    for pair in range(pairs):
+        node[rows[pair, 0]], node[rows[pair, 1]] = pair, (pair + 1) % pairs
+    problem = Problem.of(machine, job_of(12, traffic=flows))
+    problem = problem.with_params(even_work=2e5, even_heat=(1e-9,) * 4)
+    incumbent = known(problem, seated(machine, node))
+    evened(problem, incumbent, Budget(60.0))
+    inside = machine.node_of_gpu[incumbent.gpu_of_rank[hubs]]
+    assert (inside[:, 0] == inside[:, 1]).all()
