@@ -53,6 +53,7 @@ LOOK = 16
 # Every so many steps clusters are tried.
 CLUSTERS = 4
 UNCLAIMED = 1 << 40
+DIGITS = 9
 
 
 def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -127,8 +128,8 @@ class PortState:
         self._proposed = max(1, min(most, ENTRIES // entries))
         self._step_work = STEP_WORK + ENTRY_WORK * entries * self._proposed
         self._busy = loads.of(home)
-        self._best_s = self._seconds()
         self._scale, self._power = np.maximum(self._busiest(), 1e-300), 1.0
+        self._least = self._busyness()
         things = len(home) + loads.messages.ends.shape[1] + self._domains
         self._claim = np.full(things, UNCLAIMED)
         self._added: Added | None = None
@@ -237,11 +238,17 @@ class PortState:
         np.maximum.at(found, self._loads.kind, self._busy)
         return found
 
-    def _seconds(self) -> float:
-        """Seconds of all kinds, one after the other."""
-        return float(self._busiest().sum())
+    def _busyness(self) -> tuple[float, float]:
+        """Seconds of all kinds, one after the other; then how much else is as busy.
+
+        Many may have to become less busy before the busiest is.
+        """
+        seconds = float(self._busiest().sum())
+        share = np.maximum(self._busy, 0.0) / self._scale[self._loads.kind]
+        alike = float((share ** self._params.even_powers[-1]).sum())
+        return round(seconds / float(self._scale.sum()), DIGITS), round(alike, DIGITS)
 
     def _note_best(self) -> None:
-        seconds = self._seconds()
-        if seconds < self._best_s:
-            self._best_s, self.best = seconds, self.home.copy()
+        busyness = self._busyness()
+        if busyness < self._least:
+            self._least, self.best = busyness, self.home.copy()
