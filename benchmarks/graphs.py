@@ -1,11 +1,12 @@
 """Graphs that users bring as ``traffic:``, beside METIS and an order by hand.
 
-``python -m benchmarks.graphs [--limit 60] [--only stencil] [--json FILE]`` places
-stencils, geometric graphs, blocks, tables and trainers, rings of rings and butterflies,
-their ranks numbered at random, on machines of two and three tiers, some of them uneven.
-It prints the step times of METIS (best of six), of the ranks as they lie along the
-graph, and of placer, with its bound. It exits with 1 where placer is worse by more than
-0.05 %.
+``python -m benchmarks.graphs [--limit 60] [--only stencil] [--anneal TIMES] [--json
+FILE]`` places stencils, geometric graphs, blocks, tables and trainers, rings of rings,
+butterflies and other graphs, their ranks numbered at random, on machines of two and
+three tiers, some of them uneven. It prints the step times of METIS (best of six), of
+Mt-KaHyPar (best of four), of the ranks as they lie along the graph, of annealing from
+what METIS found where asked for, and of placer, with its bound. It exits with 1 where
+placer is worse by more than 0.05 %.
 """
 
 from __future__ import annotations
@@ -17,9 +18,30 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import networkx as nx
 import numpy as np
 
 import placer
+from benchmarks.annealing import annealed
+from benchmarks.peers.answer import repaired
+from benchmarks.peers.mt_kahypar import mapped
+from benchmarks.peers.problem import Graph as Weighted
+from benchmarks.peers.problem import MappingProblem
+from benchmarks.traffic_graphs import (
+    Graph,
+    blocks,
+    butterfly,
+    geometric,
+    measured_rings,
+    of_networkx,
+    pipelines_of_stars,
+    power_law,
+    ring_of_rings,
+    rings_of_rings,
+    stencil,
+    tables,
+    weighted_stencil,
+)
 from placer.cost.step import StepModel
 from placer.document import document_of
 from placer.job.read import decode_job
@@ -27,9 +49,7 @@ from placer.placement.placement import Placement
 from placer.topology.read import decode_topology
 
 WORSE = 5e-4
-BYTES = 1e7
-# Senders, receivers and bytes of all flows.
-Graph = tuple[np.ndarray, np.ndarray, np.ndarray]
+MT_KAHYPAR_VARIANTS = ("DEFAULT", "QUALITY")
 
 
 class Case(NamedTuple):
@@ -69,100 +89,8 @@ def machine_of(racks: Any, gpus: int, oversubscription: float, block: int = 0) -
     return {**head, "tiers": tiers, "nodes": nodes}
 
 
-def both_ways(one: np.ndarray, other: np.ndarray) -> Graph:
-    """The same bytes along every edge, either way."""
-    ends = np.concatenate((one, other)), np.concatenate((other, one))
-    return *ends, np.full(len(ends[0]), BYTES)
-
-
-def stencil(*shape: int, periodic: bool = False) -> Graph:
-    """Every cell beside its neighbours along each axis."""
-    cells = np.arange(int(np.prod(shape))).reshape(shape)
-    one, other = [], []
-    for axis, length in enumerate(shape):
-        if periodic:
-            one.append(cells.ravel())
-            other.append(np.roll(cells, -1, axis).ravel())
-        else:
-            one.append(np.take(cells, range(length - 1), axis).ravel())
-            other.append(np.take(cells, range(1, length), axis).ravel())
-    return both_ways(np.concatenate(one), np.concatenate(other))
-
-
-def geometric(ranks: int) -> Graph:
-    """Points in a square beside their eight nearest."""
-    point = np.random.default_rng(0).random((ranks, 2))
-    pairs = []
-    for rank in range(ranks):
-        near = np.argsort(((point - point[rank]) ** 2).sum(axis=1))[1:9]
-        pairs += [(min(rank, other), max(rank, other)) for other in near.tolist()]
-    edges = np.unique(np.array(pairs), axis=0)
-    return both_ways(edges[:, 0], edges[:, 1])
-
-
-def power_law(ranks: int) -> Graph:
-    """Some ranks are far busier than others."""
-    rng = np.random.default_rng(0)
-    busy = rng.pareto(1.5, ranks) + 0.1
-    ends = rng.choice(ranks, p=busy / busy.sum(), size=(2, 6 * ranks))
-    size = rng.exponential(BYTES, 6 * ranks)
-    apart = ends[0] != ends[1]
-    return ends[0][apart], ends[1][apart], size[apart]
-
-
-def blocks(ranks: int, size: int = 12) -> Graph:
-    """Blocks on the diagonal, and noise."""
-    rng = np.random.default_rng(0)
-    inner = np.repeat(np.arange(ranks), 4)
-    beside = inner // size * size + rng.integers(0, size, len(inner))
-    noise = rng.integers(0, ranks, (2, ranks))
-    one, other = np.append(inner, noise[0]), np.append(beside, noise[1])
-    weight = np.append(
-        rng.exponential(BYTES, len(inner)), rng.exponential(BYTES / 10, ranks)
-    )
-    apart = one != other
-    return one[apart], other[apart], weight[apart]
-
-
-def tables(ranks: int, tables_: int) -> Graph:
-    """Each trainer asks six ranks with tables, some more often than others."""
-    rng = np.random.default_rng(0)
-    asked = 1 / np.arange(1, tables_ + 1) ** 0.8
-    trainers = np.arange(tables_, ranks)
-    chosen = [
-        rng.choice(tables_, size=6, replace=False, p=asked / asked.sum())
-        for _ in trainers
-    ]
-    table, trainer = np.concatenate(chosen), np.repeat(trainers, 6)
-    size = rng.exponential(BYTES, len(table))
-    return (
-        np.append(table, trainer),
-        np.append(trainer, table),
-        np.append(size, size),
-    )
-
-
-def ring_of_rings(ranks: int, size: int) -> Graph:
-    """Rings of so many ranks, the first of each in a ring again."""
-    rings = np.arange(ranks).reshape(-1, size)
-    one = np.append(rings.ravel(), rings[:, 0])
-    other = np.append(np.roll(rings, -1, 1).ravel(), np.roll(rings[:, 0], -1))
-    return both_ways(one, other)
-
-
-def butterfly(ranks: int) -> Graph:
-    """Ranks whose numbers differ in one bit."""
-    rank, one, other = np.arange(ranks), [], []
-    for bit in range((ranks - 1).bit_length()):
-        partner = rank ^ (1 << bit)
-        pair = (partner > rank) & (partner < ranks)
-        one.append(rank[pair])
-        other.append(partner[pair])
-    return both_ways(np.concatenate(one), np.concatenate(other))
-
-
 def cases() -> list[Case]:
-    """All of them, the smaller first."""
+    """All of them, the smaller first of those by hand and of those of other kinds."""
     uneven = np.random.default_rng(0).integers(5, 10, 40).tolist()
     return [
         Case("tables and trainers", machine_of([4] * 4, 8, 1), 128, tables(128, 16)),
@@ -199,6 +127,59 @@ def cases() -> list[Case]:
             19600,
             stencil(140, 140),
         ),
+        *_other_kinds(uneven),
+    ]
+
+
+def _other_kinds(uneven: list[int]) -> list[Case]:
+    """Graphs of kinds that no method was made for."""
+    regular = nx.random_regular_graph(4, 190, seed=1)
+    small_world = nx.watts_strogatz_graph(250, 6, 0.1, seed=2)
+    tree = nx.random_labeled_tree(330, seed=3)
+    diagonal = nx.strong_product(nx.path_graph(20), nx.path_graph(19))
+    apart = nx.disjoint_union(nx.grid_2d_graph(10, 12), nx.grid_2d_graph(20, 5))
+    thin = machine_of([5] * 11, 8, 4)
+    return [
+        Case("random regular", machine_of(uneven[:8], 4, 2), 190, of_networkx(regular)),
+        Case("two stencils", machine_of([6] * 10, 4, 4), 220, of_networkx(apart)),
+        Case("small world", machine_of([5] * 7, 8, 4), 250, of_networkx(small_world)),
+        Case("random tree", machine_of([5] * 9, 8, 3), 330, of_networkx(tree)),
+        Case(
+            "measured rings",
+            machine_of([8] * 6, 8, 2, 3),
+            333,
+            measured_rings(333, 8, 24),
+        ),
+        Case(
+            "stencil 21 x 17, 1:3",
+            machine_of(uneven[:16], 4, 2, 4),
+            357,
+            weighted_stencil((21, 17), (1, 3)),
+        ),
+        Case(
+            "torus 7 x 9 x 6, 1:2:1",
+            thin,
+            378,
+            weighted_stencil((7, 9, 6), (1, 2, 1), periodic=True),
+        ),
+        Case(
+            "nine points 20 x 19",
+            machine_of([4] * 13, 8, 2),
+            380,
+            of_networkx(diagonal),
+        ),
+        Case(
+            "pipelines of stars",
+            machine_of(uneven[:9], 8, 3),
+            396,
+            pipelines_of_stars(11, 6, 5),
+        ),
+        Case(
+            "rings of rings of rings",
+            machine_of(uneven[:9], 8, 2, 3),
+            411,
+            rings_of_rings(411, 6),
+        ),
     ]
 
 
@@ -220,22 +201,43 @@ def job_of(case: Case, who: np.ndarray) -> Any:
     return decode_job(document_of(content, case.name))
 
 
+def _weighted(job: Any) -> Weighted:
+    """The graph of what ranks send each other, with whole weights up to 1000."""
+    flows, ranks = job.traffic, job.world_size
+    low = np.minimum(flows.senders, flows.receivers)
+    high = np.maximum(flows.senders, flows.receivers)
+    key, which = np.unique(low * ranks + high, return_inverse=True)
+    size = np.bincount(which, flows.size_bytes)
+    weight = np.maximum(1, np.rint(1000 * size / size.max())).astype(int)
+    return Weighted(ranks, np.stack((key // ranks, key % ranks), axis=1), weight)
+
+
+def mappings(topology: Any, job: Any) -> list[np.ndarray]:
+    """Placements of Mt-KaHyPar on the tree: all nodes or the first few, two presets."""
+    tiers = topology.tiers
+    distance = [10 * tier.distance * tier.oversubscription for tier in tiers]
+    problem = MappingProblem(
+        _weighted(job),
+        1,
+        topology.gpus_of_node,
+        np.asarray(topology.domain_of_node),
+        np.rint(np.maximum.accumulate(distance)).astype(np.int64),
+    )
+    found = []
+    for part in (problem, problem.only(problem.first_leaves())):
+        for variant in MT_KAHYPAR_VARIANTS:
+            node, _ = repaired(part, mapped(part, variant, 0))
+            found.append(Placement.on_nodes(topology, node).gpu_of_rank)
+    return found
+
+
 def partitions(topology: Any, job: Any) -> list[np.ndarray]:
     """Placements of METIS: one part a node, all nodes or the first few, three seeds."""
     import pymetis
 
-    flows, ranks = job.traffic, job.world_size
-    key, which = np.unique(
-        np.append(
-            flows.senders * ranks + flows.receivers,
-            flows.receivers * ranks + flows.senders,
-        ),
-        return_inverse=True,
-    )
-    size = np.bincount(which, np.tile(flows.size_bytes, 2))
-    weight = np.maximum(1, np.rint(1000 * size / size.max())).astype(int)
-    start = np.searchsorted(key // ranks, np.arange(ranks + 1))
-    rows = pymetis.CSRAdjacency(start, key % ranks)
+    graph, ranks = _weighted(job), job.world_size
+    start, neighbours, weight = graph.rows
+    rows = pymetis.CSRAdjacency(start, neighbours)
     room, found = topology.gpus_of_node, []
     few = int(np.searchsorted(np.cumsum(room), ranks)) + 1
     for nodes in {len(room), few}:
@@ -263,8 +265,8 @@ def _fitted(part: np.ndarray, room: np.ndarray) -> np.ndarray:
     return node
 
 
-def compared(case: Case, limit: float) -> dict[str, Any]:
-    """Step times of one case."""
+def compared(case: Case, limit: float, anneal: float) -> dict[str, Any]:
+    """Step times of one case; annealing has so many times placer's CPU, if any."""
     topology = decode_topology(document_of(case.machine, case.name))
     who = np.random.default_rng(1).permutation(case.ranks)
     job = job_of(case, who)
@@ -274,17 +276,24 @@ def compared(case: Case, limit: float) -> dict[str, Any]:
     start = time.process_time()
     result = placer.place(topology, job, time_limit=limit)
     own = time.process_time() - start
-    metis = [model.step(gpus).step_time_s for gpus in partitions(topology, job)]
-    return {
+    peers = partitions(topology, job), mappings(topology, job)
+    found = [[model.step(gpus).step_time_s for gpus in own] for own in peers]
+    row = {
         "case": case.name,
         "ranks": case.ranks,
         "gpus": topology.num_gpus,
-        "metis_s": min(metis),
+        "metis_s": min(found[0]),
+        "mt_kahypar_s": min(found[1]),
         "along_s": model.step(along).step_time_s,
         "placer_s": result.bound["value"],
         "bound_s": result.bound["lower_bound"],
         "placer_cpu_s": own,
     }
+    if anneal:
+        start_from = peers[0][int(np.argmin(found[0]))]
+        walked = annealed(topology, job, "time", start_from, anneal * own)
+        row["annealed_s"] = model.step(walked).step_time_s
+    return row
 
 
 def main() -> int:
@@ -293,25 +302,31 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--only", default="", help="cases whose names hold this")
     parser.add_argument("--json")
+    parser.add_argument("--anneal", type=float, default=0.0, metavar="TIMES")
     given = parser.parse_args()
-    rows = []
-    print("| graph | ranks | GPUs | along the graph | METIS | placer | bound | gap |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    rows, others = [], ["along", "metis", "mt_kahypar"]
+    titles = ["along the graph", "METIS", "Mt-KaHyPar"]
+    if given.anneal:
+        others.append("annealed")
+        titles.append(f"annealing, {given.anneal:g} times the CPU")
+    columns = ["graph", "ranks", "GPUs", *titles, "placer", "bound", "gap"]
+    print(f"| {' | '.join(columns)} |")
+    print("|---" + "|--:" * (len(columns) - 1) + "|")
     for case in cases():
         if given.only not in case.name:
             continue
-        row = compared(case, given.limit)
+        row = compared(case, given.limit, given.anneal)
         rows.append(row)
-        values = [row[f"{k}_s"] for k in ("along", "metis", "placer", "bound")]
+        values = [row[f"{key}_s"] for key in (*others, "placer", "bound")]
         shown = " | ".join(f"{1e3 * value:.3f}" for value in values)
         head = f"{row['case']} | {row['ranks']} | {row['gpus']}"
-        print(f"| {head} | {shown} | {1 - values[3] / values[2]:.1%} |", flush=True)
+        print(f"| {head} | {shown} | {1 - values[-1] / values[-2]:.1%} |", flush=True)
     if given.json:
         Path(given.json).write_text(json.dumps(rows, indent=1) + "\n")
     worse = [
         row
         for row in rows
-        if row["placer_s"] > min(row["metis_s"], row["along_s"]) * (1 + WORSE)
+        if row["placer_s"] > min(row[f"{key}_s"] for key in others) * (1 + WORSE)
     ]
     for row in worse:
         print(f"worse: {row['case']}", file=sys.stderr)

@@ -51,10 +51,11 @@ def place(
     seed: int = 0,
 ) -> Answer | None:
     """A mapping with the preset ``variant``."""
-    return answer(topology, job, unit, partial(_map, variant=variant, seed=seed))
+    return answer(topology, job, unit, partial(mapped, variant=variant, seed=seed))
 
 
-def _map(problem: MappingProblem, variant: str, seed: int) -> IntArray:
+def mapped(problem: MappingProblem, variant: str, seed: int) -> IntArray:
+    """Leaf of each vertex of a problem."""
     mapper = _Mapper(problem, variant, seed)
     everything = np.arange(problem.graph.vertices)
     return mapper.split(everything, np.arange(len(problem.capacity)))

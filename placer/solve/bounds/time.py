@@ -32,6 +32,8 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.company import in_company
 from placer.solve.bounds.cut_groups import CutGroups, Split
 from placer.solve.bounds.expert_parts import StageParts
+from placer.solve.bounds.graph_cut import over_uplinks
+from placer.solve.bounds.heavy_flows import heavy_flows
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
@@ -99,6 +101,8 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
         _beside_partners(model, ideal, params, incumbent),
         in_runs(model, ideal),
         in_company(model, ideal, params),
+        over_uplinks(model, ideal, params),
+        heavy_flows(model, ideal),
     )
     return max(proof for proof in proofs if proof is not None)
 

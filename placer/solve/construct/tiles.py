@@ -10,6 +10,7 @@ each begun where the graph has been eaten away most. Shapes: V vertices.
 from __future__ import annotations
 
 from heapq import nsmallest
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ BoolArray = npt.NDArray[np.bool_]
 # Tiles in the making that are kept, and neighbours that each grows by.
 BEAM = 12
 DIGITS = 9
+# Of what leaves: 1 asks for little in sum, a large one for little at any vertex.
+POWER = 4
 
 
 class Sweep(NamedTuple):
@@ -38,10 +41,14 @@ class Sweep(NamedTuple):
         Weight to tiles of the same outer domains counts too, so those stay compact.
     onward : bool
         Beside the latest tile; otherwise beside the earliest, layer by layer.
+    busiest : bool
+        The vertices with the most weight come first, and a tile leaves none of its own
+        much that it sends outside, rather than little in sum.
     """
 
     compact: bool
     onward: bool
+    busiest: bool = False
 
 
 SWEEPS = (
@@ -49,6 +56,8 @@ SWEEPS = (
     Sweep(compact=True, onward=False),
     Sweep(compact=True, onward=True),
     Sweep(compact=False, onward=False),
+    Sweep(compact=False, onward=True, busiest=True),
+    Sweep(compact=True, onward=True, busiest=True),
 )
 
 
@@ -64,17 +73,25 @@ class _Tile(NamedTuple):
         Weight from them to vertices of no tile, themselves included.
     beside : dict of int to float
         Weight to every neighbour.
+    unevenness : float
+        Sum of the `POWER` of what leaves the tile, vertex by vertex.
     """
 
     members: frozenset[int]
     inside: float
     rest: float
     beside: dict[int, float]
+    unevenness: float
 
     @property
     def rank(self) -> tuple[float, float]:
         """Most inside first, then least towards what is left."""
         return -round(self.inside, DIGITS), round(self.rest - 2 * self.inside, DIGITS)
+
+    @property
+    def busy_rank(self) -> tuple[float, ...]:
+        """Least outside of those with most of it first, then as in `rank`."""
+        return round(self.unevenness, DIGITS), *self.rank
 
 
 def tiles(
@@ -154,6 +171,9 @@ class _Grower:
             least = least - self._near.sum(axis=0)
         least = np.where(self.tile < 0, np.round(least, DIGITS), np.inf)
         least[list(taken)] = np.inf
+        if self._sweep.busiest:
+            total = np.where(np.isfinite(least), self._total, -np.inf)
+            least[total < total.max() - 10.0**-DIGITS] = np.inf
         among = np.flatnonzero(least == least.min())
         if self._sweep.onward:
             return int(among[self._latest[among].argmax()])
@@ -162,8 +182,15 @@ class _Grower:
     def _best(self, seed: int, size: int, taken: set[int]) -> set[int]:
         """The best tile of at most so many vertices around one; less where it ends."""
         beam = [
-            _Tile(frozenset((seed,)), 0.0, float(self._left[seed]), self._beside[seed])
+            _Tile(
+                frozenset((seed,)),
+                0.0,
+                float(self._left[seed]),
+                self._beside[seed],
+                float(self._total[seed]) ** POWER,
+            )
         ]
+        rank = attrgetter("busy_rank" if self._sweep.busiest else "rank")
         for _ in range(size - 1):
             larger: dict[frozenset[int], _Tile] = {}
             for tile in beam:
@@ -173,11 +200,10 @@ class _Grower:
                         larger[members] = self._with(tile, members, vertex)
             if not larger:
                 break
-            beam = nsmallest(BEAM, larger.values(), key=lambda tile: tile.rank)
-        most = beam[0].rank[0]
-        alike = [tile for tile in beam if tile.rank[0] == most]
-        best = min(alike, key=lambda tile: (self._unevenness(tile), tile.rank))
-        return set(best.members)
+            beam = nsmallest(BEAM, larger.values(), key=rank)
+        most = rank(beam[0])[0]
+        alike = [tile for tile in beam if rank(tile)[0] == most]
+        return set(min(alike, key=lambda tile: tile.busy_rank).members)
 
     def _next(self, tile: _Tile, taken: set[int]) -> list[int]:
         """Vertices that the tile may grow by, those with most weight to it."""
@@ -194,22 +220,20 @@ class _Grower:
     def _with(self, tile: _Tile, members: frozenset[int], vertex: int) -> _Tile:
         """The tile with a vertex more."""
         beside = dict(tile.beside)
+        near = tile.beside[vertex]
+        unevenness = tile.unevenness + (float(self._total[vertex]) - near) ** POWER
         for other, weight in self._beside[vertex].items():
+            if other in tile.members:
+                leaves = float(self._total[other]) - tile.beside.get(other, 0.0)
+                unevenness += (leaves - weight) ** POWER - leaves**POWER
             beside[other] = beside.get(other, 0.0) + weight
         return _Tile(
             members,
-            tile.inside + tile.beside[vertex],
+            tile.inside + near,
             tile.rest + float(self._left[vertex]),
             beside,
+            unevenness,
         )
-
-    def _unevenness(self, tile: _Tile) -> float:
-        """Sum of squares of what leaves the tile, vertex by vertex."""
-        found = 0.0
-        for vertex in tile.members:
-            leaves = float(self._total[vertex]) - tile.beside.get(vertex, 0.0)
-            found += leaves * leaves
-        return round(found, DIGITS)
 
     def _cut(self, number: int, members: list[int]) -> None:
         self.tile[members] = number

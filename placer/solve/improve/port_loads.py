@@ -79,8 +79,8 @@ class PortLoads:
         Of the communicators that each load belongs to.
     flows : ndarray, shape (2 F,)
         Of one unit after the other.
-    first, degree : ndarray, shape (U,)
-        The first of each unit there, and how many it has.
+    first, degree : ndarray, shape (U + 1,)
+        The first of each unit there, and how many it has; the last is nobody, -1.
     """
 
     def __init__(self, fabric: Fabric, region: MoveRegion, messages: Messages) -> None:
@@ -100,7 +100,7 @@ class PortLoads:
         self.kind = np.concatenate(kinds)
         self.flows = np.argsort(messages.ends.ravel(), kind="stable")
         self.flows %= messages.ends.shape[1]
-        self.degree = np.bincount(messages.ends.ravel(), minlength=region.units)
+        self.degree = np.bincount(messages.ends.ravel(), minlength=region.units + 1)
         self.first = np.cumsum(self.degree) - self.degree
 
     def of(self, home: IntArray) -> FloatArray:
@@ -123,24 +123,21 @@ class PortLoads:
             np.maximum.at(found, end, largest)
         return found
 
-    def added(
-        self, home: IntArray, unit: IntArray, partner: IntArray, new: IntArray
-    ) -> Added:
-        """What changes add: each unit goes to a domain, its partner takes its place.
+    def added(self, home: IntArray, units: IntArray, new: IntArray) -> Added:
+        """What changes add, in each of which some units go to other domains.
 
         Parameters
         ----------
         home : ndarray, shape (U,)
-        unit, partner, new : ndarray, shape (K,)
-            The partner is the unit itself where nobody takes its place.
+        units, new : ndarray, shape (K, M)
+            Who goes where; -1 where fewer do.
         """
-        change, flow = self.touched(unit, partner)
+        change, flow = self.touched(units)
         ends = self.messages.ends[:, flow]
         before = home[ends]
-        one, other = unit[change], partner[change]
-        after = np.where(
-            ends == one, new[change], np.where(ends == other, home[one], before)
-        )
+        after = before.copy()
+        for who, to in zip(units.T, new.T, strict=True):
+            after = np.where(ends == who[change], to[change], after)
         row = change * len(self.kind)
         keys, added = [], []
         parts = zip(self._parts(flow, *before), self._parts(flow, *after), strict=True)
@@ -150,16 +147,27 @@ class PortLoads:
             added += [-less[differs], more[differs]]
         return _summed(np.concatenate(keys), np.concatenate(added), len(self.kind))
 
-    def touched(self, unit: IntArray, partner: IntArray) -> tuple[IntArray, IntArray]:
-        """Changes, and a flow that each touches; shape (entries,), changes in order."""
-        movers = np.stack((unit, partner), axis=1).ravel()
+    def touched(self, units: IntArray) -> tuple[IntArray, IntArray]:
+        """Changes, and a flow that each touches; shape (entries,), changes in order.
+
+        Parameters
+        ----------
+        units : ndarray, shape (K, M)
+            Who moves in each change; -1 where fewer do.
+        """
+        movers = units.ravel()
         count = self.degree[movers]
         ends = np.cumsum(count)
         place = np.arange(int(count.sum())) - np.repeat(ends - count, count)
         flow = self.flows[np.repeat(self.first[movers], count) + place]
-        change = np.repeat(np.arange(len(movers)) // 2, count)
-        is_second = np.repeat(np.arange(len(movers)) % 2 == 1, count)
-        once = ~(is_second & (self.messages.ends[:, flow] == unit[change]).any(axis=0))
+        change = np.repeat(np.arange(len(movers)) // units.shape[1], count)
+        # A flow between two that move is counted with the one who sends.
+        sender = self.messages.ends[0, flow]
+        once = sender == np.repeat(movers, count)
+        sends = np.zeros(len(flow), dtype=bool)
+        for who in units.T:
+            sends |= sender == who[change]
+        once |= ~sends
         return change[once], flow[once]
 
     def _parts(

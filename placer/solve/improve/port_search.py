@@ -10,7 +10,7 @@ tried have a part in what is busiest.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,13 @@ import numpy.typing as npt
 from placer.solve.improve.anneal import anneal
 from placer.solve.improve.messages import messages_of
 from placer.solve.improve.port_loads import PortLoads
+from placer.solve.improve.port_moves import (
+    NOBODY,
+    PortMoves,
+    exchange_clusters,
+    move_busy,
+    swap_busy,
+)
 from placer.solve.improve.region import flow_region
 from placer.solve.tree.base import paced
 
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from placer.solve.improve.port_loads import Added
+    from placer.solve.improve.port_moves import Changes
     from placer.solve.improve.region import MoveRegion
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
@@ -40,12 +48,12 @@ EVENED = "evened"
 STEP_WORK, ENTRY_WORK = 500.0, 0.07
 # Entries of a step at most, so its arrays stay in the cache; changes proposed.
 ENTRIES, FEWEST, SHARE = 100_000, 64, 0.25
-# Shares of the changes that begin with a busy unit, that go anywhere, and that take
-# free room where there is some.
-BUSY, FAR, INTO_ROOM = 0.5, 0.1, 0.5
 # Steps between two looks at who is where, and what is busy.
 LOOK = 16
-NOBODY = 1 << 40
+# Every so many steps clusters are tried.
+CLUSTERS = 4
+UNCLAIMED = 1 << 40
+DIGITS = 9
 
 
 def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -78,40 +86,6 @@ def _named(method: str) -> str:
     return method if method.startswith(EVENED) else f"{EVENED}, from {method}"
 
 
-class _Changes(NamedTuple):
-    """Proposed changes, one a row: ``unit`` goes from ``old`` to ``new``.
-
-    ``partner`` goes the other way; it is the unit itself when nobody does.
-    """
-
-    unit: IntArray
-    partner: IntArray
-    old: IntArray
-    new: IntArray
-
-    @property
-    def move(self) -> IntArray:
-        """Number of the move that proposed each."""
-        return np.asarray(self.unit == self.partner, dtype=np.int64)
-
-    @property
-    def copy(self) -> IntArray:
-        """There is one copy."""
-        return np.zeros(len(self.unit), dtype=np.int64)
-
-    def only(self, chosen: BoolArray) -> _Changes:
-        """The chosen rows."""
-        return _Changes(*(column[chosen] for column in self))
-
-
-def swap_busy() -> None:
-    """Name of the move in which two units change places."""
-
-
-def move_busy() -> None:
-    """Name of the move of one unit into free room."""
-
-
 class PortState:
     """A placement under annealing.
 
@@ -130,7 +104,11 @@ class PortState:
         The best home met.
     """
 
-    moves: tuple[Callable[[], None], ...] = (swap_busy, move_busy)
+    moves: tuple[Callable[[], None], ...] = (
+        swap_busy,
+        move_busy,
+        exchange_clusters,
+    )
 
     def __init__(
         self,
@@ -141,18 +119,19 @@ class PortState:
         params: Params,
     ) -> None:
         self.home, self.best, self._rng, self._params = home.copy(), home, rng, params
-        self._loads, self._room = loads, region.capacity // region.size
-        self._enclosure = region.enclosure
+        self._loads, room = loads, region.capacity // region.size
+        self._domains = len(room)
+        self._moves = PortMoves(loads, room, region.enclosure, rng)
         # Both that move, at both ends of a flow, before and after.
         entries = 8 * len(loads.flows) // region.units + 1
         most = max(FEWEST, int(region.units * SHARE))
         self._proposed = max(1, min(most, ENTRIES // entries))
         self._step_work = STEP_WORK + ENTRY_WORK * entries * self._proposed
         self._busy = loads.of(home)
-        self._best_s = self._seconds()
         self._scale, self._power = np.maximum(self._busiest(), 1e-300), 1.0
-        things = len(home) + loads.messages.ends.shape[1] + len(self._room)
-        self._claim = np.full(things, NOBODY)
+        self._least = self._busyness()
+        things = len(home) + loads.messages.ends.shape[1] + self._domains
+        self._claim = np.full(things, UNCLAIMED)
         self._added: Added | None = None
         self.hot = self.cold = np.ones(1)
         self._steps = self._quench = self._step = 0
@@ -184,34 +163,18 @@ class PortState:
         """Random numbers above 0, up to 1."""
         return 1.0 - self._rng.random(count)
 
-    def propose(self) -> _Changes:
-        """Units go to a neighbour's domain, into free room or for one that is there."""
+    def propose(self) -> Changes:
+        """Single units, or clusters now and then."""
         if self._step % LOOK == 0:
             self._look()
-        rng, count, loads = self._rng, self._proposed, self._loads
-        unit = rng.integers(0, len(self.home), count)
-        busy = np.searchsorted(self._busy_until, rng.random(int(count * BUSY)))
-        unit[: len(busy)] = np.minimum(busy, len(self.home) - 1)
-        nth = (rng.random(count) * loads.degree[unit]).astype(np.int64)
-        at = np.minimum(loads.first[unit] + nth, len(loads.flows) - 1)
-        ends = loads.messages.ends[:, loads.flows[at]]
-        new = self.home[np.where(ends[0] == unit, ends[1], ends[0])]
-        far = rng.random(count) < FAR
-        new = np.where(far, rng.integers(0, len(self._room), count), new)
-        held = self._count[new]
-        at = self._first[new] + (rng.random(count) * held).astype(np.int64)
-        partner = self._inside[np.minimum(at, len(self.home) - 1)]
-        has_room = self._free[new] > 0
-        alone = has_room & ((rng.random(count) < INTO_ROOM) | (held == 0))
-        partner = np.where(alone, unit, partner)
-        old = self.home[unit]
-        allowed = (old != new) & (self._enclosure[old] == self._enclosure[new])
-        allowed &= alone | ((held > 0) & (self.home[partner] == new))
-        return _Changes(unit, partner, old, new).only(allowed)
+        moves, count = self._moves, self._proposed
+        if moves.cluster > 1 and self._step % CLUSTERS == CLUSTERS - 1:
+            return moves.clusters(max(1, count // moves.cluster))
+        return moves.singles(count)
 
-    def delta(self, changes: _Changes) -> FloatArray:
+    def delta(self, changes: Changes) -> FloatArray:
         """What each change, by itself, adds to the sum of powers."""
-        added = self._loads.added(self.home, changes.unit, changes.partner, changes.new)
+        added = self._loads.added(self.home, changes.units, changes.new)
         self._added = added
         scale = self._scale[self._loads.kind[added.load]]
         before = self._busy[added.load]
@@ -220,51 +183,54 @@ class PortState:
         more = share * (
             (after / scale) ** self._power - (before / scale) ** self._power
         )
-        return np.bincount(added.change, more, len(changes.unit)).astype(np.float64)
+        return np.bincount(added.change, more, len(changes.units)).astype(np.float64)
 
-    def apply(self, changes: _Changes, accepted: BoolArray) -> None:
+    def apply(self, changes: Changes, accepted: BoolArray) -> None:
         """Make accepted changes, of those that interfere the first."""
         self._step += 1
         made = accepted.copy()
         made[accepted] = self._independent(changes.only(accepted))
-        unit, partner, old, new = changes.only(made)
+        _, unit, old, new = changes.only(made).movers
         self.home[unit] = new
-        swapped = partner != unit
-        self.home[partner[swapped]] = old[swapped]
-        self._free[new[~swapped]] -= 1
-        self._free[old[~swapped]] += 1
+        np.add.at(self._moves.free, old, 1)
+        np.subtract.at(self._moves.free, new, 1)
         if self._added is not None:
             own = made[self._added.change]
             np.add.at(self._busy, self._added.load[own], self._added.seconds[own])
 
-    def _independent(self, changes: _Changes) -> BoolArray:
+    def _independent(self, changes: Changes) -> BoolArray:
         """Changes that share no unit, flow or room with an earlier one."""
-        unit, partner, old, new = changes
-        change, flows = self._loads.touched(unit, partner)
-        numbers = np.arange(len(unit))
-        alone = np.flatnonzero(unit == partner)
+        change, unit, _, _ = changes.movers
+        touching, flows = self._loads.touched(changes.units)
+        # Room is left, or taken, where fewer come back.
+        number = changes.units.shape[1] // 2
+        going, coming = changes.units[:, :number], changes.units[:, number:]
+        short = (going == NOBODY).sum(axis=1) != (coming == NOBODY).sum(axis=1)
+        rooms = np.flatnonzero(short)
         # Units, flows and rooms, numbered through.
-        units, rooms = len(self.home), len(self._claim) - len(self._room)
-        things = (unit, partner, units + flows, rooms + old[alone], rooms + new[alone])
-        who = np.concatenate((numbers, numbers, change, alone, alone))
+        units = len(self.home)
+        first = len(self._claim) - self._domains
+        things = (
+            unit,
+            units + flows,
+            first + changes.old[rooms, 0],
+            first + changes.new[rooms, 0],
+        )
+        who = np.concatenate((change, touching, rooms, rooms))
         thing = np.concatenate(things)
         np.minimum.at(self._claim, thing, who)
         late = self._claim[thing] < who
-        self._claim[thing] = NOBODY
-        found: BoolArray = np.bincount(who, late, len(unit)) == 0
+        self._claim[thing] = UNCLAIMED
+        found: BoolArray = np.bincount(who, late, len(changes.units)) == 0
         return found
 
     def _look(self) -> None:
         """Note who is where, what is busy, and the best placement."""
         self._busy = self._loads.of(self.home)
         self._note_best()
-        self._inside = np.argsort(self.home, kind="stable")
-        self._count = np.bincount(self.home, minlength=len(self._room))
-        self._first = np.cumsum(self._count) - self._count
-        self._free = self._room - self._count
         share = self._busy / self._scale[self._loads.kind]
         heat = self._loads.on_way(share ** (self._power / 2), self.home)
-        self._busy_until = np.cumsum(heat) / max(float(heat.sum()), 1e-300)
+        self._moves.look(self.home, heat)
 
     def _busiest(self) -> FloatArray:
         """Seconds of the busiest port or uplink of each kind."""
@@ -272,11 +238,17 @@ class PortState:
         np.maximum.at(found, self._loads.kind, self._busy)
         return found
 
-    def _seconds(self) -> float:
-        """Seconds of all kinds, one after the other."""
-        return float(self._busiest().sum())
+    def _busyness(self) -> tuple[float, float]:
+        """Seconds of all kinds, one after the other; then how much else is as busy.
+
+        Many may have to become less busy before the busiest is.
+        """
+        seconds = float(self._busiest().sum())
+        share = np.maximum(self._busy, 0.0) / self._scale[self._loads.kind]
+        alike = float((share ** self._params.even_powers[-1]).sum())
+        return round(seconds / float(self._scale.sum()), DIGITS), round(alike, DIGITS)
 
     def _note_best(self) -> None:
-        seconds = self._seconds()
-        if seconds < self._best_s:
-            self._best_s, self.best = seconds, self.home.copy()
+        busyness = self._busyness()
+        if busyness < self._least:
+            self._least, self.best = busyness, self.home.copy()

@@ -46,6 +46,8 @@ class BoundParams:
     company_work, company_ranks : int
         Neighbours looked at in all trees of ranks that share a scale-up domain, and
         ranks, the busiest first, for which such trees are grown.
+    direction_work : int
+        Pairs of edges at one rank that are looked at for directions of a graph.
     size_steps : int
         Largest change of a domain's size that the group relaxation looks at.
     cut_run_work : float
@@ -91,6 +93,7 @@ class BoundParams:
     near_levels: int = 8
     company_work: int = 500_000
     company_ranks: int = 32
+    direction_work: int = 2_000_000
     size_steps: int = 2500
     cut_run_work: float = 0.5
     cut_sets: int = 1000

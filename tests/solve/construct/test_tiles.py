@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import placer
+from benchmarks.traffic_graphs import ring_of_rings
 from placer.document import document_of
 from placer.solve.construct.tiled import briefly_tiled, tiled
 from placer.solve.construct.tiles import SWEEPS, Sweep, tiles
@@ -100,3 +101,18 @@ def test_tiles_of_tiles_spare_thin_uplinks() -> None:
     machine = decode_topology(document_of(content, "t"))
     # Every rack at the edge of the grid: eight cells, four and eight, twice four.
     assert placed(grid(16, 16), machine) == pytest.approx(20 * 1e7 / (32 * 50e9 / 5))
+
+
+def test_hubs_keep_their_neighbours() -> None:
+    """Six rings of 24, their hubs in a ring again, on nodes of 8: two hubs on a node.
+
+    Then no rank has more than one neighbour elsewhere.
+    """
+    senders, receivers, _ = ring_of_rings(144, 24)
+    edges = np.stack((senders, receivers), axis=1)
+    flows = bundled(edges, np.ones(len(edges)), 144)
+    own = placed(flows, placer.read_topology("rack:3 node:8 gpu:8"))
+    one = placed(
+        Flows(np.array([[0, 1]]), np.ones(1)), placer.read_topology("node:2 gpu:1")
+    )
+    assert own < 1.1 * one

@@ -95,18 +95,20 @@ def test_what_a_change_adds_is_exact(seed: int) -> None:
     loads, region = loads_of(problem)
     home = region.homes([seated(problem.machine, start(problem, seed))])[0]
     state = PortState(loads, region, home, np.random.default_rng(seed), problem.params)
-    changes = state.propose()
-    added = loads.added(home, changes.unit, changes.partner, changes.new)
-    assert len(changes.unit) > 10
-    for number in range(len(changes.unit)):
-        after = home.copy()
-        after[changes.unit[number]] = changes.new[number]
-        if changes.partner[number] != changes.unit[number]:
-            after[changes.partner[number]] = changes.old[number]
-        own = added.change == number
-        total = loads.of(home)
-        np.add.at(total, added.load[own], added.seconds[own])
-        np.testing.assert_allclose(total, loads.of(after), atol=1e-12)
+    state.propose()
+    for changes in (state._moves.singles(40), state._moves.clusters(40)):
+        added = loads.added(home, changes.units, changes.new)
+        assert len(changes.units) > 10
+        for number, units in enumerate(changes.units):
+            after = home.copy()
+            moves = units >= 0
+            after[units[moves]] = changes.new[number, moves]
+            held = np.bincount(after, minlength=len(region.capacity))
+            assert (held <= region.capacity).all()
+            own = added.change == number
+            total = loads.of(home)
+            np.add.at(total, added.load[own], added.seconds[own])
+            np.testing.assert_allclose(total, loads.of(after), atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -120,7 +122,7 @@ def test_steps_leave_no_domain_too_full(seed: int) -> None:
     for _ in range(40):
         changes = state.propose()
         state.delta(changes)
-        state.apply(changes, state.draw(len(changes.unit)) < 0.3)
+        state.apply(changes, state.draw(len(changes.units)) < 0.3)
     held = np.bincount(state.home, minlength=len(region.capacity))
     assert (held <= region.capacity).all()
     assert not np.array_equal(state.home, home)
@@ -142,3 +144,27 @@ def test_stars_are_served_by_their_own_nodes() -> None:
     evened(problem, incumbent, Budget(60.0))
     assert incumbent.value < before / 3
     assert incumbent.method == "evened, from start"
+
+
+def test_clusters_change_places() -> None:
+    """Two hubs with leaves of their own: no single swap helps, three at once do.
+
+    Each node begins with a hub and its leaves beside those of another pair's hub.
+    """
+    pairs, rows = 2, np.arange(12).reshape(2, 2, 3)
+    hubs = rows[:, :, 0]
+    one = np.concatenate((np.repeat(hubs.ravel(), 2), hubs[:, 0]))
+    other = np.concatenate((rows[:, :, 1:].ravel(), hubs[:, 1]))
+    ends = np.append(one, other), np.append(other, one)
+    size = [1e8] * len(ends[0])
+    flows = {"from": ends[0].tolist(), "to": ends[1].tolist(), "bytes": size}
+    machine = placer.read_topology("rack:1 node:2 gpu:6")
+    node = np.empty(12, dtype=np.int64)
+    for pair in range(pairs):
+        node[rows[pair, 0]], node[rows[pair, 1]] = pair, (pair + 1) % pairs
+    problem = Problem.of(machine, job_of(12, traffic=flows))
+    problem = problem.with_params(even_work=2e5, even_heat=(1e-9,) * 4)
+    incumbent = known(problem, seated(machine, node))
+    evened(problem, incumbent, Budget(60.0))
+    inside = machine.node_of_gpu[incumbent.gpu_of_rank[hubs]]
+    assert (inside[:, 0] == inside[:, 1]).all()
