@@ -3,12 +3,16 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
+
+from placer.solve import search
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
@@ -123,6 +127,18 @@ def test_formats_load_alone(script: str, own: str, others: set[str]) -> None:
     loaded = set(run.stdout.split())
     assert own in loaded
     assert loaded & others == set()
+
+
+def test_every_method_has_its_line() -> None:
+    """The page on the architecture lists the methods that run, and where they are."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    listed = dict(re.findall(r"^(\w+) +.* ([a-z]\S*\.py)$", page, re.MULTILINE))
+    ways = search.METHODS, search.METHODS_OF_UNEVEN_NODES, search.METHODS_OF_RUNS
+    run = {
+        method.__name__: method.__module__.removeprefix("placer.solve.")
+        for method in chain(*ways)
+    }
+    assert listed == {name: f"{m.replace('.', '/')}.py" for name, m in run.items()}
 
 
 def test_the_reference_scorer_stands_alone() -> None:

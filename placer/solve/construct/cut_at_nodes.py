@@ -168,13 +168,11 @@ def _fewest(
     begun: dict[Counts, tuple[Counts, Counts]],
 ) -> dict[Counts, tuple[Counts, Counts]]:
     """Those for which no other takes some of the nodes only."""
+    taken = np.array([*begun])
     return {
         used: held
-        for used, held in begun.items()
-        if not any(
-            other != used and all(a <= b for a, b in zip(other, used, strict=True))
-            for other in begun
-        )
+        for row, (used, held) in zip(taken, begun.items(), strict=True)
+        if np.count_nonzero((taken <= row).all(axis=1)) == 1
     }
 
 

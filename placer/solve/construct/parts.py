@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 
 SWAPS = 400  # tried among the domains of large parts
+LAID = 400_000  # units laid in all tries
 FEWER = 3  # units given up for a larger least part, in an outer domain
 
 
@@ -159,15 +160,18 @@ class _Rule(NamedTuple):
 def _laid(room: Sequence[int], size: int, count: int, rule: _Rule) -> list[Unit] | None:
     """Units along the domains by a rule, None if they do not fit."""
     begun: list[_Open] = []
+    unfinished: list[_Open] = []
     for domain, space in enumerate(room):
         free = space
-        waiting = [unit for unit in begun if unit.rest]
+        unfinished = [unit for unit in unfinished if unit.rest]
+        waiting = [*unfinished]
         while free >= rule.least:
             if not waiting:
                 if len(begun) == count:
                     break
-                begun.append(_Open([], size))
-                waiting.append(begun[-1])
+                new = _Open([], size)
+                for units in (begun, unfinished, waiting):
+                    units.append(new)
             unit = waiting.pop(0)
             part = rule.part(unit.rest, free)
             if not rule.least <= part <= free:
@@ -204,24 +208,36 @@ def one_large_part(
     main, others = by_room[:count].tolist(), by_room[count:].tolist()
     best = _around(room, outer, size, count, main)
     least = _pairs(best, outer, far)
-    tries = SWAPS
-    tried: set[tuple[int, ...]] = set()
-    for place, other in product(range(len(main) - 1, -1, -1), range(len(others))):
-        swap = main[place], others[other]
-        sorts = *room[[*swap]].tolist(), *outer[[*swap]].tolist()
-        # Rooms alike in one outer domain are one sort; two sorts are swapped once.
-        if tries == 0 or room[others[other]] == 0 or sorts in tried:
+    if least <= count * _fewest_pairs(size, int(room.max())) * min(1.0, far):
+        return best
+    tries = min(SWAPS, LAID // count)
+    # Rooms alike in one outer domain are one sort; two sorts are swapped once.
+    sorts = list(zip(room.tolist(), outer.tolist(), strict=True))
+    tried: set[tuple[tuple[int, int], ...]] = set()
+    done: set[tuple[int, int]] = set()
+    for place in reversed(range(len(main))):
+        if sorts[main[place]] in done:
             continue
-        tried.add(sorts)
-        tries -= 1
-        changed = [*main]
-        changed[place] = others[other]
-        found = _around(room, outer, size, count, changed)
-        pairs = _pairs(found, outer, far)
-        if pairs < least:
-            main[place], others[other] = others[other], main[place]
-            best, least = found, pairs
-            tried.clear()
+        is_better = False
+        for number, other in enumerate(others):
+            swap = sorts[main[place]], sorts[other]
+            if room[other] == 0 or swap in tried:
+                continue
+            if tries == 0:
+                return best
+            tried.add(swap)
+            tries -= 1
+            found = _around(
+                room, outer, size, count, [*main[:place], other, *main[place + 1 :]]
+            )
+            pairs = _pairs(found, outer, far)
+            if pairs < least:
+                main[place], others[number] = other, main[place]
+                best, least, is_better = found, pairs, True
+                tried.clear()
+                done.clear()
+        if not is_better:
+            done.add(sorts[main[place]])
     return best
 
 
@@ -305,3 +321,9 @@ def _pairs(units: Sequence[Unit], outer: IntArray, far: float) -> float:
         for unit in units
         for one, two in combinations(unit, 2)
     )
+
+
+def _fewest_pairs(size: int, room: int) -> float:
+    """Pairs of ranks of a unit on different domains where each has so much room."""
+    full, rest = divmod(size, room)
+    return (size**2 - full * room**2 - rest**2) / 2

@@ -10,6 +10,7 @@ Shapes: N nodes, U runs, E edges between runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import exp
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +37,7 @@ NAME = "runs annealed"
 HEAT = (0.5, 0.003)
 SAMPLED = 200  # changes
 LOOKED_AT = 256  # changes between two looks at the clock
+KNOWN_HOPS = 1 << 18  # pairs of nodes whose distance is kept
 
 
 def runs_annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -86,6 +88,7 @@ class _Runs:
         # share a tier.
         self.domains = list(zip(*machine.domain_of_node.tolist(), strict=True))
         self.hops = [tier.distance for tier in machine.tiers]
+        self.hop = lru_cache(KNOWN_HOPS)(self._hop)
         inner = machine.domain_of_node[min(base_tier(machine) + 1, len(self.hops) - 1)]
         self.near = [
             np.flatnonzero(inner == d).tolist() for d in range(inner.max() + 1)
@@ -150,13 +153,17 @@ class _Runs:
 
     def _cost(self, run: int, node: int, but: int) -> float:
         """Cost of the edges of a run on a node, those to one other run aside."""
-        own, found = self.domains[node], 0.0
+        found = 0.0
         for other, weight in self.others[run]:
             if other != but:
-                far = self.domains[self.home[other]]
-                tier = sum(a != b for a, b in zip(own, far, strict=True))
-                found += weight * self.hops[tier]
+                found += weight * self.hop(node, self.home[other])
         return found
+
+    def _hop(self, node: int, other: int) -> float:
+        """Distance between two nodes, that of the innermost domain that holds both."""
+        both = zip(self.domains[node], self.domains[other], strict=True)
+        distance: float = self.hops[sum(a != b for a, b in both)]
+        return distance
 
     def _exchange(self, run: int, there: int) -> None:
         """A run goes to a node, and what is there to the run's."""
