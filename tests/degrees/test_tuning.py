@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -22,6 +23,7 @@ from placer.degrees.plot import tune_plot
 from placer.degrees.space import Space
 from placer.document import parse_document
 from placer.engines.cluster import Cluster
+from placer.errors import InputError
 from placer.footprint.stages import footprint, restart_bytes
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
@@ -319,3 +321,24 @@ def test_a_search_says_how_far_it_is(
         "  1,000 choices, none below 1.5 s",
         "  1,000 choices, 2 placed, best 2 s, none below 2 s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"ep": [2]}, "ep: the model has no experts"),
+        ({"etp": [1, 3]}, "etp: the model has no experts"),
+        ({"recompute": ["moe_act+mlp"]}, "moe_act: the model has no experts"),
+        ({"recompute": ["mla_up_proj"]}, "the model has no latent attention"),
+        (
+            {"recompute": ["layernorm"], "framework": "torchtitan"},
+            'no recompute of torchtitan "layernorm"',
+        ),
+    ],
+)
+def test_nothing_that_is_asked_for_is_passed_over(
+    asked: dict[str, Any], message: str
+) -> None:
+    """What model or framework lacks is said, not read as if it were not there."""
+    with pytest.raises(InputError, match=re.escape(message)):
+        placer.tune(machine(), work(), gpus=[16], **asked)
