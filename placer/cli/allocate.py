@@ -23,9 +23,9 @@ from placer.cli.options import (
 from placer.cli.rule_options import rule_options, rules_of_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from placer.allocation.allocation import Allocation
+    from placer.allocation.allocation import Allocation, JobNodes
     from placer.job.model import Job
     from placer.placement.plan import Plan
 
@@ -214,12 +214,25 @@ def _write_plans(found: Allocation, folder: str) -> None:
     from placer.placement.plan_file import write_plan
 
     make_folder(folder)
-    for job in found.jobs:
-        stem = str(Path(folder) / file_name(job.name))
+    for job, name in zip(found.jobs, file_names(found.jobs), strict=True):
+        stem = str(Path(folder) / name)
         with interrupts.writing(f"{stem}.json"):
             write_plan(job.plan, f"{stem}.json")
-        for name, text in requests(job.plan).items():
-            write_text(f"{stem}.{name}", text)
+        for suffix, text in requests(job.plan).items():
+            write_text(f"{stem}.{suffix}", text)
+
+
+def file_names(jobs: Sequence[JobNodes]) -> list[str]:
+    """Names of files for jobs, numbered where those of several would be the same."""
+    found: list[str] = []
+    for job in jobs:
+        name = own = file_name(job.name) or "job"
+        number = 1
+        while own in found:
+            number += 1
+            own = f"{name}-{number}"
+        found.append(own)
+    return found
 
 
 def file_name(name: str) -> str:
