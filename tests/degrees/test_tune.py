@@ -230,3 +230,20 @@ def test_pins_to_hosts_that_are_not_there_are_named() -> None:
     pinned = replace(job(Random(0)), rules=Rules(pin=(Pin((0,), ("nowhere",)),)))
     with pytest.raises(InputError, match="nowhere"):
         placer.tune(machine(), pinned, gpus=[16])
+
+
+def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path: Path) -> None:
+    """What `tune` chooses is not asked for; the samples of a step are."""
+    config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
+    config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    command = ["tune", "-q", "-t", "node:2 gpu:2", "-j", f"hf:{file}", "--top", "1"]
+    command += ["--tflops", "100", "--set", "job.sequence=1024", "--memory", "80GB"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert "hint: --global-batch N" in done.stderr
+    assert "micro_batch" not in done.stderr
+    done = CliRunner().invoke(main, [*command, "--global-batch", "4"])
+    assert done.exit_code == 0, done.output
+    assert "--global-batch-size 4" in done.output.replace("\n  ", " ")
