@@ -146,13 +146,22 @@ def compress(names: Iterable[str]) -> str:
 
 
 def compress_grid(names: Iterable[str]) -> str:
-    """As `compress`, and neighbours with equal last brackets share one in front too.
+    """As `compress`, and neighbours with equal last brackets share those in front too.
 
     ``r[01-02]t[01-18]`` is what both expand to.
     """
-    items = [_halves(item) for item in _COMMAS.split(compress(names))]
+    items = _COMMAS.split(compress(names))
+    folded = _folded(items)
+    while len(folded) < len(items):
+        items, folded = folded, _folded(folded)
+    return ",".join(items)
+
+
+def _folded(items: Sequence[str]) -> list[str]:
+    """Neighbours that differ in the last number before their brackets, as one."""
     found: list[str] = []
-    for (prefix, middle, tail), group in groupby(items, key=lambda item: item[1:]):
+    halves = map(_halves, items)
+    for (prefix, middle, tail), group in groupby(halves, key=lambda item: item[1:]):
         numbers = [item[0] for item in group]
         if not tail or "" in numbers:
             found += [prefix + number + middle + tail for number in numbers]
@@ -161,7 +170,7 @@ def compress_grid(names: Iterable[str]) -> str:
         several = len(runs) > 1 or "-" in runs[0]
         inside = f"[{','.join(runs)}]" if several else runs[0]
         found.append(prefix + inside + middle + tail)
-    return ",".join(found)
+    return found
 
 
 def with_blanks(text: str) -> str:

@@ -177,6 +177,10 @@ def test_good_names_have_none(name):
         (["r1t1", "r2t1"], "r1t1,r2t1"),  # Slurm has no text after the last bracket
         (["09t1", "09t2", "10t1", "10t2"], "[09-10]t[1-2]"),
         (["b1", "b2", "a", "a"], "b[1-2],a,a"),
+        (
+            [f"b{i}r{j}n{k}" for i in "12" for j in "12" for k in "12"],
+            "b[1-2]r[1-2]n[1-2]",
+        ),
     ],
 )
 def test_equal_brackets_share_one_in_front(names: list[str], folded: str) -> None:
