@@ -67,7 +67,7 @@ class Cluster:
             yield run
 
     def _client(self, connect: Callable[..., Any]) -> Any:
-        from distributed.comm import get_address_host_port
+        from distributed.comm.addressing import get_address_host_port
 
         try:
             if not self.address.startswith("inproc:"):
