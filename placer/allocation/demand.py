@@ -19,7 +19,7 @@ _ITEM = re.compile(r"([0-9]{1,9})(?:\s*=\s*([0-9]*\.?[0-9]{1,9}))?")
 _HINT = "write nodes, or nodes=how often: 16=4,8=3,1"
 
 
-def demand_of(given: Mapping[int, float] | str) -> Demand:
+def demand_of(given: Mapping[str, float] | str) -> Demand:
     """The demand of a mapping, a text such as ``16=4,8=3,1``, or ``@FILE``.
 
     A file has an item a line, such as the queue that ``squeue -h -t PD -o %D`` prints.
@@ -54,7 +54,7 @@ def demand_of(given: Mapping[int, float] | str) -> Demand:
     )
 
 
-def _items(given: Mapping[int, float] | str) -> Iterator[tuple[str, str, int, int]]:
+def _items(given: Mapping[str, float] | str) -> Iterator[tuple[str, str, int, int]]:
     """Each item, with the file, line and column it comes from."""
     if isinstance(given, Mapping):
         yield from ((f"{nodes}={often}", "", 0, 0) for nodes, often in given.items())

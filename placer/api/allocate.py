@@ -21,7 +21,6 @@ from placer.arguments import (
     NUMBER,
     TEXT,
     TEXT_BY_NAME,
-    Kind,
     instance,
     mapping,
     sequence,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 _PLANS = sequence("a list of plans", instance(Plan))
 _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
-_DEMAND = TEXT | Kind("a mapping of numbers", lambda value: isinstance(value, Mapping))
+_DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
 
 
 @takes(
@@ -83,7 +82,7 @@ def allocate(
     rules: Rules | None = None,
     apart: str | None = None,
     tolerance: float = 0.0,
-    demand: Mapping[int, float] | str | None = None,
+    demand: Mapping[str, float] | str | None = None,
     grade: Sequence[str] | str | None = None,
     requests: bool = False,
     time_limit: float = 60.0,
@@ -117,8 +116,8 @@ def allocate(
         Tier no domain of which two jobs may share.
     tolerance : float
         How much longer a step may be for a more useful rest: 0.01 for 1 %.
-    demand : mapping of int to float, or str, optional
-        Nodes of one domain that jobs to come want, and how often: ``{16: 4, 1: 1}``,
+    demand : mapping of str to float, or str, optional
+        Nodes of one domain that jobs to come want, how often: ``{"16": 4, "1": 1}``,
         ``"16=4,1"``, or ``"@FILE"`` with an item a line. What is left free is judged by
         it first; without it by whole domains, then by 16, 8, 4 and 1 nodes, 4, 3, 2
         and 1 times of ten.
