@@ -163,3 +163,12 @@ def test_a_plan_of_another_machine_is_named(job, tmp_path):
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 2
     assert done.stderr.startswith("error: plan of one: ")
+
+
+def test_a_job_that_stays_has_a_name_of_its_own(job, tmp_path):
+    """The running job and the new one are called alike; rows tell them apart."""
+    assert allocate("-j", job("one", 4), "-o", str(tmp_path)).exit_code == 0
+    kept = ["--keep", str(tmp_path / "one.json"), "-j", job("one", 2)]
+    found = json.loads(allocate(*kept, "--format", "json").stdout)
+    assert [row["name"] for row in found["jobs"]] == ["one"]
+    assert [row["name"] for row in found["kept"]] == ["one-2"]
