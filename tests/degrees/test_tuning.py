@@ -27,7 +27,7 @@ from placer.errors import InputError
 from placer.footprint.stages import footprint, restart_bytes
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
-from placer.job.model import DataParallel
+from placer.job.model import DataParallel, Overlap
 from placer.job.read import decode_job
 from placer.job.write import to_document
 from placer.report.tune_words import ties, verdict, why_not
@@ -342,3 +342,27 @@ def test_nothing_that_is_asked_for_is_passed_over(
     """What model or framework lacks is said, not read as if it were not there."""
     with pytest.raises(InputError, match=re.escape(message)):
         placer.tune(machine(), work(), gpus=[16], **asked)
+
+
+@pytest.mark.parametrize(
+    ("changes", "hides"),
+    [
+        ({}, True),
+        ({"pp": 2, "vp": 2}, True),
+        ({"pp": 2}, False),
+        ({"recompute": "full"}, False),
+        ({"recompute": "layernorm+moe"}, False),
+        ({"recompute": "layernorm+moe_act"}, True),
+    ],
+)
+def test_exchanges_of_experts_hide_where_megatron_lets_them(
+    changes: dict[str, Any], hides: bool
+) -> None:
+    """Interleaved pipelines, and no layers or experts computed again."""
+    given = replace(job(Random(4)), overlap=Overlap(ep=True))
+    choice = Choice(dp=2, ep=2, **changes)
+    assert choice.applied(given).overlap.ep is hides
+    assert not choice.applied(replace(given, overlap=Overlap(ep=False))).overlap.ep
+    # A job that does so itself says that its framework can.
+    does = replace(given, memory=Memory(recompute="full"))
+    assert choice.applied(does).overlap.ep
