@@ -130,9 +130,9 @@ def overlaps_stages(job: Job, vp: int) -> bool:
 def overlaps_experts(job: Job, choice: Choice) -> bool:
     """Whether exchanges of experts travel beside work, as the job has them.
 
-    Megatron-LM d98e8a64 overlaps them where a pipeline is interleaved, and neither whole
-    layers nor experts are computed again (``core/transformer/transformer_config.py``,
-    ``overlap_moe_expert_parallel_comm``). A job that has both knows better.
+    Megatron-LM d98e8a64 overlaps them where a pipeline is interleaved, and neither
+    whole layers nor experts are computed again (``overlap_moe_expert_parallel_comm`` of
+    ``core/transformer/transformer_config.py``). A job that has both knows better.
     """
     axes = job.parallelism
     own = _can_overlap_experts(axes.pp, axes.vp, recompute_name(job))
