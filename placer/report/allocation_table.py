@@ -8,7 +8,7 @@ from typing import Any
 
 from placer.hostlist import compress_grid, expand, with_blanks
 from placer.html_table import html_table
-from placer.report.columns import columns, fitted, paragraphs, wrapped
+from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
 from placer.report.words import NOUN, amount, plural, proved, share_text
 
 Found = Mapping[str, Any]
@@ -130,8 +130,9 @@ def counts_text(counts: Sequence[int], tier: str) -> str:
 
 def _hosts(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for job in jobs:
-        hosts = with_blanks(compress_grid(expand(job["hosts"])))
-        yield from fitted([f"{job['name']}: {hosts}"])
+        hosts = compress_grid(expand(job["hosts"]))
+        line = f"{job['name']}: {hosts}"
+        yield from [line] if len(line) <= WIDTH else fitted([with_blanks(line)])
 
 
 def _demand(often: Mapping[str, float]) -> str:
