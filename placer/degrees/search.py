@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nsmallest
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from placer.degrees.evaluate import Answer, Question, Wanted
+from placer.degrees.entries import NEXT, Entry, Known, sizes_of
+from placer.degrees.evaluate import Answer, Question
 from placer.degrees.found import Found, Row, State
 from placer.degrees.room import Room, needed
 from placer.footprint.stages import restart_bytes
@@ -39,33 +39,6 @@ AT_A_TIME = 4
 ROUNDS = 32
 # Sizes that are tried at first, so that one that is cut very short has any.
 EARLY = 64
-
-
-class Known(IntEnum):
-    """What the bound of a choice rests on; of equal bounds, the best known first."""
-
-    PLACED = 0
-    BOUND = 1
-    LINKS = 2
-    FITS = 3
-    TRAFFIC = 4
-    SIZES = 5
-
-
-# What to ask about a choice of which so much is known.
-NEXT: dict[Known, Wanted] = {
-    Known.FITS: "links",
-    Known.LINKS: "bound",
-    Known.BOUND: "placement",
-}
-
-
-class Entry(NamedTuple):
-    """A choice with its bound, s; entries are asked in their order."""
-
-    bound_s: float
-    known: Known
-    choice: Choice
 
 
 def _all(_entry: Entry) -> bool:
@@ -203,10 +176,10 @@ class Search:
 
     def _collect_own(self, own: Choice | None) -> None:
         there = {entry.choice for entry in self._heap}
-        if own is None or _shape(own) in there:
+        if own is None or sizes_of(own) in there:
             return
         for shape in self.legal.only(own).shapes():
-            if shape == _shape(own):
+            if shape == sizes_of(own):
                 self._considered += self.legal.count(shape)
                 bound = self.least.work_s(shape)
                 self._heap.append(Entry(bound, Known.SIZES, shape))
@@ -215,7 +188,7 @@ class Search:
         """Place one choice: the job's own, or else the first that fits into memory."""
         order = nsmallest(EARLY, self._heap)
         if own is not None:
-            mine = [entry for entry in self._heap if entry.choice == _shape(own)]
+            mine = [entry for entry in self._heap if entry.choice == sizes_of(own)]
             order = [*mine, *(entry for entry in order if entry not in mine)]
         for entry in order:
             if self._answers or stop():
@@ -416,8 +389,3 @@ class Search:
     def _rank(self, row: Row) -> tuple[float, bool, Choice]:
         """By step time; what only a front asks about comes behind its equals."""
         return row.answer.step_time_s, row.choice in self._spared, row.choice
-
-
-def _shape(choice: Choice) -> Choice:
-    """The sizes of a choice alone, as `Legal.shapes` has them."""
-    return replace(choice, recompute="none", sharding="ddp", shard_size=0)
