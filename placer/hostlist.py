@@ -21,6 +21,7 @@ _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
+_FRONT = re.compile(r"(.*?)([0-9]{1,18})([^0-9]+)")
 _LABEL = r"[A-Za-z0-9_-]{1,63}"
 _NAME = re.compile(rf"(?!-){_LABEL}(?:\.{_LABEL})*")
 _BLANKS = " \t"
@@ -144,6 +145,47 @@ def compress(names: Iterable[str]) -> str:
     return ",".join(items)
 
 
+def compress_grid(names: Iterable[str]) -> str:
+    """As `compress`, and neighbours with equal last brackets share those in front too.
+
+    ``r[01-02]t[01-18]`` is what both expand to.
+    """
+    items = _COMMAS.split(compress(names))
+    folded = _folded(items)
+    while len(folded) < len(items):
+        items, folded = folded, _folded(folded)
+    return ",".join(items)
+
+
+def _folded(items: Sequence[str]) -> list[str]:
+    """Neighbours that differ in the last number before their brackets, as one."""
+    found: list[str] = []
+    halves = map(_halves, items)
+    for (prefix, middle, tail), group in groupby(halves, key=lambda item: item[1:]):
+        numbers = [item[0] for item in group]
+        if not tail or "" in numbers:
+            found += [prefix + number + middle + tail for number in numbers]
+            continue
+        runs = _runs(numbers)
+        several = len(runs) > 1 or "-" in runs[0]
+        inside = f"[{','.join(runs)}]" if several else runs[0]
+        found.append(prefix + inside + middle + tail)
+    return found
+
+
+def with_blanks(text: str) -> str:
+    """A host list with blanks after the commas between items, where lines may end."""
+    return _COMMAS.sub(", ", text)
+
+
+def _halves(item: str) -> tuple[str, str, str, str]:
+    """The last number before an item's bracket, what is before and after, the rest."""
+    head, bracket, rest = item.partition("[")
+    match = _FRONT.fullmatch(head) if bracket else None
+    prefix, number, middle = match.groups() if match else (head, "", "")
+    return number, prefix, middle, bracket + rest
+
+
 def fold(names: Sequence[str], longest: int) -> Iterator[str]:
     """Host lists that together expand to ``names``, none longer than ``longest``.
 
@@ -197,7 +239,7 @@ def _parse(text: str) -> Iterator[tuple[int, _Parts]]:
                 raise ValueError(f"{message} (position {start + 1})")
         if len(parts) > 1 and isinstance(parts[-1], str):
             raise ValueError(
-                f"text after the last bracket: {parts[-1]!r} "
+                f"text after the last bracket, as Slurm has none: {parts[-1]!r} "
                 f"(position {at - len(parts[-1]) + 1})"
             )
         if parts:

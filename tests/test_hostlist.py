@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.hostlist import MAX_NAMES, compress, expand, name_problem
+from placer.hostlist import (
+    MAX_NAMES,
+    compress,
+    compress_grid,
+    expand,
+    name_problem,
+    with_blanks,
+)
 
 EXPANDED = [
     ("n[001-003,7]", "n001 n002 n003 n7"),
@@ -160,3 +167,24 @@ def test_bad_names_have_a_reason(name):
 def test_good_names_have_none(name):
     """A host name has no problem."""
     assert name_problem(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["r1t1", "r1t2", "r2t1", "r2t2"], "r[1-2]t[1-2]"),
+        (["r1t1", "r1t2", "r3t1", "r3t2", "r2t1"], "r[1,3]t[1-2],r2t1"),
+        (["r1t1", "r2t1"], "r1t1,r2t1"),  # Slurm has no text after the last bracket
+        (["09t1", "09t2", "10t1", "10t2"], "[09-10]t[1-2]"),
+        (["b1", "b2", "a", "a"], "b[1-2],a,a"),
+        (
+            [f"b{i}r{j}n{k}" for i in "12" for j in "12" for k in "12"],
+            "b[1-2]r[1-2]n[1-2]",
+        ),
+    ],
+)
+def test_equal_brackets_share_one_in_front(names: list[str], folded: str) -> None:
+    """A list for people folds twice, and still expands to the names in order."""
+    assert compress_grid(names) == folded
+    assert expand(folded) == names
+    assert expand(with_blanks(folded)) == names

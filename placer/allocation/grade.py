@@ -12,7 +12,7 @@ import numpy as np
 
 from placer.errors import InfeasibleError
 from placer.solve.problem.effort import NORMAL
-from placer.solve.run.rest import DEMAND, Rest
+from placer.solve.run.rest import Rest
 
 if TYPE_CHECKING:
     from placer.allocation.offers import Offer, Offers
@@ -70,12 +70,12 @@ def graded(offers: Offers, found: Found, granted: BoolArray) -> Graded:
 
 def _stranded(question: Question, granted: BoolArray, best: BoolArray) -> float:
     """Nodes in domains of the innermost tier that no job to come can fill, more."""
-    rest = Rest(question.machine)
+    rest = Rest(question.machine, question.demand)
     if len(rest.tiers) < 2:
         return 0.0
     own, other = (rest.left(used | ~question.free)[1] for used in (granted, best))
     nodes = int(granted.sum()) - int(best.sum())
-    return float((other - own) / sum(share for _, share in DEMAND) - nodes)
+    return float((other - own) / sum(share for _, share in question.demand) - nodes)
 
 
 def counts_by_domain(question: Question, tier: int, nodes: BoolArray) -> dict[str, Any]:

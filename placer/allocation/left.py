@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.solve.run.rest import DEMAND, Rest
+from placer.solve.run.rest import Rest
 
 if TYPE_CHECKING:
+    from placer.allocation.demand import Demand
     from placer.allocation.question import BoolArray
     from placer.topology.model import Topology
 
 
-def left(machine: Topology, free: BoolArray) -> dict[str, Any]:
+def left(machine: Topology, free: BoolArray, demand: Demand) -> dict[str, Any]:
     """The free nodes by domain, and what they are worth.
 
     ``useful_nodes`` are those that jobs to come can fill in one domain of the innermost
-    tier above the node, of the sizes and shares of `DEMAND`; ``stranded_nodes`` are the
-    others. Domains without a free node count 0.
+    tier above the node, of the sizes and shares of ``demand``; ``stranded_nodes`` are
+    the others. Domains without a free node count 0.
     """
     tiers = range(1, len(machine.tiers) - 1)
     counts = {
@@ -48,18 +49,20 @@ def left(machine: Topology, free: BoolArray) -> dict[str, Any]:
         "slurm_fragmentation": slurm_fragmentation(machine, free),
     }
     if counts:
-        found |= _useful(machine, counts[1], count)
+        found |= _useful(machine, counts[1], count, demand)
     return found
 
 
-def _useful(machine: Topology, by_domain: Any, count: int) -> dict[str, Any]:
-    filled, _ = Rest(machine).worth(1, by_domain)
-    often = sum(share for _, share in DEMAND)
+def _useful(
+    machine: Topology, by_domain: Any, count: int, demand: Demand
+) -> dict[str, Any]:
+    filled, _ = Rest(machine, demand).worth(1, by_domain)
+    often = sum(share for _, share in demand)
     useful = int(filled.sum()) / often
     return {
         "useful_nodes": useful,
         "stranded_nodes": round(count - useful, 9),
-        "demand": {str(nodes): share / often for nodes, share in DEMAND},
+        "demand": {str(nodes): share / often for nodes, share in demand},
     }
 
 

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.problem.submachine import Submachine
+from placer.solve.run.rest import DEMAND
 
 if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance, Limit
+    from placer.allocation.demand import Demand
     from placer.job.model import Job
     from placer.solve.run.solution import Solution
     from placer.topology.model import FloatArray, Topology
@@ -83,6 +85,8 @@ class Question:
     seed : int
     limits : tuple of Limit
         Of budgets, which the jobs must keep together.
+    demand : tuple of (int, int)
+        Nodes of one domain that jobs to come want, and how often.
     """
 
     machine: Topology
@@ -93,6 +97,12 @@ class Question:
     objective: str | None = None
     seed: int = 0
     limits: tuple[Limit, ...] = ()
+    demand: Demand = DEMAND
+
+    @property
+    def is_demand_known(self) -> bool:
+        """Whether it was said what jobs to come want."""
+        return self.demand != DEMAND
 
     @property
     def allowance(self) -> Allowance:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placer.allocation.demand import demand_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.checked_plan import OBJECTIVES
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _PLANS = sequence("a list of plans", instance(Plan))
 _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
+_DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
 
 
 @takes(
@@ -59,6 +61,7 @@ _WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
     rules=instance(Rules) | NOTHING,
     apart=TEXT | NOTHING,
     tolerance=NUMBER,
+    demand=_DEMAND | NOTHING,
     grade=HOSTS | NOTHING,
     requests=FLAG,
     time_limit=NUMBER,
@@ -79,6 +82,7 @@ def allocate(
     rules: Rules | None = None,
     apart: str | None = None,
     tolerance: float = 0.0,
+    demand: Mapping[str, float] | str | None = None,
     grade: Sequence[str] | str | None = None,
     requests: bool = False,
     time_limit: float = 60.0,
@@ -112,6 +116,11 @@ def allocate(
         Tier no domain of which two jobs may share.
     tolerance : float
         How much longer a step may be for a more useful rest: 0.01 for 1 %.
+    demand : mapping of str to float, or str, optional
+        Nodes of one domain that jobs to come want, how often: ``{"16": 4, "1": 1}``,
+        ``"16=4,1"``, or ``"@FILE"`` with an item a line. What is left free is judged by
+        it first; without it by whole domains, then by 16, 8, 4 and 1 nodes, 4, 3, 2
+        and 1 times of ten.
     grade : sequence of str, or str, optional
         Hosts that the one job was granted: how good they are. They count as free.
     requests : bool
@@ -130,6 +139,7 @@ def allocate(
         If the free nodes cannot hold the jobs under their rules.
     """
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
+    coming = None if demand is None else demand_of(demand)
     whole, _ = read_inputs(topology, _listed(jobs)[0])
     # The solver takes half a second to load, which wrong inputs must not pay.
     from placer.allocation.budgets import limits_of
@@ -158,6 +168,8 @@ def allocate(
         objective=objective,
         seed=seed,
     )
+    if coming is not None:
+        question = replace(question, demand=coming)
     granted = None if grade is None else _granted(question, grade)
     if granted is not None:
         question = replace(question, free=question.free | granted)

@@ -98,11 +98,16 @@ def read_question(
         for one in movers
     ]
     wanted = []
-    names = _names([one.job.name for one in inputs])
-    for name, given, now in zip(names, inputs, running, strict=True):
+    all_names = [*(one.job.name for one in inputs), *(one.name for one in kept)]
+    names = _names(all_names)
+    for name, given, now in zip(names[: len(inputs)], inputs, running, strict=True):
         job = given.ruled(given.job)
         check_memory(given.machine, job)
         wanted.append(Wanted(name, job, running=now))
+    kept = [
+        one._replace(name=name)
+        for one, name in zip(kept, names[len(inputs) :], strict=True)
+    ]
     return Asked(whole, inputs, Question(whole, is_free, tuple(wanted)), kept)
 
 
@@ -153,8 +158,13 @@ def mask_of(
 
 def _kept(whole: Topology, plan: Plan) -> Kept:
     """A plan on the machine."""
-    inputs = inputs_of_plan(plan, whole)
-    placement = placement_of_plan(plan, whole)
+    try:
+        inputs = inputs_of_plan(plan, whole)
+        placement = placement_of_plan(plan, whole)
+    except InputError as error:
+        raise InputError(
+            replace(p, key=f"plan of {plan.job['name']}") for p in error.problems
+        ) from None
     held = {*plan.nodes, *plan.rules.get("spare_nodes", ())}
     nodes = np.array([name in held for name in whole.node_names])
     return Kept(inputs.job.name, inputs, plan, placement, nodes)

@@ -54,7 +54,7 @@ def allocation_of(
     return Allocation(
         jobs,
         kept,
-        left(asked.whole, question.free & ~together.used),
+        left(asked.whole, question.free & ~together.used, question.demand),
         together.cost,
         found.least,
         found.argument,

@@ -273,8 +273,10 @@ def _task(
         if {*before.topology.node_names} - {*original.node_names}:
             # A plan of every usable node owns those that there were, not newer ones.
             before = changed(before, hosts=before.hosts or original.node_names)
-    gone = host_names(failed)
-    left = inputs_left(before, plan, gone, None if added is None else host_names(added))
+    gone = host_names(failed, "failed")
+    left = inputs_left(
+        before, plan, gone, None if added is None else host_names(added, "added")
+    )
     machine = machine_left(left, plan, gone)
     there = set(machine.node_names)
     lost = [name for name in plan.nodes if name not in there]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.api.inputs import read_inputs
 from placer.api.options import limit_problems
@@ -22,7 +22,7 @@ from placer.arguments import (
     takes,
 )
 from placer.degrees.asked import problems
-from placer.degrees.evaluate import Evaluation
+from placer.degrees.evaluate import Evaluation, gpus_left
 from placer.degrees.frameworks import FrameworkName, in_framework
 from placer.degrees.least import Least
 from placer.degrees.own import own, own_choice
@@ -31,12 +31,15 @@ from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
 from placer.engines.engine import Sequential
 from placer.errors import InfeasibleError, InputError, Problem, StoppedError, refuse
+from placer.job.rules import Rules
+from placer.placement.host_rules import with_rules
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
 from placer.units import format_bytes
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
+    from placer.degrees.evaluate import Question
     from placer.degrees.found import Found, State
     from placer.engines.engine import Engine
     from placer.job.memory import RecomputeName
@@ -142,7 +145,8 @@ def tune(
         If time was up before any choice was placed.
     """
     machine, work = read_inputs(topology, job)
-    machine = allocate(machine, hosts, exclude)
+    whole, machine = machine, allocate(machine, hosts, exclude)
+    with_rules(work, machine, whole, Rules())  # hosts that do not exist
     model = _model(work)
     limit = memory if memory is not None else machine.gpu.memory
     axes = work.parallelism
@@ -155,6 +159,7 @@ def tune(
         tuple(dict.fromkeys(gpus or ())),
         batch,
         machine.num_gpus,
+        within=gpus_left(machine),
         framework=framework,
         tp=tuple(tp or ()),
         cp=tuple(cp or ()),
@@ -170,7 +175,7 @@ def tune(
         [
             *limit_problems(time_limit, seed),
             *_result_problems(top, slack),
-            *problems(space, machine, limit),
+            *problems(space, machine, limit, model),
         ]
     )
     work = in_framework(work, framework)
@@ -180,10 +185,16 @@ def tune(
     def is_over() -> bool:
         return stop() or monotonic() - start > time_limit
 
+    def is_enough() -> bool:
+        return stop() if search.is_hurried else is_over()
+
+    def ask(points: Sequence[Question]) -> Iterator[tuple[int, Any]]:
+        return run(points)
+
+    least = Least(machine, work, model)
+    search = Search(legal, least, limit, ask, is_over, stop, progress)
     evaluation = Evaluation(machine, work, seed)
-    with (engine or Sequential()).opened(evaluation, is_over) as run:
-        least = Least(machine, work, model)
-        search = Search(legal, least, limit, run, is_over, progress)
+    with (engine or Sequential()).opened(evaluation, is_enough) as run:
         found = search.best(
             top,
             by_gpus=len(space.gpus) > 1,
@@ -192,7 +203,8 @@ def tune(
         )
         yours = own(search, work, space, limit) if found.rows else None
     if not found.rows and found.ended:
-        raise StoppedError("stopped before any choice was placed")
+        hint = "" if stop() else "\n  hint: give it more time, such as --time-limit 5m"
+        raise StoppedError(f"stopped before any choice was placed{hint}")
     if not found.rows:
         raise _nothing(search, found, limit)
     return Tuning(machine, work, space, found, yours, legal.refused, limit)
@@ -224,15 +236,25 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     """Why there is no row."""
     if not found.considered:
         reasons = search.legal.refused.most_common(3)
-        why = "; ".join(f"{reason} ({count:,} times)" for reason, count in reasons)
+        why = "; ".join(
+            f"{reason} ({count:,} {'time' if count == 1 else 'times'})"
+            for reason, count in reasons
+        )
         none = "no sizes of those lists make up the GPUs and the batch"
         return InfeasibleError(f"no degrees are legal: {why or none}")
+    unusable = f"none of {found.considered:,} legal choices can be used: "
+    if found.infeasible:
+        (why, count), *_ = search.refusals.most_common(1)
+        large = f", {found.too_large:,} do not fit into memory"
+        return InfeasibleError(
+            f"{unusable}{found.infeasible:,} have no placement"
+            f"{large if found.too_large else ''}\n{why} ({count:,} of them)"
+        )
     needed, choice = search.room.least()
     row = choice.to_dict()
     modes = f"recompute {choice.recompute}, {sharding(row)}"
     return InfeasibleError(
-        f"none of {found.considered:,} legal choices can be used: "
-        f"{found.too_large:,} need more than {format_bytes(limit)} of memory; "
-        f"the least need is {format_bytes(needed)}\n"
+        f"{unusable}{found.too_large:,} need more than "
+        f"{format_bytes(limit)} of memory; the least need is {format_bytes(needed)}\n"
         f"  hint: that is {degrees(row)}, {modes}; use more GPUs"
     )

@@ -23,9 +23,9 @@ from placer.cli.options import (
 from placer.cli.rule_options import rule_options, rules_of_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from placer.allocation.allocation import Allocation
+    from placer.allocation.allocation import Allocation, JobNodes
     from placer.job.model import Job
     from placer.placement.plan import Plan
 
@@ -111,6 +111,13 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     show_default=True,
     help="How much longer a step may be for a more useful rest: 1%.",
 )
+@click.option(
+    "--demand",
+    metavar="LIST",
+    shell_complete=complete.files,
+    help="Nodes that jobs to come want, and how often: 16=4,8=3,1. @FILE, such as the "
+    "queue of squeue -h -t PD -o %D. Default: 16=4,8=3,4=2,1=1.",
+)
 @_hosts("--grade", "Hosts that the job was granted: how good they are.")
 @objective_option
 @require_option("those of every job")
@@ -146,15 +153,13 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
     """The allocation that the options describe."""
     from placer.api.allocate import allocate as run
     from placer.cli.machine import read_machine
-    from placer.topology.allocation import parse_hosts
 
     machine = read_machine(options)
-    busy = () if options["busy"] is None else parse_hosts(options["busy"])
     return run(
         machine,
         _jobs(options),
         free=options["free"],
-        busy=busy,
+        busy=options["busy"] or (),
         keep=_read_plans(options["keep"]),
         move=_read_plans(options["move"]),
         move_price=options["move_price"],
@@ -164,8 +169,9 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
         rules=rules_of_options(options),
         apart=options["apart"],
         tolerance=options["tolerance"],
+        demand=options["demand"],
         requests=options["output"] is not None,
-        grade=None if options["grade"] is None else parse_hosts(options["grade"]),
+        grade=options["grade"],
         time_limit=options["time_limit"],
         seed=options["seed"],
         stop=stop,
@@ -208,12 +214,25 @@ def _write_plans(found: Allocation, folder: str) -> None:
     from placer.placement.plan_file import write_plan
 
     make_folder(folder)
-    for job in found.jobs:
-        stem = str(Path(folder) / file_name(job.name))
+    for job, name in zip(found.jobs, file_names(found.jobs), strict=True):
+        stem = str(Path(folder) / name)
         with interrupts.writing(f"{stem}.json"):
             write_plan(job.plan, f"{stem}.json")
-        for name, text in requests(job.plan).items():
-            write_text(f"{stem}.{name}", text)
+        for suffix, text in requests(job.plan).items():
+            write_text(f"{stem}.{suffix}", text)
+
+
+def file_names(jobs: Sequence[JobNodes]) -> list[str]:
+    """Names of files for jobs, numbered where those of several would be the same."""
+    found: list[str] = []
+    for job in jobs:
+        name = own = file_name(job.name) or "job"
+        number = 1
+        while own in found:
+            number += 1
+            own = f"{name}-{number}"
+        found.append(own)
+    return found
 
 
 def file_name(name: str) -> str:

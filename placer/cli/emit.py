@@ -50,6 +50,11 @@ def _print_formats(
     help="Write here; print the path. A folder for the formats of several files.",
 )
 @click.option(
+    "--role",
+    metavar="NAME[:INSTANCE]",
+    help="Of a workload: only this role, or this instance, with ranks from 0.",
+)
+@click.option(
     "--list",
     is_flag=True,
     is_eager=True,
@@ -57,7 +62,7 @@ def _print_formats(
     callback=_print_formats,
     help="List the formats and exit.",
 )
-def emit(plan: str, format: FormatName, output: str | None) -> None:
+def emit(plan: str, format: FormatName, output: str | None, role: str | None) -> None:
     """Write the rank map of PLAN for a launcher, in FORMAT (see --list).
 
     The text goes to standard output. With -o the file is written and its path printed.
@@ -67,8 +72,8 @@ def emit(plan: str, format: FormatName, output: str | None) -> None:
 
     content = read_plan(plan)
     if output in (None, "-"):
-        write_text("-", emit_plan(content, format))
+        write_text("-", emit_plan(content, format, role=role))
     else:
         with interrupts.writing(output):
-            path = emit_plan(content, format, output)
+            path = emit_plan(content, format, output, role=role)
         write_line(str(path))

@@ -10,8 +10,13 @@ from placer.cli.input_options import SOURCE_OPTIONS
 from placer.cli.options import teller
 
 if TYPE_CHECKING:
+    from placer.errors import InputError
     from placer.job.model import Job
     from placer.topology.model import Topology
+
+
+# How the samples of a step are cut.
+_CUT_BATCH = frozenset({"micro_batch", "micro_batches"})
 
 
 def read_given_job(
@@ -19,6 +24,8 @@ def read_given_job(
     machine: Topology | None = None,
     hosts: str | None = None,
     ranks: int | None = None,
+    *,
+    cuts_batch: bool = False,
 ) -> Job:
     """The job of ``-j`` and the options beside it, by ``--order`` where it is given.
 
@@ -35,6 +42,9 @@ def read_given_job(
         An allocation of the machine.
     ranks : int, optional
         How many a job has whose sources leave it open, for commands that change it.
+    cuts_batch : bool
+        Whether the command cuts the samples of a step itself: of sources that do not
+        say how, it needs ``--global-batch`` alone.
 
     Raises
     ------
@@ -49,6 +59,12 @@ def read_given_job(
         job = _read_job(options, options["gpus"] if ranks is None else None)
     except InputError as error:
         asked = [problem.key for problem in error.problems]
+        if cuts_batch and (open_ := _CUT_BATCH.intersection(asked)):
+            if options["global_batch"] is None:
+                raise _no_batch(error) from None
+            cut = {f"job.{key}": "1" for key in open_}
+            options = options | {"settings": {**cut, **(options["settings"] or {})}}
+            return read_given_job(options, machine, hosts, ranks, cuts_batch=True)
         if "parallelism.dp" not in asked:
             raise
         if ranks is None and machine is not None and hosts is not None:
@@ -59,6 +75,17 @@ def read_given_job(
         teller(options)(f"{ranks:,} GPUs, as the hosts have")
     order = options.get("order")
     return job if order is None else reordered(job, order)
+
+
+def _no_batch(error: InputError) -> InputError:
+    """The same, asking for the samples of a step instead of how they are cut."""
+    from placer.errors import InputError, Problem
+
+    others = [p for p in error.problems if p.key not in _CUT_BATCH]
+    message = "how many samples a step has is not said"
+    source = error.problems[0].source
+    asked = Problem(message, source, key="global_batch", hint="--global-batch N")
+    return InputError([*others, asked])
 
 
 def _read_job(options: dict[str, Any], gpus: int | None) -> Job:

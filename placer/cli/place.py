@@ -172,7 +172,7 @@ def _search(
         _note_assumptions(machine)
     job = read_given_job(options, machine, options["hosts"])
     hosts, exclude = (
-        None if options[key] is None else parse_hosts(options[key])
+        None if options[key] is None else parse_hosts(options[key], key)
         for key in ("hosts", "exclude")
     )
     rules = rules_of_options(options)

@@ -85,7 +85,7 @@ def _search(
     plan = read_plan(source)
     machine, job = given_inputs(options)
     failed, added = (
-        None if options[key] is None else parse_hosts(options[key])
+        None if options[key] is None else parse_hosts(options[key], key)
         for key in ("failed", "added")
     )
     if plan.rules.get("spares") and not options["quiet"]:

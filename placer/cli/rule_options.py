@@ -28,7 +28,7 @@ def rules_of_options(options: dict[str, Any]) -> Rules:
     from placer.job.rules import Rules
     from placer.topology.allocation import parse_hosts
 
-    avoid = parse_hosts(options["avoid"]) if options["avoid"] else ()
+    avoid = parse_hosts(options["avoid"], "avoid") if options["avoid"] else ()
     named = {"avoid": "--avoid"}
     named |= {f"pin[{i}]": "--pin" for i in range(len(options["pin"]))}
     named |= {f"at_most.{tier}": "--at-most" for tier in options["at_most"]}

@@ -147,7 +147,11 @@ def tune(context: click.Context, /, **options: Any) -> None:
         try:
             found = run(
                 machine,
-                read_given_job(options, ranks=gpus[0] if gpus else machine.num_gpus),
+                read_given_job(
+                    options,
+                    ranks=gpus[0] if gpus else machine.num_gpus,
+                    cuts_batch=True,
+                ),
                 options["hosts"],
                 **{key: options[key] for key in _PASSED},
                 top=max(options["top"], options["row"]),

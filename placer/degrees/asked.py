@@ -14,14 +14,18 @@ from placer.job.memory import MODULES
 
 if TYPE_CHECKING:
     from placer.degrees.space import Space
+    from placer.job.model import Model
     from placer.topology.model import Topology
 
 _SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
 _WHOLE = ("none", "full", "op")
+_OF_EXPERTS = ("moe", "moe_act", "shared_experts")
 
 
-def problems(space: Space, machine: Topology, memory: float) -> Iterator[Problem]:
-    """Problems of the space and the memory of a GPU, in bytes."""
+def problems(
+    space: Space, machine: Topology, memory: float, model: Model
+) -> Iterator[Problem]:
+    """Problems of the space for a model and the memory of a GPU, in bytes."""
     for key in _SIZES:
         for value in getattr(space, key):
             if value < 1:
@@ -37,6 +41,7 @@ def problems(space: Space, machine: Topology, memory: float) -> Iterator[Problem
         message = f"how much memory a GPU of {machine.name} has is not known"
         yield Problem(message, key="memory", hint=hint)
     yield from _unknown_names(space)
+    yield from _not_there(space, model)
 
 
 def _unknown_names(space: Space) -> Iterator[Problem]:
@@ -49,9 +54,31 @@ def _unknown_names(space: Space) -> Iterator[Problem]:
                 yield _unknown("sharding", name, framework.shardings, space.framework)
     for name in space.recompute:
         modules = [] if name in _WHOLE else name.split(JOINED)
-        for module in modules:
-            if module not in MODULES:
-                yield _unknown("recompute", module, (*_WHOLE, *MODULES))
+        strange = [module for module in modules if module not in MODULES]
+        for module in strange:
+            yield _unknown("recompute", module, (*_WHOLE, *MODULES))
+        # Only Megatron has modules to choose from.
+        if framework is None or strange or "cheap" in framework.recomputes:
+            continue
+        if name not in framework.recomputes:
+            yield _unknown("recompute", name, framework.recomputes, space.framework)
+
+
+def _not_there(space: Space, model: Model) -> Iterator[Problem]:
+    """What is asked for of experts and latents that the model lacks."""
+    if not model.experts:
+        for key in ("ep", "etp"):
+            if any(size > 1 for size in getattr(space, key)):
+                hint = f"leave --{key} out"
+                yield Problem("the model has no experts", key=key, hint=hint)
+    lacking = dict.fromkeys(_OF_EXPERTS, "experts") if not model.experts else {}
+    if not model.kv_lora_rank:
+        lacking["mla_up_proj"] = "latent attention"
+    for name in space.recompute:
+        for module in name.split(JOINED):
+            if module in lacking:
+                message = f"{module}: the model has no {lacking[module]}"
+                yield Problem(message, key="recompute")
 
 
 def _unknown(key: str, name: str, known: Collection[str], of: str = "") -> Problem:

@@ -105,7 +105,11 @@ class Choice:
             parallelism=axes,
             micro_batch=self.micro_batch,
             micro_batches=self.micro_batches,
-            overlap=replace(job.overlap, pp=overlaps_stages(job, self.vp)),
+            overlap=replace(
+                job.overlap,
+                pp=overlaps_stages(job, self.vp),
+                ep=overlaps_experts(job, self),
+            ),
             data_parallel=mode,
             stages=EndStages(self.embedding, self.loss),
             memory=replace(job.memory, **recompute_keys(self.recompute)),
@@ -121,6 +125,24 @@ def overlaps_stages(job: Job, vp: int) -> bool:
     ``training/arguments.py``): a job without them that waits says nothing of those.
     """
     return job.overlap.pp or (vp > 1 and job.parallelism.vp == 1)
+
+
+def overlaps_experts(job: Job, choice: Choice) -> bool:
+    """Whether exchanges of experts travel beside work, as the job has them.
+
+    Megatron-LM d98e8a64 overlaps them where a pipeline is interleaved, and neither
+    whole layers nor experts are computed again (``overlap_moe_expert_parallel_comm`` of
+    ``core/transformer/transformer_config.py``). A job that has both knows better.
+    """
+    axes = job.parallelism
+    own = _can_overlap_experts(axes.pp, axes.vp, recompute_name(job))
+    can = _can_overlap_experts(choice.pp, choice.vp, choice.recompute)
+    return job.overlap.ep and (can or not own)
+
+
+def _can_overlap_experts(pp: int, vp: int, recompute: str) -> bool:
+    again = {"full", "moe"}.intersection(recompute.split(JOINED))
+    return not again and (pp == 1 or vp > 1)
 
 
 def recompute_keys(name: str) -> dict[str, Any]:

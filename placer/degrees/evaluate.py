@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from placer.cost.score import score_with
-from placer.errors import InfeasibleError
+from placer.errors import InfeasibleError, InputError
+from placer.job.rules import Rules
+from placer.placement.host_rules import with_rules
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.time import step_on_best_links
+from placer.solve.problem.budget_room import gpus_within
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
+from placer.solve.problem.rules import Cap
 from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 
@@ -58,12 +63,13 @@ class Question(NamedTuple):
 
     The least dear is the step on the best links imaginable (``links``), then the bound
     over all placements (``bound``), then a placement. A bound that reaches ``enough_s``
-    need not be sharper.
+    need not be sharper. In a ``hurry`` a placement is constructed, and not improved.
     """
 
     choice: Choice
     wanted: Wanted
     enough_s: float = inf
+    hurry: bool = False
 
 
 class Answer(NamedTuple):
@@ -75,7 +81,7 @@ class Answer(NamedTuple):
     """
 
     lower_bound_s: float
-    step_time_s: float = float("inf")
+    step_time_s: float = inf
     exposed_scale_out_s: float = 0.0
     parts: tuple[tuple[str, float], ...] = ()
     domains: int = 0
@@ -101,11 +107,18 @@ class Evaluation:
     seed: int = 0
     time_limit: float = 60.0
 
+    def ruled(self, choice: Choice) -> Job:
+        """The job with a choice, under its rules and the budgets of the machine."""
+        return with_rules(choice.applied(self.job), self.machine, self.machine, Rules())
+
     def answer(
         self, point: Question, stop: Callable[[], bool] = lambda: False
     ) -> Answer | None:
         """The answer to a question; None when ``stop`` cut it short."""
-        job = point.choice.applied(self.job)
+        try:
+            job = self.ruled(point.choice)
+        except InputError as error:  # pins name ranks that it lacks
+            return Answer(inf, refusal=str(error))
         problem = Problem.of(self.machine, job, "time", self.seed)
         problem = problem.with_params(**params_for(job))
         if point.wanted == "links":
@@ -114,9 +127,10 @@ class Evaluation:
             block = problem.forced_block
             return Answer(lower_bound(problem, block, point.enough_s).value)
         try:
-            found = solve(problem, Budget(self.time_limit, stop))
+            limit = 0.0 if point.hurry else self.time_limit
+            found = solve(problem, Budget(limit, stop))
         except InfeasibleError as error:
-            return Answer(float("inf"), refusal=str(error).partition("\n")[0])
+            return Answer(inf, refusal=str(error).partition("\n")[0])
         if found.stop_reason == "interrupted":
             return None
         costs = score_with(problem.model, found.placement)
@@ -136,3 +150,11 @@ def _domains(machine: Topology, gpu_of_rank: IntArray) -> int:
     tier = max(machine.scale_up_tier, 0)
     nodes = machine.node_of_gpu[gpu_of_rank]
     return len(np.unique(machine.domain_of_node[tier][nodes]))
+
+
+def gpus_left(machine: Topology) -> Callable[[int], int] | None:
+    """GPUs that the machine's budgets leave, by the ranks of a replica; None: all."""
+    if not machine.budgets:
+        return None
+    caps = [Cap.of(budget, machine) for budget in machine.budgets]
+    return cache(lambda replica: gpus_within(caps, machine.gpus_of_node, replica)[0])

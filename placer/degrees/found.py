@@ -40,7 +40,8 @@ class Found:
     infeasible : int
         Those that no placement allows.
     least_s : float, s
-        No choice that was not placed has a shorter step.
+        No choice that was not placed has a shorter step; 0 where time was up before
+        all were listed.
     ended : bool
         Whether time was up before the first row was proved.
     """

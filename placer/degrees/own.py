@@ -47,7 +47,7 @@ def own_choice(job: Job, space: Space) -> Choice | None:
     """The job's sizes of a replica, as many of these as GPUs and batch allow."""
     axes, mode = job.parallelism, job.data_parallel
     replica = axes.tp * axes.cp * axes.pp
-    counts = space.gpus or (space.at_most,)
+    counts = space.gpus or (space.room(replica),)
     most = max(counts) // replica
     samples, rest = divmod(space.global_batch, job.micro_batch)
     copies = [n for n in range(1, min(most, samples) + 1) if samples % n == 0]

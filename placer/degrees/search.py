@@ -12,14 +12,15 @@ answer does not depend on how many of them are worked out at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, nsmallest
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from placer.degrees.evaluate import Answer, Question, Wanted
+from placer.degrees.entries import NEXT, Entry, Known, sizes_of
+from placer.degrees.evaluate import Answer, Question
 from placer.degrees.found import Found, Row, State
 from placer.degrees.room import Room, needed
 from placer.footprint.stages import restart_bytes
@@ -40,33 +41,6 @@ ROUNDS = 32
 EARLY = 64
 
 
-class Known(IntEnum):
-    """What the bound of a choice rests on; of equal bounds, the best known first."""
-
-    PLACED = 0
-    BOUND = 1
-    LINKS = 2
-    FITS = 3
-    TRAFFIC = 4
-    SIZES = 5
-
-
-# What to ask about a choice of which so much is known.
-NEXT: dict[Known, Wanted] = {
-    Known.FITS: "links",
-    Known.LINKS: "bound",
-    Known.BOUND: "placement",
-}
-
-
-class Entry(NamedTuple):
-    """A choice with its bound, s; entries are asked in their order."""
-
-    bound_s: float
-    known: Known
-    choice: Choice
-
-
 def _all(_entry: Entry) -> bool:
     return True
 
@@ -85,6 +59,10 @@ class Search:
         Answers questions.
     stop : callable
         Whether time is up.
+    interrupted : callable
+        Whether even a first answer is not waited for.
+    is_hurried : bool
+        Whether time is up and there is no answer: one is placed without a search.
     tell : callable
         Told the state from time to time.
     room : Room
@@ -96,6 +74,7 @@ class Search:
     memory_limit: float
     run: Run
     stop: Callable[[], bool] = lambda: False
+    interrupted: Callable[[], bool] = lambda: False
     tell: Callable[[State], None] = lambda _state: None
     _heap: list[Entry] = field(default_factory=list)
     _answers: dict[Choice, Answer] = field(default_factory=dict)
@@ -106,7 +85,10 @@ class Search:
     _considered: int = 0
     _too_large: int = 0
     _infeasible: int = 0
+    _refusals: Counter[str] = field(default_factory=Counter)
     _rounds: int = 0
+    _is_listed: bool = True
+    is_hurried: bool = False
 
     def __post_init__(self) -> None:
         self.room = Room(self.legal.job, self.memory_limit)
@@ -136,8 +118,12 @@ class Search:
             Is placed first, if it is one of those to choose from: a search that is cut
             short then has an answer.
         """
-        self._collect()
-        self._place_early(own)
+        self._collect(own)
+        self._place_early(own, self.stop)
+        if not self._answers and self.stop():
+            self.is_hurried = True
+            self._place_early(own, self.interrupted)
+            self.is_hurried = False
         best = self._first()
         fronts = self._by_gpus(best) if by_gpus else [], self._by_memory(best, slack)
         ended = best is None and (bool(self._heap) or self.stop())
@@ -152,7 +138,7 @@ class Search:
             self._considered,
             self._too_large,
             self._infeasible,
-            min(unknown, default=inf),
+            min(unknown, default=inf) if self._is_listed else 0.0,
             ended,
         )
 
@@ -167,31 +153,52 @@ class Search:
         job = choice.applied(self.legal.job)
         return Row(choice, answer, needed(job), restart_bytes(job))
 
-    def _collect(self) -> None:
-        """Put every choice of sizes on the heap, and count the choices."""
+    @property
+    def refusals(self) -> Counter[str]:
+        """Why no placement of a choice obeys the rules, and of how many."""
+        return self._refusals
+
+    def _collect(self, own: Choice | None) -> None:
+        """Put every choice of sizes on the heap, and count the choices.
+
+        Where time does not suffice for all, the job's own is among those there are.
+        """
         for shape in self.legal.shapes():
             self._considered += self.legal.count(shape)
             bound = self.least.work_s(shape)
             self._heap.append(Entry(bound, Known.SIZES, shape))
             self.tell(State(self._considered, 0, inf, 0.0))
             if self.stop():
+                self._collect_own(own)
+                self._is_listed = False
                 break
         heapify(self._heap)
 
-    def _place_early(self, own: Choice | None) -> None:
+    def _collect_own(self, own: Choice | None) -> None:
+        there = {entry.choice for entry in self._heap}
+        if own is None or sizes_of(own) in there:
+            return
+        for shape in self.legal.only(own).shapes():
+            if shape == sizes_of(own):
+                self._considered += self.legal.count(shape)
+                bound = self.least.work_s(shape)
+                self._heap.append(Entry(bound, Known.SIZES, shape))
+
+    def _place_early(self, own: Choice | None, stop: Callable[[], bool]) -> None:
         """Place one choice: the job's own, or else the first that fits into memory."""
         order = nsmallest(EARLY, self._heap)
         if own is not None:
-            shape = replace(own, recompute="none", sharding="ddp", shard_size=0)
-            mine = [entry for entry in self._heap if entry.choice == shape]
+            mine = [entry for entry in self._heap if entry.choice == sizes_of(own)]
             order = [*mine, *(entry for entry in order if entry not in mine)]
         for entry in order:
-            if self._answers or self.stop():
+            if self._answers or stop():
                 break
             self._heap.remove(entry)
             heapify(self._heap)
-            (traffic,) = self._next(entry)
-            fitting = [*self._next(traffic)]
+            fitting = [entry]
+            if entry.known is Known.SIZES:
+                (traffic,) = self._next(entry)
+                fitting = [*self._next(traffic)]
             if fitting:
                 first = next((e for e in fitting if e.choice == own), min(fitting))
                 fitting.remove(first)
@@ -355,19 +362,21 @@ class Search:
         self._rounds += 1
         # What cannot be better is not looked at again, unless rows are missing.
         enough = self._best_s()
-        questions = [Question(e.choice, NEXT[e.known], enough) for e in entries]
+        hurry = self.is_hurried
+        questions = [Question(e.choice, NEXT[e.known], enough, hurry) for e in entries]
         answered = dict(self.run(questions))
         for index, (entry, question) in enumerate(zip(entries, questions, strict=True)):
             answer = answered.get(index)
             if answer is None:  # interrupted
                 heappush(self._heap, entry)
                 continue
-            if question.wanted != "placement":
+            if answer.refusal:
+                self._infeasible += 1
+                self._refusals[answer.refusal] += 1
+            elif question.wanted != "placement":
                 bound = max(entry.bound_s, answer.lower_bound_s)
                 known = Known(entry.known - 1)
                 heappush(self._heap, Entry(bound, known, entry.choice))
-            elif answer.refusal:
-                self._infeasible += 1
             else:
                 self._answers[entry.choice] = answer
                 placed = Entry(answer.step_time_s, Known.PLACED, entry.choice)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.degrees.choice import JOINED, Choice, recompute_name
 from placer.degrees.frameworks import FRAMEWORKS
@@ -22,6 +22,7 @@ MOST_SAMPLES = 16
 _CHEAP = ("layernorm", "moe_act", "mla_up_proj")
 
 _UNSHARED = "a global batch that dp does not divide"
+_OVER = "more GPUs than budgets leave"
 _ENDS = ((0.0, 0.0), (1.0, 1.0))
 
 
@@ -38,6 +39,8 @@ class Space:
         Samples of a step.
     at_most : int
         GPUs that there are.
+    within : callable, optional
+        Those that budgets leave, by the ranks of a replica.
     framework : str
         A key of `FRAMEWORKS`.
     tp, cp, ep, etp, pp, vp, micro_batch : tuple of int, optional
@@ -59,6 +62,11 @@ class Space:
     micro_batch: tuple[int, ...] = ()
     recompute: tuple[str, ...] = ()
     sharding: tuple[str, ...] = ()
+    within: Callable[[int], int] | None = None
+
+    def room(self, replica: int) -> int:
+        """GPUs that replicas of so many ranks may take."""
+        return self.within(replica) if self.within else max((self.at_most, *self.gpus))
 
 
 @dataclass
@@ -106,6 +114,17 @@ class Legal:
                         loss=stages.loss,
                     )
                     yield from self._allowed(framework.batch, self._batches(shape))
+
+    def only(self, choice: Choice) -> Legal:
+        """The legal choices of the same sizes, if this space has them."""
+        sizes = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
+        own: dict[str, Any] = {size: (getattr(choice, size),) for size in sizes}
+        there = all(
+            own[size][0] in (getattr(self.space, size) or own[size]) for size in sizes
+        )
+        gpus = (choice.gpus,) if there else (0,)
+        space = replace(self.space, gpus=gpus, **own)
+        return Legal(self.job, self.model, space)
 
     def variants(self, shape: Choice) -> list[Choice]:
         """The legal ways to keep states and activations of a choice of sizes."""
@@ -156,7 +175,9 @@ class Legal:
                 dp, rest = divmod(gpus, tp * cp * pp)
                 if rest or not dp:
                     continue
-                if space.global_batch % dp:
+                if gpus > space.room(tp * cp * pp):
+                    self.refused[_OVER] += 1
+                elif space.global_batch % dp:
                     self.refused[_UNSHARED] += 1
                 else:
                     yield Choice(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp)
@@ -172,7 +193,7 @@ class Legal:
             space.cp or _divisors(self.job.sequence),
             space.pp or range(1, self.model.layers + 3),
         ):
-            most = space.at_most // (tp * cp * pp)
+            most = space.room(tp * cp * pp) // (tp * cp * pp)
             dp = max((n for n in replicas if n <= most), default=0)
             if dp:
                 yield Choice(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp)

@@ -101,6 +101,8 @@ class Tuning:
                 "optimal under the model: every other legal choice that fits has a "
                 "lower bound no better"
             )
+        if not self.lower_bound_s:
+            return "nothing is proved: time was up before all choices were listed"
         best, least = self.found.rows[0].answer.step_time_s, self.lower_bound_s
         worst = gap_text((best - least) / best)
         return f"no legal choice that fits can be better by more than {worst}"

@@ -59,12 +59,27 @@ def _is_plan(value: object) -> bool:
 
 
 @overload
-def emit(plan: Plan, format: FormatName) -> str: ...
+def emit(plan: Plan, format: FormatName, *, role: str | None = None) -> str: ...
 @overload
-def emit(plan: Plan, format: FormatName, path: str | os.PathLike[str]) -> Path: ...
-@takes(plan=Kind("a Plan", _is_plan), format=TEXT, path=PATH | NOTHING)
 def emit(
-    plan: Plan, format: FormatName, path: str | os.PathLike[str] | None = None
+    plan: Plan,
+    format: FormatName,
+    path: str | os.PathLike[str],
+    *,
+    role: str | None = None,
+) -> Path: ...
+@takes(
+    plan=Kind("a Plan", _is_plan),
+    format=TEXT,
+    path=PATH | NOTHING,
+    role=TEXT | NOTHING,
+)
+def emit(
+    plan: Plan,
+    format: FormatName,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    role: str | None = None,
 ) -> str | Path:
     """The launcher file of ``plan`` as text, or its path once it is written.
 
@@ -78,6 +93,9 @@ def emit(
     path : path-like, optional
         Where to write the file, atomically; ``-`` is standard output. For a format of
         several files a folder, which is made if need be.
+    role : str, optional
+        Of a workload: only this role, or ``role:instance`` where there are several, its
+        ranks numbered from 0.
 
     Raises
     ------
@@ -85,12 +103,17 @@ def emit(
         If the launcher cannot express the plan, or a host name is not safe to write.
     InputError
         If an argument is of a wrong type, there is no such format, or it is several
-        files and no folder is given.
+        files and no folder is given, or no such role.
     OutputError
         If a file cannot be written.
     """
     from placer.emit.registry import format_called, render, render_files
     from placer.files import make_folder, write_text
+
+    if role is not None:
+        from placer.emit.role_part import role_part
+
+        plan = role_part(plan, role)
 
     if path not in (None, "-") and format_called(format).folder:
         files = render_files(plan, format)

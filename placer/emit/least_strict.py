@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from placer.emit.domains import quoted
+from placer.placement.host_orders import natural_key
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def guaranteed(plan: Plan) -> Iterator[str]:
 def these_nodes(plan: Plan, nodes: Sequence[NodeRanks]) -> Iterator[str]:
     """Affinity of pods to the very nodes of a plan that an allocation made."""
     if plan.request:
-        names = json.dumps([node.host for node in nodes])
+        names = json.dumps(sorted((node.host for node in nodes), key=natural_key))
         yield "# These very nodes, whatever the topology; in the pod template's spec:"
         for line in (
             "affinity:",

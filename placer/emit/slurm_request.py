@@ -13,6 +13,7 @@ from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import slurm_lines
 from placer.emit.nodes import nodes_of
 from placer.hostlist import compress
+from placer.placement.host_orders import natural_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,9 +43,11 @@ def render(plan: Plan) -> str:
     lines = [*_size(nodes), *_segment(block), *_others(tiers, block)]
     if (shared := innermost_shared(tiers)) and shared is tiers[0]:
         lines.append("# With topology/tree instead: --switches=1")
+    # Slurm gives no order to a list of nodes.
+    hosts = sorted((node.host for node in nodes), key=natural_key)
     lines += [
         "# These very nodes, whatever the topology:",
-        f"##SBATCH --nodelist={compress(node.host for node in nodes)}",
+        f"##SBATCH --nodelist={compress(hosts)}",
         *slurm_lines(plan, len(nodes), block.slice if block else 1),
     ]
     return _USAGE + "".join(f"{line}\n" for line in lines)

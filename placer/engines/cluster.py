@@ -67,7 +67,12 @@ class Cluster:
             yield run
 
     def _client(self, connect: Callable[..., Any]) -> Any:
+        from distributed.comm.addressing import get_address_host_port
+
         try:
+            if not self.address.startswith("inproc:"):
+                # A client waits for 20 s, and then complains, before it says the same.
+                get_address_host_port(self.address)
             return connect(self.address, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0]

@@ -14,6 +14,7 @@ from placer.report.words import (
     amount,
     gap_text,
     gpu_hours_a_day,
+    knows_work,
     plural,
     proved,
     share_text,
@@ -305,7 +306,7 @@ def _cost_facts(sides: Sequence[Side]) -> Iterator[Fact]:
         remark = "no change" if has_two else "predicted"
     yield "Step time", was, amount(objective, after), remark
     size = sides[-1].plan.world_size
-    if has_two:
+    if has_two and knows_work(sides[-1].plan.score):
         hours = gpu_hours_a_day(size, gained(sides))
         word = "saved" if hours >= 0 else "lost"
         of = f"of {size * 24:,} that this job uses"

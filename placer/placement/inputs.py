@@ -83,7 +83,7 @@ class Inputs:
             If a host list is malformed, or the file it names cannot be read.
         """
         named = None if hosts is None else tuple(host_names(hosts))
-        left_out = tuple(host_names(exclude))
+        left_out = tuple(host_names(exclude, "exclude"))
         return cls(topology, job, named, left_out, require or {}, rules or Rules())
 
     @cached_property

@@ -99,7 +99,7 @@ def _of_table(text: str, source: str) -> list[Row]:
         try:
             rows.append(Row(tuple(expand(nodes)), _is_free(_states(state))))
         except ValueError as error:
-            problems.append(Problem(str(error), source, number, hint=_HINT))
+            problems.append(Problem(str(error), source, number, 1, hint=_HINT))
     refuse(problems)
     return rows
 

@@ -167,7 +167,11 @@ def _evidence(rows: int, better: float, worse: float) -> float:
 def _rows_of_suspects(
     runs: Sequence[Run],
 ) -> Iterator[tuple[tuple[str, str, str], IntArray]]:
-    """(kind, name, axis) of each suspect, and the rows of all runs that it slows."""
+    """(kind, name, axis) of each suspect, and the rows of all runs that it slows.
+
+    Of parts of the job that no placement can tell apart, since times belong to several
+    ranks each, the largest is the suspect: a stage, not one rank of it.
+    """
     gathered: dict[tuple[str, str, str], list[IntArray]] = {}
     offset = 0
     for run in runs:
@@ -178,8 +182,14 @@ def _rows_of_suspects(
                 rows = np.unique(rows[rows >= 0])
             gathered.setdefault(key, []).append(rows + offset)
         offset += len(run.seconds)
-    for key, parts in gathered.items():
-        yield key, np.concatenate(parts)
+    seen: set[bytes] = set()
+    for key, own in gathered.items():
+        rows = np.concatenate(own)
+        if key[0] in _PARTS:
+            if rows.tobytes() in seen:
+                continue
+            seen.add(rows.tobytes())
+        yield key, rows
 
 
 def _ranks_of_suspects(

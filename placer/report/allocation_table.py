@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.hostlist import compress_grid, expand, with_blanks
 from placer.html_table import html_table
-from placer.report.columns import columns, fitted, paragraphs, wrapped
+from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
 from placer.report.words import NOUN, amount, plural, proved, share_text
 
 Found = Mapping[str, Any]
@@ -129,7 +130,18 @@ def counts_text(counts: Sequence[int], tier: str) -> str:
 
 def _hosts(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for job in jobs:
-        yield from fitted([f"{job['name']}: {job['hosts']}"])
+        hosts = compress_grid(expand(job["hosts"]))
+        line = f"{job['name']}: {hosts}"
+        yield from [line] if len(line) <= WIDTH else fitted([with_blanks(line)])
+
+
+def _demand(often: Mapping[str, float]) -> str:
+    """``16 (40%), 8 (30%) or others (30%)``: the most frequent sizes, largest first."""
+    named = sorted(often, key=lambda n: -often[n])[:_NAMED]
+    texts = [f"{n} ({p:z.0%})" for n, p in often.items() if n in named]
+    if len(often) > _NAMED:
+        texts.append(f"others ({1 - sum(often[n] for n in named):z.0%})")
+    return ", ".join(texts)
 
 
 def _left(left: Mapping[str, Any]) -> list[str]:
@@ -146,7 +158,7 @@ def _left(left: Mapping[str, Any]) -> list[str]:
         )
         text += f", {whole}, at most {most}"
     if "useful_nodes" in left:
-        demand = ", ".join(f"{n} ({p:z.0%})" for n, p in left["demand"].items())
+        demand = _demand(left["demand"])
         text += (
             f". Jobs to come of {demand} nodes in one domain can fill "
             f"{left['useful_nodes']:,.1f} of them, {left['stranded_nodes']:,.1f} are "

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from placer.placement.rules import breaks_launch_order
 from placer.report.columns import columns, seen, table, wrapped
-from placer.report.words import NOUN, gpu_hours_a_day, hop_cost, within_noise
+from placer.report.words import (
+    NOUN,
+    gpu_hours_a_day,
+    hop_cost,
+    knows_work,
+    within_noise,
+)
 from placer.units import format_seconds
 
 if TYPE_CHECKING:
@@ -39,6 +45,9 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
             "saved: by this plan, a step; GPU h/day: that share of all GPUs' hours; "
             "by axis: exposed time that each axis would add"
         )
+        if not knows_work(plan.score):
+            head, rows = _without(head, 4), [_without(row, 4) for row in rows]
+            meaning = meaning.replace("GPU h/day: that share of all GPUs' hours; ", "")
         # The parts by axis are the first to go where there is no room.
         if max(map(seen, columns([head, *rows]))) > look.width:
             head, rows = head[:-1], [row[:-1] for row in rows]
@@ -54,6 +63,10 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
     broken = [text for e in plan.baselines.values() for text in e.get("violates", ())]
     if broken:
         yield from wrapped(f"* {_what_breaks(broken)}", "  ", look.width)
+
+
+def _without(row: Sequence[str], at: int) -> tuple[str, ...]:
+    return (*row[:at], *row[at + 1 :])
 
 
 def _alike(baselines: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:

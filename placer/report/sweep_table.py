@@ -58,7 +58,8 @@ def sweep_html(rows: Sequence[Row], swept: Sequence[str]) -> str:
 
 def _table(rows: Sequence[Row], swept: Sequence[str]) -> list[list[str]]:
     """A head, and a line a row."""
-    shown = [key for key in _LABELS if key not in swept]
+    labels = {label(key) for key in swept}  # GPUs that are swept are the world size
+    shown = [key for key in _LABELS if label(key) not in labels]
     keys = [*swept, *(key for key in shown if any(row.get(key) for row in rows))]
     head = [label(key) for key in keys]
     return [head, *([cell(row, key) for key in keys] for row in rows)]

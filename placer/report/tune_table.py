@@ -154,10 +154,11 @@ def _left_out(found: Mapping[str, Any]) -> str:
     others = f"{pruned['bound']:,} have a lower bound above the best"
     if pruned["undecided"]:
         others = f"{pruned['undecided']:,} were not decided in time"
+    first = "" if found["lower_bound_s"] else "the first "
     return (
-        f"Of {found['considered']:,} choices, {pruned['rules']:,} break a rule of "
-        f"{found['framework']}{refused}, {pruned['memory']:,} do not fit into memory, "
-        f"{others}."
+        f"Of {first}{found['considered']:,} choices, {pruned['rules']:,} break a rule "
+        f"of {found['framework']}{refused}, {pruned['memory']:,} do not fit into "
+        f"memory, {others}."
     )
 
 

@@ -12,6 +12,7 @@ from placer.report.words import (
     amount,
     compared,
     gpu_hours_a_day,
+    knows_work,
     no_better,
     no_worse,
     plural,
@@ -117,7 +118,7 @@ def _where(plan: Plan) -> str:
 def _saves(plan: Plan) -> str:
     """GPU hours a day, where the model can tell that there are any."""
     usual = plan.baselines.get(USUAL, {})
-    if plan.bound["objective"] != "time":
+    if plan.bound["objective"] != "time" or not knows_work(plan.score):
         return ""
     if not usual.get("step_time_s") or usual.get("noise", {}).get("within"):
         return ""
@@ -130,6 +131,8 @@ def _costs(plan: Plan) -> str:
     """GPU hours a day that a repair costs, or saves, where its job is the same."""
     before = plan.previous.get("value_before")
     if plan.bound["objective"] != "time" or not before or "given_up" in plan.previous:
+        return ""
+    if not knows_work(plan.score):
         return ""
     hours = gpu_hours_a_day(plan.world_size, plan.bound["value"] / before - 1)
     word = "costs" if hours > 0 else "saves"

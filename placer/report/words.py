@@ -102,6 +102,15 @@ def no_worse(objective: str, than: str) -> str:
     return f"no {BETTER[objective][1]} than {than}"
 
 
+def knows_work(score: Mapping[str, Any]) -> bool:
+    """Whether a step is more than its traffic, so that a share of it is GPU hours.
+
+    Of roles that only send, and of groups without compute, the rest is not known.
+    """
+    exposed = sum((score.get("exposed_s") or {}).values())
+    return bool(score.get("step_time_s", 0.0) > exposed * (1 + 1e-9))
+
+
 def gpu_hours_a_day(gpus: int, share: float) -> float:
     """GPU hours that a share of the step is worth, each day."""
     return gpus * 24 * share

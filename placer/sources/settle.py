@@ -16,9 +16,9 @@ _NEEDED = {
     "model.heads": "the number of attention heads",
     "model.ffn": "the width of the feed-forward",
     "model.vocab": "the size of the vocabulary",
-    "sequence": "the tokens of a sequence",
-    "micro_batch": "the sequences of a micro-batch",
-    "micro_batches": "the micro-batches of a replica and step",
+    "sequence": "the length of a sequence in tokens",
+    "micro_batch": "the number of sequences of a micro-batch",
+    "micro_batches": "the number of micro-batches of a replica and step",
 }
 _SHAPE_HINT = "join -j hf:config.json, or "
 

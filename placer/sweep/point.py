@@ -109,4 +109,5 @@ def _text(error: PlacerError) -> str:
         )
         return "; ".join(parts)
     text, _, hint = str(error).partition("\n  hint: ")
+    text = text.replace("\n", "; ")
     return f"{text} ({hint})" if hint else text

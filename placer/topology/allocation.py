@@ -42,7 +42,7 @@ def allocate(
         such host; or a host list is malformed.
     """
     hosts = None if hosts is None else host_names(hosts)
-    exclude = host_names(exclude)
+    exclude = host_names(exclude, "exclude")
     if hosts is None and not exclude:
         return topology
     node_of_name = {name: node for node, name in enumerate(topology.node_names)}
@@ -64,7 +64,7 @@ def allocate(
     return topology.select(np.array([node_of_name[h] for h in left], dtype=np.int64))
 
 
-def host_names(hosts: Sequence[str] | str) -> Sequence[str]:
+def host_names(hosts: Sequence[str] | str, key: str = "hosts") -> Sequence[str]:
     """Hosts that are given as names, or as a text that `parse_hosts` reads.
 
     Raises
@@ -72,10 +72,10 @@ def host_names(hosts: Sequence[str] | str) -> Sequence[str]:
     InputError
         If the text is malformed, or the file it names cannot be read.
     """
-    return parse_hosts(hosts) if isinstance(hosts, str) else hosts
+    return parse_hosts(hosts, key) if isinstance(hosts, str) else hosts
 
 
-def parse_hosts(text: str) -> list[str]:
+def parse_hosts(text: str, key: str = "hosts") -> list[str]:
     """Hosts of a host list, or of the file that ``@file`` names, in order.
 
     A file holds one host or host list a line; ``#`` starts a comment. ``slots=4`` after
@@ -92,7 +92,7 @@ def parse_hosts(text: str) -> list[str]:
     try:
         return expand(text)
     except ValueError as error:
-        raise InputError([Problem(str(error), key="hosts", hint=_at(text))]) from None
+        raise InputError([Problem(str(error), key=key, hint=_at(text))]) from None
 
 
 def _read_file(source: str) -> list[str]:

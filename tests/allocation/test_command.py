@@ -144,3 +144,31 @@ def test_free_hosts_are_beside_those_of_the_job(job):
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2
     assert "placer allocate --free" in result.output
+
+
+def test_jobs_whose_names_make_the_same_file_get_one_each(job, tmp_path):
+    """``a b`` and ``a_b`` are two jobs; neither overwrites the other."""
+    jobs = ["-j", job("a b", 4), "-j", job("a_b", 3)]
+    assert allocate(*jobs, "-o", str(tmp_path / "plans")).exit_code == 0
+    plans = sorted((tmp_path / "plans").glob("*.json"))
+    assert [path.name for path in plans] == ["a_b-2.json", "a_b.json"]
+    assert {placer.read_plan(path).job["name"] for path in plans} == {"a b", "a_b"}
+
+
+def test_a_plan_of_another_machine_is_named(job, tmp_path):
+    """Of several plans to keep, which one does not fit is said."""
+    assert allocate("-j", job("one", 4), "-o", str(tmp_path)).exit_code == 0
+    kept = ["--keep", str(tmp_path / "one.json"), "-j", job("two", 2)]
+    command = ["allocate", "-t", "rack:2 node:2 gpu:4", *kept]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: plan of one: ")
+
+
+def test_a_job_that_stays_has_a_name_of_its_own(job, tmp_path):
+    """The running job and the new one are called alike; rows tell them apart."""
+    assert allocate("-j", job("one", 4), "-o", str(tmp_path)).exit_code == 0
+    kept = ["--keep", str(tmp_path / "one.json"), "-j", job("one", 2)]
+    found = json.loads(allocate(*kept, "--format", "json").stdout)
+    assert [row["name"] for row in found["jobs"]] == ["one"]
+    assert [row["name"] for row in found["kept"]] == ["one-2"]

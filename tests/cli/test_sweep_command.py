@@ -265,3 +265,10 @@ def test_interrupted_pool_ends(job: str) -> None:
     assert len(json.loads(out)["rows"]) < 800
     assert "Traceback" not in err
     assert ends(run.pid)
+
+
+def test_swept_gpus_are_one_column(job: str) -> None:
+    """The world size is what was swept; it is not shown a second time."""
+    done = sweep(job, "--gpus", "8,16")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0].split().count("GPUs") == 1

@@ -113,3 +113,14 @@ def test_where_the_plans_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     refused = run(*words)
     assert refused.exit_code == 2
     assert "give -o plan-{k}.json" in refused.stderr
+
+
+def test_a_slow_stage_is_named_where_only_stages_are_timed(plans: list[str]) -> None:
+    """No placement tells a stage from one replica's share of it: the stage is named."""
+    assert len(plans) > 2
+    for k in (1, 2):
+        lines = [f"{stage},{1.05 if stage == 2 else 1.0}" for stage in range(4)]
+        Path(f"s-{k}.csv").write_text("\n".join(["stage,seconds", *lines]))
+    done = run("diagnose", "p-1.json=s-1.csv", "p-2.json=s-2.csv")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("slow: stage 2, a part of the job: +5.0%")

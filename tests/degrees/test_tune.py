@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import placer
+from placer.budget import Budget
 from placer.cli.main import main
 from placer.degrees.evaluate import Answer, Evaluation, Question
 from placer.degrees.least import Least
@@ -19,6 +20,7 @@ from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from placer.engines.pool import Pool
 from placer.errors import InfeasibleError, InputError, StoppedError
+from placer.job.rules import Pin, Rules
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from tests.degrees.cases import job, machine
@@ -193,6 +195,55 @@ def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
 
 
 def test_stopped_before_anything_is_placed_says_so() -> None:
-    """No time at all is no proof that nothing fits."""
+    """Whoever is interrupted at once has no answer; that is no proof of anything."""
     with pytest.raises(StoppedError):
-        placer.tune(machine(), job(Random(0)), gpus=[16], time_limit=0.0)
+        placer.tune(machine(), job(Random(0)), gpus=[16], stop=lambda: True)
+
+
+def test_a_time_limit_never_costs_the_answer() -> None:
+    """Without any time the job's own degrees are placed, and nothing is claimed."""
+    work = job(Random(0))
+    found = placer.tune(machine(), work, gpus=[16], time_limit=0.0)
+    assert found.rows[0]["step_time_s"] > 0
+    assert not found.is_proved
+    assert found.lower_bound_s == 0
+    assert found.proof.startswith("nothing is proved")
+
+
+def test_budgets_hold() -> None:
+    """A tuned job keeps the machine's budgets, and is as large as they allow."""
+    topology = replace(
+        machine(),
+        gpu=replace(machine().gpu, memory=80e9),
+        budgets=(Budget("all", frozenset(machine().node_names), gpus=9),),
+    )
+    work = job(Random(0))
+    found = placer.tune(topology, work, top=2)
+    assert {row["gpus"] for row in found.placed_rows} <= set(range(1, 10))
+    assert found.rows[0]["gpus"] == 8
+    with pytest.raises(InfeasibleError, match="more GPUs than budgets leave"):
+        placer.tune(topology, work, gpus=[16])
+
+
+def test_pins_to_hosts_that_are_not_there_are_named() -> None:
+    """As `place` says it, and not as time that was too short."""
+    pinned = replace(job(Random(0)), rules=Rules(pin=(Pin((0,), ("nowhere",)),)))
+    with pytest.raises(InputError, match="nowhere"):
+        placer.tune(machine(), pinned, gpus=[16])
+
+
+def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path: Path) -> None:
+    """What `tune` chooses is not asked for; the samples of a step are."""
+    config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
+    config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    command = ["tune", "-q", "-t", "node:2 gpu:2", "-j", f"hf:{file}", "--top", "1"]
+    command += ["--tflops", "100", "--set", "job.sequence=1024", "--memory", "80GB"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert "hint: --global-batch N" in done.stderr
+    assert "micro_batch" not in done.stderr
+    done = CliRunner().invoke(main, [*command, "--global-batch", "4"])
+    assert done.exit_code == 0, done.output
+    assert "--global-batch-size 4" in done.output.replace("\n  ", " ")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -22,10 +23,11 @@ from placer.degrees.plot import tune_plot
 from placer.degrees.space import Space
 from placer.document import parse_document
 from placer.engines.cluster import Cluster
+from placer.errors import InputError
 from placer.footprint.stages import footprint, restart_bytes
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
-from placer.job.model import DataParallel
+from placer.job.model import DataParallel, Overlap
 from placer.job.read import decode_job
 from placer.job.write import to_document
 from placer.report.tune_words import ties, verdict, why_not
@@ -319,3 +321,48 @@ def test_a_search_says_how_far_it_is(
         "  1,000 choices, none below 1.5 s",
         "  1,000 choices, 2 placed, best 2 s, none below 2 s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"ep": [2]}, "ep: the model has no experts"),
+        ({"etp": [1, 3]}, "etp: the model has no experts"),
+        ({"recompute": ["moe_act+mlp"]}, "moe_act: the model has no experts"),
+        ({"recompute": ["mla_up_proj"]}, "the model has no latent attention"),
+        (
+            {"recompute": ["layernorm"], "framework": "torchtitan"},
+            'no recompute of torchtitan "layernorm"',
+        ),
+    ],
+)
+def test_nothing_that_is_asked_for_is_passed_over(
+    asked: dict[str, Any], message: str
+) -> None:
+    """What model or framework lacks is said, not read as if it were not there."""
+    with pytest.raises(InputError, match=re.escape(message)):
+        placer.tune(machine(), work(), gpus=[16], **asked)
+
+
+@pytest.mark.parametrize(
+    ("changes", "hides"),
+    [
+        ({}, True),
+        ({"pp": 2, "vp": 2}, True),
+        ({"pp": 2}, False),
+        ({"recompute": "full"}, False),
+        ({"recompute": "layernorm+moe"}, False),
+        ({"recompute": "layernorm+moe_act"}, True),
+    ],
+)
+def test_exchanges_of_experts_hide_where_megatron_lets_them(
+    changes: dict[str, Any], hides: bool
+) -> None:
+    """Interleaved pipelines, and no layers or experts computed again."""
+    given = replace(job(Random(4)), overlap=Overlap(ep=True))
+    choice = Choice(dp=2, ep=2, **changes)
+    assert choice.applied(given).overlap.ep is hides
+    assert not choice.applied(replace(given, overlap=Overlap(ep=False))).overlap.ep
+    # A job that does so itself says that its framework can.
+    does = replace(given, memory=Memory(recompute="full"))
+    assert choice.applied(does).overlap.ep

@@ -224,7 +224,7 @@ def test_plans_without_tiers() -> None:
         "exclusive": "",
     }
     assert "names no tier" in emit(plan, "slurm-request")
-    assert emit(plan, "slurm-request").endswith("##SBATCH --nodelist=b,a\n")
+    assert emit(plan, "slurm-request").endswith("##SBATCH --nodelist=a,b\n")
     for format in ("kueue-request", "kai-request", "volcano-request"):
         with pytest.raises(EmitError, match="nodes need 2 to 3 GPUs"):
             emit(plan, format)

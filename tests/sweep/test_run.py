@@ -1,6 +1,7 @@
 """Rows of a sweep: what they hold, and that engines agree on them."""
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -219,3 +220,16 @@ def test_gpus_and_batch_give_what_follows(tmp_path: Path) -> None:
         assert row["step_time_s"] == expected["step_time_s"]
     assert [row.get("rank") for row in rows] == [2, 1, None]
     assert "does not divide 20" in rows[2]["error"]
+
+
+@pytest.mark.parametrize("address", ["nowhere", "bad://host:1"])
+def test_a_wrong_address_is_refused_at_once(
+    tmp_path: Path, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the client's 20 s, and without its traceback."""
+    pytest.importorskip("distributed")
+    start = time.monotonic()
+    with pytest.raises(PlacerError, match="cannot be reached"):
+        sweep(task(tmp_path), POINTS, Cluster(address))
+    assert time.monotonic() - start < 15
+    assert "Traceback" not in capsys.readouterr().err

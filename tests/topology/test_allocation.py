@@ -151,3 +151,9 @@ def test_hosts_as_a_text(tmp_path):
     assert found.node_names == ("r2-n1", "r2-n3")
     (problem,) = problems_of(allocate, MACHINE, "r2-n[1")
     assert problem.key == "hosts"
+
+
+def test_a_malformed_list_is_named_by_its_argument() -> None:
+    """Whoever gives both must know which one."""
+    with pytest.raises(InputError, match=r"^exclude: "):
+        allocate(MACHINE, None, "n[1")

@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from placer.hostlist import compress
 from placer.job.rules import ranks_text
-from placer.solve.count.engine import Limits as EngineLimits
-from placer.solve.count.engine import solve
-from placer.solve.count.model import Program, Term
+from placer.solve.problem.budget_room import gpus_within
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.rules import Limits
@@ -26,8 +24,6 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-BUDGET_WORK = 1.0  # CP-SAT's deterministic seconds
 
 
 def missing_parts(topology: Topology, job: Job) -> list[str]:
@@ -293,20 +289,8 @@ def _too_little_budget(limits: Limits) -> Iterator[str]:
     budgets, gpus = limits.job.rules.budgets, limits.topology.gpus_of_node
     if not budgets:
         return
-    of_node = np.array([cap.inside for cap in limits.budgets])
-    sorts, sort_of_node = np.unique(of_node, axis=1, return_inverse=True)
-    room = np.bincount(sort_of_node.ravel(), gpus)
-    program = Program()
-    columns = [program.column(most=float(most), price=-1) for most in room]
-    for cap, held in zip(limits.budgets, sorts.tolist(), strict=True):
-        terms = [Term(c) for c, there in zip(columns, held, strict=True) if there]
-        if cap.ranks is not None:
-            program.row(terms, most=cap.ranks)
-        if cap.replicas is not None:
-            program.row(terms, most=cap.replicas * limits.replica_size)
-    answer = solve(program, EngineLimits(BUDGET_WORK))
-    held = round(-answer.bound)
-    if not answer.is_proved or held >= limits.job.world_size:
+    held, is_proved = gpus_within(limits.budgets, gpus, limits.replica_size)
+    if not is_proved or held >= limits.job.world_size:
         return
     lacking = limits.job.world_size - held
     watts = [b.gpu_watts for b in budgets if b.watts is not None]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from placer.solve.problem.colocation import groups_of
 
 if TYPE_CHECKING:
+    from placer.budget import Budget
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -75,6 +76,13 @@ class Cap:
     ranks: int | None
     replicas: int | None
 
+    @classmethod
+    def of(cls, budget: Budget, topology: Topology) -> Cap:
+        """A budget in the machine's indices."""
+        named = [name in budget.names for name in topology.host_names]
+        inside = np.array(named, dtype=bool)[topology.host_of_node]
+        return cls(inside, budget.most_gpus, budget.replicas)
+
 
 @dataclass(frozen=True, eq=False)
 class Limits:
@@ -131,12 +139,8 @@ class Limits:
             )
 
         at_most, spares = by_tier(dict(rules.at_most)), by_tier(dict(rules.spares))
-        budgets = []
-        for budget in rules.budgets:
-            inside = np.zeros(topology.num_nodes, dtype=bool)
-            inside[[*nodes_of(budget.names)]] = True
-            budgets.append(Cap(inside, budget.most_gpus, budget.replicas))
-        return cls(topology, job, hosts, avoided, at_most, spares, tuple(budgets))
+        budgets = tuple(Cap.of(budget, topology) for budget in rules.budgets)
+        return cls(topology, job, hosts, avoided, at_most, spares, budgets)
 
     @property
     def marks(self) -> IntArray:

@@ -14,6 +14,7 @@ from placer.placement.placement import Placement
 from placer.solve.construct.fills import nested_fills
 from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
+from placer.solve.rearrange.in_order import in_order
 from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import held_bound
@@ -49,6 +50,8 @@ def settled(
         for gpu_of_rank in placements:
             if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
                 incumbent.offer(f"{incumbent.method}, {how}", gpu_of_rank)
+    if previous is None:
+        _put_in_order(problem, incumbent)
     if incumbent.best is solution.placement.gpu_of_rank:
         return solution
     value = incumbent.value
@@ -62,6 +65,21 @@ def settled(
         method=incumbent.method,
         stop_reason="proved" if bound == value else solution.stop_reason,
     )
+
+
+def _put_in_order(problem: Problem, incumbent: Incumbent) -> None:
+    """Instances of roles on domains in their order; other jobs are built so."""
+    if not problem.job.roles:
+        return
+    best = incumbent.best
+    ordered = in_order(problem, best)
+    if (
+        not np.array_equal(ordered, best)
+        and problem.allows(ordered)
+        and problem.avoided(ordered) <= problem.avoided(best)
+        and float(problem.goal.value(ordered)) <= incumbent.value
+    ):
+        incumbent.gpu_of_rank = ordered
 
 
 def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:

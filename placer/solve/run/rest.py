@@ -1,14 +1,16 @@
 """How useful are the nodes that a placement leaves to other jobs.
 
 A job to come wants ``u`` = 16, 8, 4 or 1 nodes of one domain, with the probabilities
-``p`` of `DEMAND`. A domain with ``f`` free nodes is worth the nodes that such jobs can
-fill: ``sum of p * u * floor(f / u)``. Further out the same is asked of whole domains of
-the tier below, and inside a node of GPUs. Of what is worth the same, the rest that lies
-closer together wins: the sum of the squares of what each domain has free.
+``p`` of `DEMAND`, if nothing else is known. A domain with ``f`` free nodes is worth the
+nodes that such jobs can fill: ``sum of p * u * floor(f / u)``. Further out the same is
+asked of whole domains of the tier below, and inside a node of GPUs. Of what is worth
+the same, the rest that lies closer together wins: the sum of the squares of what each
+domain has free.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,8 +34,12 @@ class Rest:
     has no other.
     """
 
-    def __init__(self, machine: Topology) -> None:
+    def __init__(
+        self, machine: Topology, demand: Sequence[tuple[int, int]] = DEMAND
+    ) -> None:
         self._machine = machine
+        self._demand = demand
+        self.often = sum(often for _, often in demand)
         self.tiers = range(max(1, len(machine.tiers) - 1))
 
     @cached_property
@@ -52,7 +58,7 @@ class Rest:
         nodes.
         """
         unit = self.units[tier]
-        filled = sum(often * u * (free // (u * unit)) for u, often in DEMAND)
+        filled = sum(often * u * (free // (u * unit)) for u, often in self._demand)
         return np.asarray(filled), free * free
 
     def left(self, used: BoolArray) -> tuple[int, ...]:

@@ -1,0 +1,43 @@
+"""What is known of a choice in the search over choices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from placer.degrees.choice import Choice
+    from placer.degrees.evaluate import Wanted
+
+
+class Known(IntEnum):
+    """What the bound of a choice rests on; of equal bounds, the best known first."""
+
+    PLACED = 0
+    BOUND = 1
+    LINKS = 2
+    FITS = 3
+    TRAFFIC = 4
+    SIZES = 5
+
+
+# What to ask about a choice of which so much is known.
+NEXT: dict[Known, Wanted] = {
+    Known.FITS: "links",
+    Known.LINKS: "bound",
+    Known.BOUND: "placement",
+}
+
+
+class Entry(NamedTuple):
+    """A choice with its bound, s; entries are asked in their order."""
+
+    bound_s: float
+    known: Known
+    choice: Choice
+
+
+def sizes_of(choice: Choice) -> Choice:
+    """The sizes of a choice alone, as `Legal.shapes` has them."""
+    return replace(choice, recompute="none", sharding="ddp", shard_size=0)

@@ -1,0 +1,93 @@
+"""One instance of a role, as a plan of its own.
+
+Roles are started apart from each other: a trainer by ``srun``, each server by its own
+command. Ranks are numbered from 0 in each, as its job has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placer.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+
+def role_part(plan: Plan, asked: str) -> Plan:
+    """The plan of one instance of a role.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a workload.
+    asked : str
+        ``role``, or ``role:instance`` where there are several.
+
+    Raises
+    ------
+    InputError
+        If the plan has no such role or instance, or several and none is named.
+    """
+    role, instance = _named(plan, asked)
+    numbers = plan.instance_of_rank
+    own = [name == role for name in plan.role_of_rank]
+    ranks = np.flatnonzero(np.array(own) & (numbers == instance))
+    used, node_of_rank = np.unique(plan.node_of_rank[ranks], return_inverse=True)
+    job = _job(plan, role)
+    sizes = dict(job.get("parallelism", {}))
+    order = str(sizes.pop("order", "tp-cp-ep-dp-pp"))
+    name = f"{plan.job.get('name', 'workload')}-{role}-{instance}"
+    about = {"name": name, "order": order, "parallelism": sizes}
+    return replace(
+        plan,
+        job={**about, "launcher": plan.job.get("launcher", "node-contiguous")},
+        nodes=tuple(plan.nodes[node] for node in used.tolist()),
+        domains={
+            tier: tuple(names[node] for node in used.tolist())
+            for tier, names in plan.domains.items()
+        },
+        node_of_rank=node_of_rank.ravel(),
+        gpu_of_rank=plan.gpu_of_rank[ranks],
+        role_of_rank=(),
+        instance_of_rank=np.zeros(0, np.int64),
+        request={},
+        inputs={**plan.inputs, "job": job},
+    )
+
+
+def _named(plan: Plan, asked: str) -> tuple[str, int]:
+    """The role and the number of the instance that are asked for."""
+    name, _, text = asked.partition(":")
+    count: dict[str, int] = {}
+    for role, number in zip(plan.role_of_rank, plan.instance_of_rank, strict=True):
+        count[role] = max(count.get(role, 0), int(number) + 1)
+    if not count:
+        raise InputError([Problem("the plan is of one job, not of roles", key="role")])
+    if name not in count:
+        known = f"known: {', '.join(count)}"
+        raise InputError(
+            [Problem(f'there is no role "{name}"', key="role", hint=known)]
+        )
+    hint = f"{name}:0" + (f" to {name}:{count[name] - 1}" if count[name] > 1 else "")
+    if not text and count[name] > 1:
+        message = f"{name} has {count[name]} instances"
+        raise InputError([Problem(message, key="role", hint=hint)])
+    if text and not (text.isdecimal() and int(text) < count[name]):
+        message = f'{name} has no instance "{text}"'
+        raise InputError([Problem(message, key="role", hint=hint)])
+    return name, int(text or 0)
+
+
+def _job(plan: Plan, role: str) -> Mapping[str, Any]:
+    """The job of one instance as the plan keeps it; empty where it keeps none."""
+    return next((job for name, job in _jobs(plan) if name == role), {})
+
+
+def _jobs(plan: Plan) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for entry in plan.inputs.get("job", {}).get("roles", ()) if plan.inputs else ():
+        yield entry["name"], entry["job"]

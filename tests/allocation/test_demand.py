@@ -1,0 +1,85 @@
+"""What jobs to come want decides what is left free: `placer allocate --demand`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import placer
+from placer.allocation.demand import demand_of
+from placer.document import parse_document
+from placer.errors import InputError
+from placer.job.read import decode_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MACHINE = "rack:3 node:6 gpu:1"
+
+
+def ring(ranks: int) -> placer.Job:
+    """A ring of ranks in one rack, which costs the same in every rack."""
+    text = (
+        "{format: placer/job, version: 1, name: ring, parallelism: {dp: "
+        f"{ranks}}}, weights: {{dp: 1}}, require: {{dp: rack}}}}"
+    )
+    return decode_job(parse_document(text, "job.yaml"))
+
+
+@pytest.mark.parametrize("demand", ["6", "5=2,1", "3", "2=9,6=1", "4"])
+@pytest.mark.parametrize("free", [(6, 4, 3), (6, 5, 5), (4, 3, 2)])
+def test_the_rest_is_the_best_of_all_for_the_demand(
+    demand: str, free: tuple[int, ...]
+) -> None:
+    """Two nodes of one rack: the rack whose rest serves the demand best is taken."""
+    topology = placer.read_topology(MACHINE)
+    racks = topology.domain_of_node[1].tolist()
+    places = [
+        (name, rack) for name, rack in zip(topology.node_names, racks, strict=True)
+    ]
+    names = [
+        name
+        for rack, count in enumerate(free)
+        for name in [n for n, own in places if own == rack][:count]
+    ]
+    wanted = demand_of(demand)
+
+    def worth(left: list[int]) -> int:
+        return sum(often * u * (f // u) for u, often in wanted for f in left)
+
+    best = max(
+        worth([f - 2 * (rack == chosen) for rack, f in enumerate(free)])
+        for chosen in range(len(free))
+    )
+    found = placer.allocate(topology, [ring(2)], free=names, demand=demand)
+    assert found.status == "optimal"
+    left = found.left["useful_nodes"] * sum(often for _, often in wanted)
+    assert left == pytest.approx(best)
+
+
+def test_a_demand_is_read_from_a_queue(tmp_path: Path) -> None:
+    """An item a line, comments and equal items; a mapping and a text say the same."""
+    queue = tmp_path / "queue.txt"
+    queue.write_text("4\n 16 # big\n\n4\n2 = 0.5\n")
+    assert demand_of(f"@{queue}") == ((16, 2), (4, 4), (2, 1))
+    assert demand_of("4=2,16,2=.5") == demand_of({"4": 2, "16": 1, "2": 0.5})
+
+
+def test_a_long_queue_is_scaled() -> None:
+    """Whatever the numbers, what is counted stays a number of 64 bits."""
+    wanted = demand_of({"8": 10**8, "1": 1})
+    assert sum(often for _, often in wanted) <= 10_001
+    assert wanted[1] == (1, 1)
+
+
+def test_what_is_wrong_with_a_demand_is_said(tmp_path: Path) -> None:
+    """All bad lines, with their places."""
+    queue = tmp_path / "queue.txt"
+    queue.write_text("4\nx\n  0\n")
+    with pytest.raises(InputError) as caught:
+        demand_of(f"@{queue}")
+    assert [(p.line, p.column) for p in caught.value.problems] == [(2, 1), (3, 3)]
+    for bad in ("", "4,,1", "4=0", "-1", "4=x"):
+        with pytest.raises(InputError, match="demand"):
+            demand_of(bad)

@@ -1,0 +1,92 @@
+"""``placer emit --role``: one instance of a role as a job of its own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+import placer
+from placer.cli.main import main
+from placer.emit.registry import FORMATS
+from placer.emit.role_part import role_part
+from placer.errors import InputError
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
+
+WORKLOAD = """
+format: placer/workload
+version: 1
+name: rl
+roles:
+  - {name: trainer, job: {parallelism: {tp: 2, pp: 2, order: tp-pp-dp}}}
+  - {name: rollout, instances: 2, job: {parallelism: {tp: 4}}}
+transfers:
+  - {from: trainer, to: rollout, bytes: 1GB, every: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    file = tmp_path_factory.mktemp("rl") / "rl.yaml"
+    file.write_text(WORKLOAD)
+    return placer.place("rack:2 node:3 gpu:4", file).plan
+
+
+def test_every_instance_has_its_ranks_from_0(plan: Plan) -> None:
+    """Hosts and GPUs are those of the whole plan, as the role map has them."""
+    for entry in json.loads(placer.emit(plan, "role-map"))["instances"]:
+        asked = f"{entry['role']}:{entry['instance']}"
+        text = placer.emit(plan, "csv", role=asked)
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [int(row["rank"]) for row in rows] == [*range(4)]
+        assert [row["host"] for row in rows] == entry["host"]
+        assert [int(row["gpu"]) for row in rows] == entry["gpu"]
+
+
+def test_a_part_has_the_degrees_of_its_role(plan: Plan) -> None:
+    """So that flags and meshes are those of the role's own job."""
+    part = role_part(plan, "trainer")
+    assert part.job["name"] == "rl-trainer-0"
+    assert part.axes is not None
+    assert (part.axes.tp, part.axes.pp, part.axes.dp) == (2, 2, 1)
+    assert not part.role_of_rank
+    assert set(part.domains) == set(plan.domains)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_every_format_takes_a_part(plan: Plan, name: str, tmp_path: Path) -> None:
+    """A role is launched as any job is."""
+    path = placer.emit(plan, name, tmp_path / "out", role="rollout:1")
+    assert Path(path).exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("rollout", "rollout has 2 instances"),
+        ("rollout:2", 'rollout has no instance "2"'),
+        ("trainer:x", 'trainer has no instance "x"'),
+        ("critic", 'there is no role "critic"'),
+    ],
+)
+def test_what_is_not_there_is_said(plan: Plan, asked: str, message: str) -> None:
+    """With what there is."""
+    with pytest.raises(InputError, match=message):
+        role_part(plan, asked)
+
+
+def test_the_command_prints_a_role(plan: Plan, tmp_path: Path) -> None:
+    """One host a line for the four ranks of the trainer."""
+    file = tmp_path / "plan.json"
+    placer.write_plan(plan, file)
+    command = ["emit", str(file), "slurm-hostfile", "--role", "trainer"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0
+    assert done.stdout.split() == [plan.host_of_rank[rank] for rank in range(4)]

@@ -1,0 +1,91 @@
+"""Equal domains in the order of their first ranks: nothing else changes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+import placer
+from placer.solve.problem.compiled import Problem
+from placer.solve.rearrange.in_order import in_order
+from placer.topology.read import parse_topology
+
+WORKLOAD = """
+format: placer/workload
+version: 1
+name: serving
+launcher: {ranks: free}
+roles:
+  - {name: prefill, instances: 3, job: {parallelism: {tp: 2, dp: 2}}}
+  - {name: decode, instances: 3, job: {parallelism: {tp: 2}}}
+transfers:
+  - {from: prefill, to: decode, pattern: paired, bytes: 1GB}
+"""
+UNEVEN = """
+format: placer/topology
+version: 1
+name: uneven
+tiers:
+  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 100GB/s, latency: 1us}
+  - {name: cluster, bandwidth: 50GB/s, latency: 5us, oversubscription: 2}
+nodes:
+  - {names: "a[1-2]", rack: a}
+  - {names: "a3", rack: a, gpus: 3}
+  - {names: "b[1-3]", rack: b}
+  - {names: "c[1-2]", rack: c}
+  - {names: "c3", rack: c, gpus: 3}
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("text", ["rack:3 node:2 gpu:4", UNEVEN])
+def test_the_value_stays_and_first_ranks_ascend(text: str, seed: int, tmp_path) -> None:
+    """Of domains of one shape the earlier holds the earlier rank, in every tier."""
+    file = tmp_path / "serving.yaml"
+    file.write_text(WORKLOAD)
+    is_file = text is UNEVEN
+    machine = parse_topology(text, "t.yaml") if is_file else placer.read_topology(text)
+    problem = Problem.of(machine, placer.read_job(file))
+    seats = np.arange(machine.num_gpus)
+    Random(seed).shuffle(seats)
+    before = seats[: problem.job.world_size]
+    after = in_order(problem, before)
+    assert len(np.unique(after)) == len(before)
+    value = problem.goal.value(before)
+    assert problem.goal.value(after) == pytest.approx(value, rel=1e-12)
+    assert np.array_equal(in_order(problem, after), after)
+    node = machine.node_of_gpu[after]
+    first = np.full(machine.num_nodes, len(after))
+    np.minimum.at(first, node, np.arange(len(after)))
+    rack = machine.domain_of_node[1]
+    for own in range(int(rack.max()) + 1):
+        for gpus in np.unique(machine.gpus_of_node):
+            inside = first[(rack == own) & (machine.gpus_of_node == gpus)]
+            assert (np.diff(inside) >= 0).all()
+
+
+NVL = """
+format: placer/topology
+version: 1
+name: racks
+tiers:
+  - {name: node, size: 2, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: cluster, bandwidth: 50GB/s, latency: 5us}
+layout: "cluster:1 rack:3 node:3"
+"""
+
+
+def test_workers_of_a_workload_lie_in_order(tmp_path) -> None:
+    """Worker 0 is on the first nodes of the first rack, its partner behind it."""
+    file = tmp_path / "serving.yaml"
+    file.write_text(WORKLOAD.replace("launcher: {ranks: free}\n", ""))
+    machine = parse_topology(NVL, "t.yaml")
+    plan = placer.place(machine, file).plan
+    assert plan.bound["status"] == "optimal"
+    hosts = plan.host_of_rank
+    starts = (0, 2, 12, 4, 6, 14, 8, 10, 16)  # two nodes of prefill, one of decode
+    assert [hosts[rank] for rank in starts] == list(machine.node_names)
