@@ -159,6 +159,7 @@ def job_digest(job: Job) -> str:
         "multiprocessors": 0,
         "peak_tflops": 0.0,
         "launch_time": 0.0,
+        "launch_wait": 0.0,
     }
     content["compute"] = _said(content["compute"], newer)
     content["tensor_parallel"] = _said(content["tensor_parallel"], NEWER_TENSOR_KEYS)
