@@ -201,3 +201,11 @@ def test_launching_longer_than_the_work_is_refused(tmp_path: Path) -> None:
     file.write_text(JOB.replace("2ms", "2s"))
     with pytest.raises(InputError, match=r"compute\.launch_time: launching the layers"):
         read_job(str(file))
+
+
+def test_no_layer_waits_longer_than_its_launch(tmp_path: Path) -> None:
+    """2 ms to launch, so 3 ms of waiting are wrong."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace("1ms", "3ms"))
+    with pytest.raises(InputError, match=r"launch_wait: a GPU waits no longer"):
+        read_job(str(file))
