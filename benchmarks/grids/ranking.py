@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.grids.series import (
+    HELD_OUT,
     START_TFLOPS,
     Layout,
     Series,
@@ -203,13 +204,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 0."""
     parser = argparse.ArgumentParser("python -m benchmarks.grids.ranking")
     parser.add_argument("--layouts", type=Path, help="clone of Aleph-Alpha's layouts")
+    parser.add_argument("--held-out", action="store_true", help="grids found later")
     parser.add_argument("--worst", type=int, default=0, help="layouts furthest off")
     options = parser.parse_args(arguments)
+    if options.held_out:
+        several = measured(HELD_OUT)
+    else:
+        several = measured() + (layouts_of(options.layouts) if options.layouts else [])
     print(
         "| model | GPUs | layouts | rank | regret | fastest | scatter | OOM | refused |"
     )
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    for series in measured() + (layouts_of(options.layouts) if options.layouts else []):
+    for series in several:
         found = ranked(series)
         print(row(found))
         for line in worst(found, options.worst):

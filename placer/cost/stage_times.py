@@ -58,7 +58,9 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     seen, or what outlasts the product. Only groups within a scale-up domain overlap, as
     the buffers of the pieces are in reach of NVLink alone (TransformerEngine,
     ``common/comm_gemm_overlap/userbuffers``; PyTorch, ``SymmetricMemory``). Layers that
-    backward computes again repeat the collectives of their forward.
+    backward computes again repeat the collectives of their forward. All are launched
+    ahead like kernels, so what a GPU waits for launches in a layer hides as much of
+    them, the same of each pass.
     """
     axes = job.parallelism
     members = axes.ranks_of_group["tp"]
@@ -73,8 +75,10 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
         product = times.layer_forward_s / operations
         pieces = np.maximum(seen / axes.tp, seen - product)
         seen = np.where(network.stays_inside(members), pieces, seen)
-    added = _per_stage(job, members, seen) * (operations * sizes.layers_per_chunk)
     passes = 2 + layers_again(job)
+    layer = operations * _per_stage(job, members, seen)
+    layer = np.maximum(layer - job.compute.launch_wait / passes, 0.0)
+    added = layer * sizes.layers_per_chunk
     rounds = _layers_a_step(job, sizes) * (passes * operations + again)
     backward = (passes - 1) * added
     return StageTime(added, backward, cost.seconds, Traffic.of(cost, rounds))

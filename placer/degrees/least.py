@@ -66,7 +66,7 @@ class Least:
     job: Job
     model: Model
     _known: dict[tuple[str, Choice], tuple[float, float]] = field(default_factory=dict)
-    _even: dict[Choice, float] = field(default_factory=dict)
+    _shapes: dict[Choice, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._fabric = Fabric.of(self.machine)
@@ -81,18 +81,22 @@ class Least:
         work_s = self._work(choice)
         # Traffic is timed beside the work of even stages. Longer work may hide more of
         # it: on each axis as much more as the work is longer.
-        longer = [(1 - self._evenness(choice)) * time for time in work_s]
+        evenness, wait = self._shape(choice)
+        longer = [(1 - evenness) * time for time in work_s]
         more = [0.0, 0.0]
         for axis in ("tp", "cp", "ep"):
             if getattr(choice, axis) > 1:
                 hides = getattr(self.job.overlap, axis)
                 for i, added in enumerate(self._once(axis, choice)):
                     more[i] += max(added - longer[i], 0.0) if hides else added
+            if axis == "tp":
+                # Each GPU waits as long in a layer, whatever its place.
+                more = [0.0, max(sum(more) - wait, 0.0)]
         return self._step(choice, Layer(*work_s, *more))
 
     def _work(self, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer, at the pace of the slowest stage."""
-        evenness = self._evenness(choice)
+        evenness, _ = self._shape(choice)
         forward, backward = self._once("work", choice)
         return forward / evenness, backward / evenness
 
@@ -111,8 +115,11 @@ class Least:
             waited += once + added * max(first, 0.0)
         return self.job.compute.fixed_time + least
 
-    def _evenness(self, choice: Choice) -> float:
-        """Mean work of its stages in that of the slowest, the same for all alike."""
+    def _shape(self, choice: Choice) -> tuple[float, float]:
+        """Mean work of its stages in that of the slowest, and what a layer waits, s.
+
+        The same for all alike.
+        """
         alike = Choice(
             pp=choice.pp,
             vp=choice.vp,
@@ -123,11 +130,12 @@ class Least:
         if self.job.compute.memory_bandwidth or self.job.compute.launch_time:
             # How long layers take beside the output layer depends on how they are cut.
             alike = replace(choice, dp=1, micro_batches=1, sharding="ddp", shard_size=0)
-        if alike not in self._even:
+        if alike not in self._shapes:
             whole = micro_batch_time(replace(alike, pp=1, vp=1).applied(self.job))
-            slowest = micro_batch_time(alike.applied(self.job))
-            self._even[alike] = whole / choice.pp / slowest
-        return self._even[alike]
+            applied = alike.applied(self.job)
+            evenness = whole / choice.pp / micro_batch_time(applied)
+            self._shapes[alike] = evenness, applied.compute.launch_wait
+        return self._shapes[alike]
 
     def _once(self, what: str, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer: its work, or what an axis adds to it.
@@ -156,6 +164,8 @@ class Least:
         experts, dense = choice.ep * choice.etp, choice.tp * choice.cp
         thin = replace(choice, dp=experts // gcd(experts, dense))
         job = thin.applied(self.job)
+        # What hides traffic of a layer is taken off in `step_s`.
+        job = replace(job, compute=replace(job.compute, launch_wait=0.0))
         sizes = volumes(job)
         times = work(job, sizes)
         layers = sizes.layers_per_chunk

@@ -242,6 +242,9 @@ class Compute:
     launch_time : float, s
         What the host takes to launch one layer of a micro-batch, forward and backward;
         a layer whose forward runs again takes a third more. 0: never waited for.
+    launch_wait : float, s
+        Part of a layer's time in which its GPU waits for launches, and in which
+        traffic of tp fits.
     """
 
     micro_batch_time: float = 0.0
@@ -253,6 +256,7 @@ class Compute:
     multiprocessors: int = 0
     peak_tflops: float = 0.0
     launch_time: float = 0.0
+    launch_wait: float = 0.0
 
 
 @dataclass(frozen=True)

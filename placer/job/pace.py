@@ -9,7 +9,9 @@ memory a layer and y of the logits, of which the last stage alone has any:
     r = min over stages of (t - l x - y) / F
 
 The known time gives r. It changes with how well products use a GPU, and gives the time
-at the other shape. There a layer takes no less than the host needs to launch it.
+at the other shape. There a layer takes no less than the host needs to launch it. The
+host launches ahead, so the GPU waits for what is left of that time, and what else it
+does in a layer, such as collectives of tp, fits in.
 """
 
 from __future__ import annotations
@@ -49,9 +51,9 @@ class Stage(NamedTuple):
         """All of its FLOPs."""
         return self.layers * self.layer_flops + self.end
 
-    def seconds(self, flop: float, beside: float, least: float = 0.0) -> float:
-        """At so many seconds a FLOP and of memory a layer, which takes the least."""
-        layer = max(self.layer_flops * flop + beside, least)
+    def seconds(self, flop: float, beside: float) -> float:
+        """At so many seconds a FLOP, and so many beside them in each layer."""
+        layer = self.layer_flops * flop + beside
         return self.layers * layer + self.end * flop + self.memory
 
 
@@ -109,12 +111,18 @@ def launch_seconds(job: Job) -> float:
     return job.compute.launch_time * (1 + layers_again(job) / 3)
 
 
+def launch_wait(job: Job, model: Model, flop: float) -> float:
+    """What a GPU waits in each layer for launches, with so many seconds of a FLOP."""
+    work = stages(job, model)[0].layer_flops * flop + memory_seconds(job, model)
+    return max(launch_seconds(job) - work, 0.0)
+
+
 def seconds_per_flop(job: Job, model: Model) -> float:
     """Of the job's products, from the time of its micro-batch; 0 or less if none is.
 
     With a rate it is that of products and bytes together, as a run shows it.
     """
-    each = memory_seconds(job, model)
+    each = memory_seconds(job, model) + job.compute.launch_wait
     time = micro_batch_time(job)
     return min(
         (time - stage.layers * each - stage.memory) / stage.flops
@@ -135,15 +143,17 @@ def compute_at(job: Job, changed: Job) -> Compute:
     better = product_efficiency(changed, tp=axes.tp, cp=axes.cp)
     better /= product_efficiency(job, tp=before.tp, cp=before.cp)
     # Its own pace is its time but for rounding: at its own shape nothing changes.
-    longer = pace(changed, job.model, each / better, launch_seconds(changed))
-    longer /= pace(job, job.model, each)
+    wait = launch_wait(changed, job.model, each / better)
+    longer = pace(changed, job.model, each / better, wait)
+    longer /= pace(job, job.model, each, compute.launch_wait)
+    compute = replace(compute, launch_wait=wait)
     if compute.micro_batch_time:
         return replace(compute, micro_batch_time=compute.micro_batch_time * longer)
     more = micro_batch_work(changed) / micro_batch_work(job)
     return replace(compute, tflops_per_gpu=compute.tflops_per_gpu * (more / longer))
 
 
-def pace(job: Job, model: Model, flop: float, least: float = 0.0) -> float:
-    """Seconds of the slowest stage, with so many of a FLOP and at least of a layer."""
-    beside = memory_seconds(job, model)
-    return max(stage.seconds(flop, beside, least) for stage in stages(job, model))
+def pace(job: Job, model: Model, flop: float, wait: float = 0.0) -> float:
+    """Seconds of the slowest stage, with so many of a FLOP and a layer's wait."""
+    beside = memory_seconds(job, model) + wait
+    return max(stage.seconds(flop, beside) for stage in stages(job, model))

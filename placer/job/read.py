@@ -159,6 +159,7 @@ def job_digest(job: Job) -> str:
         "multiprocessors": 0,
         "peak_tflops": 0.0,
         "launch_time": 0.0,
+        "launch_wait": 0.0,
     }
     content["compute"] = _said(content["compute"], newer)
     content["tensor_parallel"] = _said(content["tensor_parallel"], NEWER_TENSOR_KEYS)
@@ -246,8 +247,12 @@ def _check_memory_time(section: Section, job: Job) -> None:
 
 
 def _check_launch_time(section: Section, job: Job) -> None:
-    """A micro-batch takes no less than the host takes to launch it."""
+    """A micro-batch takes no less than its launches, of which a GPU waits for part."""
     compute = job.compute
+    if job.model and compute.launch_wait > launch_seconds(job) * (1 + 1e-9):
+        message = "a GPU waits no longer for a layer than launching it takes"
+        hint = f"that is {launch_seconds(job):g} s; see compute.launch_time"
+        section.problem(message, "launch_wait", hint)
     known = compute.micro_batch_time or compute.tflops_per_gpu
     if job.model is None or not compute.launch_time or not known:
         return

@@ -58,6 +58,7 @@ def decode_compute(root: Section, *, has_model: bool) -> Compute:
         section.integer("multiprocessors", 0, minimum=0, maximum=10**6),
         section.number("peak_tflops", 0.0, maximum=1e9),
         section.quantity("launch_time", parse_time, 0.0),
+        section.quantity("launch_wait", parse_time, 0.0),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.grids import calibrated, one_node
 from benchmarks.grids.ranking import Ranking, ranked, row, spearman
-from benchmarks.grids.series import LAUNCH_TIME, layouts_of, measured
+from benchmarks.grids.series import HELD_OUT, LAUNCH_TIME, layouts_of, measured
 from placer.job.models import total_parameters
 
 PAGE = Path(__file__).parents[2] / "docs/tune-validation.md"
@@ -55,6 +55,16 @@ def test_the_page_shows_what_comes_out(rankings: dict[str, Ranking]) -> None:
     shown = PAGE.read_text()
     for ranking in rankings.values():
         assert row(ranking) in shown
+
+
+def test_the_page_shows_grids_found_afterwards() -> None:
+    """39 layouts; each series takes its GPUs, and none is hidden."""
+    shown = PAGE.read_text()
+    series = measured(HELD_OUT)
+    assert sum(len(one.layouts) for one in series) == 39
+    for one in series:
+        assert {layout.job.world_size for layout in one.layouts} == {one.gpus}
+        assert row(ranked(one)) in shown
 
 
 @pytest.mark.slow

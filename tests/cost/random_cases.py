@@ -135,6 +135,7 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
             400.0 if by_rate else 0.0,
             float(draw.choice([0.0, 0.2])),
             attention_rate=float(draw.choice([0.83, 0.5, 1.0])),
+            launch_wait=float(_aside(draw).choice([0.0, 0.0, 1e-5, 1e-4, 1e-3])),
         ),
         groups=tuple(
             _random_group(draw, i, axes.world_size) for i in range(draw.integers(0, 3))

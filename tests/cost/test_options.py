@@ -70,6 +70,22 @@ def test_tensor_parallel_without_sequence_parallelism() -> None:
     assert sent == pytest.approx(usual.traffic()["tp"].bytes_by_tier.sum() * 8 / 10)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0, 2.0])
+def test_tensor_parallel_traffic_fits_in_what_a_layer_waits(share: float) -> None:
+    """Of 4 layers with 8 passes each, both ways; what is sent stays the same."""
+    once = ring(4, SLAB, NVLINK, IN)
+    compute = Compute(micro_batch_time=1.0, launch_wait=share * 8 * once)
+    found, usual = (
+        step(job(Parallelism(tp=4), compute=of))
+        for of in (compute, Compute(micro_batch_time=1.0))
+    )
+    left = 4 * 8 * once * max(1 - share, 0.0)
+    assert found.exposed_s()["tp"] == pytest.approx(left, abs=1e-12)
+    assert found.compute_s == usual.compute_s
+    sent = found.traffic()["tp"].bytes_by_tier
+    assert (sent == usual.traffic()["tp"].bytes_by_tier).all()
+
+
 def test_a_switch_that_reduces_without_sequence_parallelism() -> None:
     """In-network all-reduces send the slab at 74 % where rings send 6/4 of it.
 

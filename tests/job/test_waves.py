@@ -13,7 +13,15 @@ from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, EndStages, Job, Model
 from placer.job.models import attention_flops
-from placer.job.pace import compute_at, logit_seconds, pace, seconds_per_flop, stages
+from placer.job.pace import (
+    compute_at,
+    launch_seconds,
+    logit_seconds,
+    memory_seconds,
+    pace,
+    seconds_per_flop,
+    stages,
+)
 from placer.job.parallel import TensorParallel
 from placer.job.read import read_job
 from placer.job.work import micro_batch_time, product_efficiency, sample_work
@@ -105,8 +113,24 @@ def test_a_layer_takes_no_less_than_its_launch() -> None:
         assert last.layer_flops * flop < 8e-3
         time = micro_batch_time(small)
         assert time == pytest.approx(8e-3 * factor + last.end * flop)
-        free = replace(small, compute=replace(small.compute, launch_time=0.0))
-        assert pace(free, BLOOM, flop) < time
+        work = last.layer_flops * flop + memory_seconds(small, BLOOM)
+        wait = small.compute.launch_wait
+        assert wait == pytest.approx(launch_seconds(small) - work)
+        assert pace(small, BLOOM, flop) == pytest.approx(time - wait)
+
+
+def test_a_job_that_waits_for_launches_tells_its_rate() -> None:
+    """The way to another shape is the same from a job that `tune` has written."""
+    known = job(4, 1, replace(A100, launch_time=8e-3))
+    small = replace(known, micro_batch=1, parallelism=Parallelism(tp=64))
+    small = replace(small, compute=compute_at(known, small))
+    assert small.compute.launch_wait > 0.0
+    for size, tp in ((1, 64), (4, 1), (2, 32), (1, 8)):
+        other = replace(known, micro_batch=size, parallelism=Parallelism(tp=tp))
+        direct = compute_at(known, other)
+        around = compute_at(small, replace(other, compute=small.compute))
+        assert around.launch_wait == pytest.approx(direct.launch_wait, abs=1e-9)
+        assert around.tflops_per_gpu == pytest.approx(direct.tflops_per_gpu)
 
 
 def test_launches_change_nothing_where_work_takes_longer() -> None:
@@ -148,22 +172,24 @@ parallelism: {tp: 2, dp: 4}
 model: llama3.1-405b
 sequence: 8192
 tensor_parallel: {loss: gathered}
-compute: {tflops_per_gpu: 500, multiprocessors: 132, peak_tflops: 989, launch_time: 2ms}
+compute: {tflops_per_gpu: 500, multiprocessors: 132, peak_tflops: 989, launch_time: 2ms,
+          launch_wait: 1ms}
 """
 
 
 def test_what_a_file_says_is_read_and_written(tmp_path: Path) -> None:
-    """All four keys; what has its default is not written."""
+    """All five keys; what has its default is not written."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB)
     found = read_job(str(file))
     given = found.compute
     assert (given.multiprocessors, given.peak_tflops) == (132, 989.0)
-    assert given.launch_time == 2e-3
+    assert (given.launch_time, given.launch_wait) == (2e-3, 1e-3)
     assert found.tensor_parallel == TensorParallel(loss="gathered")
     document = to_document(found)
     assert document["tensor_parallel"] == {"sequence": True, "loss": "gathered"}
     assert document["compute"]["launch_time"] == 2e-3
+    assert document["compute"]["launch_wait"] == 1e-3
     usual = to_document(read_job("llama3-405b-8k"))
     assert usual["tensor_parallel"] == {"sequence": True}
     assert "multiprocessors" not in usual["compute"]
@@ -174,4 +200,12 @@ def test_launching_longer_than_the_work_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(JOB.replace("2ms", "2s"))
     with pytest.raises(InputError, match=r"compute\.launch_time: launching the layers"):
+        read_job(str(file))
+
+
+def test_no_layer_waits_longer_than_its_launch(tmp_path: Path) -> None:
+    """2 ms to launch, so 3 ms of waiting are wrong."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace("1ms", "3ms"))
+    with pytest.raises(InputError, match=r"launch_wait: a GPU waits no longer"):
         read_job(str(file))

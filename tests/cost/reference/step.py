@@ -138,7 +138,10 @@ class _Step:
         return (True, True) if self.axes.pp * self.axes.vp == 1 else ends
 
     def _tensor(self) -> tuple[Table, Table]:
-        """Collectives of a layer and pass; overlapped, the last of ``t`` pieces."""
+        """Collectives of a layer and pass; overlapped, the last of ``t`` pieces.
+
+        What its GPU waits for launches in a layer hides as much of all its passes.
+        """
         ranks = groups(self.axes, "tp")
         algorithms, slab = self.job.collectives, self.sizes.slab
         if self.job.tensor_parallel.sequence:
@@ -156,8 +159,11 @@ class _Step:
                 max(t / self.axes.tp, t - product) if near else t
                 for t, near in zip(times, inside, strict=True)
             ]
-        once = [t * count * self.sizes.layers for t in times]
-        return self._both(ranks, once, 1 + layers_twice(self.job))
+        passes = 2 + layers_twice(self.job)
+        # What is left when each pass has its part of the wait for launches.
+        wait = self.job.compute.launch_wait / passes
+        once = [max(t * count - wait, 0.0) * self.sizes.layers for t in times]
+        return self._both(ranks, once, passes - 1)
 
     def _both(
         self, ranks: list[list[int]], once: list[float], times: float
