@@ -25,7 +25,7 @@ from placer.cost.fabric import Fabric
 from placer.cost.stage_times import context_time, expert_time, tensor_time
 from placer.cost.volumes import volumes
 from placer.cost.work import work
-from placer.degrees.choice import Choice
+from placer.degrees.choice import Choice, overlaps_experts
 from placer.degrees.least_sync import LeastSync
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 from placer.job.work import micro_batch_time
@@ -65,7 +65,9 @@ class Least:
     machine: Topology
     job: Job
     model: Model
-    _known: dict[tuple[str, Choice], tuple[float, float]] = field(default_factory=dict)
+    _known: dict[tuple[str, Choice, bool], tuple[float, float]] = field(
+        default_factory=dict
+    )
     _shapes: dict[Choice, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -86,7 +88,7 @@ class Least:
         more = [0.0, 0.0]
         for axis in ("tp", "cp", "ep"):
             if getattr(choice, axis) > 1:
-                hides = getattr(self.job.overlap, axis)
+                hides = self._hides(axis, choice)
                 for i, added in enumerate(self._once(axis, choice)):
                     more[i] += max(added - longer[i], 0.0) if hides else added
             if axis == "tp":
@@ -137,6 +139,12 @@ class Least:
             self._shapes[alike] = evenness, applied.compute.launch_wait
         return self._shapes[alike]
 
+    def _hides(self, axis: str, choice: Choice) -> bool:
+        """Whether work hides traffic of an axis."""
+        if axis == "ep":
+            return overlaps_experts(self.job, choice)
+        return bool(getattr(self.job.overlap, axis))
+
     def _once(self, what: str, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer: its work, or what an axis adds to it.
 
@@ -154,18 +162,21 @@ class Least:
             sharding="ddp",
             shard_size=0,
         )
-        key = what, alike
+        # One stage could hide exchanges of experts that the stages of a pipeline do not.
+        hides = what == "ep" and self._hides(what, choice)
+        key = what, alike, hides
         if key not in self._known:
-            self._known[key] = self._timed(what, alike)
+            self._known[key] = self._timed(*key)
         return self._known[key]
 
-    def _timed(self, what: str, choice: Choice) -> tuple[float, float]:
+    def _timed(self, what: str, choice: Choice, hides: bool) -> tuple[float, float]:
         """The same, in a job of the fewest ranks that has such groups."""
         experts, dense = choice.ep * choice.etp, choice.tp * choice.cp
         thin = replace(choice, dp=experts // gcd(experts, dense))
         job = thin.applied(self.job)
         # What hides traffic of a layer is taken off in `step_s`.
         job = replace(job, compute=replace(job.compute, launch_wait=0.0))
+        job = replace(job, overlap=replace(job.overlap, ep=hides))
         sizes = volumes(job)
         times = work(job, sizes)
         layers = sizes.layers_per_chunk
