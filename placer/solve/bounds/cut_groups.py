@@ -8,8 +8,9 @@ alone that have a part below ``p``: they are no faster than with parts of ``p - 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,10 @@ from placer.solve.bounds.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
 
 if TYPE_CHECKING:
-    from placer.cost.step import StepModel
+    from placer.cost.step import Step
     from placer.job.axes import Parallelism
     from placer.solve.problem.params import Params
 
@@ -35,6 +37,10 @@ class CutGroups:
 
     Attributes
     ----------
+    step : Step
+    network : IdealNetwork
+        What the step is priced on.
+    axis : str
     members : ndarray, shape (g, n)
     room : ndarray, shape (D,)
         Ranks that each scale-up domain may hold.
@@ -44,6 +50,9 @@ class CutGroups:
         In a launch by nodes.
     """
 
+    step: Step
+    network: IdealNetwork
+    axis: str
     members: IntArray
     room: IntArray
     across: tuple[AcrossSets, ...]
@@ -52,22 +61,23 @@ class CutGroups:
     @classmethod
     def of(
         cls,
-        model: StepModel,
+        step: Step,
         network: IdealNetwork,
         axis: str,
         room: IntArray,
         params: Params,
     ) -> CutGroups:
-        """Of one axis, where ranks stay together as the network says."""
-        topology, job = model.topology, model.job
+        """Of one axis, where ranks stay together as the network of a step says."""
+        topology, job = step.model.topology, step.model.job
         members = job.parallelism.ranks_of_group[axis]
         tier, runs = network.fabric.scale_up_tier, None
         if network.by_nodes and tier == 0:
             label = network.label[0]
             runs = CutRuns.of(topology, job, members, label, params.cut_run_work)
         across = across_sets(topology.domain_of_node, network.label, tier, members)
-        return cls(members, room, tuple(across), runs)
+        return cls(step, network, axis, members, room, tuple(across), runs)
 
+    @cached_property
     def fewest(self) -> int:
         """Groups that are cut at the least."""
         groups, size = self.members.shape
@@ -84,7 +94,7 @@ class CutGroups:
         """
         size = self.members.shape[1]
         even = most_even(self.room, size, self.members.size, self.across)
-        found = [(1, even), (self._stages(self.fewest(), axes), max(1, size // 2))]
+        found = [(1, even), (self._stages(self.fewest, axes), max(1, size // 2))]
         if self.runs is not None:
             for part in range(2, size // 2 + 1):
                 below = self.runs.fewest_cut(part)
@@ -98,6 +108,23 @@ class CutGroups:
                 for other in found
             )
         ]
+
+    def pipeline_s(self, params: Params) -> float:
+        """Least time of the slowest pipeline of a placement that cuts a group, s."""
+        split = {
+            f.name: getattr(self.network, f.name)
+            for f in fields(self.network)
+            if f.init
+        }
+        axes = self.step.model.job.parallelism
+        found = 0.0
+        for stages, even in self.slow_stages(axes):
+            outside = Split(**split).with_limits(Limit(self.members, even))
+            slow = self.step.model.step_on(outside).stage_times[self.axis]
+            stages = min(stages, most_stages(axes.pp, params.cut_sets))
+            slowest_s = slow_pipeline_s(self.step, self.axis, slow, stages)
+            found = max(found, slowest_s)
+        return found
 
     def _stages(self, cut: int, axes: Parallelism) -> int:
         """Stages of some replica that have one of so many groups."""

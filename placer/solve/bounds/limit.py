@@ -40,6 +40,8 @@ class Limit:
     links_pace : float, s/B
         Least seconds that a byte of a ring takes on a link between domains, or one of
         the buffer in a double tree; half of it in PAT.
+    far : int
+        Outermost tier whose domains the groups are known to leave; -1 for none.
     """
 
     groups: IntArray
@@ -48,6 +50,7 @@ class Limit:
     pat_pace: float = 0.0
     exchange_s: float = 0.0
     links_pace: float = 0.0
+    far: int = -1
 
     @property
     def ring_s_a_byte(self) -> float:
@@ -62,7 +65,13 @@ class Limit:
     @property
     def leaves(self) -> bool:
         """Whether the groups are known to leave their scale-up domain."""
-        return self.nics < int(self.groups.shape[1])
+        return self.far >= 0 or self.nics < int(self.groups.shape[1])
+
+    def spread(self, fewest: IntArray) -> IntArray:
+        """Fewest single GPUs and domains of each tier, when others have so few."""
+        several = min(2, self.groups.shape[1])
+        outside = np.arange(len(fewest)) < self.far + 2
+        return np.asarray(np.maximum(fewest, np.where(outside, several, 1)))
 
 
 def gradient_groups(job: Job) -> IntArray:
