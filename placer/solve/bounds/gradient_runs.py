@@ -85,7 +85,7 @@ class GradientRuns:
             grain = 1
         gpus = topology.gpus_of_node
         pairs = world * int(gpus.max()) ** 2
-        if world // grain > MOST_UNITS or pairs > MOST_PAIRS:
+        if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
             return None
         group_of_rank = np.empty(world, dtype=np.int64)
         group_of_rank[groups] = np.arange(len(groups))[:, None]
