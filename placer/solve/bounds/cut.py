@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,7 @@ from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
 from placer.solve.bounds.across_sets import across_sets
-from placer.solve.bounds.cut_runs import CutRuns
+from placer.solve.bounds.cut_runs import CutRuns, Ring, least_weight
 from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
@@ -95,6 +95,20 @@ class CutBound:
     argument: str
 
 
+class CutEdges(NamedTuple):
+    """Edges of some axes that are cut for certain.
+
+    Attributes
+    ----------
+    axes : tuple of str
+    weight : float
+        Of all these edges.
+    """
+
+    axes: tuple[str, ...]
+    weight: float
+
+
 def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | None:
     """The bound on the hop cost, however ranks are launched; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
@@ -109,7 +123,7 @@ def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof |
         return None
     machine, job, params = problem.machine, problem.job, problem.params
     run_edges = list(_edges_of_runs(machine, job, params))
-    if not run_edges:
+    if not any(edges.weight for edges in run_edges):
         return None
     found = cut_bound(machine, job, incumbent, params, run_edges=run_edges)
     return Proof(found.value, f"{found.argument}, groups that runs of ranks must cut")
@@ -145,7 +159,7 @@ def cut_bound(
     params: Params | None = None,
     limits: Limits | None = None,
     *,
-    run_edges: Sequence[Mapping[str, int]] = (),
+    run_edges: Sequence[CutEdges] = (),
 ) -> CutBound:
     """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
 
@@ -160,9 +174,8 @@ def cut_bound(
     limits : Limits, optional
         Of the program on parts of expert groups, where this is a second try; by
         default the root of its tree.
-    run_edges : sequence of mapping of str to int
-        Edges of some axes that the job's launch by nodes cuts for certain: these bound
-        no other launch.
+    run_edges : sequence of CutEdges
+        What the job's launch by nodes cuts for certain: these bound no other launch.
 
     Raises
     ------
@@ -282,7 +295,7 @@ def _cuts(
     job: Job,
     params: Params,
     tiers: list[int],
-    run_edges: Sequence[Mapping[str, int]] = (),
+    run_edges: Sequence[CutEdges] = (),
 ) -> dict[int, list[TierCut]]:
     """Of each tier: of the graph of ranks, and of that of sets where there is one."""
     whole = graph_of(job)
@@ -313,33 +326,31 @@ def _beside_cut_groups(
         cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
         ring = 2 if members.shape[1] > 2 else 1
         edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring)
-        yield from _beside_cut_edges(job, gpus, {axis: edges * cut}, params)
+        known = CutEdges((axis,), job.weights[axis] * edges * cut)
+        yield from _beside_cut_edges(job, gpus, known, params)
 
 
-def _edges_of_runs(
-    topology: Topology, job: Job, params: Params
-) -> Iterator[dict[str, int]]:
+def _edges_of_runs(topology: Topology, job: Job, params: Params) -> Iterator[CutEdges]:
     """Edges that a launch by nodes cuts for certain, of ever more dense axes."""
     label = colocation_of(topology, job, 1).label[0]
-    found: dict[str, int] = {}
+    rings: dict[str, Ring] = {}
     for axis in ("tp", "cp", "pp", "dp"):
         members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
         runs = CutRuns.of(topology, job, members, label, work)
-        edges = runs.fewest_edges(closed=axis != "pp") if runs else 0
-        if edges and job.weights.get(axis):
-            found = {**found, axis: edges}
-            yield found
+        weight = job.weights.get(axis, 0.0)
+        if runs and weight:
+            rings[axis] = Ring(runs, weight, closed=axis != "pp")
+            yield CutEdges(tuple(rings), least_weight([*rings.values()], work))
 
 
 def _beside_cut_edges(
-    job: Job, gpus: IntArray, edges: Mapping[str, int], params: Params
+    job: Job, gpus: IntArray, edges: CutEdges, params: Params
 ) -> Iterator[TierCut]:
-    """Cuts of one tier where so many edges of some axes are cut for certain.
+    """Cuts of one tier where edges of some axes are cut for certain.
 
     A share of the weight of the axes is taken off, and counted for those edges alone.
     """
-    known = sum(job.weights[axis] * count for axis, count in edges.items())
-    for share in params.cut_shares if known else ():
-        less = {axis: job.weights[axis] * (1 - share) for axis in edges}
+    for share in params.cut_shares if edges.weight else ():
+        less = {axis: job.weights[axis] * (1 - share) for axis in edges.axes}
         graph = graph_of(replace(job, weights={**job.weights, **less}))
-        yield TierCut(graph, gpus, params, known=share * known)
+        yield TierCut(graph, gpus, params, known=share * edges.weight)

@@ -56,11 +56,22 @@ class Chain(NamedTuple):
     nodes: Counts
 
     @property
+    def size(self) -> int:
+        """Ranks of a unit."""
+        return sum(self.held) // self.units
+
+    @property
     def cut(self) -> list[int]:
         """Units of the chain that lie on several nodes, from 0 on."""
-        size = sum(self.held) // self.units
         ends = accumulate(self.held)
-        return sorted({end // size for end in ends if end % size})
+        return sorted({end // self.size for end in ends if end % self.size})
+
+    @property
+    def slowness(self) -> list[float]:
+        """Of each cut unit, halves that its least part would make at the most."""
+        ends = np.union1d(self.size * np.arange(self.units), np.cumsum(self.held))
+        parts, unit = np.diff(ends), ends[:-1] // self.size
+        return [self.size / 2 / int(parts[unit == one].min()) for one in self.cut]
 
 
 def cut_at_nodes(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -194,7 +205,7 @@ def _chosen(
     """Chains for all units, as few of them cut as can be; None where none fit."""
     program = Program()
     columns = [
-        program.column(units, len(chain.cut) + 0.01 * (chain.units - 1))
+        program.column(units, sum(chain.slowness) + 0.01 * (chain.units - 1))
         for chain in chains
     ]
     program.row(

@@ -86,7 +86,7 @@ class Blocks:
         kept = floor.colocation.label[tier]
         block = np.unique(join(kept, units.ranks), return_inverse=True)[1]
         size = set_size(block, units.size)
-        if size is None:
+        if size is None or size == units.size:
             return None
         of_unit = block[units.ranks[:, 0]]
         order = np.argsort(of_unit, kind="stable").reshape(-1, size // units.size)

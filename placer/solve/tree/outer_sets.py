@@ -13,9 +13,9 @@ IntArray = npt.NDArray[np.int64]
 
 
 def set_size(label: IntArray, unit: int) -> int | None:
-    """Ranks of a set, None unless all are alike and hold several units of ranks."""
+    """Ranks of a set, None unless all are alike and hold a unit of ranks at least."""
     sizes = np.unique(np.unique(label, return_counts=True)[1])
-    return int(sizes[0]) if len(sizes) == 1 and sizes[0] > unit else None
+    return int(sizes[0]) if len(sizes) == 1 and sizes[0] >= unit else None
 
 
 def sets_cut_least(whole: IntArray, held: IntArray, each: int, count: int) -> IntArray:
