@@ -18,6 +18,7 @@ from placer.solve.bounds.cut_groups import CutGroups
 from placer.solve.bounds.far_groups import far_gradients_s, far_pipeline_s
 from placer.solve.bounds.floor import Floor
 from placer.solve.bounds.gradient_runs import exposed_in_runs
+from placer.solve.bounds.slots import Slots
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
@@ -49,4 +50,5 @@ def certain(step: Step, network: IdealNetwork, room: IntArray, params: Params) -
             found = found.above(Floor(pipeline_s=far_s))
             if cut.fewest:
                 found = found.above(Floor(pipeline_s=cut.pipeline_s(params)))
-    return found
+    slots = Slots.of(step, network, room)
+    return found.above(Floor(pipeline_s=slots.pipeline_s(params))) if slots else found

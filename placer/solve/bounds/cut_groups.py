@@ -22,6 +22,7 @@ from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
+from placer.solve.bounds.slots import Slots
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
@@ -111,20 +112,25 @@ class CutGroups:
 
     def pipeline_s(self, params: Params) -> float:
         """Least time of the slowest pipeline of a placement that cuts a group, s."""
-        split = {
-            f.name: getattr(self.network, f.name)
-            for f in fields(self.network)
-            if f.init
-        }
         axes = self.step.model.job.parallelism
+        beside = Slots.of(self.step, self.network, self.room)
         found = 0.0
         for stages, even in self.slow_stages(axes):
-            outside = Split(**split).with_limits(Limit(self.members, even))
-            slow = self.step.model.step_on(outside).stage_times[self.axis]
+            if self.axis == "tp" and beside is not None:
+                slow = beside.with_cut_tp(even)
+            else:
+                slow = self._split(even).stage_times[self.axis]
             stages = min(stages, most_stages(axes.pp, params.cut_sets))
             slowest_s = slow_pipeline_s(self.step, self.axis, slow, stages)
             found = max(found, slowest_s)
         return found
+
+    def _split(self, even: int) -> Step:
+        """The step when every group leaves its scale-up domain."""
+        known = [f.name for f in fields(self.network) if f.init]
+        split = Split(**{name: getattr(self.network, name) for name in known})
+        limited = split.with_limits(Limit(self.members, even))
+        return self.step.model.step_on(limited)
 
     def _stages(self, cut: int, axes: Parallelism) -> int:
         """Stages of some replica that have one of so many groups."""
