@@ -333,14 +333,21 @@ def _beside_cut_groups(
 def _edges_of_runs(topology: Topology, job: Job, params: Params) -> Iterator[CutEdges]:
     """Edges that a launch by nodes cuts for certain, of ever more dense axes."""
     label = colocation_of(topology, job, 1).label[0]
-    rings: dict[str, Ring] = {}
+    axes: tuple[str, ...] = ()
+    rings: list[Ring] = []
+    known = together = 0.0
     for axis in ("tp", "cp", "pp", "dp"):
         members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
         runs = CutRuns.of(topology, job, members, label, work)
         weight = job.weights.get(axis, 0.0)
         if runs and weight:
-            rings[axis] = Ring(runs, weight, closed=axis != "pp")
-            yield CutEdges(tuple(rings), least_weight([*rings.values()], work))
+            ring, axes = Ring(runs, weight, closed=axis != "pp"), (*axes, axis)
+            if runs.is_alone:
+                known += weight * ring.all_edges
+            else:
+                rings.append(ring)
+                together = least_weight(rings, work)
+            yield CutEdges(axes, known + together)
 
 
 def _beside_cut_edges(

@@ -122,7 +122,10 @@ class CutRuns:
 
     def fewest_edges(self, *, closed: bool) -> int:
         """Edges of these rings, or chains, that are cut at the least."""
-        edges = least_weight([Ring(self, 1.0, closed=closed)], self.work)
+        ring = Ring(self, 1.0, closed=closed)
+        if self.is_alone:
+            return ring.all_edges
+        edges = least_weight([ring], self.work)
         return max(0, ceil(edges - ROUNDING))
 
     def _least(self, cut: Callable[[IntArray, IntArray], int]) -> int:
@@ -201,24 +204,20 @@ def least_weight(rings: Sequence[Ring], work: float) -> float:
     Parameters
     ----------
     rings : sequence of Ring
+        Of which a run may have two ranks.
     work : float
         Of one program, in CP-SAT's deterministic seconds.
     """
-    apart = [ring for ring in rings if ring.runs.is_alone]
-    several = [ring for ring in rings if not ring.runs.is_alone]
-    known = sum(ring.weight * ring.all_edges for ring in apart)
-    if not several:
-        return known
-    period = lcm(*(ring.runs.size * ring.runs.apart for ring in several))
-    grain = gcd(*(ring.runs.grain for ring in several))
-    longest = int(several[0].runs.gpus.max())
-    if len(several) > 1 and period // grain * (longest // grain) > MOST:
-        return known + sum(least_weight([ring], work) for ring in several)
+    period = lcm(*(ring.runs.size * ring.runs.apart for ring in rings))
+    grain = gcd(*(ring.runs.grain for ring in rings))
+    runs, longest = rings[0].runs, int(rings[0].runs.gpus.max())
+    if len(rings) > 1 and period // grain * (longest // grain) > MOST:
+        return sum(least_weight([ring], work) for ring in rings)
 
     def price(begin: int, length: int) -> float:
-        return sum(ring.weight * ring.edges(begin, length) for ring in several)
+        return sum(ring.weight * ring.edges(begin, length) for ring in rings)
 
-    return known + _least_sum(several[0].runs, period, grain, price, work)
+    return _least_sum(runs, period, grain, price, work)
 
 
 def _least_sum(
