@@ -1,16 +1,16 @@
 """Groups that must leave an outer domain, since there is no room for all.
 
-Ranks that stay together tie the groups of an axis to *bundles*: where each of these
-groups lies whole in a leaf, it is the same leaf. A leaf with room for ``r`` ranks holds
-``r // s`` bundles of ``s`` ranks, and of every other bundle a group leaves its leaf.
-A stage has B bundles, so of b bundles outside ``b / B`` stages have one, rounded up: at
-best those where that matters least. By hand: eight stages of three replicas with tp 4
+Ranks that stay together tie groups of an axis: where each of these groups lies whole in
+a leaf, it is the same leaf. A leaf with room for ``r`` ranks holds ``r // s`` sets of
+tied groups, of ``s`` ranks, and of every other set a group leaves its leaf. A stage has
+B sets, so of b sets outside ``b / B`` stages have one, rounded up: at best those where
+that matters least. By hand: eight stages of three replicas with tp 4
 and cp 8, on seven leaves of 16 nodes of 8. A stage takes 96 ranks, a leaf holds one,
 and the gradients of some stage leave it.
 
 In a launch by nodes gradient groups of a stage may be tied without a rule: a node with
 ranks of all of them takes them to its leaf. Where nodes are too few for short runs, as
-`gradient_runs.py` finds, each stage is one bundle.
+`gradient_runs.py` finds, each stage is one set.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ def _outside(
     units = [int(sizes[0]) if len(sizes) == 1 else 1 for sizes in counts]
     room = whole_sets(topology, capacity, units)
     for tier in range(network.fabric.scale_up_tier + 1, len(label) - 1):
-        bundle = np.unique(join(label[tier], groups), return_inverse=True)[1]
-        sizes = np.bincount(bundle)
+        tied = np.unique(join(label[tier], groups), return_inverse=True)[1]
+        sizes = np.bincount(tied)
         outside = len(sizes) - int((room[tier] // sizes.min()).sum())
         if outside > 0:
-            # A bundle may have ranks of several slots, and counts for each.
-            there = np.unique(np.stack((slot_of_rank, bundle)), axis=1)[0]
+            # A set may have ranks of several slots, and counts for each.
+            there = np.unique(np.stack((slot_of_rank, tied)), axis=1)[0]
             limit = Limit(groups, int(groups.shape[1]), far=tier)
             yield limit, ceil(Fraction(outside, int(np.bincount(there).max())))
 
