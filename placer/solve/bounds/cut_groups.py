@@ -4,6 +4,9 @@ Where c groups are cut, and g of them are of one stage of one replica, some of t
 ``dp`` replicas has ``k = ceil(ceil(c / g) / dp)`` stages with a group that is cut. Its
 pipeline is as slow as with the k stages that matter least. So it is for those groups
 alone that have a part below ``p``: they are no faster than with parts of ``p - 1``.
+
+In a launch by nodes cut groups lie in several stages (`stages_cut.py`), and the slowest
+replica waits in that of them where it matters most.
 """
 
 from __future__ import annotations
@@ -21,15 +24,23 @@ from placer.solve.bounds.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
+from placer.solve.bounds.limit import (
+    Limit,
+    most_stages,
+    slow_pipeline_s,
+    slow_pipelines_s,
+)
 from placer.solve.bounds.slots import Slots
+from placer.solve.bounds.stages_cut import may_cut_only
 
 if TYPE_CHECKING:
+    from placer.cost.stage_times import StageTime
     from placer.cost.step import Step
     from placer.job.axes import Parallelism
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +126,50 @@ class CutGroups:
         axes = self.step.model.job.parallelism
         beside = Slots.of(self.step, self.network, self.room)
         found = 0.0
-        for stages, even in self.slow_stages(axes):
+
+        def slow(even: int) -> StageTime:
             if self.axis == "tp" and beside is not None:
-                slow = beside.with_cut_tp(even)
-            else:
-                slow = self._split(even).stage_times[self.axis]
+                return beside.with_cut_tp(even)
+            return self._split(even).stage_times[self.axis]
+
+        for stages, even in self.slow_stages(axes):
             stages = min(stages, most_stages(axes.pp, params.cut_sets))
-            slowest_s = slow_pipeline_s(self.step, self.axis, slow, stages)
+            slowest_s = slow_pipeline_s(self.step, self.axis, slow(even), stages)
             found = max(found, slowest_s)
+        if self._in_order and axes.pp > 1:
+            half = max(1, self.members.shape[1] // 2)
+            of_stage = slow_pipelines_s(self.step, self.axis, slow(half))
+            found = max(found, self._least_of_stages(of_stage))
         return found
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether groups are of consecutive ranks, and a domain holds one run."""
+        topology, job = self.step.model.topology, self.step.model.job
+        tier = self.network.fabric.scale_up_tier
+        in_turn = np.arange(self.members.size).reshape(self.members.shape)
+        return (
+            job.launcher != "free"
+            and tier == topology.node_tier
+            and self.members.size == job.world_size
+            and np.array_equal(self.members, in_turn)
+        )
+
+    def _least_of_stages(self, slow_s: FloatArray) -> float:
+        """Least time of the slowest of the stages that have a group that is cut, s.
+
+        Parameters
+        ----------
+        slow_s : ndarray, shape (P,)
+            Time of a pipeline of which only this stage has one.
+        """
+        axes, size = self.step.model.job.parallelism, self.members.shape[1]
+        of_group = slow_s[axes.coordinates["pp"][self.members[:, 0]]]
+        return next(
+            float(value)
+            for value in np.unique(slow_s)
+            if may_cut_only(self.room, size, of_group <= value) or value == slow_s.max()
+        )
 
     def _split(self, even: int) -> Step:
         """The step when every group leaves its scale-up domain."""

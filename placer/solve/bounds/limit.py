@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
     IntArray = npt.NDArray[np.int64]
+    FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +115,17 @@ def most_stages(stages: int, sets: int) -> int:
 def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> float:
     """The least pipeline time when some stages have the slow time of ``axis``, s.
 
-    They are of one replica, and those whose slowness costs the step least. The
-    pipelines of all sets of stages are walked side by side.
+    They are of one replica, and those whose slowness costs the step least.
+    """
+    return float(slow_pipelines_s(step, axis, slow, stages).min())
+
+
+def slow_pipelines_s(
+    step: Step, axis: str, slow: StageTime, stages: int = 1
+) -> FloatArray:
+    """The same for each set of so many stages in turn, s.
+
+    The pipelines of all sets are walked side by side.
     """
     axes = tuple(step.stage_times)
     patterns, start = [], [0]
@@ -126,7 +136,7 @@ def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> 
         patterns.append(rows)
         start.append(start[-1] + len(rows))
     seconds = step.pipelines_s(np.concatenate(patterns))
-    return float(np.maximum.reduceat(seconds, start[:-1]).min())
+    return np.asarray(np.maximum.reduceat(seconds, start[:-1]))
 
 
 def _with_slow_stages(

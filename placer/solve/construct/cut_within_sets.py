@@ -136,6 +136,6 @@ def _laid(
         chains = chains_of(tuple(np.sort(gpus[nodes]).tolist()), len(first), longest)
         if chains is None:
             return
-        ways.append(laid_on(problem, size, first, nodes, chains))
+        ways.append(laid_on(problem.job, size, first, nodes, gpus, chains))
     for rows in zip(*ways, strict=False):
         yield np.max(rows, axis=0)
