@@ -15,14 +15,17 @@ from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
 from placer.document import parse_document
 from placer.errors import InfeasibleError
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job, Model
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.solve.construct.cut_at_nodes import cut_fills
+from placer.solve.problem.compiled import Problem
 from placer.topology.read import parse_topology
 from tests.marks import slow
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.topology.model import Topology
 
 ORDERS = ("tp-cp-ep-pp-dp", "tp-cp-ep-dp-pp", "dp-tp-cp-ep-pp")
@@ -199,3 +202,33 @@ layout: "cluster:1 node:8"
     plan = place(parse_topology(text, "m.yaml"), decoded).plan
     assert plan.score["crossings"]["tp"] == {"island": 16}
     assert plan.gpu_of_rank[:8].tolist() == [0, 2, 3, 5, 1, 4, 6, 7]
+
+
+def test_groups_are_cut_where_hosts_end() -> None:
+    """Eight groups of 3 on three hosts of 2 x 4: two are cut, and no other is."""
+    link = {"bandwidth": 450e9, "latency": 1e-6, "scale_up": True}
+    tiers = [
+        {"name": "island", "size": 4, **link},
+        {"name": "node", "size": 2, **link},
+        {"name": "cluster", "bandwidth": 50e9, "latency": 5e-6},
+    ]
+    gpus = [[4, 4], [3, 4], [4, 4], [4, 4]]
+    nodes = [{"names": f"h{host}", "gpus": one} for host, one in enumerate(gpus)]
+    head = {"format": "placer/topology", "version": 1, "name": "islands"}
+    text = json.dumps({**head, "tiers": tiers, "nodes": nodes})
+    machine = parse_topology(text, "islands.json")
+    axes = Parallelism(tp=3, dp=10)
+    job = Job(
+        "j",
+        axes,
+        Model("m", 4, **MODEL),
+        1024,
+        compute=Compute(micro_batch_time=0.05),
+    )
+    problem = Problem.of(machine, job, "time")
+    found = [gpu_of_rank for _, gpu_of_rank in cut_fills(problem)]
+    assert found
+    assert all(problem.allows(gpu_of_rank) for gpu_of_rank in found)
+    host = problem.machine.host_of_gpu[min(found, key=problem.goal.value)]
+    groups = host.reshape(-1, 3)
+    assert (groups != groups[:, :1]).any(axis=1).sum() == 2

@@ -39,7 +39,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,7 @@ from placer.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.solve.bounds import Proof
 from placer.solve.bounds.across_sets import across_sets
-from placer.solve.bounds.cut_runs import CutRuns
+from placer.solve.bounds.cut_runs import CutRuns, Ring, least_weight
 from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
@@ -59,7 +60,7 @@ from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
@@ -95,24 +96,37 @@ class CutBound:
     argument: str
 
 
+class CutEdges(NamedTuple):
+    """Edges of some axes that are cut for certain.
+
+    Attributes
+    ----------
+    axes : tuple of str
+    weight : float
+        Of all these edges.
+    """
+
+    axes: tuple[str, ...]
+    weight: float
+
+
 def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | None:
     """The bound on the hop cost, however ranks are launched; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
         return None
-    found = cut_bound(problem.machine, problem.job, incumbent, problem.params)
-    return Proof(found.value, found.argument)
+    return Proof(_cuts_of(problem).together(incumbent), ARGUMENT)
 
 
 def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof | None:
     """The bound where nodes hold a run of ranks each; None where that cuts nothing."""
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None
-    machine, job, params = problem.machine, problem.job, problem.params
-    run_edges = list(_edges_of_runs(machine, job, params))
-    if not run_edges:
+    cuts = _cuts_of(problem)
+    edges = list(_edges_of_runs(problem.machine, problem.job, problem.params))
+    if 0 not in cuts.of_tier or not any(one.weight for one in edges):
         return None
-    found = cut_bound(machine, job, incumbent, params, run_edges=run_edges)
-    return Proof(found.value, f"{found.argument}, groups that runs of ranks must cut")
+    value = cuts.beside_runs(edges).raised(incumbent)
+    return Proof(value, f"{ARGUMENT}, groups that runs of ranks must cut")
 
 
 def counted_hop_cost(
@@ -122,20 +136,16 @@ def counted_hop_cost(
 
     Parts of expert groups take the longest, and are left to wide gaps.
     """
-    machine, job, params = problem.machine, problem.job, problem.params
+    params = problem.params
     if not isinstance(problem.goal, HopCostObjective):
         return None
     most = params.counted_columns if is_wide else 0
-    params = replace(params, parted_columns=most)
-    rises = _rises(machine)
-    tiers = _tiers(machine, job, rises)
-    lines = _lines(machine, _cuts(machine, job, params, tiers), rises)
+    cuts = replace(_cuts_of(problem), params=replace(params, parted_columns=most))
     first, again = params.line_columns
-    is_new = any(line.fits(again) and not line.fits(first) for line in lines)
-    if not is_new and not _groups(machine, job, params, rises, tiers):
+    is_new = any(line.fits(again) and not line.fits(first) for line in cuts.lines())
+    if not is_new and not cuts.groups():
         return None
-    found = cut_bound(machine, job, incumbent, params, limits)
-    return Proof(found.value, found.argument)
+    return Proof(cuts.together(incumbent, limits), ARGUMENT)
 
 
 def cut_bound(
@@ -143,9 +153,6 @@ def cut_bound(
     job: Job,
     incumbent: float = inf,
     params: Params | None = None,
-    limits: Limits | None = None,
-    *,
-    run_edges: Sequence[Mapping[str, int]] = (),
 ) -> CutBound:
     """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
 
@@ -157,148 +164,158 @@ def cut_bound(
     incumbent : float
         Hop cost of a known placement; the bound stops improving once it reaches this.
     params : Params, optional
-    limits : Limits, optional
-        Of the program on parts of expert groups, where this is a second try; by
-        default the root of its tree.
-    run_edges : sequence of mapping of str to int
-        Edges of some axes that the job's launch by nodes cuts for certain: these bound
-        no other launch.
 
     Raises
     ------
     InfeasibleError
         If the job has more ranks than the machine has GPUs.
     """
-    if job.world_size > topology.num_gpus:
-        raise InfeasibleError(
-            f"the job has {job.world_size} ranks, the machine {topology.num_gpus} GPUs"
-        )
-    edges = hop_edges(job)
-    nearest = min(tier.distance for tier in topology.tiers)
-    inside = nearest * sum(axis.weight * len(axis.edges) for axis in edges)
-    rises = _rises(topology)
-    params = params or Params()
-    tiers = _tiers(topology, job, rises)
-    cuts = _cuts(topology, job, params, tiers, run_edges)
-
-    def least(tier: int) -> float:
-        return max(cut.least for cut in cuts.get(tier, []))
-
-    def value() -> float:
-        return float(inside + sum(float(rises[t]) * least(t) for t in cuts))
-
-    for cut in chain.from_iterable(cuts.values()):
-        cut.charge_ends()
-    for raised in (TierCut.ascend, TierCut.add_up):
-        for cut in chain.from_iterable(cuts.values()):
-            if value() < incumbent:
-                raised(cut)
-    best = value()
-    more = _together(topology, job, params, rises, cuts, limits)
-    for both, together in more if best < incumbent else ():
-        others = sum(float(rises[t]) * least(t) for t in cuts if t not in together)
-        best = max(best, float(inside + both + others))
-        if best >= incumbent:
-            break
-    per_tier = tuple(least(t) if t in cuts else 0.0 for t in range(len(topology.tiers)))
-    return CutBound(best, per_tier, ARGUMENT)
+    cuts = HopCuts.of(topology, job, params or Params())
+    value = cuts.together(incumbent)
+    least = [cuts.least(t) for t in range(len(topology.tiers))]
+    return CutBound(value, tuple(least), ARGUMENT)
 
 
-def _together(
-    topology: Topology,
-    job: Job,
-    params: Params,
-    rises: FloatArray,
-    cuts: Mapping[int, list[TierCut]],
-    limits: Limits | None,
-) -> Iterator[tuple[float, list[int]]]:
-    """Bounds on the cuts of some tiers together, times their rises, and these tiers.
+@dataclass(frozen=True, eq=False)
+class HopCuts:
+    """The cuts of all tiers of a job on a machine.
 
-    Each is worked out when it is asked for. Those of lines are the sooner ones.
+    Attributes
+    ----------
+    topology : Topology
+    job : Job
+    params : Params
+    inside : float
+        What all edges cost at the nearest distance.
+    rises : ndarray, shape (T - 1,)
+        Of the distance at each tier, where it may not fall outwards.
+    of_tier : mapping of int to list of TierCut
+        Of the graph of ranks, of that of sets where there is one, and beside edges that
+        are cut for certain.
     """
-    tiers = list(cuts)
-    again = limits is not None
-    limits = limits or Limits(1, engine="highs")
-    work = Limits(params.line_work[again], limits.seconds, probes=False)
-    for lines in _lines(topology, cuts, rises):
-        yield lines.least(work, params.line_columns[again]), tiers[:2]
-    found = _groups(topology, job, params, rises, tiers)
-    if found is not None:
-        groups, together = found
-        yield groups.least(limits), together
 
+    topology: Topology
+    job: Job
+    params: Params
+    inside: float
+    rises: FloatArray
+    of_tier: Mapping[int, list[TierCut]]
 
-def _lines(
-    topology: Topology, cuts: Mapping[int, list[TierCut]], rises: FloatArray
-) -> Iterator[PartedLines]:
-    """Rings and cliques in the two inner tiers, where both cut the same graph."""
-    if len(cuts) < 2:
-        return
-    near, far, *_ = cuts
-    for inner, outer in product(reversed(cuts[near]), reversed(cuts[far])):
-        if inner.known or outer.known:
-            continue
-        if inner.world == outer.world:
-            home = np.zeros(len(inner.rooms), dtype=np.int64)
-            home[topology.domain_of_gpu[near]] = topology.domain_of_gpu[far]
-            both = float(rises[near]), float(rises[far])
-            yield from PartedLines.of((inner, outer), home, both)
+    @classmethod
+    def of(cls, topology: Topology, job: Job, params: Params) -> HopCuts:
+        """The cuts for every launch."""
+        if job.world_size > topology.num_gpus:
+            sizes = f"{job.world_size} ranks, the machine {topology.num_gpus} GPUs"
+            raise InfeasibleError(f"the job has {sizes}")
+        distance = np.array([tier.distance for tier in topology.tiers])
+        rises = np.diff(np.minimum.accumulate(distance[::-1])[::-1])
+        edges, whole, cuts = hop_edges(job), graph_of(job), {}
+        inside = distance.min() * sum(axis.weight * len(axis.edges) for axis in edges)
+        for tier in np.flatnonzero(rises if edges else []).tolist():
+            gpus = np.bincount(topology.domain_of_gpu[tier])
+            if gpus.max() >= job.world_size:
+                continue  # no edge need cross where one domain holds all ranks
+            cuts[tier] = [TierCut(whole, gpus, params)]
+            for label, sets in kept_whole(topology, job, tier):
+                graph = contracted(job, label)
+                if graph and sets.sum() >= graph.vertices:
+                    cuts[tier].append(TierCut(graph, sets, params))
+            cuts[tier] += _beside_cut_groups(topology, job, params, tier)
+        return cls(topology, job, params, float(inside), rises, cuts)
+
+    def beside_runs(self, edges: Iterable[CutEdges]) -> HopCuts:
+        """The same for a launch by nodes that cuts such edges between nodes."""
+        gpus = self.topology.gpus_of_node
+        more = [
+            cut
+            for one in edges
+            for cut in _beside_cut_edges(self.job, gpus, one, self.params)
+        ]
+        of_nodes = {0: [*self.of_tier[0], *more]}
+        return replace(self, of_tier={**self.of_tier, **of_nodes})
+
+    def least(self, tier: int) -> float:
+        """Least weight of edges between domains of a tier, as far as is known."""
+        return max((cut.least for cut in self.of_tier.get(tier, ())), default=0.0)
+
+    def value(self, beside: Iterable[int] = ()) -> float:
+        """The bound by what is known of each tier, some of them left out."""
+        tiers = self.of_tier.keys() - set(beside)
+        return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
+
+    def raised(self, incumbent: float) -> float:
+        """The bound once every cut is raised, or the incumbent reached."""
+        cuts = [*chain.from_iterable(self.of_tier.values())]
+        for step in range(TierCut.STEPS):
+            for cut in cuts:
+                if cut.steps == step and (step == 0 or self.value() < incumbent):
+                    cut.raise_once()
+        return self.value()
+
+    def together(self, incumbent: float, limits: Limits | None = None) -> float:
+        """The same with whole numbers of parts on some tiers together.
+
+        Those of lines are the sooner ones. With limits this is a second try.
+        """
+        best, params = self.raised(incumbent), self.params
+        again = limits is not None
+        limits = limits or Limits(1, engine="highs")
+        work = Limits(params.line_work[again], limits.seconds, probes=False)
+
+        def bounds() -> Iterator[tuple[float, list[int]]]:
+            for lines in self.lines():
+                both = lines.least(work, params.line_columns[again])
+                yield both, [*self.of_tier][:2]
+            found = self.groups()
+            if found is not None:
+                yield found[0].least(limits), found[1]
+
+        for both, tiers in bounds() if best < incumbent else ():
+            best = max(best, both + self.value(beside=tiers))
+            if best >= incumbent:
+                break
+        return best
+
+    def lines(self) -> Iterator[PartedLines]:
+        """Rings and cliques in the two inner tiers, where both cut the same graph."""
+        if len(self.of_tier) < 2:
             return
+        near, far, *_ = self.of_tier
+        topology, rises = self.topology, self.rises
+        inner_cuts, outer_cuts = self.of_tier[near], self.of_tier[far]
+        for inner, outer in product(reversed(inner_cuts), reversed(outer_cuts)):
+            if inner.known or outer.known:
+                continue
+            if inner.world == outer.world:
+                home = np.zeros(len(inner.rooms), dtype=np.int64)
+                home[topology.domain_of_gpu[near]] = topology.domain_of_gpu[far]
+                both = float(rises[near]), float(rises[far])
+                yield from PartedLines.of((inner, outer), home, both)
+                return
+
+    def groups(self) -> tuple[PartedGroups, list[int]] | None:
+        """Expert groups, and the tiers on which whole numbers of their parts count."""
+        tiers = [*self.of_tier]
+        for together in (tiers[:2], tiers[:1]):
+            if not together:
+                continue
+            groups = PartedGroups.of(self.topology, self.job, together, self.rises)
+            if groups is not None and groups.columns <= self.params.parted_columns:
+                return groups, together
+        return None
 
 
-def _rises(topology: Topology) -> FloatArray:
-    """Of the distance at each tier, where it may not fall outwards; shape (T - 1,)."""
-    distance = np.array([tier.distance for tier in topology.tiers])
-    rises: FloatArray = np.diff(np.minimum.accumulate(distance[::-1])[::-1])
-    return rises
+# Of problems that are being searched: what was raised for one bound serves the next.
+_KNOWN: WeakKeyDictionary[Problem, HopCuts] = WeakKeyDictionary()
 
 
-def _tiers(topology: Topology, job: Job, rises: FloatArray) -> list[int]:
-    """Those that edges must cross: none need where one domain holds all ranks."""
-    return [
-        tier
-        for tier in np.flatnonzero(rises if hop_edges(job) else []).tolist()
-        if np.bincount(topology.domain_of_gpu[tier]).max() < job.world_size
-    ]
-
-
-def _groups(
-    topology: Topology,
-    job: Job,
-    params: Params,
-    rises: FloatArray,
-    tiers: list[int],
-) -> tuple[PartedGroups, list[int]] | None:
-    """Expert groups, and the tiers on which whole numbers of their parts count."""
-    for together in (tiers[:2], tiers[:1]):
-        groups = PartedGroups.of(topology, job, together, rises) if together else None
-        if groups is not None and groups.columns <= params.parted_columns:
-            return groups, together
-    return None
-
-
-def _cuts(
-    topology: Topology,
-    job: Job,
-    params: Params,
-    tiers: list[int],
-    run_edges: Sequence[Mapping[str, int]] = (),
-) -> dict[int, list[TierCut]]:
-    """Of each tier: of the graph of ranks, and of that of sets where there is one."""
-    whole = graph_of(job)
-    cuts = {}
-    for tier in tiers:
-        gpus = np.bincount(topology.domain_of_gpu[tier])
-        cuts[tier] = [TierCut(whole, gpus, params)]
-        for label, sets in kept_whole(topology, job, tier):
-            graph = contracted(job, label)
-            if graph and sets.sum() >= graph.vertices:
-                cuts[tier].append(TierCut(graph, sets, params))
-        cuts[tier] += _beside_cut_groups(topology, job, params, tier)
-    if 0 in cuts:
-        for edges in run_edges:
-            cuts[0] += _beside_cut_edges(job, cuts[0][0].rooms, edges, params)
-    return cuts
+def _cuts_of(problem: Problem) -> HopCuts:
+    """The cuts of a problem, made once."""
+    found = _KNOWN.get(problem)
+    if found is None:
+        found = HopCuts.of(problem.machine, problem.job, problem.params)
+        _KNOWN[problem] = found
+    return found
 
 
 def _beside_cut_groups(
@@ -313,33 +330,38 @@ def _beside_cut_groups(
         cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
         ring = 2 if members.shape[1] > 2 else 1
         edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring)
-        yield from _beside_cut_edges(job, gpus, {axis: edges * cut}, params)
+        known = CutEdges((axis,), job.weights[axis] * edges * cut)
+        yield from _beside_cut_edges(job, gpus, known, params)
 
 
-def _edges_of_runs(
-    topology: Topology, job: Job, params: Params
-) -> Iterator[dict[str, int]]:
+def _edges_of_runs(topology: Topology, job: Job, params: Params) -> Iterator[CutEdges]:
     """Edges that a launch by nodes cuts for certain, of ever more dense axes."""
     label = colocation_of(topology, job, 1).label[0]
-    found: dict[str, int] = {}
+    axes: tuple[str, ...] = ()
+    rings: list[Ring] = []
+    known = together = 0.0
     for axis in ("tp", "cp", "pp", "dp"):
         members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
         runs = CutRuns.of(topology, job, members, label, work)
-        edges = runs.fewest_edges(closed=axis != "pp") if runs else 0
-        if edges and job.weights.get(axis):
-            found = {**found, axis: edges}
-            yield found
+        weight = job.weights.get(axis, 0.0)
+        if runs and weight:
+            ring, axes = Ring(runs, weight, closed=axis != "pp"), (*axes, axis)
+            if runs.is_alone:
+                known += weight * ring.all_edges
+            else:
+                rings.append(ring)
+                together = least_weight(rings, work)
+            yield CutEdges(axes, known + together)
 
 
 def _beside_cut_edges(
-    job: Job, gpus: IntArray, edges: Mapping[str, int], params: Params
+    job: Job, gpus: IntArray, edges: CutEdges, params: Params
 ) -> Iterator[TierCut]:
-    """Cuts of one tier where so many edges of some axes are cut for certain.
+    """Cuts of one tier where edges of some axes are cut for certain.
 
     A share of the weight of the axes is taken off, and counted for those edges alone.
     """
-    known = sum(job.weights[axis] * count for axis, count in edges.items())
-    for share in params.cut_shares if known else ():
-        less = {axis: job.weights[axis] * (1 - share) for axis in edges}
+    for share in params.cut_shares if edges.weight else ():
+        less = {axis: job.weights[axis] * (1 - share) for axis in edges.axes}
         graph = graph_of(replace(job, weights={**job.weights, **less}))
-        yield TierCut(graph, gpus, params, known=share * known)
+        yield TierCut(graph, gpus, params, known=share * edges.weight)

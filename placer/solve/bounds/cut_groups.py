@@ -4,12 +4,16 @@ Where c groups are cut, and g of them are of one stage of one replica, some of t
 ``dp`` replicas has ``k = ceil(ceil(c / g) / dp)`` stages with a group that is cut. Its
 pipeline is as slow as with the k stages that matter least. So it is for those groups
 alone that have a part below ``p``: they are no faster than with parts of ``p - 1``.
+
+In a launch by nodes cut groups lie in several stages (`stages_cut.py`), and the slowest
+replica waits in that of them where it matters most.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -20,13 +24,23 @@ from placer.solve.bounds.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limit import (
+    Limit,
+    most_stages,
+    slow_pipeline_s,
+    slow_pipelines_s,
+)
+from placer.solve.bounds.slots import Slots
+from placer.solve.bounds.stages_cut import may_cut_only
 
 if TYPE_CHECKING:
-    from placer.cost.step import StepModel
+    from placer.cost.stage_times import StageTime
+    from placer.cost.step import Step
     from placer.job.axes import Parallelism
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +49,10 @@ class CutGroups:
 
     Attributes
     ----------
+    step : Step
+    network : IdealNetwork
+        What the step is priced on.
+    axis : str
     members : ndarray, shape (g, n)
     room : ndarray, shape (D,)
         Ranks that each scale-up domain may hold.
@@ -44,6 +62,9 @@ class CutGroups:
         In a launch by nodes.
     """
 
+    step: Step
+    network: IdealNetwork
+    axis: str
     members: IntArray
     room: IntArray
     across: tuple[AcrossSets, ...]
@@ -52,22 +73,23 @@ class CutGroups:
     @classmethod
     def of(
         cls,
-        model: StepModel,
+        step: Step,
         network: IdealNetwork,
         axis: str,
         room: IntArray,
         params: Params,
     ) -> CutGroups:
-        """Of one axis, where ranks stay together as the network says."""
-        topology, job = model.topology, model.job
+        """Of one axis, where ranks stay together as the network of a step says."""
+        topology, job = step.model.topology, step.model.job
         members = job.parallelism.ranks_of_group[axis]
         tier, runs = network.fabric.scale_up_tier, None
         if network.by_nodes and tier == 0:
             label = network.label[0]
             runs = CutRuns.of(topology, job, members, label, params.cut_run_work)
         across = across_sets(topology.domain_of_node, network.label, tier, members)
-        return cls(members, room, tuple(across), runs)
+        return cls(step, network, axis, members, room, tuple(across), runs)
 
+    @cached_property
     def fewest(self) -> int:
         """Groups that are cut at the least."""
         groups, size = self.members.shape
@@ -84,7 +106,7 @@ class CutGroups:
         """
         size = self.members.shape[1]
         even = most_even(self.room, size, self.members.size, self.across)
-        found = [(1, even), (self._stages(self.fewest(), axes), max(1, size // 2))]
+        found = [(1, even), (self._stages(self.fewest, axes), max(1, size // 2))]
         if self.runs is not None:
             for part in range(2, size // 2 + 1):
                 below = self.runs.fewest_cut(part)
@@ -98,6 +120,63 @@ class CutGroups:
                 for other in found
             )
         ]
+
+    def pipeline_s(self, params: Params) -> float:
+        """Least time of the slowest pipeline of a placement that cuts a group, s."""
+        axes = self.step.model.job.parallelism
+        beside = Slots.of(self.step, self.network, self.room)
+        found = 0.0
+
+        def slow(even: int) -> StageTime:
+            if self.axis == "tp" and beside is not None:
+                return beside.with_cut_tp(even)
+            return self._split(even).stage_times[self.axis]
+
+        for stages, even in self.slow_stages(axes):
+            stages = min(stages, most_stages(axes.pp, params.cut_sets))
+            slowest_s = slow_pipeline_s(self.step, self.axis, slow(even), stages)
+            found = max(found, slowest_s)
+        if self._in_order and axes.pp > 1:
+            half = max(1, self.members.shape[1] // 2)
+            of_stage = slow_pipelines_s(self.step, self.axis, slow(half))
+            found = max(found, self._least_of_stages(of_stage))
+        return found
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether groups are of consecutive ranks, and a domain holds one run."""
+        topology, job = self.step.model.topology, self.step.model.job
+        tier = self.network.fabric.scale_up_tier
+        in_turn = np.arange(self.members.size).reshape(self.members.shape)
+        return (
+            job.launcher != "free"
+            and tier == topology.node_tier
+            and self.members.size == job.world_size
+            and np.array_equal(self.members, in_turn)
+        )
+
+    def _least_of_stages(self, slow_s: FloatArray) -> float:
+        """Least time of the slowest of the stages that have a group that is cut, s.
+
+        Parameters
+        ----------
+        slow_s : ndarray, shape (P,)
+            Time of a pipeline of which only this stage has one.
+        """
+        axes, size = self.step.model.job.parallelism, self.members.shape[1]
+        of_group = slow_s[axes.coordinates["pp"][self.members[:, 0]]]
+        return next(
+            float(value)
+            for value in np.unique(slow_s)
+            if may_cut_only(self.room, size, of_group <= value) or value == slow_s.max()
+        )
+
+    def _split(self, even: int) -> Step:
+        """The step when every group leaves its scale-up domain."""
+        known = [f.name for f in fields(self.network) if f.init]
+        split = Split(**{name: getattr(self.network, name) for name in known})
+        limited = split.with_limits(Limit(self.members, even))
+        return self.step.model.step_on(limited)
 
     def _stages(self, cut: int, axes: Parallelism) -> int:
         """Stages of some replica that have one of so many groups."""

@@ -301,7 +301,7 @@ class IdealNetwork:
 
     def _spread(self, members: IntArray) -> IntArray:
         """Fewest domains that hold a row of ``members``."""
-        return self._facts(members)[1]
+        return self._limit_of(members).spread(self._facts(members)[1])
 
     def may_be_apart(self, members: IntArray) -> bool:
         """Whether each member of a row may have a scale-up domain of its own."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
 
     IntArray = npt.NDArray[np.int64]
+    FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,8 @@ class Limit:
     links_pace : float, s/B
         Least seconds that a byte of a ring takes on a link between domains, or one of
         the buffer in a double tree; half of it in PAT.
+    far : int
+        Outermost tier whose domains the groups are known to leave; -1 for none.
     """
 
     groups: IntArray
@@ -48,6 +51,7 @@ class Limit:
     pat_pace: float = 0.0
     exchange_s: float = 0.0
     links_pace: float = 0.0
+    far: int = -1
 
     @property
     def ring_s_a_byte(self) -> float:
@@ -62,7 +66,13 @@ class Limit:
     @property
     def leaves(self) -> bool:
         """Whether the groups are known to leave their scale-up domain."""
-        return self.nics < int(self.groups.shape[1])
+        return self.far >= 0 or self.nics < int(self.groups.shape[1])
+
+    def spread(self, fewest: IntArray) -> IntArray:
+        """Fewest single GPUs and domains of each tier, when others have so few."""
+        several = min(2, self.groups.shape[1])
+        outside = np.arange(len(fewest)) < self.far + 2
+        return np.asarray(np.maximum(fewest, np.where(outside, several, 1)))
 
 
 def gradient_groups(job: Job) -> IntArray:
@@ -105,8 +115,17 @@ def most_stages(stages: int, sets: int) -> int:
 def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> float:
     """The least pipeline time when some stages have the slow time of ``axis``, s.
 
-    They are of one replica, and those whose slowness costs the step least. The
-    pipelines of all sets of stages are walked side by side.
+    They are of one replica, and those whose slowness costs the step least.
+    """
+    return float(slow_pipelines_s(step, axis, slow, stages).min())
+
+
+def slow_pipelines_s(
+    step: Step, axis: str, slow: StageTime, stages: int = 1
+) -> FloatArray:
+    """The same for each set of so many stages in turn, s.
+
+    The pipelines of all sets are walked side by side.
     """
     axes = tuple(step.stage_times)
     patterns, start = [], [0]
@@ -117,7 +136,7 @@ def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> 
         patterns.append(rows)
         start.append(start[-1] + len(rows))
     seconds = step.pipelines_s(np.concatenate(patterns))
-    return float(np.maximum.reduceat(seconds, start[:-1]).min())
+    return np.asarray(np.maximum.reduceat(seconds, start[:-1]))
 
 
 def _with_slow_stages(

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from placer.cost.gradients import sync_time
 from placer.solve.bounds.crossings import Crossings, Need
+from placer.solve.bounds.floor import FREE, Floor
 from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
 from placer.solve.bounds.stage_counts import may_hold
 
@@ -129,26 +130,24 @@ class NicTrade:
             is_held,
         )
 
-    def least(
-        self, exposed_s: float = 0.0, *, is_cut: bool = True
-    ) -> tuple[float, Level]:
+    def least(self, floor: Floor = FREE, *, is_cut: bool = True) -> tuple[float, Level]:
         """(s, level) of the best compromise that the domains may hold.
 
         Parameters
         ----------
-        exposed_s : float, s
-            Least data-parallel time for other reasons.
+        floor : Floor
+            What a placement takes for other reasons.
         is_cut : bool
             Whether some lane is known to leave its domain.
         """
-        value, index = self._least(exposed_s, is_cut, 0)
+        value, index = self._least(floor, is_cut, 0)
         if not self.is_held(index):
             after = range(index + 1, len(self.levels))
             first = after[bisect_left(after, True, key=self.is_held)]
-            value, index = self._least(exposed_s, is_cut, first)
+            value, index = self._least(floor, is_cut, first)
         return value, self.levels[index]
 
-    def _least(self, exposed_s: float, is_cut: bool, first: int) -> tuple[float, int]:
+    def _least(self, floor: Floor, is_cut: bool, first: int) -> tuple[float, int]:
         """(s, index) of the best compromise of this level and those after it."""
         once = 1 if self.crossings.is_open else 2
         fewest = once if is_cut else 0
@@ -159,21 +158,22 @@ class NicTrade:
             low, high = spans.pop()
             for index in {low, high} - pipeline_s.keys():
                 need = self.levels[index].need
-                pipeline_s[index] = self.crossings.least_seconds(need, fewest)
-                value = self._above(exposed_s, index) + pipeline_s[index]
+                lane_s = self.crossings.least_seconds(need, fewest)
+                pipeline_s[index] = max(floor.pipeline_s, lane_s)
+                value = self._above(floor, index) + pipeline_s[index]
                 best = min(best, (value, index))
             # Levels ask for less and less, so pipelines between are as fast as that of
             # the last at the most.
             if low + 1 < high and pipeline_s[low] > pipeline_s[high]:
-                least = self._above(exposed_s, low + 1) + pipeline_s[high]
+                least = self._above(floor, low + 1) + pipeline_s[high]
                 if least < best[0]:
                     middle = (low + high) // 2
                     spans += [(low, middle), (middle, high)]
         return best
 
-    def _above(self, exposed_s: float, index: int) -> float:
+    def _above(self, floor: Floor, index: int) -> float:
         """What a step takes beside its pipeline at a level, s."""
-        return self.other_s + max(self.levels[index].exposed_s, exposed_s)
+        return self.other_s + max(self.levels[index].exposed_s, floor.exposed_s)
 
 
 class _PartShape(NamedTuple):

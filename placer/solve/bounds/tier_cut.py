@@ -41,7 +41,14 @@ class TierCut:
     params : Params
     known : float
         Weight that is cut in any placement, beside the graph's edges.
+
+    Attributes
+    ----------
+    steps : int
+        How often the bound was raised, out of ``STEPS``.
     """
+
+    STEPS = 3
 
     def __init__(
         self,
@@ -52,6 +59,7 @@ class TierCut:
     ) -> None:
         self.params = params
         self.known = known
+        self.steps = 0
         self.world = graph.vertices
         self.stages = graph.stages
         self.rooms = room_of_domain
@@ -73,6 +81,11 @@ class TierCut:
     def least(self) -> float:
         """Weight that is cut in any placement, all told."""
         return self.value + self.known
+
+    def raise_once(self) -> None:
+        """Raise the bound by the next step, each dearer than the one before."""
+        (self.charge_ends, self.ascend, self.add_up)[self.steps]()
+        self.steps += 1
 
     def charge_ends(self) -> None:
         """Raise ``value`` by the bounds with a price on the ends of the chain."""

@@ -20,7 +20,7 @@ Valid because the step is monotone in the time of every operation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -29,19 +29,20 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
+from placer.solve.bounds.certain import certain
 from placer.solve.bounds.company import in_company
-from placer.solve.bounds.cut_groups import CutGroups, Split
+from placer.solve.bounds.cut_groups import CutGroups
 from placer.solve.bounds.expert_parts import StageParts
+from placer.solve.bounds.floor import FREE, Floor
 from placer.solve.bounds.graph_cut import over_uplinks
 from placer.solve.bounds.heavy_flows import heavy_flows
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limit import Limit, most_stages, slow_pipeline_s
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.run_transfers import RunTransfers, in_runs
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.transfers import Transfers, near_levels, one_way
-from placer.solve.bounds.uplinks import FREE, Floor, floors
+from placer.solve.bounds.uplinks import floors
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.params import Params
@@ -222,8 +223,9 @@ def _cases(
         members = model.job.parallelism.ranks_of_group[axis]
         if scale_up < 0 or not _together(label[scale_up], members):
             outside = _ideal(model, colocation, label, capacity)
+            cut = CutGroups.of(model.step_on(outside), outside, axis, room, params)
             if scale_up < len(model.topology.tiers) - 1:
-                yield _outside(model.step_on(outside), outside, axis, room, params)
+                yield _outside(cut, params)
             if scale_up < 0 or outside.leaves_scale_up(members):
                 return
             label = label.copy()
@@ -231,26 +233,25 @@ def _cases(
                 label[t] = join(label[t], members)
             if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
                 return
-            if CutGroups.of(model, outside, axis, room, params).fewest():
+            if cut.fewest:
                 return
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
-    yield _in_turn([partial(_inside, step)], step, network, params)
+    yield _in_turn([partial(_inside, step)], step, network, room, params)
 
 
-def _outside(
-    step: Step, network: IdealNetwork, axis: str, room: IntArray, params: Params
-) -> Iterator[Proof]:
-    """Bounds when a group of ``axis`` leaves its scale-up domain."""
+def _outside(cut: CutGroups, params: Params) -> Iterator[Proof]:
+    """Bounds when a group of an axis leaves its scale-up domain."""
+    step, network, axis, room = cut.step, cut.network, cut.axis, cut.room
     axes = step.model.job.parallelism
-    cases = [] if axis == "pp" else [_with_crossing(step, network, axis, room, params)]
+    cases = [] if axis == "pp" else [_with_crossing(cut, params)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
     if axis == "pp" or (axes.pp > 1 and not is_tied):
         # Dear to make: only once this case is the cheapest.
         trade = cache(partial(NicTrade.of, step, network, room, params))
         cases.append(partial(_with_cuts, trade, axis))
-    yield from _in_turn(cases, step, network, params)
+    yield from _in_turn(cases, step, network, room, params)
     if axis != "pp":
         yield _in_parts(StageParts.of(step, network, room), params)
 
@@ -259,15 +260,25 @@ def _in_turn(
     cases: Sequence[Callable[[Floor], Proof]],
     step: Step,
     network: IdealNetwork,
+    room: IntArray,
     params: Params,
 ) -> Iterator[Proof]:
-    """Bounds of each case, first alone, then past the uplinks of each tier."""
+    """Bounds of each case: alone, with what is certain, past uplinks of each tier."""
     for case in cases:
         yield case(FREE)
+    known = certain(step, network, room, params)
+    is_more = known.exposed_s > step.exposed_data_parallel_s or known.pipeline_s
+    for case in cases if is_more else ():
+        proof = case(known)
+        text = f"{proof.argument}, and groups that no placement keeps near"
+        yield proof._replace(argument=text)
     of_tiers = list(floors(step, network, params))
     for case in cases:
         for of_tier in of_tiers:
-            over = min((case(floor) for floor in of_tier), key=lambda one: one.value)
+            over = min(
+                (case(floor.above(known)) for floor in of_tier),
+                key=lambda one: one.value,
+            )
             text = f"{over.argument}, and what has to pass thin uplinks"
             yield over._replace(argument=text)
 
@@ -325,22 +336,11 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
     return bool(sizes.max() <= room.max()) and places >= len(sizes)
 
 
-def _with_crossing(
-    step: Step, network: IdealNetwork, axis: str, room: IntArray, params: Params
-) -> Callable[[Floor], Proof]:
+def _with_crossing(cut: CutGroups, params: Params) -> Callable[[Floor], Proof]:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
-    split = {f.name: getattr(network, f.name) for f in fields(network) if f.init}
-    axes = step.model.job.parallelism
-    members = axes.ranks_of_group[axis]
-    cut = CutGroups.of(step.model, network, axis, room, params)
-    slow_s = 0.0
-    for stages, even in cut.slow_stages(axes):
-        outside = Split(**split).with_limits(Limit(members, even))
-        slow = step.model.step_on(outside).stage_times[axis]
-        stages = min(stages, most_stages(axes.pp, params.cut_sets))
-        slow_s = max(slow_s, slow_pipeline_s(step, axis, slow, stages))
-    text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
-    return lambda floor: Proof(_above(step, floor, slow_s), text)
+    slow_s = cut.pipeline_s(params)
+    text = f"cheapest when a {cut.axis} group leaves its scale-up domain, {BEST}"
+    return lambda floor: Proof(_above(cut.step, floor, slow_s), text)
 
 
 def _in_parts(parts: StageParts | None, params: Params) -> Proof:
@@ -354,11 +354,8 @@ def _in_parts(parts: StageParts | None, params: Params) -> Proof:
 
 
 def _with_cuts(trade: Callable[[], NicTrade], axis: str, floor: Floor) -> Proof:
-    """Least step time that NICs and cuts allow when a group of ``axis`` is outside.
-
-    Where it is a pipeline all expert groups are inside: it has no floor of its own.
-    """
-    value, level = trade().least(floor.exposed_s, is_cut=axis == "pp")
+    """Least step time that NICs and cuts allow when a group of ``axis`` is outside."""
+    value, level = trade().least(floor, is_cut=axis == "pp")
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(

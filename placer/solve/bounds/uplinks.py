@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ import numpy.typing as npt
 from placer.cost.collectives import distinct_domains
 from placer.cost.gradients import sync_groups, sync_time
 from placer.cost.stage_times import expert_time
+from placer.solve.bounds.floor import FREE, Floor
 from placer.solve.bounds.limit import Limit, slow_pipeline_s, with_slow_stages
 
 if TYPE_CHECKING:
@@ -55,24 +56,6 @@ BISECTIONS = 60
 MOST_ELEMENTS = 1 << 25
 # Stages tried at once for several sorts of gradient groups.
 MOST_CHOICES = 256
-
-
-class Floor(NamedTuple):
-    """What a placement takes at the least, for one reason among others.
-
-    Attributes
-    ----------
-    pipeline_s : float, s
-        Of the slowest replica.
-    exposed_s : float, s
-        Data-parallel time.
-    """
-
-    pipeline_s: float = 0.0
-    exposed_s: float = 0.0
-
-
-FREE = Floor()
 
 
 def floors(step: Step, network: IdealNetwork, params: Params) -> list[list[Floor]]:

@@ -4,7 +4,8 @@ A launch by nodes gives every node consecutive ranks. Of hosts with 8 and 7 GPUs
 hold a tp group of 8, the others do not. The groups that are left over lie on *chains*
 of nodes: so many consecutive groups on so many nodes, no part of a group small. A
 program chooses the chains: as few groups as can be are cut, then as few follow each
-other.
+other. Where the islands of a host are linked as fast as the GPUs of one, hosts are the
+nodes.
 
 Shapes: U units, S sizes of nodes.
 """
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.placement.placement import Placement
 from placer.solve.construct.units import divide_evenly
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -27,6 +27,7 @@ from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
+    from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
@@ -56,11 +57,22 @@ class Chain(NamedTuple):
     nodes: Counts
 
     @property
+    def size(self) -> int:
+        """Ranks of a unit."""
+        return sum(self.held) // self.units
+
+    @property
     def cut(self) -> list[int]:
         """Units of the chain that lie on several nodes, from 0 on."""
-        size = sum(self.held) // self.units
         ends = accumulate(self.held)
-        return sorted({end // size for end in ends if end % size})
+        return sorted({end // self.size for end in ends if end % self.size})
+
+    @property
+    def slowness(self) -> list[float]:
+        """Of each cut unit, halves that its least part would make at the most."""
+        ends = np.union1d(self.size * np.arange(self.units), np.cumsum(self.held))
+        parts, unit = np.diff(ends), ends[:-1] // self.size
+        return [self.size / 2 / int(parts[unit == one].min()) for one in self.cut]
 
 
 def cut_at_nodes(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -72,25 +84,38 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
     """(name, GPU of every rank) for groups of each size and each least part."""
     machine, axes = problem.machine, problem.job.parallelism
     tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
-    if problem.job.launcher == "free" or tier > 0:
+    if problem.job.launcher == "free" or tier not in (0, machine.node_tier):
         return
+    host_of_node = machine.domain_of_node[tier]
+    gpus = np.bincount(host_of_node, machine.gpus_of_node).astype(np.int64)
+    hosts = np.array([*dict.fromkeys(host_of_node[tree_order(machine)].tolist())])
     for size in sizes_kept_whole(axes):
-        room = int((machine.gpus_of_node // size).sum()) * size
+        room = int((gpus // size).sum()) * size
         if room >= axes.world_size or axes.world_size % size:
             continue
-        if divide_evenly(machine.gpus_of_node, size):
+        if divide_evenly(gpus, size):
             continue
         for longest in lengths_of_chains(size):
-            found = fewest_cut_chains(
-                machine.gpus_of_node, size, axes.world_size, longest
-            )
+            found = fewest_cut_chains(gpus, size, axes.world_size, longest)
             if found is None:
                 continue
             least, chains = found
             told = f"groups of {size} cut at nodes, parts of {least} or more"
-            first, nodes = np.arange(0, axes.world_size, size), tree_order(machine)
-            for node_of_rank in laid_on(problem, size, first, nodes, chains):
-                yield told, Placement.on_nodes(machine, node_of_rank).gpu_of_rank
+            first = np.arange(0, axes.world_size, size)
+            for host_of_rank in laid_on(problem.job, size, first, hosts, gpus, chains):
+                yield told, _in_turn(machine.domain_of_gpu[tier], host_of_rank)
+
+
+def _in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
+    """GPU of every rank when those of a host take its first GPUs in turn."""
+    ranks, gpus = (
+        np.argsort(row, kind="stable") for row in (host_of_rank, host_of_gpu)
+    )
+    hosts = host_of_rank[ranks]
+    place = np.arange(len(ranks)) - np.searchsorted(hosts, hosts)
+    gpu_of_rank = np.empty_like(ranks)
+    gpu_of_rank[ranks] = gpus[np.searchsorted(host_of_gpu[gpus], hosts) + place]
+    return gpu_of_rank
 
 
 def lengths_of_chains(size: int) -> range:
@@ -192,7 +217,7 @@ def _chosen(
     """Chains for all units, as few of them cut as can be; None where none fit."""
     program = Program()
     columns = [
-        program.column(units, len(chain.cut) + 0.01 * (chain.units - 1))
+        program.column(units, sum(chain.slowness) + 0.01 * (chain.units - 1))
         for chain in chains
     ]
     program.row(
@@ -213,21 +238,28 @@ def _chosen(
 
 
 def laid_on(
-    problem: Problem, size: int, first: IntArray, nodes: IntArray, chains: list[Chain]
+    job: Job,
+    size: int,
+    first: IntArray,
+    nodes: IntArray,
+    gpus: IntArray,
+    chains: list[Chain],
 ) -> Iterator[IntArray]:
     """Node of every rank, for each stage that chains begin in and each order; (R,).
 
     Parameters
     ----------
-    problem : Problem
+    job : Job
     size : int
         Ranks of a unit.
     first, nodes : ndarray
         First rank of each unit, and the nodes that take them; other ranks get none.
+    gpus : ndarray, shape (N,)
+        Of every node.
     chains : list of Chain
         Of these units.
     """
-    axes = problem.job.parallelism
+    axes = job.parallelism
     stage, replica = (axes.coordinates[axis][first] for axis in ("pp", "dp"))
     cut = [chain for chain in chains if chain.cut]
     for start, is_spread in product(range(axes.pp), (True, False)):
@@ -243,7 +275,8 @@ def laid_on(
         for order in permutations((stage, replica)):
             key = np.lexsort(order).argsort()
             along = sorted(items, key=lambda item: int(key[item[0]]))
-            yield _on_nodes(problem, first[:, None] + np.arange(size), along, nodes)
+            ranks = first[:, None] + np.arange(size)
+            yield _on_nodes(axes.world_size, ranks, along, nodes, gpus)
 
 
 def _begins(
@@ -323,17 +356,17 @@ def _shortened(chain: Chain, most: int) -> Chain:
 
 
 def _on_nodes(
-    problem: Problem,
+    world: int,
     ranks: IntArray,
     along: list[tuple[int, Chain]],
     nodes: IntArray,
+    gpus: IntArray,
 ) -> IntArray:
     """Node of every rank when chains take the nodes of a size in turn; shape (R,)."""
-    gpus = problem.machine.gpus_of_node
     free: dict[int, list[int]] = {}
     for node in nodes[::-1].tolist():
         free.setdefault(int(gpus[node]), []).append(node)
-    node_of_rank = np.full(problem.job.world_size, -1)
+    node_of_rank = np.full(world, -1)
     for unit, chain in along:
         taken = [free[room].pop() for room in chain.nodes]
         held = ranks[unit : unit + chain.units].ravel()

@@ -8,7 +8,8 @@ Shapes: R ranks, L outer domains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice, permutations, product
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.construct.cut_at_nodes import (
+    Chain,
     fewest_cut_chains,
     laid_on,
     lengths_of_chains,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 IntArray = npt.NDArray[np.int64]
+Chains = list[Chain]
+ChainsOf = Callable[[tuple[int, ...], int, int], Chains | None]
 
 
 def cut_within_sets(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -60,10 +64,25 @@ def cut_set_fills(problem: Problem) -> Iterator[Candidate]:
             told = f"groups of {size} cut at nodes, sets of {each} whole"
             orders = _orders(problem, sets)
             ways = [_leaves(problem, tier, order, size) for order in orders]
+            chains_of = _chains_of(size)
             for longest, leaves in product(lengths_of_chains(size), ways):
-                for node_of_rank in _laid(problem, size, leaves, longest):
+                for node_of_rank in _laid(problem, size, leaves, longest, chains_of):
                     placement = Placement.on_nodes(machine, node_of_rank)
                     yield told, placement.gpu_of_rank
+
+
+def _chains_of(size: int) -> ChainsOf:
+    """Chains for units of so many ranks on the nodes of a leaf, asked for once.
+
+    Neither the order of sets nor that of nodes changes them.
+    """
+
+    @cache
+    def chains_of(gpus: tuple[int, ...], units: int, longest: int) -> Chains | None:
+        found = fewest_cut_chains(np.array(gpus), size, units * size, longest)
+        return found[1] if found else None
+
+    return chains_of
 
 
 def _orders(problem: Problem, sets: IntArray) -> Iterator[IntArray]:
@@ -108,14 +127,15 @@ def _laid(
     size: int,
     leaves: list[tuple[IntArray, IntArray]],
     longest: int,
+    chains_of: ChainsOf,
 ) -> Iterator[IntArray]:
     """Node of every rank, each way to lay chains in all leaves alike; shape (R,)."""
     gpus = problem.machine.gpus_of_node
     ways = []
     for first, nodes in leaves:
-        found = fewest_cut_chains(gpus[nodes], size, len(first) * size, longest)
-        if found is None:
+        chains = chains_of(tuple(np.sort(gpus[nodes]).tolist()), len(first), longest)
+        if chains is None:
             return
-        ways.append(laid_on(problem, size, first, nodes, found[1]))
+        ways.append(laid_on(problem.job, size, first, nodes, gpus, chains))
     for rows in zip(*ways, strict=False):
         yield np.max(rows, axis=0)

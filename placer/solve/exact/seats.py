@@ -57,6 +57,11 @@ class Seating:
     proved: bool = False
 
 
+def is_small(limits: Limits) -> bool:
+    """Whether a job on a machine always has a program."""
+    return _units(limits, 1) * limits.topology.num_nodes <= FEW_CHOICES
+
+
 def seat(
     limits: Limits,
     closed: BoolArray | None = None,
@@ -77,16 +82,20 @@ def seat(
         Units times nodes of a job that is not too large.
     """
     topology, job = limits.topology, limits.job
+    if _units(limits, block) * topology.num_nodes > most_choices:
+        return None
     colocation = colocation_of(topology, job, block)
     capacity = node_capacity(topology, block)
-    units = job.world_size // block
-    if job.launcher == "free":
-        units = int(colocation.label[0].max()) + 1
-    if units * topology.num_nodes > most_choices:
-        return None
     if closed is not None:
         capacity = np.where(closed, 0, capacity)
     return _Program(limits, colocation, capacity).solve()
+
+
+def _units(limits: Limits, block: int) -> int:
+    """What a program of blocks of so many ranks would place."""
+    if limits.job.launcher != "free":
+        return limits.job.world_size // block
+    return int(colocation_of(limits.topology, limits.job, block).label[0].max()) + 1
 
 
 class _Program:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 from operator import attrgetter
 
@@ -22,8 +22,9 @@ from placer.job.rules import Rules
 from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
+from placer.solve.construct.fills import fullest_fills
 from placer.solve.exact.enumeration import enumerated_under_rules
-from placer.solve.exact.seats import MOST_CHOICES, seat
+from placer.solve.exact.seats import MOST_CHOICES, is_small, seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.starts import starts
@@ -95,7 +96,9 @@ class _RuledSearch:
         if self._fits() and self._enumerated():
             return
         least = np.zeros(0, dtype=np.int64)
-        seating = seat(self.limits)
+        if is_small(self.limits):
+            self._offer_at_once()
+        seating = None if self.has_placement else seat(self.limits)
         if seating is not None and seating.node_of_rank is not None:
             used = np.unique(seating.node_of_rank)
             least = self._hosts(used[self.limits.avoided[used]])
@@ -125,6 +128,23 @@ class _RuledSearch:
         if not is_reached(incumbent.value, incumbent.bound):
             incumbent.prove(incumbent.value, proof)
         return True
+
+    def _offer_at_once(self) -> None:
+        """Offer placements that need no search and no host to avoid.
+
+        With one there is no need to seat ranks, which may take a few seconds.
+        """
+        offered = ~self.limits.avoided
+        for attempt in attempts(self.problem, offered):
+            inner = attempt.inner
+            if inner.topology.num_gpus < attempt.job.world_size:
+                continue
+            problem = self.problem.without_rules.on(inner.topology, attempt.job)
+            mend = mender(self.problem, attempt, problem, offered)
+            for name, found in chain(starts(problem), fullest_fills(problem)):
+                mended = mend(found)
+                if mended is not None:
+                    self._offer(name, inner.gpu_in_whole(mended), 0)
 
     def _seat_blocks(self) -> None:
         """Try to seat blocks of ranks, however many nodes to avoid that takes."""

@@ -12,7 +12,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.cut_runs import CutRuns
+from placer.solve.bounds.cut_runs import CutRuns, Ring, least_weight
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.marks import slow
@@ -40,6 +40,12 @@ def runs(rooms: Sequence[int], ranks: int) -> Iterator[tuple[int, ...]]:
                 yield (node,) * length + others
 
 
+def _across(counted: CutRuns) -> CutRuns:
+    """Groups of the first ranks of these groups, of the second ones, and so on."""
+    size, ranks = counted.size, counted.ranks
+    return CutRuns(counted.gpus, ranks // size, ranks, WORK, apart=size)
+
+
 @pytest.mark.parametrize("seed", [*range(30), *slow(range(30, 200))])
 def test_no_launch_cuts_fewer_groups(seed: int) -> None:
     """Nor fewer edges of rings, and none is cheaper or faster than the bound."""
@@ -57,6 +63,14 @@ def test_no_launch_cuts_fewer_groups(seed: int) -> None:
     between = placed != np.roll(placed, 1, axis=2)
     edges = between.sum(axis=(1, 2)) // (2 if size == 2 else 1)
     assert counted.fewest_edges(closed=True) <= edges.min()
+
+    # Groups of neighbours among these groups, cut by the same runs.
+    wider = np.roll(found.reshape(len(found), groups, size), -1, axis=1) != placed
+    both = Ring(counted, 3.0, closed=True), Ring(_across(counted), 2.0, closed=True)
+    ends = 1 if groups == 2 else groups
+    weight = 3.0 * edges + 2.0 * wider[:, :ends].sum(axis=(1, 2))
+    if groups > 1 and size < max(rooms):
+        assert least_weight(both, WORK) <= weight.min() + 1e-9
 
     pp = rng.choice([n for n in (1, 2, 3) if groups % n == 0])
     axes = Parallelism(tp=size, pp=pp, dp=groups // pp)
@@ -79,6 +93,16 @@ def test_groups_of_six_on_nodes_of_eight() -> None:
     counted = CutRuns(np.array([8] * 24), 6, 192, WORK)
     assert (counted.fewest_cut(6), counted.fewest_edges(closed=True)) == (16, 32)
     assert (counted.fewest_cut(3), counted.fewest_cut(2)) == (16, 0)
+
+
+def test_runs_cut_the_groups_of_two_axes_at_once() -> None:
+    """On nodes of 7 runs of 6 are best for pairs, and 7 and 1 for groups of 4 apart."""
+    gpus = np.full(16, 7)
+    pairs, rings = CutRuns(gpus, 2, 96, WORK), CutRuns(gpus, 4, 96, WORK, apart=2)
+    alone = [Ring(pairs, 4000.0, closed=True), Ring(rings, 400.0, closed=True)]
+    together = least_weight(alone, WORK)
+    assert together > sum(least_weight([one], WORK) for one in alone)
+    assert together <= 4 * 12 * 400
 
 
 def test_groups_of_six_on_hosts_of_seven_and_eight() -> None:

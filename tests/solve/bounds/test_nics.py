@@ -17,6 +17,7 @@ import pytest
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
+from placer.solve.bounds.floor import Floor
 from placer.solve.bounds.time import nic_trade, time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import node_capacity
@@ -130,7 +131,7 @@ def test_the_best_compromise_is_that_of_all_levels(seed: int) -> None:
             for index, level in enumerate(trade.levels)
             if trade.is_held(index)
         ]
-        assert trade.least(exposed_s, is_cut=is_cut)[0] == min(steps)
+        assert trade.least(Floor(exposed_s=exposed_s), is_cut=is_cut)[0] == min(steps)
 
 
 def test_nothing_to_trade_on_one_node() -> None:

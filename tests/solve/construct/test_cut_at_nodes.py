@@ -8,7 +8,12 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.check import violations
-from placer.solve.construct.cut_at_nodes import chains_of, cut_fills
+from placer.solve.construct.cut_at_nodes import (
+    Chain,
+    chains_of,
+    cut_fills,
+    fewest_cut_chains,
+)
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.solve.machines import MODEL
@@ -67,3 +72,14 @@ def test_chains_hold_their_units_in_parts_no_smaller(least: int) -> None:
             home = np.repeat(np.arange(len(chain.held)), chain.held).reshape(units, 8)
             for unit in home:
                 assert np.unique(unit, return_counts=True)[1].min() >= least
+
+
+def test_chains_with_few_slow_groups_are_chosen() -> None:
+    """On nodes of 7 all groups of 8 are cut: one in four has a part of two, no more."""
+    assert Chain(2, (5, 6, 5), (7, 7, 7)).slowness == pytest.approx([4 / 3, 4 / 3])
+    found = fewest_cut_chains(np.full(52, 7), 8, 320, 5)
+    assert found is not None
+    least, chains = found
+    slowness = [one for chain in chains for one in chain.slowness]
+    assert (least, len(slowness)) == (2, 40)
+    assert slowness.count(2.0) <= 10

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from placer.placement.placement import Placement
 from placer.solve.construct.cut_within_sets import cut_set_fills
 from placer.solve.construct.within_sets import within_set_fills
 from placer.solve.problem.compiled import Problem
-from placer.solve.tree.outer_sets import sets_cut_least
+from placer.solve.tree.outer_sets import sets_cut_least, slices_shared
 from placer.topology.model import Tier
 from tests.solve.machines import MODEL
 from tests.solve.random_cases import machine_of
@@ -73,3 +75,38 @@ def test_sets_go_where_they_cut_least() -> None:
     assert sets_cut_least(whole, held, 3, 7).tolist() == [2, 2, 3]
     assert sets_cut_least(whole, held, 3, 8).tolist() == [3, 2, 3]
     assert sets_cut_least(whole, held, 3, 10).tolist() == [3, 3, 3]
+
+
+def test_blocks_that_no_leaf_holds_lie_across_leaves_in_slices() -> None:
+    """Leaves of 15 nodes of 6 and 5 hold six blocks of 12 each, and twice two of three
+    slices of a block; tp groups of other blocks are whole."""
+    leaf = [n // 15 for n in range(45)]
+    gpus = [6 if n % 15 < 8 else 5 for n in range(45)]
+    topology = machine_of(gpus, [leaf, [0] * 45], TIERS)
+    given = replace(job("free"), parallelism=Parallelism(tp=3, cp=4, dp=20), model=None)
+    problem = Problem.of(topology, given, "hop-cost")
+    found = [gpus for _, gpus in within_set_fills(problem)]
+    assert found
+    for gpu_of_rank in found:
+        assert not violations(Placement(gpu_of_rank), topology, given)
+        node = topology.node_of_gpu[gpu_of_rank].reshape(-1, 3)
+        across = np.array(leaf)[node]
+        assert (across != across[:, :1]).any(axis=1).sum() == 2 * 4
+
+
+def test_slices_go_where_they_fit_best() -> None:
+    """Two slices of a block go to the roomiest leaf, one where there is just one."""
+    assert slices_shared(np.array([2, 1, 3]), 3, 1) == [[(2, 2), (1, 1)]]
+    assert slices_shared(np.array([1, 1]), 3, 1) is None
+
+
+def test_sets_of_one_unit_are_cut_where_nodes_of_their_leaf_end() -> None:
+    """Three rings of eight on six nodes of 5 lie in 5 and 3, two edges each."""
+    topology = machine_of([5] * 12, [[n // 6 for n in range(12)], [0] * 12], TIERS)
+    given = replace(
+        job("node-contiguous"), parallelism=Parallelism(cp=8, dp=6), model=None
+    )
+    found = solve(topology, given, objective="hop-cost", time_limit=3)
+    node = topology.node_of_gpu[found.placement.gpu_of_rank].reshape(-1, 8)
+    assert (node != np.roll(node, 1, axis=1)).sum() == 12
+    assert not violations(found.placement, topology, given)

@@ -1,0 +1,228 @@
+"""Whether runs of ranks let gradient groups have as many members on a node as needed.
+
+In a launch by nodes a node holds a run of ranks, and of the gradient groups those that
+have members there. A run *serves* if it has enough members of each of them, or all.
+The ranks are cut into runs that serve, one after the other, no more of them longer than
+``t`` than there are nodes with more than ``t`` GPUs:
+
+    runs longer than t  <=  nodes with more than t GPUs        for t of 0 and each size
+
+A price on each ``t`` makes this a shortest path through the ranks (Lagrange). Where it
+costs more than all nodes are worth, no runs serve. By hand: tp 2 in pairs, cp 8 and two
+stages on nodes of 7 GPUs: of 16 ranks of a stage the third node holds four, and two of
+the next stage. So some gradient group has a node with one member.
+
+What the stages have at the least is tried in the order of the time that it exposes, and
+the first that runs serve counts.
+
+Shapes: R ranks, P stages, U units of ranks that share a node, L lengths of a run in
+units, T prices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.gradients import sync_time
+from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
+
+if TYPE_CHECKING:
+    from placer.cost.gradients import SyncTime
+    from placer.cost.step import Step
+    from placer.solve.bounds.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Units, and ranks times squares of the longest run: larger jobs are left out.
+MOST_UNITS, MOST_PAIRS = 1 << 14, 1 << 23
+ROUNDS = 12  # paths with other prices: machines have few sizes of nodes
+ROUNDING = 1e-6
+CHOICES = 64  # of members of each stage: after these the last one counts
+
+
+@dataclass(frozen=True, eq=False)
+class GradientRuns:
+    """Gradient groups in a launch by nodes.
+
+    Attributes
+    ----------
+    group_of_rank : ndarray, shape (R,)
+    size, grain : int
+        Members of a group, and consecutive ranks that share a node.
+    gpus : ndarray, shape (N,)
+        Of each node.
+    """
+
+    group_of_rank: IntArray
+    size: int
+    grain: int
+    gpus: IntArray
+
+    @classmethod
+    def of(cls, network: IdealNetwork, groups: IntArray) -> GradientRuns | None:
+        """Of such groups; None where nodes are not scale-up domains or hold no runs.
+
+        Parameters
+        ----------
+        network : IdealNetwork
+        groups : ndarray, shape (g, n)
+            Every rank once.
+        """
+        topology = network.fabric.topology
+        if not network.by_nodes or network.fabric.scale_up_tier or topology.node_tier:
+            return None
+        world, label = groups.size, network.label[0]
+        grain = world // (int(label.max()) + 1)
+        if world % grain or (label != np.arange(world) // grain).any():
+            grain = 1
+        gpus = topology.gpus_of_node
+        pairs = world * int(gpus.max()) ** 2
+        if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
+            return None
+        group_of_rank = np.empty(world, dtype=np.int64)
+        group_of_rank[groups] = np.arange(len(groups))[:, None]
+        return cls(group_of_rank, int(groups.shape[1]), grain, gpus)
+
+    def may_have(self, fewest: IntArray) -> bool:
+        """Whether some runs have so many members of each group; False is certain.
+
+        Parameters
+        ----------
+        fewest : ndarray, shape (g,)
+            Of each group, on each node that does not have all of it.
+        """
+        return self._may_be(self._serves(fewest[self.group_of_rank]))
+
+    def may_part(self, groups: IntArray) -> bool:
+        """Whether no node may have members of all these groups; False is certain."""
+        if len(groups) > self.gpus.max():
+            return True
+        rank, group = self._windows()
+        found = []
+        for end in range(self.grain, group.shape[1] + 1, self.grain):
+            held = [(group[:, :end] == one).any(axis=1) for one in groups]
+            found.append(~np.all(held, axis=0) & (rank[:, end - 1] < self.world))
+        return self._may_be(np.stack(found, axis=1))
+
+    @property
+    def world(self) -> int:
+        """Ranks of the job."""
+        return len(self.group_of_rank)
+
+    def _may_be(self, serves: BoolArray) -> bool:
+        """Whether the nodes may hold runs that serve; False is certain."""
+        longer = np.union1d(0, np.unique(self.gpus // self.grain)[:-1])
+        nodes = (self.gpus // self.grain > longer[:, None]).sum(axis=1)
+        price, sums = np.ones(len(longer)), np.zeros(len(longer))
+        for _ in range(ROUNDS):
+            price /= price.max()
+            used = _cheapest_runs(serves, longer, price)
+            if used is None or price @ (used - nodes) > ROUNDING:
+                return False
+            if (used <= nodes).all():
+                return True
+            # Multiplicative weights: what is used too often becomes dearer.
+            sums += (used - nodes) / nodes.clip(1)
+            price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
+        return True
+
+    def _windows(self) -> tuple[IntArray, IntArray]:
+        """Ranks of the longest run from each unit on, and their groups; (U, longest).
+
+        Ranks past the end belong to group -1.
+        """
+        longest = int(self.gpus.max()) // self.grain * self.grain
+        rank = np.arange(self.world)[:: self.grain, None] + np.arange(longest)
+        group = np.where(rank < self.world, self.group_of_rank[rank % self.world], -1)
+        return rank, group
+
+    def _serves(self, fewest: IntArray) -> BoolArray:
+        """Whether a run that begins at a unit is of use, by its length less 1; (U, L).
+
+        Parameters
+        ----------
+        fewest : ndarray, shape (R,)
+            Members of its group that a node needs for each rank.
+        """
+        rank, group = self._windows()
+        needed = np.where(group < 0, 0, fewest[rank % self.world])
+        found = []
+        for end in range(self.grain, group.shape[1] + 1, self.grain):
+            inside = group[:, :end]
+            members = (inside[:, :, None] == inside[:, None, :]).sum(axis=2)
+            enough = (members >= needed[:, :end]) | (members == self.size)
+            found.append(enough.all(axis=1) & (rank[:, end - 1] < self.world))
+        return np.stack(found, axis=1)
+
+
+def _cheapest_runs(
+    serves: BoolArray, longer: IntArray, price: FloatArray
+) -> IntArray | None:
+    """Runs longer than each length on the cheapest way through; None without one."""
+    units, lengths = serves.shape
+    is_longer = np.arange(1, lengths + 1)[:, None] > longer
+    cost = np.where(serves, (is_longer * price).sum(axis=1), np.inf)
+    best = np.concatenate((np.zeros(1), np.full(units + lengths, np.inf)))
+    length_before = np.zeros(units + lengths + 1, dtype=np.int64)
+    for begin in range(units):
+        ahead = slice(begin + 1, begin + 1 + lengths)
+        total = best[begin] + cost[begin]
+        is_less = total < best[ahead]
+        best[ahead][is_less] = total[is_less]
+        length_before[ahead][is_less] = np.flatnonzero(is_less) + 1
+    if not np.isfinite(best[units]):
+        return None
+    used, end = np.zeros(len(longer), dtype=np.int64), units
+    while end:
+        used += is_longer[length_before[end] - 1]
+        end -= int(length_before[end])
+    return used
+
+
+def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
+    """Least data-parallel time that runs of ranks expose, s.
+
+    Parameters
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    """
+    model = step.model
+    groups, least = gradient_groups(model.job), step.exposed_data_parallel_s
+    runs = GradientRuns.of(network, groups)
+    if step.sync is None or runs is None:
+        return least
+    stage = model.job.parallelism.coordinates["pp"][groups[:, 0]]
+
+    @cache
+    def slow(members: int) -> SyncTime:
+        held = network.with_limits(Limit(groups, members))
+        return sync_time(held, model.job, model.volumes, model.windows.buckets)
+
+    def exposed_s(fewest: tuple[int, ...]) -> float:
+        few = [(slow(n), s) for s, n in enumerate(fewest) if n < most]
+        return with_slow_stages(step, few).exposed_data_parallel_s
+
+    # In several domains the one with the fewest holds half of a group at most.
+    most = min(int(groups.shape[1]) // 2, int(runs.gpus.max())) + 1
+    first = (most,) * model.job.parallelism.pp
+    waiting, seen = [(least, first)], {first}
+    for _ in range(CHOICES):
+        least, fewest = heappop(waiting)
+        if max(fewest) == 1 or runs.may_have(np.array(fewest)[stage]):
+            break
+        for at, members in enumerate(fewest):
+            fewer = (*fewest[:at], members - 1, *fewest[at + 1 :])
+            if members > 1 and fewer not in seen:
+                seen.add(fewer)
+                heappush(waiting, (exposed_s(fewer), fewer))
+    return least
