@@ -110,7 +110,9 @@ def test_launches_by_nodes_raise_the_bound() -> None:
     bound = lower_bound(problem, 0).value
     best = inf
     for walk in walks(hosts.gpus_of_node.tolist(), 24):
-        free = {room: [n for n in range(5) if (n == 4) == (room == 1)] for room in (1, 7)}
+        free = {
+            room: [n for n in range(5) if (n == 4) == (room == 1)] for room in (1, 7)
+        }
         nodes = np.repeat([free[room].pop() for room, _ in walk], [h for _, h in walk])
         gpus = Placement.on_nodes(hosts, nodes).gpu_of_rank
         best = min(best, problem.goal.value(gpus))
