@@ -154,6 +154,8 @@ METHODS: tuple[Method, ...] = (
     padded,
     as_if_free,
     runs_annealed,
+    walked_chains,
+    stretches_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.

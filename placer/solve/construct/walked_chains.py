@@ -54,7 +54,9 @@ MOVED, EXCHANGED, BY_ONE, FAR = 0.5, 0.65, 0.7, 6
 
 def walked_chains(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Chains of the elite pool, annealed for the step time."""
-    if problem.goal.name == "time" and problem.job.launcher != "free":
+    # Where nodes must hold equal blocks no group is cut in another way.
+    is_free = problem.job.launcher == "free" or problem.forced_block
+    if problem.goal.name == "time" and not is_free:
         incumbent.offer_all(chain_fills(problem, incumbent, budget.share(2)))
 
 
