@@ -38,6 +38,7 @@ from placer.solve.construct.set_pieces import set_pieces
 from placer.solve.construct.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfer_runs import transfer_runs
 from placer.solve.construct.unequal import exchanged, fastest_first
+from placer.solve.construct.walked_chains import walked_chains
 from placer.solve.construct.walked_parts import (
     briefly_walked_parts,
     ordered_parts,
@@ -153,6 +154,8 @@ METHODS: tuple[Method, ...] = (
     padded,
     as_if_free,
     runs_annealed,
+    walked_chains,
+    stretches_annealed,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -175,6 +178,7 @@ METHODS_OF_RUNS: tuple[Method, ...] = (
     padded,
     as_if_free,
     runs_annealed,
+    walked_chains,
     stretches_annealed,
 )
 

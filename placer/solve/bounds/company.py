@@ -145,21 +145,18 @@ class _Companies:
         left = min(self.work_left, self.most_work // TREES)
         self.work_left -= left
         open_: list[_Branch] = [(frozenset((rank,)), frozenset())]
-        while open_ and left > 0:
+        is_found = False
+        while open_ and left > 0 and not is_found:
             branch = open_.pop()
             left -= sum(len(port.gains) for port in self._ports_in(branch))
             other = self._joins_next(branch, limit)
-            if other == NOBODY:
-                break
-            if other is not None:
+            is_found = other == NOBODY
+            if other is not None and not is_found:
                 inside, outside = branch
                 open_.append((inside, outside | {other}))
                 open_.append((inside | {other}, outside))
-        else:
-            self.work_left += max(left, 0)
-            return not open_
         self.work_left += max(left, 0)
-        return False
+        return not open_ and not is_found
 
     def _joins_next(self, branch: _Branch, limit: float) -> int | None:
         """Whom to decide on next; `NOBODY` where all are fast, None where none can be.

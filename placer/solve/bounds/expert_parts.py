@@ -27,6 +27,7 @@ from placer.solve.bounds.part_company import Company, companies
 from placer.solve.bounds.part_counts import Counts, rooms_of
 from placer.solve.bounds.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
+from placer.solve.bounds.part_runs import step_in_runs
 from placer.solve.bounds.part_steps import PartSteps
 from placer.solve.count.engine import Limits
 from placer.solve.tree.capacity import parent_of_domain
@@ -185,7 +186,7 @@ class StageParts:
         prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
-        return self._in_whole_numbers(value, params)
+        return step_in_runs(self, self._in_whole_numbers(value, params), params)
 
     def _in_company(
         self, known: float, lows: Sequence[int], times: FloatArray, params: Params

@@ -107,7 +107,7 @@ class Counts:
 
     def least_parts(self) -> list[int]:
         """Pieces of the least part of a unit of each of those times, at least."""
-        slower = [inf, *(self.times()[:-1] * (1 - ROUNDING)).tolist()]
+        slower = slower_times(self.times()).tolist()
         # No unit is faster than it would be near, whatever its level says.
         return [
             min((n for n, s in self.near.items() if s < time), default=min(self.near))
@@ -129,11 +129,8 @@ class Counts:
             them longer than the second, and so on.
         """
         times = self.times()
-        # A unit is of the slowest level that it takes no less than.
-        slower = np.append(np.inf, times[:-1] * (1 - ROUNDING))
-        asked = (levels[:, :, None] >= np.arange(len(times))).sum(axis=1)
-        chosen = _least(asked)
-        least = asked[chosen]
+        slower = slower_times(times)
+        chosen, least = least_asked(levels, len(times))
         # Faster than the first are all units, than each other one those of some stages.
         first = int(levels.min())
         is_last = np.append((least[:, 1:] != least[:, :-1]).any(axis=0), True)
@@ -373,14 +370,26 @@ class Counts:
                     program.row([*had, *used], 0)
 
 
-def _least(asked: IntArray) -> list[int]:
-    """Numbers of the rows that ask for no more than others."""
+def slower_times(times: FloatArray) -> FloatArray:
+    """What all units of each level take less than, s; shape (L,).
+
+    A unit is of the slowest level that it takes no less than.
+    """
+    return np.append(np.inf, times[:-1] * (1 - ROUNDING))
+
+
+def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:
+    """Replicas that ask for no more than others, and what they ask for.
+
+    That is units of each of so many levels, or of faster ones; shape (C, L).
+    """
+    asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
     rows, number = np.unique(asked, axis=0, return_index=True)
     kept: list[int] = []
     for at in np.argsort(rows.sum(axis=1), kind="stable"):
         if not any((asked[one] <= rows[at]).all() for one in kept):
             kept.append(int(number[at]))
-    return kept
+    return kept, asked[kept]
 
 
 def rooms_of(home: IntArray, room: IntArray) -> dict[tuple[int, int], int]:

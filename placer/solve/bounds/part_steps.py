@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from placer.solve.bounds.part_counts import Stated
     from placer.solve.count.engine import Limits
 
+IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 BISECTIONS = 50
@@ -56,7 +57,11 @@ class PartSteps:
 
     def stated(self, value: float) -> Stated | None:
         """What replicas below a value ask for; None if it is too much to be counted."""
-        return self.counts.stated(self._boxes.below(value), self._slowest(value))
+        return self.counts.stated(self.levels(value), self._slowest(value))
+
+    def levels(self, value: float) -> IntArray:
+        """Levels of the stages of all replicas below a value, or slower; (C, P)."""
+        return self._boxes.below(value)
 
     def is_hopeless(self, value: float, limits: Limits) -> tuple[bool, float]:
         """Whether no placement has a step below a value, and the work of that."""

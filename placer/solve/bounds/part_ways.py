@@ -30,10 +30,15 @@ class Way(NamedTuple):
     limit: float = ANY
 
 
-def summands(total: int, least: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Ascending summands from ``least`` to ``most``."""
-    if least <= total <= most:
+def summands(
+    total: int, least: int, most: int, count: int | None = None
+) -> Iterator[tuple[int, ...]]:
+    """Ascending summands from ``least`` to ``most``, so many or as many as it takes."""
+    if count in (None, 1) and least <= total <= most:
         yield (total,)
-    for first in range(least, min(most, total // 2) + 1):
-        for rest in summands(total - first, first, most):
+    if count == 1:
+        return
+    left = None if count is None else count - 1
+    for first in range(least, min(most, total // (count or 2)) + 1):
+        for rest in summands(total - first, first, most, left):
             yield (first, *rest)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from placer.solve.bounds.part_steps import PartSteps
 from placer.solve.construct.parts_asked import Asked, asked_of
 from placer.solve.construct.parts_walk import PartsWalk
-from placer.solve.construct.walked_parts import arranged, pace_of
+from placer.solve.construct.walked_parts import arranged, first_walked, pace_of
 from placer.solve.count.blocks import Parted
 from placer.solve.count.engine import Limits
 from placer.solve.count.paths import filled
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 Parts = list[tuple[int, int]]  # of a unit: domains and sizes
 
 ROUNDING = 1e-9
@@ -39,7 +40,22 @@ ROUNDING = 1e-9
 def block_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Parts of expert groups by blocks with thin uplinks, as the bound counts them."""
     if problem.goal.name == "time":
+        incumbent.offer_all(_walked_before(problem, incumbent, budget))
         incumbent.offer_all(block_fills(problem, incumbent, budget))
+
+
+def _walked_before(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of a short walk where there are blocks.
+
+    Their programs may take all of the time, and a walk may leave nothing to them.
+    """
+    for asked in asked_of(problem):
+        by_step = PartSteps(asked.parts, problem.params.expert_choices)
+        steps = _open_steps(by_step, incumbent)
+        if len(steps) and _parted(by_step, steps[0]) is not None:
+            yield from first_walked(problem, asked, incumbent, budget)
 
 
 def block_fills(
@@ -50,19 +66,17 @@ def block_fills(
     work = params.parts_work_in_all[True]
     for asked in asked_of(problem):
         by_step = PartSteps(asked.parts, params.expert_choices)
-        is_below = by_step.steps < incumbent.value
-        is_open = by_step.steps > incumbent.bound * (1 + ROUNDING)
-        steps = by_step.steps[is_below & is_open]
+        steps = _open_steps(by_step, incumbent)
         tried = 0
         while tried < len(steps) and work > 0:
             if budget.is_over() or incumbent.is_within(params.parts_walk_gap):
                 return
             most = min(work, params.parts_program_work[True])
             limits = Limits(most, budget.seconds_left, problem.seed)
-            stated = by_step.stated(float(steps[tried]))
-            parted = None if stated is None else Parted(stated.program)
-            if stated is None or parted is None or parted.blocks == 1:
+            found = _parted(by_step, steps[tried])
+            if found is None:
                 break
+            stated, parted = found
             answer = parted.answer(limits)
             work -= answer.work
             if answer.counts is not None:
@@ -70,6 +84,26 @@ def block_fills(
                     yield "ep groups in parts by blocks", gpu_of_rank
                 break
             tried = 2 * tried + 1
+
+
+def _open_steps(by_step: PartSteps, incumbent: Incumbent) -> FloatArray:
+    """Steps between the bound and the best placement, ascending, s.
+
+    Without a bound all but the least, which no replica stays below.
+    """
+    steps = by_step.steps
+    is_open = steps > max(incumbent.bound * (1 + ROUNDING), float(steps[0]))
+    found: FloatArray = steps[is_open & (steps < incumbent.value)]
+    return found
+
+
+def _parted(by_step: PartSteps, step_s: float) -> tuple[Stated, Parted] | None:
+    """What parts below a step must add up to, if that is in several blocks."""
+    stated = by_step.stated(float(step_s))
+    if stated is None:
+        return None
+    parted = Parted(stated.program)
+    return None if parted.blocks == 1 else (stated, parted)
 
 
 def _laid(

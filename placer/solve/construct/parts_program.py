@@ -9,7 +9,7 @@ stages of each level. Shapes: C choices, P stages, L levels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.part_ways import summands
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, filled, paths
@@ -245,25 +246,12 @@ def _few_parts(size: int, largest: int) -> list[tuple[int, ...]]:
     most = max(fewest + 2, 4)
     found: list[tuple[int, ...]] = []
     for count in range(fewest, most + 1):
-        for sizes in _summands(size, count, 1, largest):
+        for sizes in summands(size, 1, largest, count):
             if len(found) == MOST_WAYS:
                 return found
             found.append(sizes)
     even = (n for n in range(most + 1, size + 1) if size % n == 0)
     return [*found, *((size // n,) * n for n in even)]
-
-
-def _summands(
-    total: int, count: int, least: int, most: int
-) -> Iterator[tuple[int, ...]]:
-    """Ascending summands from ``least`` to ``most``, so many."""
-    if count == 1:
-        if least <= total <= most:
-            yield (total,)
-        return
-    for first in range(least, min(most, total // count) + 1):
-        for rest in _summands(total - first, count - 1, first, most):
-            yield (first, *rest)
 
 
 def _paths(program: Program, question: Question) -> dict[int, dict[Arc, int]]:

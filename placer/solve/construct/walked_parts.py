@@ -65,26 +65,48 @@ def walked_fills(
 
     Short walks from each placement at first, long ones from the best of their ends.
     """
-    params = problem.params
+    legs = problem.params.parts_walks
     for asked in asked_of(problem):
         if _has_ended(problem, incumbent, budget):
             return
-        walks = list(_walks(problem, asked, incumbent))
-        batches = params.parts_walk_rounds * len(asked.cohort)
-        for most, rounds in params.parts_walks:
-            walks = sorted(walks, key=_step_s)[:most]
-            before = sorted(map(_step_s, walks))
-            for walk, _ in walks:
-                if not _has_ended(problem, incumbent, budget):
-                    walk.go(min(rounds, batches), budget)
-            walks.sort(key=_step_s)
-            for walk, _ in walks[:1]:
-                yield "ep groups in annealed parts", arranged(problem, asked, walk)
-            if _has_ended(problem, incumbent, budget):
-                return
-            is_close = incumbent.is_within(params.parts_gap)
-            if is_close and before == sorted(map(_step_s, walks)):
-                break
+        yield from _walked(problem, asked, incumbent, budget, legs)
+
+
+def first_walked(
+    problem: Problem, asked: Asked, incumbent: Incumbent, budget: Budget
+) -> Iterator[Candidate]:
+    """The same of one walk, from the best placement, in half the time of brief ones."""
+    if _is_for(problem) and not _has_ended(problem, incumbent, budget):
+        _, rounds = problem.params.parts_walks[0]
+        part = budget.share(2 * BRIEF)
+        yield from _walked(problem, asked, incumbent, part, ((1, rounds),))
+
+
+def _walked(
+    problem: Problem,
+    asked: Asked,
+    incumbent: Incumbent,
+    budget: Budget,
+    legs: tuple[tuple[int, int], ...],
+) -> Iterator[Candidate]:
+    """Leg after leg: so many walks, the best of the last leg, so many batches each."""
+    params = problem.params
+    walks = list(_walks(problem, asked, incumbent))
+    batches = params.parts_walk_rounds * len(asked.cohort)
+    for most, rounds in legs:
+        walks = sorted(walks, key=_step_s)[:most]
+        before = sorted(map(_step_s, walks))
+        for walk, _ in walks:
+            if not _has_ended(problem, incumbent, budget):
+                walk.go(min(rounds, batches), budget)
+        walks.sort(key=_step_s)
+        for walk, _ in walks[:1]:
+            yield "ep groups in annealed parts", arranged(problem, asked, walk)
+        if _has_ended(problem, incumbent, budget):
+            return
+        is_close = incumbent.is_within(params.parts_gap)
+        if is_close and before == sorted(map(_step_s, walks)):
+            break
 
 
 def ordered_fills(

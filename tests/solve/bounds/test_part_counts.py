@@ -90,6 +90,7 @@ def test_no_uplink_carries_part_of_a_share() -> None:
 def test_summands() -> None:
     """All ways to add up, each once, ascending."""
     assert sorted(summands(6, 2, 4)) == [(2, 2, 2), (2, 4), (3, 3)]
+    assert list(summands(6, 2, 4, 2)) == [(2, 4), (3, 3)]
 
 
 def test_levels_that_no_unit_reaches_ask_for_no_part() -> None:

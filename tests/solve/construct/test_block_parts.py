@@ -7,7 +7,7 @@ import pytest
 
 from placer.solve.bounds.certificate import prove
 from placer.solve.bounds.part_steps import PartSteps
-from placer.solve.construct.block_parts import block_fills, held_as_counted
+from placer.solve.construct.block_parts import block_fills, block_parts, held_as_counted
 from placer.solve.construct.in_parts import in_parts_fills
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
@@ -27,6 +27,20 @@ def test_what_the_bound_counts_is_a_good_placement(seed: int) -> None:
     incumbent.offer_all(block_fills(problem, incumbent, Budget(60)))
     assert incumbent.value < 0.98 * even
     assert incumbent.is_within(0.01)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_a_walk_comes_before_programs(seed: int) -> None:
+    """Programs that never end leave better placements than even parts all the same."""
+    problem, _ = drawn(seed)
+    problem = problem.with_params(parts_work_in_all=(0.0, 0.0))
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.offer_all(in_parts_fills(problem))
+    even = incumbent.value
+    incumbent.offer_all(block_fills(problem, incumbent, Budget(60)))
+    assert incumbent.value == even
+    block_parts(problem, incumbent, Budget(60))
+    assert incumbent.value < 0.98 * even
 
 
 @pytest.mark.parametrize("seed", [1, 3, 10])

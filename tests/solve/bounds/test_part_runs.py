@@ -1,0 +1,120 @@
+"""Parts on nodes that hold runs of ranks: a walk along the units, node by node."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from placer.placement.placement import Placement
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.part_counts import Counts
+from placer.solve.bounds.part_runs import NodeRuns
+from placer.solve.count.blocks import solved_in_blocks
+from placer.solve.count.engine import Limits, solve
+from placer.solve.problem.compiled import Problem
+from tests.solve.construct.test_whole_first import job, machine
+
+NEAR = {1: 0.5, 2: 0.4, 3: 0.3, 4: 0.2, 8: 0.1}
+# Units of 8, one in each of three stages of a replica.
+COUNTS = Counts(
+    rooms={(0, 7): 4},
+    size=8,
+    number=3,
+    replicas=1,
+    together=1,
+    alike=1,
+    near=NEAR,
+    apart=lambda part, _share: NEAR[part],
+    uplinks={},
+    latency={},
+)
+
+
+def is_hopeless(counts: Counts, rooms: dict[int, int], levels: list[int]) -> bool:
+    """Whether no replica has stages of these levels or faster ones."""
+    program = NodeRuns(counts, rooms).program(np.array([levels]))
+    assert program is not None
+    answer = solve(program, Limits(1.0))
+    assert answer.is_proved
+    return answer.counts is None
+
+
+def test_nodes_hold_an_end_beside_a_beginning() -> None:
+    """Four nodes of 7: (4, 4) (3, 5) (2, 6) is a walk; 4 + 4, 4 + 4, 3 + 3 + 2 none."""
+    slow, third, half = 1, 2, 3
+    assert not is_hopeless(COUNTS, {7: 4}, [third, half, third])
+    assert is_hopeless(COUNTS, {7: 4}, [slow, half, half])
+    stated = COUNTS.stated(np.array([[slow, half, half]]), [1.0] * 3)
+    assert stated is not None
+    assert solved_in_blocks(stated.program, Limits(1.0)).counts is not None
+
+
+def test_a_node_may_hold_several_units() -> None:
+    """Of ten pieces of units of 4, a node of 9 holds two units and one piece more."""
+    counts = replace(COUNTS, size=4, near={1: 0.3, 2: 0.2, 4: 0.1})
+    assert not is_hopeless(counts, {9: 1, 3: 1}, [0, 2, 2])
+    assert is_hopeless(counts, {9: 1, 3: 1}, [1, 2, 2])
+    assert not is_hopeless(counts, {10: 1, 2: 1}, [1, 2, 2])
+
+
+def walks(rooms: list[int], left: int) -> Iterator[list[tuple[int, int]]]:
+    """All ways to lay so many pieces on nodes: room of each and what it holds."""
+    if not left:
+        yield []
+    for room in sorted(set(rooms)):
+        others = list(rooms)
+        others.remove(room)
+        for held in range(1, min(room, left) + 1):
+            for rest in walks(others, left - held):
+                yield [(room, held), *rest]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_walk_solves_the_program(seed: int) -> None:
+    """By plain loops: what the best walks have, the program has too."""
+    rng = random.Random(f"runs {seed}")
+    size, number = rng.choice(((3, 3), (4, 2), (4, 3), (5, 2)))
+    rooms = [rng.randint(1, size + 2) for _ in range(4)]
+    while sum(rooms) < size * number:
+        rooms.append(rng.randint(1, size + 2))
+    largest = min(size, max(rooms))
+    lows = list(range(1, size // max(2, -(-size // largest)) + 1))
+    lows += [size] if largest == size else []
+    near = {low: 1.0 - place / 10 for place, low in enumerate(lows)}
+    counts = replace(COUNTS, size=size, number=number, near=near)
+    met = set()
+    for walk in walks(rooms, size * number):
+        unit = np.arange(size * number) // size
+        node = np.repeat(np.arange(len(walk)), [held for _, held in walk])
+        least = [min(Counter(node[unit == one]).values()) for one in range(number)]
+        levels = sorted(lows.index(low) for low in least)
+        if tuple(levels) not in met:
+            met.add(tuple(levels))
+            assert not is_hopeless(counts, dict(Counter(rooms)), levels)
+    assert met
+
+
+def test_launches_by_nodes_raise_the_bound() -> None:
+    """Three groups of 8 on four hosts of 7: no launch by nodes has two in halves."""
+    hosts = machine([7, 7, 7, 7, 1], [0] * 5)
+    experts = job(tp=1, ep=8, pp=3, dp=8, vp=1)
+    by_nodes = replace(experts, launcher="node-contiguous")
+    problem = Problem.of(hosts, by_nodes, "time")
+    assert problem.forced_block == 0
+    bound = lower_bound(problem, 0).value
+    best = inf
+    for walk in walks(hosts.gpus_of_node.tolist(), 24):
+        free = {
+            room: [n for n in range(5) if (n == 4) == (room == 1)] for room in (1, 7)
+        }
+        nodes = np.repeat([free[room].pop() for room, _ in walk], [h for _, h in walk])
+        gpus = Placement.on_nodes(hosts, nodes).gpu_of_rank
+        best = min(best, problem.goal.value(gpus))
+    of_any_launch = lower_bound(problem, 1).value
+    assert of_any_launch < bound <= best * (1 + 1e-9)
