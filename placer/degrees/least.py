@@ -162,7 +162,7 @@ class Least:
             sharding="ddp",
             shard_size=0,
         )
-        # One stage could hide exchanges of experts that the stages of a pipeline do not.
+        # One stage may hide exchanges of experts that those of a pipeline do not.
         hides = what == "ep" and self._hides(what, choice)
         key = what, alike, hides
         if key not in self._known:

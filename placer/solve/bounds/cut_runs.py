@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, gcd, lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,14 +39,14 @@ MOST = 4096  # places of a block times lengths of a run: larger programs are lef
 ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CutRuns:
     """Groups in a launch by nodes.
 
     Attributes
     ----------
-    gpus : ndarray, shape (N,)
-        Of each node.
+    nodes : tuple of pairs of int
+        GPUs of a node, and how many nodes have so many; the smallest first.
     size, ranks : int
         Ranks of a group, and of all groups.
     work : float
@@ -57,7 +57,7 @@ class CutRuns:
         Consecutive ranks that share a node.
     """
 
-    gpus: IntArray
+    nodes: tuple[tuple[int, int], ...]
     size: int
     ranks: int
     work: float
@@ -102,23 +102,24 @@ class CutRuns:
         counts = size * apart // grain * (int(gpus.max()) // grain)
         if counts > MOST and apart < gpus.max():
             return None
-        return cls(gpus, size, world, work, apart, grain)
+        return cls(by_size(gpus), size, world, work, apart, grain)
+
+    @property
+    def longest(self) -> int:
+        """Ranks of the longest run."""
+        return self.nodes[-1][0]
 
     @property
     def is_alone(self) -> bool:
         """Whether no run has two ranks of a group."""
-        return bool(self.apart >= self.gpus.max())
+        return self.apart >= self.longest
 
     def fewest_cut(self, part: int) -> int:
         """Groups that have a part of fewer ranks than this, at the least."""
-        if self.is_alone:
-            return self.ranks // self.size if part > 1 else 0
-
-        def cut(begin: IntArray, end: IntArray) -> int:
-            least = np.minimum(end, self.size - end)
-            return int(((begin == 0) & (least > 0) & (least < part)).sum())
-
-        return self._least(cut)
+        # Where no node has so many ranks, no group has a part that large.
+        if part > 1 and (self.is_alone or part > self.longest):
+            return self.ranks // self.size
+        return 0 if self.is_alone else _fewest_cut(self, part)
 
     def fewest_edges(self, *, closed: bool) -> int:
         """Edges of these rings, or chains, that are cut at the least."""
@@ -127,19 +128,6 @@ class CutRuns:
             return ring.all_edges
         edges = least_weight([ring], self.work)
         return max(0, ceil(edges - ROUNDING))
-
-    def _least(self, cut: Callable[[IntArray, IntArray], int]) -> int:
-        """Least sum of what runs cut.
-
-        That is asked by ranks of each group in a block before a run, and before its
-        end.
-        """
-
-        def price(begin: int, length: int) -> int:
-            return self.price(begin, length, cut)
-
-        least = _least_sum(self, self.size * self.apart, self.grain, price, self.work)
-        return max(0, ceil(least - ROUNDING))
 
     def price(
         self, begin: int, length: int, cut: Callable[[IntArray, IntArray], int]
@@ -156,6 +144,22 @@ class CutRuns:
         """Ranks of each group of a block before each place; shape (n s, s)."""
         place = np.arange(self.size * self.apart)[:, None]
         return np.asarray(-(-(place - np.arange(self.apart)) // self.apart))
+
+
+# Runs of ranks are alike in many choices of degrees, and in all cases of a bound.
+@lru_cache(maxsize=1024)
+def _fewest_cut(runs: CutRuns, part: int) -> int:
+    """Groups that have a part of fewer ranks than this, at the least."""
+
+    def cut(begin: IntArray, end: IntArray) -> int:
+        least = np.minimum(end, runs.size - end)
+        return int(((begin == 0) & (least > 0) & (least < part)).sum())
+
+    def price(begin: int, length: int) -> int:
+        return runs.price(begin, length, cut)
+
+    least = _least_sum(runs, runs.size * runs.apart, runs.grain, price, runs.work)
+    return max(0, ceil(least - ROUNDING))
 
 
 class Ring(NamedTuple):
@@ -210,7 +214,7 @@ def least_weight(rings: Sequence[Ring], work: float) -> float:
     """
     period = lcm(*(ring.runs.size * ring.runs.apart for ring in rings))
     grain = gcd(*(ring.runs.grain for ring in rings))
-    runs, longest = rings[0].runs, int(rings[0].runs.gpus.max())
+    runs, longest = rings[0].runs, rings[0].runs.longest
     if len(rings) > 1 and period // grain * (longest // grain) > MOST:
         return sum(least_weight([ring], work) for ring in rings)
 
@@ -231,8 +235,7 @@ def _least_sum(
     program = Program()
     held: list[Term] = []
     through: dict[int, list[Term]] = defaultdict(list)
-    rooms, numbers = np.unique(runs.gpus, return_counts=True)
-    for room, number in zip(rooms.tolist(), numbers.tolist(), strict=True):
+    for room, number in runs.nodes:
         columns = []
         for begin in range(0, period, grain):
             for length in range(grain, room + 1, grain):
@@ -249,3 +252,9 @@ def _least_sum(
     if answer.is_proved and answer.counts is None:
         return 0  # the ranks do not fit: others say so
     return max(0.0, answer.bound)
+
+
+def by_size(gpus: IntArray) -> tuple[tuple[int, int], ...]:
+    """How many nodes have how many GPUs, from the GPUs of each."""
+    sizes, numbers = np.unique(gpus, return_counts=True)
+    return tuple(zip(sizes.tolist(), numbers.tolist(), strict=True))

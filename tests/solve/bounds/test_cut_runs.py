@@ -12,7 +12,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.cut_runs import CutRuns, Ring, least_weight
+from placer.solve.bounds.cut_runs import CutRuns, Ring, by_size, least_weight
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.marks import slow
@@ -43,7 +43,7 @@ def runs(rooms: Sequence[int], ranks: int) -> Iterator[tuple[int, ...]]:
 def _across(counted: CutRuns) -> CutRuns:
     """Groups of the first ranks of these groups, of the second ones, and so on."""
     size, ranks = counted.size, counted.ranks
-    return CutRuns(counted.gpus, ranks // size, ranks, WORK, apart=size)
+    return CutRuns(counted.nodes, ranks // size, ranks, WORK, apart=size)
 
 
 @pytest.mark.parametrize("seed", [*range(30), *slow(range(30, 200))])
@@ -56,7 +56,7 @@ def test_no_launch_cuts_fewer_groups(seed: int) -> None:
     found = np.array(list(runs(rooms, size * groups)))
     placed = found.reshape(len(found), groups, size)
     parts = (placed[..., None] == placed[:, :, None]).sum(-1)
-    counted = CutRuns(np.array(rooms), size, size * groups, WORK)
+    counted = CutRuns(by_size(np.array(rooms)), size, size * groups, WORK)
     for part in range(2, size + 1):
         cut = (parts.min(axis=2) < part).sum(axis=1)
         assert counted.fewest_cut(part) <= cut.min()
@@ -90,15 +90,15 @@ def test_no_launch_cuts_fewer_groups(seed: int) -> None:
 
 def test_groups_of_six_on_nodes_of_eight() -> None:
     """Three nodes hold four groups, of which two are cut, into 2 and 4."""
-    counted = CutRuns(np.array([8] * 24), 6, 192, WORK)
+    counted = CutRuns(((8, 24),), 6, 192, WORK)
     assert (counted.fewest_cut(6), counted.fewest_edges(closed=True)) == (16, 32)
     assert (counted.fewest_cut(3), counted.fewest_cut(2)) == (16, 0)
 
 
 def test_runs_cut_the_groups_of_two_axes_at_once() -> None:
     """On nodes of 7 runs of 6 are best for pairs, and 7 and 1 for groups of 4 apart."""
-    gpus = np.full(16, 7)
-    pairs, rings = CutRuns(gpus, 2, 96, WORK), CutRuns(gpus, 4, 96, WORK, apart=2)
+    nodes = ((7, 16),)
+    pairs, rings = CutRuns(nodes, 2, 96, WORK), CutRuns(nodes, 4, 96, WORK, apart=2)
     alone = [Ring(pairs, 4000.0, closed=True), Ring(rings, 400.0, closed=True)]
     together = least_weight(alone, WORK)
     assert together > sum(least_weight([one], WORK) for one in alone)
