@@ -1,8 +1,8 @@
 """Transfers as a whole: the times that they may take, and what each then asks for.
 
 A time is possible where domains may hold all ranks with the partners that they need for
-it near (`partners`, `component_parts`, `domain_runs`, `rack_ranks`). The needs change
-at some times only, so bisection over these finds the first one.
+it near (`partners`, `component_parts`, `domain_runs`, `rack_ranks`, `set_prices`). The
+needs change at some times only, so bisection over these finds the first one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from placer.solve.bounds.domain_runs import DomainRuns
 from placer.solve.bounds.partners import ROUNDING, Partners
 from placer.solve.bounds.rack_ranks import RackRanks
 from placer.solve.bounds.run_sorts import Kind
+from placer.solve.bounds.set_prices import SetPrices
 
 if TYPE_CHECKING:
     from placer.job.model import RankTraffic
@@ -91,13 +92,14 @@ class Transfers:
     Attributes
     ----------
     directions : list of Partners
-    runs, ranks : DomainRuns and RackRanks, or None
+    runs, ranks, prices : DomainRuns, RackRanks and SetPrices, or None
         Of a launch by nodes, whose nodes hold consecutive ranks.
     """
 
     directions: list[Partners]
     runs: DomainRuns | None
     ranks: RackRanks | None
+    prices: SetPrices | None
 
     @classmethod
     def of(
@@ -113,7 +115,7 @@ class Transfers:
         if not directions:
             return None
         runs, ranks = DomainRuns.of(network, params), RackRanks.of(network, params)
-        return cls(directions, runs, ranks)
+        return cls(directions, runs, ranks, SetPrices.of(network, params))
 
     @cached_property
     def times(self) -> FloatArray:
@@ -153,10 +155,9 @@ class Transfers:
             return False
         if not self._fit_whole(needs, seconds):
             return False
-        if self.runs is None or self.ranks is None:
-            return True
-        kinds = self.kinds(seconds)
-        return self.runs.may_hold(kinds) and self.ranks.may_hold(kinds)
+        by_node = [of for of in (self.runs, self.ranks, self.prices) if of is not None]
+        kinds = self.kinds(seconds) if by_node else []
+        return all(of.may_hold(kinds) for of in by_node)
 
     def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
         """Whether domains may hold components, some of which must be whole."""
