@@ -39,29 +39,46 @@ class Crowd:
     Attributes
     ----------
     needs, component : ndarray, shape (R,)
-    room : int
-        Ranks of the largest scale-up domain.
+    asked : ndarray, shape (R,)
+        Ranks that every partner in the component of a rank needs near in turn.
     """
 
     needs: IntArray
     component: IntArray
-    room: int
+    asked: IntArray
 
-    def most_together(self, members: IntArray) -> int:
-        """Most members of a row in one scale-up domain."""
+    def most_together(self, members: IntArray, room: IntArray) -> IntArray:
+        """Most members of a row in scale-up domains of such room; as ``room``."""
         if not self.needs[members].any():
-            return int(members.shape[1])
-        return max(self._most_of_row(row) for row in members)
+            return np.full(room.shape, members.shape[1])
+        rooms, which = np.unique(room, return_inverse=True)
+        most = np.zeros(len(rooms), dtype=np.int64)
+        for row in members:
+            np.maximum(most, self._most_of_row(row, rooms), out=most)
+        return most[which]
 
-    def _most_of_row(self, row: IntArray) -> int:
-        """As many as fit with their partners, those of a component sharing theirs."""
+    def _most_of_row(self, row: IntArray, rooms: IntArray) -> IntArray:
+        """As many as fit with their partners, those of a component sharing theirs.
+
+        A domain with some of a component's members has the least that one of them
+        needs of partners, and as many ranks as these need in turn, members or not. The
+        cheapest components are not those with the most members, so either sum is a
+        bound by itself.
+        """
         component = np.unique(self.component[row], return_inverse=True)[1]
         size = np.bincount(component)
-        needs = np.full(len(size), self.room)
+        needs = np.full(len(size), self.needs[row].max())
         np.minimum.at(needs, component, self.needs[row])
-        beside = self.room - np.cumsum(np.sort(needs))
-        most = np.minimum(beside, np.cumsum(np.sort(size)[::-1])).max()
-        return max(int(most), 1)
+        asked = np.zeros(len(size), dtype=np.int64)
+        asked[component] = self.asked[row]
+        asked[needs == 0] = 0  # no partner need be there
+        # Of one component, two and so on; shape (rooms, components).
+        beside = rooms[:, None] - np.cumsum(np.sort(needs))
+        spare = rooms[:, None] - np.cumsum(np.sort(needs + asked))
+        within = np.cumsum(np.sort(np.minimum(size, asked))[::-1])
+        most = np.minimum(np.cumsum(np.sort(size)[::-1]), beside)
+        most = np.where(spare < 0, 0, np.minimum(most, spare + within))
+        return np.asarray(most.max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +96,12 @@ class Near:
     seconds: float
     crowds: tuple[Crowd, ...] = ()
 
-    def most_together(self, members: IntArray) -> int:
-        """Most members of a row in one scale-up domain."""
-        most = (crowd.most_together(members) for crowd in self.crowds)
-        return min(most, default=int(members.shape[1]))
+    def most_together(self, members: IntArray, room: IntArray) -> IntArray:
+        """Most members of a row in scale-up domains of such room; as ``room``."""
+        most = np.full(room.shape, members.shape[1])
+        for crowd in self.crowds:
+            np.minimum(most, crowd.most_together(members, room), out=most)
+        return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,15 +235,36 @@ def near_levels(
     cuts = np.linspace(low, last, params.near_levels + 1)
     cuts = np.unique(cuts.astype(np.int64)).tolist()
     return [
-        _near(transfers.directions, float(times[start]), float(times[end - 1]))
+        kept_near(transfers.directions, float(times[start]), float(times[end - 1]))
         for start, end in pairwise(cuts if last > low else [low, low + 1])
     ]
 
 
-def _near(directions: list[Partners], seconds: float, until: float) -> Near:
+def kept_near(directions: list[Partners], seconds: float, until: float) -> Near:
     """What holds for transfers of at least ``seconds`` that ``until`` still allows."""
     crowds = (
-        Crowd(one.needs(until)[one.label], one.component[one.label], int(one.room[0]))
+        Crowd(
+            one.needs(until)[one.label],
+            one.component[one.label],
+            _asked(one, directions, until)[one.label],
+        )
         for one in directions
     )
     return Near(seconds, tuple(crowds))
+
+
+def _asked(one: Partners, directions: list[Partners], seconds: float) -> IntArray:
+    """Ranks that each partner in the component of a set needs near; shape (S,).
+
+    Those are neither partners nor of another component: a partner that others need as
+    well has no needs of its own, and components are the same both ways.
+    """
+    others = [other for other in directions if other is not one]
+    alike = [o for o in others if np.array_equal(o.component, one.component)]
+    if not alike:
+        return np.zeros_like(one.component)
+    needs = alike[0].needs(seconds)
+    partners = np.unique(one.partner)
+    least = np.full(int(one.component.max()) + 1, needs.max())
+    np.minimum.at(least, one.component[partners], needs[partners])
+    return np.asarray(least[one.component])
