@@ -9,94 +9,71 @@ rest is counted once where it is alike.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.allocation.shared import meet
-from placer.allocation.together import Together, together
+from placer.allocation.walk import Walk
 from placer.placement.placement import Placement
 from placer.solve.exact.enumeration import every_placement
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from placer.allocation.offers import Offer, Offers
+    from placer.allocation.offers import Offer
     from placer.allocation.question import BoolArray, Question
-    from placer.allocation.shared import Uses
 
 # Placements of one job that are listed, and of all that are priced, at the most.
 LISTED = 2_000
 PRICED = 10_000
 
 
-class EveryPlacement:
-    """The walk through all placements of all jobs.
+@dataclass(eq=False)
+class EveryPlacement(Walk):
+    """The walk through all placements of all jobs."""
 
-    Attributes
-    ----------
-    best : Together or None
-        The best that is known.
-    is_complete : bool
-        Whether all placements were walked through.
-    """
-
-    def __init__(
-        self,
-        offers: Offers,
-        uses: Uses,
-        alone: Sequence[Offer],
-        best: Together | None,
-    ) -> None:
-        self.best = best
-        self._question, self._budget = offers.question, offers.budget
-        self._uses, self._alone = uses, alone
+    def __post_init__(self) -> None:
         self._problems = [
-            Problem.of(self._question.machine, wanted.job, self._question.objective)
-            for wanted in self._question.jobs
+            Problem.of(self.question.machine, wanted.job, self.question.objective)
+            for wanted in self.question.jobs
         ]
-        self.is_complete = _is_plain(self._question, self._problems)
+        self.is_complete = _is_plain(self.question, self._problems)
         self._priced = 0
 
     def walked(self) -> EveryPlacement:
         """The walk at its end."""
         if self.is_complete:
-            self._walk([], self._question.free, 0.0)
+            self._walk([], self.question.free, 0.0)
         return self
 
     def _walk(self, before: list[Offer], free: BoolArray, cost: float) -> None:
         """All ways to go on from these offers, whose values alone sum to ``cost``."""
         index = len(before)
-        if index == len(self._alone):
-            now = together(self._question, self._uses, before)
-            if now.cost < self._limit:
-                self.best = now
+        if index == len(self.alone):
+            self._meet(before)
             return
-        weights = [wanted.weight for wanted in self._question.jobs]
-        later = zip(weights[index + 1 :], self._alone[index + 1 :], strict=True)
-        others = sum(weight * alone.least for weight, alone in later)
-        for offer in self._offers(index, free):
-            now_at_least = cost + weights[index] * offer.cost
+        others = sum(
+            self._weight(later) * self.alone[later].least
+            for later in range(index + 1, len(self.alone))
+        )
+        for offer in self._placed(index, free):
+            now_at_least = cost + self._weight(index) * offer.cost
             if now_at_least + others >= self._limit:
                 return  # The next ones are no cheaper.
-            left = free & ~self._question.taken(offer.nodes)
+            left = free & ~self.question.taken(offer.nodes)
             self._walk([*before, offer], left, now_at_least)
 
-    @property
-    def _limit(self) -> float:
-        return inf if self.best is None else self.best.cost * (1 - EXACT)
-
-    def _offers(self, index: int, free: BoolArray) -> Iterator[Offer]:
+    def _placed(self, index: int, free: BoolArray) -> Iterator[Offer]:
         """Every legal placement of a job on free nodes, the cheapest first."""
-        problem, machine = self._problems[index], self._question.machine
+        problem, machine = self._problems[index], self.question.machine
+        budget = self.offers.budget
         marks = np.where(free, 0, 1 + np.arange(machine.num_nodes))
-        every = every_placement(problem, self._budget, marks, LISTED, ~free)
+        every = every_placement(problem, budget, marks, LISTED, ~free)
         self._priced += len(every.nodes_of_rank)
-        over = self._priced > PRICED or self._budget.is_over()
+        over = self._priced > PRICED or budget.is_over()
         self.is_complete &= every.complete and not over
         if not self.is_complete:
             return
@@ -108,13 +85,13 @@ class EveryPlacement:
             nodes = np.zeros(machine.num_nodes, dtype=bool)
             nodes[machine.node_of_gpu[placement.gpu_of_rank]] = True
             solution = replace(
-                self._alone[index].solution,
+                self.alone[index].solution,
                 placement=placement,
                 value=value,
                 method="enumeration",
             )
             yield replace(
-                self._alone[index],
+                self.alone[index],
                 job=problem.job,
                 solution=solution,
                 nodes=nodes,

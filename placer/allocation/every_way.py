@@ -8,6 +8,7 @@ nodes bounds what it costs on fewer, and is reached on more. So few ways are pla
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING
@@ -15,15 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.kinds import Counts, Kinds
-from placer.allocation.together import Together, together
+from placer.allocation.walk import Walk
 from placer.solve.problem.effort import QUICK
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.allocation.offers import Offer, Offers
-    from placer.allocation.shared import Uses
+    from placer.allocation.offers import Offer
     from placer.solve.problem.effort import Effort
 
 # Ways that are looked at, and parts that are listed for that, at the most.
@@ -35,36 +33,24 @@ FEW_RANKS = 32
 PLACED = {0: 600, QUICK: 16}
 
 
-class EveryWay:
+@dataclass(eq=False)
+class EveryWay(Walk):
     """The walk through all ways.
 
     Attributes
     ----------
-    best : Together or None
-        The best that is known.
     least : float
         No way costs less.
-    is_complete : bool
-        Whether all ways were walked through.
     """
 
-    def __init__(
-        self,
-        offers: Offers,
-        uses: Uses,
-        alone: Sequence[Offer],
-        best: Together | None,
-    ) -> None:
-        self.best, self.least = best, inf
-        self.is_complete = True
-        self._offers, self._uses = offers, uses
-        self._question = offers.question
-        self._kinds = Kinds(offers.question)
-        ranks = max(wanted.job.world_size for wanted in offers.question.jobs)
+    def __post_init__(self) -> None:
+        self.least = inf
+        self._kinds = Kinds(self.question)
+        ranks = max(wanted.job.world_size for wanted in self.question.jobs)
         self._effort: Effort = 0 if ranks <= FEW_RANKS else QUICK
-        self._known = [_Known(self._kinds.whole, one) for one in alone]
+        self._known = [_Known(self._kinds.whole, one) for one in self.alone]
         self._looked = self._listed = 0
-        self._placed_before = offers.count
+        self._placed_before = self.offers.count
         self._seen: set[Hashable] = set()
 
     def walked(self) -> EveryWay:
@@ -77,10 +63,6 @@ class EveryWay:
             self.least = min(self.least, self.best.cost)
         return self
 
-    @property
-    def _limit(self) -> float:
-        return inf if self.best is None else self.best.cost * (1 - EXACT)
-
     def _walk(self, parts: list[Counts], left: Counts, before: float) -> None:
         """All ways that begin with these parts, whose bounds sum to ``before``."""
         index = len(parts)
@@ -89,8 +71,8 @@ class EveryWay:
             if not self.is_complete:
                 return
             self._looked += 1
-            over = self._offers.budget.is_over()
-            placed = self._offers.count - self._placed_before
+            over = self.offers.budget.is_over()
+            placed = self.offers.count - self._placed_before
             if over or placed > PLACED[self._effort] or self._looked > WAYS:
                 self.is_complete = False
                 return
@@ -119,17 +101,14 @@ class EveryWay:
         """A way that is parted to the end."""
         self.least = min(self.least, bound)
         found = [self._offer(index, part) for index, part in enumerate(parts)]
-        offers = self._kinds.dealt([offer for offer in found if offer is not None])
-        now = together(self._question, self._uses, offers)
-        if now.cost < self._limit:
-            self.best = now
+        self._meet(self._kinds.dealt([offer for offer in found if offer is not None]))
 
     def _parts(self, index: int, left: Counts) -> Iterator[Counts]:
         """What a job may take so that the others may still fit."""
-        worlds = [wanted.job.world_size for wanted in self._question.jobs]
+        worlds = [wanted.job.world_size for wanted in self.question.jobs]
         own, others = worlds[index], sum(worlds[index + 1 :])
         total = self._kinds.gpus_of(left)
-        allowances = len(self._question.limits)
+        allowances = len(self.question.limits)
         ranges = [range(count, -1, -1) for count in left[: len(left) - allowances]]
         ranges += self._allowances(index, left[len(left) - allowances :])
         for part in product(*ranges):
@@ -143,8 +122,8 @@ class EveryWay:
 
     def _allowances(self, index: int, left: Counts) -> Iterator[range]:
         """What a job may use of each limit: what it can, and all that others cannot."""
-        jobs = [wanted.job for wanted in self._question.jobs]
-        for limit, most in zip(self._question.limits, left, strict=True):
+        jobs = [wanted.job for wanted in self.question.jobs]
+        for limit, most in zip(self.question.limits, left, strict=True):
             others = sum(limit.most_of(job) for job in jobs[index + 1 :])
             own = limit.most_of(jobs[index])
             yield range(min(most, own), min(max(most - others, 0), own) - 1, -1)
@@ -156,12 +135,9 @@ class EveryWay:
         if found is not None:
             return found
         nodes, allowed = self._kinds.nodes(part), self._kinds.allowed(part)
-        found = self._offers.best(index, nodes, effort=self._effort, allowed=allowed)
+        found = self.offers.best(index, nodes, effort=self._effort, allowed=allowed)
         known.add(part, found, self._kinds.needs(found) if found else part)
         return found
-
-    def _weight(self, index: int) -> float:
-        return self._question.jobs[index].weight
 
     def _is_known(self, parts: list[Counts]) -> bool:
         """Whether a way like this, equal domains exchanged, was met before."""

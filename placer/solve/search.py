@@ -28,6 +28,7 @@ from placer.solve.construct.cut_alike import cut_alike
 from placer.solve.construct.cut_at_nodes import cut_at_nodes
 from placer.solve.construct.cut_within_sets import cut_within_sets
 from placer.solve.construct.fills import fullest_fills, nested, uneven
+from placer.solve.construct.groups_in_nodes import groups_in_nodes
 from placer.solve.construct.held_runs import held_runs
 from placer.solve.construct.in_company import in_company
 from placer.solve.construct.in_parts import in_parts
@@ -139,6 +140,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     transfer_runs,
     held_runs,
     set_pieces,
+    groups_in_nodes,
     fastest_first,
     exchanged,
 )

@@ -344,7 +344,7 @@ class IdealNetwork:
         num_members = members.shape[1]
         fewest = [num_members]
         room = np.ones(1, dtype=np.int64)
-        topology = self.fabric.topology
+        topology, scale_up = self.fabric.topology, self.fabric.scale_up_tier
         most = np.empty(0, dtype=np.int64)
         for t, capacity in enumerate(self.capacities):
             inside = self._most_in_part(t, members) * (capacity // self._set_size(t))
@@ -358,13 +358,14 @@ class IdealNetwork:
             if self.replica is not None:
                 of_one = most_alike(self.replica[members])
                 inside = np.minimum(inside, self.most_replicas[t] * of_one)
-            if self.near is not None and t <= self.fabric.scale_up_tier:
-                inside = np.minimum(inside, self.near.most_together(members))
+            if self.near is not None and t <= scale_up:
+                near = self.near.most_together(members, self.capacities[scale_up])
+                inside = np.minimum(inside, near if t == scale_up else near.max())
             most = inside
             descending = np.sort(most)[::-1]
             filled = np.cumsum(descending)
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
-            if t == self.fabric.scale_up_tier:
+            if t == scale_up:
                 room = descending
         # A case that no placement meets may leave too little room: any number holds.
         fewest[-1] = 1
@@ -381,8 +382,7 @@ class IdealNetwork:
     def capacities(self) -> list[IntArray]:
         """Most ranks of each domain, one array a tier."""
         topology = self.fabric.topology
-        single = [1] * len(topology.tiers)
-        return whole_sets(topology, self.capacity_of_node, single)
+        return whole_sets(topology, self.capacity_of_node, [1] * len(topology.tiers))
 
     @cached_property
     def run_tiers(self) -> set[int]:

@@ -1,8 +1,8 @@
 """Transfers as a whole: the times that they may take, and what each then asks for.
 
 A time is possible where domains may hold all ranks with the partners that they need for
-it near (`partners`, `component_parts`, `domain_runs`, `rack_ranks`). The needs change
-at some times only, so bisection over these finds the first one.
+it near (`partners`, `component_parts`, `domain_runs`, `rack_ranks`, `set_prices`). The
+needs change at some times only, so bisection over these finds the first one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from placer.solve.bounds.domain_runs import DomainRuns
 from placer.solve.bounds.partners import ROUNDING, Partners
 from placer.solve.bounds.rack_ranks import RackRanks
 from placer.solve.bounds.run_sorts import Kind
+from placer.solve.bounds.set_prices import SetPrices
 
 if TYPE_CHECKING:
     from placer.job.model import RankTraffic
@@ -38,29 +39,46 @@ class Crowd:
     Attributes
     ----------
     needs, component : ndarray, shape (R,)
-    room : int
-        Ranks of the largest scale-up domain.
+    asked : ndarray, shape (R,)
+        Ranks that every partner in the component of a rank needs near in turn.
     """
 
     needs: IntArray
     component: IntArray
-    room: int
+    asked: IntArray
 
-    def most_together(self, members: IntArray) -> int:
-        """Most members of a row in one scale-up domain."""
+    def most_together(self, members: IntArray, room: IntArray) -> IntArray:
+        """Most members of a row in scale-up domains of such room; as ``room``."""
         if not self.needs[members].any():
-            return int(members.shape[1])
-        return max(self._most_of_row(row) for row in members)
+            return np.full(room.shape, members.shape[1])
+        rooms, which = np.unique(room, return_inverse=True)
+        most = np.zeros(len(rooms), dtype=np.int64)
+        for row in members:
+            np.maximum(most, self._most_of_row(row, rooms), out=most)
+        return most[which]
 
-    def _most_of_row(self, row: IntArray) -> int:
-        """As many as fit with their partners, those of a component sharing theirs."""
+    def _most_of_row(self, row: IntArray, rooms: IntArray) -> IntArray:
+        """As many as fit with their partners, those of a component sharing theirs.
+
+        A domain with some of a component's members has the least that one of them
+        needs of partners, and as many ranks as these need in turn, members or not. The
+        cheapest components are not those with the most members, so either sum is a
+        bound by itself.
+        """
         component = np.unique(self.component[row], return_inverse=True)[1]
         size = np.bincount(component)
-        needs = np.full(len(size), self.room)
+        needs = np.full(len(size), self.needs[row].max())
         np.minimum.at(needs, component, self.needs[row])
-        beside = self.room - np.cumsum(np.sort(needs))
-        most = np.minimum(beside, np.cumsum(np.sort(size)[::-1])).max()
-        return max(int(most), 1)
+        asked = np.zeros(len(size), dtype=np.int64)
+        asked[component] = self.asked[row]
+        asked[needs == 0] = 0  # no partner need be there
+        # Of one component, two and so on; shape (rooms, components).
+        beside = rooms[:, None] - np.cumsum(np.sort(needs))
+        spare = rooms[:, None] - np.cumsum(np.sort(needs + asked))
+        within = np.cumsum(np.sort(np.minimum(size, asked))[::-1])
+        most = np.minimum(np.cumsum(np.sort(size)[::-1]), beside)
+        most = np.where(spare < 0, 0, np.minimum(most, spare + within))
+        return np.asarray(most.max(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +96,12 @@ class Near:
     seconds: float
     crowds: tuple[Crowd, ...] = ()
 
-    def most_together(self, members: IntArray) -> int:
-        """Most members of a row in one scale-up domain."""
-        most = (crowd.most_together(members) for crowd in self.crowds)
-        return min(most, default=int(members.shape[1]))
+    def most_together(self, members: IntArray, room: IntArray) -> IntArray:
+        """Most members of a row in scale-up domains of such room; as ``room``."""
+        most = np.full(room.shape, members.shape[1])
+        for crowd in self.crowds:
+            np.minimum(most, crowd.most_together(members, room), out=most)
+        return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +111,14 @@ class Transfers:
     Attributes
     ----------
     directions : list of Partners
-    runs, ranks : DomainRuns and RackRanks, or None
+    runs, ranks, prices : DomainRuns, RackRanks and SetPrices, or None
         Of a launch by nodes, whose nodes hold consecutive ranks.
     """
 
     directions: list[Partners]
     runs: DomainRuns | None
     ranks: RackRanks | None
+    prices: SetPrices | None
 
     @classmethod
     def of(
@@ -113,7 +134,7 @@ class Transfers:
         if not directions:
             return None
         runs, ranks = DomainRuns.of(network, params), RackRanks.of(network, params)
-        return cls(directions, runs, ranks)
+        return cls(directions, runs, ranks, SetPrices.of(network, params))
 
     @cached_property
     def times(self) -> FloatArray:
@@ -153,10 +174,9 @@ class Transfers:
             return False
         if not self._fit_whole(needs, seconds):
             return False
-        if self.runs is None or self.ranks is None:
-            return True
-        kinds = self.kinds(seconds)
-        return self.runs.may_hold(kinds) and self.ranks.may_hold(kinds)
+        by_node = [of for of in (self.runs, self.ranks, self.prices) if of is not None]
+        kinds = self.kinds(seconds) if by_node else []
+        return all(of.may_hold(kinds) for of in by_node)
 
     def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
         """Whether domains may hold components, some of which must be whole."""
@@ -215,15 +235,36 @@ def near_levels(
     cuts = np.linspace(low, last, params.near_levels + 1)
     cuts = np.unique(cuts.astype(np.int64)).tolist()
     return [
-        _near(transfers.directions, float(times[start]), float(times[end - 1]))
+        kept_near(transfers.directions, float(times[start]), float(times[end - 1]))
         for start, end in pairwise(cuts if last > low else [low, low + 1])
     ]
 
 
-def _near(directions: list[Partners], seconds: float, until: float) -> Near:
+def kept_near(directions: list[Partners], seconds: float, until: float) -> Near:
     """What holds for transfers of at least ``seconds`` that ``until`` still allows."""
     crowds = (
-        Crowd(one.needs(until)[one.label], one.component[one.label], int(one.room[0]))
+        Crowd(
+            one.needs(until)[one.label],
+            one.component[one.label],
+            _asked(one, directions, until)[one.label],
+        )
         for one in directions
     )
     return Near(seconds, tuple(crowds))
+
+
+def _asked(one: Partners, directions: list[Partners], seconds: float) -> IntArray:
+    """Ranks that each partner in the component of a set needs near; shape (S,).
+
+    Those are neither partners nor of another component: a partner that others need as
+    well has no needs of its own, and components are the same both ways.
+    """
+    others = [other for other in directions if other is not one]
+    alike = [o for o in others if np.array_equal(o.component, one.component)]
+    if not alike:
+        return np.zeros_like(one.component)
+    needs = alike[0].needs(seconds)
+    partners = np.unique(one.partner)
+    least = np.full(int(one.component.max()) + 1, needs.max())
+    np.minimum.at(least, one.component[partners], needs[partners])
+    return np.asarray(least[one.component])

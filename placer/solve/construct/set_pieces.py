@@ -1,6 +1,6 @@
 """Transfers between racks: closed sets cut into pieces that racks have nodes for.
 
-All sets of a kind are cut in the same few ways (`closed_sets`). A program counts how
+All sets of a kind are cut in the same few ways (`set_ways`). A program counts how
 many sets are cut in each way, and how many racks are divided in each way into places
 for pieces (`component_pieces`). The shortest time for which it has a solution is found
 by bisection.
@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
+from placer.solve.bounds.closed_sets import ClosedSets, closed_sets
 from placer.solve.bounds.partners import ROUNDING
 from placer.solve.bounds.rack_ranks import needs_of
 from placer.solve.bounds.time import transfers_by_rank
-from placer.solve.construct.closed_sets import ClosedSets, Way, closed_sets
 from placer.solve.construct.component_pieces import (
     divisions_into,
     in_places,
     shared_out,
 )
+from placer.solve.construct.set_ways import Way, ways_to_cut
 from placer.solve.count.engine import Limits
 from placer.solve.tree.in_runs import fill_in_runs
 
@@ -76,7 +77,7 @@ def _homes(
         return None
     domain_of_rank = np.full(sum(one.ranks.size for one in sets), -1, dtype=np.int64)
     for pieces in params.set_pieces:
-        ways = [one.ways(pieces, params, budget) for one in needy]
+        ways = [ways_to_cut(one, pieces, params, budget) for one in needy]
         dealt = _dealt(needy, ways, nodes, params, budget)
         if dealt is not None:
             break

@@ -48,16 +48,17 @@ class ColumnProgram:
             self.add(missing, {row: 1.0})
             self.add(missing, {row: -1.0})
 
-    def add(self, cost: float, entries: Mapping[int, float]) -> None:
-        """A column, unless the program has it."""
+    def add(self, cost: float, entries: Mapping[int, float]) -> bool:
+        """Whether the program gets this column; it may have it already."""
         key = cost, frozenset(entries.items())
         if key in self._known:
-            return
+            return False
         self._known.add(key)
         column = self._solver.NumVar(0.0, self._solver.infinity(), "")
         self._solver.Objective().SetCoefficient(column, cost)
         for row, entry in entries.items():
             self._rows[row].SetCoefficient(column, entry)
+        return True
 
     def solve(self) -> Optimum | None:
         """The optimum over the columns so far; None where rounding leaves it open."""

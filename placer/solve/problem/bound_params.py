@@ -41,6 +41,10 @@ class BoundParams:
         number after the other; 0 for none.
     rack_columns, rack_nodes : int
         Sorts of runs in its program at most, and nodes of its tree.
+    set_cuts, set_work, set_room, set_rounds : int
+        Ways to take a piece of what is left of a closed set, at most; array elements
+        touched for the charges of pieces; the largest charge of a domain; and how often
+        the program that prices pieces is solved.
     near_levels : int
         Times of transfers that the bound on room for partners tells apart.
     company_work, company_ranks : int
@@ -91,6 +95,10 @@ class BoundParams:
     rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
     rack_columns: int = 200
     rack_nodes: int = 200
+    set_cuts: int = 2_000_000
+    set_work: int = 50_000_000
+    set_room: int = 2_000
+    set_rounds: int = 400
     near_levels: int = 8
     company_work: int = 500_000
     company_ranks: int = 32

@@ -6,8 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from placer.solve.bounds.closed_sets import closed_sets
 from placer.solve.bounds.rack_ranks import Need
-from placer.solve.construct.closed_sets import closed_sets
+from placer.solve.construct.set_ways import ways_to_cut
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 
@@ -67,7 +68,7 @@ def test_no_cut_in_two_is_better_than_those_found(seed):
     for sets in closed_sets(needs, ranks, block):
         if not sets.needs:
             continue
-        for way in sets.ways(3, params, budget):
+        for way in ways_to_cut(sets, 3, params, budget):
             for own in sets.ranks:
                 pieces = [own[way.piece == p] for p in range(len(way.nodes))]
                 assert all(is_met(sets_needs(needs, own), one) for one in pieces)
@@ -77,7 +78,7 @@ def test_no_cut_in_two_is_better_than_those_found(seed):
         tried = best_pairs(sets_needs(needs, own), own, block)
         cuts = [
             tuple(sorted(way.nodes))
-            for way in sets.ways(2, params, budget)
+            for way in ways_to_cut(sets, 2, params, budget)
             if len(way.nodes) == 2
         ]
         for pair in tried:
@@ -104,5 +105,5 @@ def test_sets_that_are_alike_are_found_together():
 def test_a_cut_amid_a_node_takes_a_node_more():
     """Four pairs on two nodes: two and two pairs are on two nodes each."""
     (sets,) = closed_sets(pairs(4), 8, 4)
-    ways = sets.ways(2, Params(), Budget(60.0))
+    ways = ways_to_cut(sets, 2, Params(), Budget(60.0))
     assert [way.nodes for way in ways] == [(2,), (2, 2)]
