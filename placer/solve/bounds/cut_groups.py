@@ -23,7 +23,7 @@ import numpy.typing as npt
 from placer.solve.bounds.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
-from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.ideal import Counts, IdealNetwork
 from placer.solve.bounds.limit import (
     Limit,
     most_stages,
@@ -193,8 +193,8 @@ class CutGroups:
 class Split(IdealNetwork):
     """The same when every group leaves its scale-up domain."""
 
-    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
-        fewest, room = super()._fewest_domains(members)
+    def _fewest_domains(self, members: IntArray) -> Counts:
+        fewest, room, fullest = super()._fewest_domains(members)
         inner = slice(0, self.fabric.scale_up_tier + 2)
         fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
-        return fewest, room
+        return fewest, room, fullest

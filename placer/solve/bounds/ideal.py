@@ -28,7 +28,7 @@ from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.flows import least_flow_seconds
-from placer.solve.bounds.latency import ring_latency
+from placer.solve.bounds.latency import exchange_latency, ring_latency
 from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_alike, most_in_runs
 from placer.solve.bounds.speeds import fastest_stages
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+Counts = tuple[IntArray, IntArray, IntArray]
+Facts = tuple[IntArray, IntArray, IntArray, IntArray, bool]
 
 NO_LOAD = LinkLoad([], [])
 
@@ -78,12 +81,9 @@ class IdealNetwork:
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()
     near: Near | None = None
-    # Groups met so far by the identity of their array, which is kept alive here: the
-    # fewest domains, the most members of each scale-up domain, and whether all members
-    # have one of their own.
-    _known: dict[int, tuple[IntArray, IntArray, IntArray, bool]] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    # Groups met so far by the identity of their array, which is kept alive here: what
+    # `_fewest_domains` says, and whether all members may have a domain of their own.
+    _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
     def with_limits(self, *limits: Limit) -> IdealNetwork:
         """The same when some groups are held back."""
@@ -207,20 +207,19 @@ class IdealNetwork:
         # The smallest domain holds at most an even share: its members send the most.
         inside = num_members // domains
         share = size_bytes / num_members
-        latency = float(self.fabric.latency.min())
         away = share * (num_members - min(inside, num_members // 2))
-        hops = num_members - 1
+        alone = latency = exchange_latency(self.fabric.latency, self._facts(members)[3])
         if copies:
             # Over more domains a token crosses more often, in more messages.
             least = max(domains, 2)
             away *= distinct_domains(np.array(least), copies).item() / copies
-            hops = least - 1
+            latency = (least - 1) * float(self.fabric.latency.min())
         on_uplink = self._limit_of(members).exchange_s
-        seconds = max(self._outside(away), on_uplink) + hops * latency
+        seconds = max(self._outside(away), on_uplink) + latency
         if inside == num_members and not on_uplink:
             # Together on NVLink, or split in two: NVLink and NICs work side by side.
             together = share * (num_members - 1) / float(self.fabric.bandwidth.max())
-            seconds = min(seconds, together + (num_members - 1) * latency)
+            seconds = min(seconds, together + alone)
         return ExchangeCost(np.full(num_groups, seconds), self._no_bytes(), NO_LOAD)
 
     def send(
@@ -305,7 +304,7 @@ class IdealNetwork:
 
     def may_be_apart(self, members: IntArray) -> bool:
         """Whether each member of a row may have a scale-up domain of its own."""
-        return self._facts(members)[3]
+        return self._facts(members)[4]
 
     def leaves_scale_up(self, members: IntArray) -> bool:
         """Whether no row of ``members`` fits a scale-up domain."""
@@ -325,7 +324,7 @@ class IdealNetwork:
         most = np.minimum(members.shape[1] // domains, smallest)
         return np.asarray(np.maximum(most, 1))
 
-    def _facts(self, members: IntArray) -> tuple[IntArray, IntArray, IntArray, bool]:
+    def _facts(self, members: IntArray) -> Facts:
         """What is known of ``members``, worked out once."""
         known = self._known.get(id(members))
         if known is None:
@@ -335,14 +334,15 @@ class IdealNetwork:
             self._known[id(members)] = known
         return known
 
-    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
+    def _fewest_domains(self, members: IntArray) -> Counts:
         """Fewest domains that hold a row of ``members``, and most in each domain.
 
         Of the first, shape (T + 1,), entry 0 counts single GPUs, entry ``t + 1``
-        domains of tier ``t``. The second has the scale-up domains, the fullest first.
+        domains of tier ``t``. The second has the scale-up domains, the fullest first,
+        the third, shape (T,), the fullest domain of each tier.
         """
         num_members = members.shape[1]
-        fewest = [num_members]
+        fewest, fullest = [num_members], [num_members] * self.fabric.num_tiers
         room = np.ones(1, dtype=np.int64)
         topology, scale_up = self.fabric.topology, self.fabric.scale_up_tier
         most = np.empty(0, dtype=np.int64)
@@ -361,15 +361,15 @@ class IdealNetwork:
             if self.near is not None and t <= scale_up:
                 near = self.near.most_together(members, self.capacities[scale_up])
                 inside = np.minimum(inside, near if t == scale_up else near.max())
-            most = inside
+            most, fullest[t] = inside, max(int(inside.max()), 1)
             descending = np.sort(most)[::-1]
             filled = np.cumsum(descending)
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
             if t == scale_up:
                 room = descending
         # A case that no placement meets may leave too little room: any number holds.
-        fewest[-1] = 1
-        return np.array(fewest), room
+        fewest[-1], fullest[-1] = 1, num_members
+        return np.array(fewest), room, np.array(fullest)
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
         """Most members of one row in one set of a tier."""

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.custom import group_time
-from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.ideal import Counts, IdealNetwork
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -234,10 +234,10 @@ class _Leaving(IdealNetwork):
 
     tiers: int = 0
 
-    def _fewest_domains(self, members: IntArray) -> tuple[IntArray, IntArray]:
-        fewest, room = super()._fewest_domains(members)
+    def _fewest_domains(self, members: IntArray) -> Counts:
+        fewest, room, fullest = super()._fewest_domains(members)
         fewest[: self.tiers + 1] = np.maximum(fewest[: self.tiers + 1], 2)
-        return fewest, room
+        return fewest, room, fullest
 
 
 def unit_of(numbers: Sequence[float], total: float) -> Fraction:
