@@ -130,13 +130,7 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
         bytes=ElementBytes(*(float(x) for x in draw.choice([1.0, 2.0, 4.0], 3))),
         data_parallel=_random_sync(draw, axes),
         overlap=Overlap(*(bool(x) for x in draw.integers(0, 2, 4))),
-        compute=Compute(
-            0.0 if by_rate else float(draw.uniform(1e-3, 0.1)),
-            400.0 if by_rate else 0.0,
-            float(draw.choice([0.0, 0.2])),
-            attention_rate=float(draw.choice([0.83, 0.5, 1.0])),
-            launch_wait=float(_aside(draw).choice([0.0, 0.0, 1e-5, 1e-4, 1e-3])),
-        ),
+        compute=_random_compute(draw, model.layers / axes.pp if model else 1, by_rate),
         groups=tuple(
             _random_group(draw, i, axes.world_size) for i in range(draw.integers(0, 3))
         ),
@@ -153,6 +147,21 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
         ),
         stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
         memory=_random_memory(_aside(draw)),
+    )
+
+
+def _random_compute(draw: np.random.Generator, layers: float, by_rate: bool) -> Compute:
+    """How long a micro-batch takes; GPUs wait for launches in part of it at times."""
+    micro_batch_s = 0.0 if by_rate else float(draw.uniform(1e-3, 0.1))
+    fixed_s = float(draw.choice([0.0, 0.2]))
+    attention_rate = float(draw.choice([0.83, 0.5, 1.0]))
+    waits = float(_aside(draw).choice([0.0, 0.0, 0.01, 0.1, 0.5]))
+    return Compute(
+        micro_batch_s,
+        400.0 if by_rate else 0.0,
+        fixed_s,
+        attention_rate=attention_rate,
+        launch_wait=waits * micro_batch_s / layers,
     )
 
 

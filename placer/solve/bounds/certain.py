@@ -43,6 +43,8 @@ def certain(step: Step, network: IdealNetwork, room: IntArray, params: Params) -
     job = step.model.job
     exposed_s = far_gradients_s(step, network, params), exposed_in_runs(step, network)
     found = Floor(exposed_s=max(exposed_s))
+    if network.fabric.scale_up_tier == network.fabric.num_tiers - 1:
+        return found  # no group leaves the only domain
     for axis in ("tp", "cp", "ep") if job.model is not None else ():
         if job.parallelism.size(axis) > 1:
             cut = CutGroups.of(step, network, axis, room, params)
