@@ -35,7 +35,6 @@ import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
 from placer.solve.bounds import Proof
-from placer.solve.bounds.directions import directions
 from placer.solve.bounds.transfers import Near
 
 if TYPE_CHECKING:
@@ -198,6 +197,8 @@ def _slope(at: FloatArray, value: FloatArray, one: int, other: int) -> float:
 
 def _lines(traffic: RankTraffic, ranks: int, work: int) -> Lines:
     """The lines of what ranks send each other."""
+    from placer.solve.bounds.directions import directions  # loads networkx
+
     one = np.minimum(traffic.senders, traffic.receivers)
     other = np.maximum(traffic.senders, traffic.receivers)
     keys, which = np.unique(one * ranks + other, return_inverse=True)
