@@ -168,7 +168,8 @@ def _cheapest_runs(
 ) -> IntArray | None:
     """Runs longer than each length on the cheapest way through; None without one."""
     units, lengths = serves.shape
-    is_longer = np.arange(1, lengths + 1)[:, None] > longer
+    length = np.arange(1, lengths + 1)
+    is_longer = length[:, None] > longer
     cost = np.where(serves, (is_longer * price).sum(axis=1), np.inf)
     best = np.concatenate((np.zeros(1), np.full(units + lengths, np.inf)))
     length_before = np.zeros(units + lengths + 1, dtype=np.int64)
@@ -177,7 +178,7 @@ def _cheapest_runs(
         total = best[begin] + cost[begin]
         is_less = total < best[ahead]
         best[ahead][is_less] = total[is_less]
-        length_before[ahead][is_less] = np.flatnonzero(is_less) + 1
+        length_before[ahead][is_less] = length[is_less]
     if not np.isfinite(best[units]):
         return None
     used, end = np.zeros(len(longer), dtype=np.int64), units
