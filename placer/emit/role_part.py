@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.errors import InputError, Problem
+from placer.job.axes import MEGATRON_DEFAULT_ORDER
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -40,7 +41,7 @@ def role_part(plan: Plan, asked: str) -> Plan:
     used, node_of_rank = np.unique(plan.node_of_rank[ranks], return_inverse=True)
     job = _job(plan, role)
     sizes = dict(job.get("parallelism", {}))
-    order = str(sizes.pop("order", "tp-cp-ep-dp-pp"))
+    order = str(sizes.pop("order", "-".join(MEGATRON_DEFAULT_ORDER)))
     name = f"{plan.job.get('name', 'workload')}-{role}-{instance}"
     about = {"name": name, "order": order, "parallelism": sizes}
     return replace(
