@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
-from math import exp, log
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,7 @@ from placer.solve.construct.chain_kinds import Chain, cut_chains, least_parts
 from placer.solve.construct.cut_at_nodes import LONGEST, MOST_RANKS, SORTS
 from placer.solve.construct.parts_pace import Pace
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.run.cooling import accepts, cooling
 from placer.solve.tree.capacity import node_capacity
 from placer.solve.tree.fill import tree_order
 
@@ -221,9 +222,7 @@ class ChainWalk:
         least, energy = self._priced(self.chains)
         scale = least
         changes = min(MOST_CHANGES, MOST_PRICED // self.row.slot.size)
-        for number in range(changes):
-            if number % LOOK == 0 and budget.is_over():
-                return
+        for heat in cooling(HOT, COLD, changes, budget, LOOK):
             turn, free = self.rng.random(), self.free
             if turn < MOVED:
                 changed = self._moved()
@@ -234,8 +233,7 @@ class ChainWalk:
             if changed is None:
                 continue
             step_s, after = self._priced(changed)
-            heat = scale * HOT * (COLD / HOT) ** (number / changes)
-            if after > energy and self.rng.random() >= exp((energy - after) / heat):
+            if not accepts(after - energy, scale * heat, self.rng.random):
                 continue
             self.chains, self.free, energy = changed, free, after
             if step_s < least * (1 - ROUNDING):

@@ -11,7 +11,6 @@ Shapes: R ranks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.problem.axes import sizes_kept_whole
+from placer.solve.run.cooling import accepts, cooling
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -95,14 +95,11 @@ class _Search:
         params = self.problem.params
         tries = params.ranks_priced // self.problem.job.world_size
         tries = min(tries, TRIES * len(self.stretches))
-        hot, cold = params.exchange_heat
         gap = max(value - self.bound, EXACT * value)
         order, least = list(range(len(self.stretches))), value
         best: IntArray | None = None
-        for number in range(tries):
+        for heat in cooling(*params.exchange_heat, tries, budget):
             changed = self._changed(order)
-            if budget.is_over():
-                break
             if changed is None:
                 continue
             nodes = np.concatenate([self.stretches[one] for one in changed])
@@ -110,8 +107,7 @@ class _Search:
             if not self.problem.allows(gpus):
                 continue
             step_s = float(self.problem.goal.value(gpus))
-            heat = gap * hot * (cold / hot) ** (number / tries)
-            if step_s > value and self.rng.random() >= exp((value - step_s) / heat):
+            if not accepts(step_s - value, gap * heat, self.rng.random):
                 continue
             order, value = changed, step_s
             if value < least * (1 - EXACT):
