@@ -22,6 +22,7 @@ import numpy.typing as npt
 from placer.cost.collectives import distinct_domains
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.expert_units import Units, units_of
 from placer.solve.bounds.part_company import Company, companies
 from placer.solve.bounds.part_counts import Counts, rooms_of
@@ -33,8 +34,9 @@ from placer.solve.count.engine import Limits
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step
+    from placer.cost.step import Step, StepModel
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
@@ -68,17 +70,9 @@ class StageParts:
     room: IntArray
 
     @classmethod
-    def of(cls, step: Step, network: IdealNetwork, room: IntArray) -> StageParts | None:
-        """Units of a job with experts; None where all are single pieces or differ.
-
-        Parameters
-        ----------
-        step : Step
-            On ``network``.
-        network : IdealNetwork
-        room : ndarray, shape (D,)
-            Ranks that each scale-up domain may hold.
-        """
+    def of(cls, case: Case) -> StageParts | None:
+        """Units of a job with experts; None where all are single pieces or differ."""
+        step, network, room = case.step, case.network, case.room
         job, scale_up = step.model.job, network.fabric.scale_up_tier
         if job.model is None or job.parallelism.ep == 1 or scale_up < 0:
             return None
@@ -349,3 +343,14 @@ class StageParts:
         """Should a part be faster than a larger one, its time counts for both."""
         least = np.minimum.accumulate(list(seconds.values())).tolist()
         return dict(zip(seconds, least, strict=True))
+
+
+def stage_parts(model: StepModel, colocation: Colocation) -> StageParts | None:
+    """What parts of expert groups make of a step; None where they do not matter.
+
+    Parameters
+    ----------
+    model, colocation
+        As for `time_bound`.
+    """
+    return StageParts.of(Case.of(model, colocation))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.best_network import best_of_problem
 from placer.solve.bounds.component_parts import Parts
 from placer.solve.bounds.domain_runs import DomainRuns
 from placer.solve.bounds.partners import ROUNDING, Partners
@@ -25,6 +26,7 @@ from placer.solve.bounds.set_prices import SetPrices
 if TYPE_CHECKING:
     from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
@@ -189,6 +191,23 @@ class Transfers:
         near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
         allowed = seconds * (1 + ROUNDING)
         return bool((near_s <= allowed).all()) and parts.fit(one.room)
+
+
+def transfers_of(problem: Problem) -> Transfers | None:
+    """Who needs partners near; None where nobody does."""
+    traffic = problem.job.traffic
+    if traffic is None:
+        return None
+    return Transfers.of(best_of_problem(problem), traffic, problem.params)
+
+
+def transfers_by_rank(problem: Problem) -> Transfers | None:
+    """The same of ranks one by one, as if nothing kept them together."""
+    traffic, network = problem.job.traffic, best_of_problem(problem)
+    if traffic is None:
+        return None
+    alone = np.broadcast_to(np.arange(network.label.shape[1]), network.label.shape)
+    return Transfers.of(replace(network, label=alone), traffic, problem.params)
 
 
 def one_way(traffic: RankTraffic) -> list[RankTraffic]:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.bounds.time import nic_trade
+from placer.solve.bounds.nics import nic_trade
 from placer.solve.construct.cut_patterns import (
     Need,
     Question,
@@ -97,7 +97,7 @@ def cut_placements(
         Asked between programs.
     """
     model = problem.model
-    trade = nic_trade(model, problem.colocation, problem.capacity, problem.params)
+    trade = nic_trade(model, problem.colocation, problem.params)
     if trade is None:
         return
     params = problem.params

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.run_sorts import Sorts
-from placer.solve.bounds.time import transfers_of
+from placer.solve.bounds.transfers import transfers_of
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:

@@ -21,14 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
+from placer.solve.bounds.expert_parts import stage_parts
 from placer.solve.bounds.part_runs import are_runs
-from placer.solve.bounds.time import stage_parts
 from placer.solve.construct.chain_kinds import Chain, cut_chains, least_parts
 from placer.solve.construct.cut_at_nodes import LONGEST, MOST_RANKS, SORTS
 from placer.solve.construct.parts_pace import Pace
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.run.cooling import accepts, cooling
-from placer.solve.tree.capacity import node_capacity
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class Row:
         """None where nodes do not hold runs of units, or parts do not matter."""
         machine, axes = problem.machine, problem.job.parallelism
         colocation = colocation_of(machine, problem.job, 0)
-        parts = stage_parts(problem.model, colocation, node_capacity(machine, 0))
+        parts = stage_parts(problem.model, colocation)
         if parts is None or not are_runs(parts):
             return None
         units, times = parts.units, parts.seconds(1)
