@@ -29,8 +29,7 @@ from placer.solve.bounds.part_counts import Counts, rooms_of
 from placer.solve.bounds.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
 from placer.solve.bounds.part_runs import step_in_runs
-from placer.solve.bounds.part_steps import PartSteps
-from placer.solve.count.engine import Limits
+from placer.solve.bounds.part_steps import PartSteps, raised
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-ROUNDING = 1e-9
 CLOSE = 0.9998  # of a bound, that is as good
 
 
@@ -180,7 +178,9 @@ class StageParts:
         prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
-        return step_in_runs(self, self._in_whole_numbers(value, params), params)
+        asked = PartSteps(self, params.expert_choices)
+        value = raised(value, asked.steps, asked.is_hopeless, params)
+        return step_in_runs(self, value, params)
 
     def _in_company(
         self, known: float, lows: Sequence[int], times: FloatArray, params: Params
@@ -276,22 +276,6 @@ class StageParts:
         exposed = gradients.exposed_s(low)
         more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
         return self.step_times(times[high]) + more
-
-    def _in_whole_numbers(self, value: float, params: Params) -> float:
-        """The bound, s, raised to the next steps that are found to be out of reach."""
-        asked = PartSteps(self, params.expert_choices)
-        steps = asked.steps[asked.steps > value * (1 + ROUNDING)]
-        work = params.expert_count_work
-        first, last, tried = 0, len(steps), 0
-        while first < last and work > 0:
-            # As a rule there are replicas as fast as the prices say, or a bit slower.
-            tried = 2 * first if last == len(steps) else (first + last) // 2
-            tried = min(tried, last - 1)
-            limits = Limits(min(work, params.expert_program_work))
-            is_hopeless, used = asked.is_hopeless(float(steps[tried]), limits)
-            work -= used
-            first, last = (tried + 1, last) if is_hopeless else (first, tried)
-        return float(steps[first - 1]) if first else value
 
     def counts(self) -> Counts:
         """Units and domains as a program counts them."""

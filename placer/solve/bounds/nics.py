@@ -27,11 +27,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.gradients import sync_time
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.crossings import Crossings, Need
 from placer.solve.bounds.floor import FREE, Floor
-from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
+from placer.solve.bounds.limit import (
+    Limit,
+    gradient_groups,
+    slow_sync,
+    with_one_slow_stage,
+)
 from placer.solve.bounds.stage_counts import may_hold
 from placer.solve.problem.colocation import are_together
 
@@ -266,14 +270,10 @@ class _Exposure:
 
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
-        model = self.step.model
         limit = Limit(self.groups, nics, shared_pace, shared_pace)
-        network = self.network.with_limits(limit)
-        slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
-        return [
-            with_slow_stages(self.step, [(slow, stage)]).exposed_data_parallel_s
-            for stage in range(model.job.parallelism.pp)
-        ]
+        slow = slow_sync(self.step.model, self.network, limit)
+        held = with_one_slow_stage(self.step, slow)
+        return [one.exposed_data_parallel_s for one in held]
 
 
 def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level]:

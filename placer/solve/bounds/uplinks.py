@@ -35,14 +35,18 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.collectives import distinct_domains
-from placer.cost.gradients import sync_groups, sync_time
+from placer.cost.gradients import sync_groups
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.floor import FREE, Floor
-from placer.solve.bounds.limit import Limit, slow_pipeline_s, with_slow_stages
+from placer.solve.bounds.limit import (
+    Limit,
+    slow_pipeline_s,
+    slow_sync,
+    with_slow_stages,
+)
 from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
-    from placer.cost.gradients import SyncTime
     from placer.cost.step import Step
     from placer.solve.bounds.case import Case
     from placer.solve.bounds.ideal import IdealNetwork
@@ -281,7 +285,7 @@ class _Uplinks:
     def _exposed_with(self, limits: list[Limit]) -> float:
         """Data-parallel time when each limit holds back some stage, s."""
         model = self.step.model
-        slow = [self._sync_with(limit) for limit in limits]
+        slow = [slow_sync(model, self.network, limit) for limit in limits]
         stages = range(model.job.parallelism.pp)
         together = (
             [slow] if len(stages) ** len(slow) <= MOST_CHOICES else [[s] for s in slow]
@@ -295,11 +299,6 @@ class _Uplinks:
             )
             for some in together
         )
-
-    def _sync_with(self, limit: Limit) -> SyncTime:
-        model = self.step.model
-        network = self.network.with_limits(limit)
-        return sync_time(network, model.job, model.volumes, model.windows.buckets)
 
     def _least_exchange(self, may_be_whole: BoolArray) -> float:
         """Least seconds of all-to-alls, without latency, with which all ranks fit."""
