@@ -38,7 +38,7 @@ from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
-    from placer.solve.bounds.transfers import Near
+    from placer.solve.bounds.near import Near
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

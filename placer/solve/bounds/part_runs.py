@@ -67,9 +67,8 @@ def step_in_runs(parts: StageParts, known: float, params: Params) -> float:
         answer = solve(program, limits)
         return answer.is_proved and answer.counts is None, answer.work
 
-    found = raised(
-        known, known * (1 + RUNG) ** np.arange(1, RUNGS), is_hopeless, params
-    )
+    rungs = np.array([(1 + RUNG) ** n for n in range(1, RUNGS)])
+    found = raised(known, known * rungs, is_hopeless, params)
     # Up to the next step of a replica the program is the same.
     return asked.next_step(found) if found > known else known
 

@@ -15,8 +15,9 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.company import least_in_company
 from placer.solve.bounds.graph_cut import least_over_uplinks
 from placer.solve.bounds.heavy_flows import least_of_heavy
+from placer.solve.bounds.near import Near
 from placer.solve.bounds.run_transfers import least_in_runs
-from placer.solve.bounds.transfers import Near, near_levels, one_way
+from placer.solve.bounds.transfers import near_levels, one_way
 
 if TYPE_CHECKING:
     from placer.cost.step import StepModel

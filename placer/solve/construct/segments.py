@@ -111,6 +111,14 @@ class Stitching:
         is_top = level == len(self.parents)
         return np.zeros(1, dtype=np.int64) if is_top else self.parents[level]
 
+    def in_tree_order(self, level: int) -> IntArray:
+        """Domains of a level, those of each outer domain side by side."""
+        below = self.parents[level - 1] if level else np.arange(len(self.capacity))
+        ancestors = [np.arange(int(below.max()) + 1)]
+        for parent in self.parents[level:]:
+            ancestors.append(parent[ancestors[-1]])
+        return np.lexsort(ancestors)
+
     def multiple(self, level: int) -> int:
         """Units of which segments that leave a domain of a level have a multiple."""
         return self.multiples[level - 1] if level <= len(self.multiples) else 1
