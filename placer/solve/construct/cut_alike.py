@@ -1,6 +1,6 @@
 """Placements with pipelines cut alike, by what the bound says is the best compromise.
 
-`bounds.nics` lists compromises between NICs of gradient groups and cuts of pipelines:
+`nics` lists compromises between NICs of gradient groups and cuts of pipelines:
 how many members of a gradient group a domain must hold, and how pipelines may be cut. A
 program says whether the machine's domains can be filled that way; the best compromise
 that can be had fills the tree. Where one replica must be cut, others may be cut as
