@@ -1,5 +1,10 @@
 """The bound that uplinks set to traffic, from how little any set of ranks can send.
 
+Whichever 32 ranks of a torus a rack holds, some of their neighbours are elsewhere: at
+least so many edges leave any 32 ranks. What all racks must send so, over what all their
+uplinks carry, is the least time. By hand: of four ranks on a ring two have a neighbour
+outside, of a square of four on a torus all have two.
+
 Let a graph have coordinates (`directions.py`), let S be any s of its vertices, X one
 of them at random, and m_i the vertices of S on X's line in direction i. Then m_i is
 known from the other coordinates, the entropy of X_i given those is the mean of log m_i,

@@ -1,4 +1,9 @@
-"""Segments of chains and the problem of stitching them together."""
+"""Segments of chains and the problem of stitching them together.
+
+A *chain* is a pipeline of stages, say, and a *segment* what one rack holds of it, or
+what several racks hold that were joined. `stitch` joins segments until every chain is
+whole.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from placer.solve.construct.chain_kinds import Chain, cut_chains, least_parts
 from placer.solve.construct.cut_at_nodes import LONGEST, MOST_RANKS, SORTS
 from placer.solve.construct.parts_pace import Pace
 from placer.solve.problem.colocation import colocation_of
-from placer.solve.run.cooling import accepts, cooling
+from placer.solve.run.cooling import accepts, cooling, exchanged
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
@@ -261,18 +261,9 @@ class ChainWalk:
     def _exchanged(self) -> list[Chain] | None:
         """A chain changes places with others that have as many units together."""
         chains, one, begin = self.chains, self._some(), self._some()
-        end, units = begin, len(chains[one].least)
-        while end < len(chains) and units > 0:
-            units -= len(chains[end].least)
-            end += 1
-        others = chains[begin:end]
-        if units or begin <= one < end or others == [chains[one]]:
-            return None
-        if one < begin:
-            between = chains[one + 1 : begin]
-            return [*chains[:one], *others, *between, chains[one], *chains[end:]]
-        between = chains[end:one]
-        return [*chains[:begin], chains[one], *between, *others, *chains[one + 1 :]]
+        units = [len(chain.least) for chain in chains]
+        found = exchanged(chains, units, one, begin)
+        return None if found is None or found[1] == [chains[one]] else found[0]
 
     def _remade(self) -> tuple[list[Chain] | None, Counter[int]]:
         """Two chains become others, one unit longer and shorter or not; free nodes."""

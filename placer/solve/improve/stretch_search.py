@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.problem.axes import sizes_kept_whole
-from placer.solve.run.cooling import accepts, cooling
+from placer.solve.run.cooling import accepts, cooling, exchanged
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -116,19 +116,13 @@ class _Search:
 
     def _changed(self, order: list[int]) -> list[int] | None:
         """The order when a stretch changes places with others; None for none found."""
+        groups = [self.groups[stretch] for stretch in order]
         for _ in range(MISSES):
             one, begin = (int(self.rng.integers(len(order))) for _ in range(2))
-            groups, end = 0, begin
-            while end < len(order) and groups < self.groups[order[one]]:
-                groups += self.groups[order[end]]
-                end += 1
-            others = order[begin:end]
-            alike = len(others) == 1 and self.looks[others[0]] == self.looks[order[one]]
-            if groups != self.groups[order[one]] or begin <= one < end or alike:
+            found = exchanged(order, groups, one, begin)
+            if found is None:
                 continue
-            if one < begin:
-                between = order[one + 1 : begin]
-                return [*order[:one], *others, *between, order[one], *order[end:]]
-            between = order[end:one]
-            return [*order[:begin], order[one], *between, *others, *order[one + 1 :]]
+            changed, others = found
+            if [self.looks[other] for other in others] != [self.looks[order[one]]]:
+                return changed
         return None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from placer.solve.run.budget import Budget
-from placer.solve.run.cooling import accepts, cooling
+from placer.solve.run.cooling import accepts, cooling, exchanged
 
 
 def test_it_cools_by_the_same_share_with_every_change() -> None:
@@ -33,3 +33,15 @@ def test_a_gain_is_made_and_a_loss_as_often_as_the_rule_says() -> None:
     assert not accepts(1.0, 0.0, rng.random)
     often = sum(accepts(1.0, 2.0, rng.random) for _ in range(20_000)) / 20_000
     assert often == pytest.approx(exp(-1 / 2), abs=0.02)
+
+
+def test_items_change_places_with_as_many_others() -> None:
+    """Either way round; nothing where none are as large, or it is among them."""
+    row, sizes = list("abcd"), [3, 1, 2, 1]
+    assert exchanged(row, sizes, 0, 1) == (list("bcad"), list("bc"))
+    assert exchanged(row, sizes, 1, 3) == (list("adcb"), list("d"))
+    assert exchanged(row, sizes, 3, 1) == (list("adcb"), list("b"))
+    assert exchanged(row, sizes, 0, 2) == (list("cdba"), list("cd"))
+    assert exchanged(row, sizes, 0, 0) is None
+    assert exchanged(row, sizes, 1, 2) is None
+    assert exchanged(row, sizes, 0, 3) is None
