@@ -11,35 +11,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from placer.solve.bounds.cut_groups import CutGroups
 from placer.solve.bounds.far_groups import far_gradients_s, far_pipeline_s
 from placer.solve.bounds.floor import Floor
 from placer.solve.bounds.gradient_runs import exposed_in_runs
 from placer.solve.bounds.slots import Slots
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step
-    from placer.solve.bounds.ideal import IdealNetwork
-    from placer.solve.problem.params import Params
-
-IntArray = npt.NDArray[np.int64]
+    from placer.solve.bounds.case import Case
 
 
-def certain(step: Step, network: IdealNetwork, room: IntArray, params: Params) -> Floor:
-    """What is certain wherever groups lie.
-
-    Parameters
-    ----------
-    step : Step
-        On ``network``.
-    network : IdealNetwork
-    room : ndarray, shape (D,)
-        Ranks that each scale-up domain may hold.
-    params : Params
-    """
+def certain(case: Case) -> Floor:
+    """What is certain wherever groups lie."""
+    step, network, params = case.step, case.network, case.params
     job = step.model.job
     exposed_s = far_gradients_s(step, network, params), exposed_in_runs(step, network)
     found = Floor(exposed_s=max(exposed_s))
@@ -47,10 +30,10 @@ def certain(step: Step, network: IdealNetwork, room: IntArray, params: Params) -
         return found  # no group leaves the only domain
     for axis in ("tp", "cp", "ep") if job.model is not None else ():
         if job.parallelism.size(axis) > 1:
-            cut = CutGroups.of(step, network, axis, room, params)
+            cut = case.cut(axis)
             far_s = far_pipeline_s(step, network, axis, params)
             found = found.above(Floor(pipeline_s=far_s))
             if cut.fewest:
-                found = found.above(Floor(pipeline_s=cut.pipeline_s(params)))
-    slots = Slots.of(step, network, room)
+                found = found.above(Floor(pipeline_s=cut.pipeline_s))
+    slots = Slots.of(step, network, case.room)
     return found.above(Floor(pipeline_s=slots.pipeline_s(params))) if slots else found

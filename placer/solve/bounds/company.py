@@ -20,20 +20,17 @@ is left open where a tree grows too large counts as company. Shapes: R ranks, F 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
-from placer.solve.bounds import Proof
-from placer.solve.bounds.transfers import Near
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.cost.step import StepModel
     from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.problem.params import Params
@@ -65,30 +62,23 @@ class _Port(NamedTuple):
     gains: dict[int, float]
 
 
-def in_company(model: StepModel, network: IdealNetwork, params: Params) -> Proof | None:
-    """Least step time that the traffic of some rank and its company allows.
+def least_in_company(
+    network: IdealNetwork, traffic: RankTraffic, params: Params
+) -> float:
+    """Least seconds that the traffic of some rank and its company allows.
 
     Parameters
     ----------
-    model : StepModel
     network : IdealNetwork
         The best one for every placement.
+    traffic : RankTraffic
     params : Params
-
-    Returns
-    -------
-    None where there is no traffic, or nothing outside scale-up domains.
     """
-    traffic, tier = model.job.traffic, network.fabric.scale_up_tier
-    if traffic is None or tier < 0 or tier == network.fabric.num_tiers - 1:
-        return None
+    tier = network.fabric.scale_up_tier
+    if tier < 0 or tier == network.fabric.num_tiers - 1:
+        return 0.0  # nothing is outside of scale-up domains
     companies = _Companies.of(network, traffic, params.company_work)
-    near = Near(companies.least_seconds(params.company_ranks))
-    argument = (
-        "of the ranks of a scale-up domain one keeps its NIC busy so long, with those "
-        "outside"
-    )
-    return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
+    return companies.least_seconds(params.company_ranks)
 
 
 @dataclass(eq=False)

@@ -38,9 +38,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain, product
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -57,13 +55,13 @@ from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import HopCostObjective
-from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from placer.job.model import Job
     from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
@@ -74,26 +72,6 @@ ARGUMENT = (
     "knapsack over the domains' capacities, prices on pipeline stages, parts that add "
     "up to whole rings"
 )
-
-
-@dataclass(frozen=True)
-class CutBound:
-    """A lower bound on the hop cost, and how it comes about.
-
-    Attributes
-    ----------
-    value : float
-        No placement of the job on the machine has a smaller hop cost.
-    cut_per_tier : tuple of float
-        Least weight of edges between different domains of each tier; 0 where distance
-        does not rise above the tier, and for the last.
-    argument : str
-        The proof in one sentence.
-    """
-
-    value: float
-    cut_per_tier: tuple[float, ...]
-    argument: str
 
 
 class CutEdges(NamedTuple):
@@ -114,14 +92,15 @@ def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | N
     """The bound on the hop cost, however ranks are launched; None for step time."""
     if not isinstance(problem.goal, HopCostObjective):
         return None
-    return Proof(_cuts_of(problem).together(incumbent), ARGUMENT)
+    cuts = problem.once(HopCuts.of_problem)
+    return Proof(cuts.together(incumbent), ARGUMENT)
 
 
 def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof | None:
     """The bound where nodes hold a run of ranks each; None where that cuts nothing."""
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None
-    cuts = _cuts_of(problem)
+    cuts = problem.once(HopCuts.of_problem)
     edges = list(_edges_of_runs(problem.machine, problem.job, problem.params))
     if 0 not in cuts.of_tier or not any(one.weight for one in edges):
         return None
@@ -140,40 +119,13 @@ def counted_hop_cost(
     if not isinstance(problem.goal, HopCostObjective):
         return None
     most = params.counted_columns if is_wide else 0
-    cuts = replace(_cuts_of(problem), params=replace(params, parted_columns=most))
+    cuts = problem.once(HopCuts.of_problem)
+    cuts = replace(cuts, params=replace(params, parted_columns=most))
     first, again = params.line_columns
     is_new = any(line.fits(again) and not line.fits(first) for line in cuts.lines())
     if not is_new and not cuts.groups():
         return None
     return Proof(cuts.together(incumbent, limits), ARGUMENT)
-
-
-def cut_bound(
-    topology: Topology,
-    job: Job,
-    incumbent: float = inf,
-    params: Params | None = None,
-) -> CutBound:
-    """Lower bound on the hop cost of every placement of ``job`` on ``topology``.
-
-    Parameters
-    ----------
-    topology : Topology
-    job : Job
-        Its weights must not be negative.
-    incumbent : float
-        Hop cost of a known placement; the bound stops improving once it reaches this.
-    params : Params, optional
-
-    Raises
-    ------
-    InfeasibleError
-        If the job has more ranks than the machine has GPUs.
-    """
-    cuts = HopCuts.of(topology, job, params or Params())
-    value = cuts.together(incumbent)
-    least = [cuts.least(t) for t in range(len(topology.tiers))]
-    return CutBound(value, tuple(least), ARGUMENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +154,19 @@ class HopCuts:
     of_tier: Mapping[int, list[TierCut]]
 
     @classmethod
+    def of_problem(cls, problem: Problem) -> HopCuts:
+        """The cuts of a problem, which its bounds share (`Problem.once`)."""
+        return cls.of(problem.machine, problem.job, problem.params)
+
+    @classmethod
     def of(cls, topology: Topology, job: Job, params: Params) -> HopCuts:
-        """The cuts for every launch."""
+        """The cuts for every launch.
+
+        Raises
+        ------
+        InfeasibleError
+            If the job has more ranks than the machine has GPUs.
+        """
         if job.world_size > topology.num_gpus:
             sizes = f"{job.world_size} ranks, the machine {topology.num_gpus} GPUs"
             raise InfeasibleError(f"the job has {sizes}")
@@ -303,19 +266,6 @@ class HopCuts:
             if groups is not None and groups.columns <= self.params.parted_columns:
                 return groups, together
         return None
-
-
-# Of problems that are being searched: what was raised for one bound serves the next.
-_KNOWN: WeakKeyDictionary[Problem, HopCuts] = WeakKeyDictionary()
-
-
-def _cuts_of(problem: Problem) -> HopCuts:
-    """The cuts of a problem, made once."""
-    found = _KNOWN.get(problem)
-    if found is None:
-        found = HopCuts.of(problem.machine, problem.job, problem.params)
-        _KNOWN[problem] = found
-    return found
 
 
 def _beside_cut_groups(

@@ -60,6 +60,7 @@ class CutGroups:
         Rules about outer tiers.
     runs : CutRuns, optional
         In a launch by nodes.
+    params : Params
     """
 
     step: Step
@@ -69,6 +70,7 @@ class CutGroups:
     room: IntArray
     across: tuple[AcrossSets, ...]
     runs: CutRuns | None
+    params: Params
 
     @classmethod
     def of(
@@ -87,7 +89,7 @@ class CutGroups:
             label = network.label[0]
             runs = CutRuns.of(topology, job, members, label, params.cut_run_work)
         across = across_sets(topology.domain_of_node, network.label, tier, members)
-        return cls(step, network, axis, members, room, tuple(across), runs)
+        return cls(step, network, axis, members, room, tuple(across), runs, params)
 
     @cached_property
     def fewest(self) -> int:
@@ -121,7 +123,8 @@ class CutGroups:
             )
         ]
 
-    def pipeline_s(self, params: Params) -> float:
+    @cached_property
+    def pipeline_s(self) -> float:
         """Least time of the slowest pipeline of a placement that cuts a group, s."""
         axes = self.step.model.job.parallelism
         beside = Slots.of(self.step, self.network, self.room)
@@ -133,7 +136,7 @@ class CutGroups:
             return self._split(even).stage_times[self.axis]
 
         for stages, even in self.slow_stages(axes):
-            stages = min(stages, most_stages(axes.pp, params.cut_sets))
+            stages = min(stages, most_stages(axes.pp, self.params.cut_sets))
             slowest_s = slow_pipeline_s(self.step, self.axis, slow(even), stages)
             found = max(found, slowest_s)
         if self._in_order and axes.pp > 1:

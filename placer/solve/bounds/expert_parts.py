@@ -22,25 +22,25 @@ import numpy.typing as npt
 from placer.cost.collectives import distinct_domains
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.expert_units import Units, units_of
 from placer.solve.bounds.part_company import Company, companies
 from placer.solve.bounds.part_counts import Counts, rooms_of
 from placer.solve.bounds.part_gradients import HeldStages, PartGradients
 from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
 from placer.solve.bounds.part_runs import step_in_runs
-from placer.solve.bounds.part_steps import PartSteps
-from placer.solve.count.engine import Limits
+from placer.solve.bounds.part_steps import PartSteps, raised
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step
+    from placer.cost.step import Step, StepModel
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-ROUNDING = 1e-9
 CLOSE = 0.9998  # of a bound, that is as good
 
 
@@ -68,17 +68,9 @@ class StageParts:
     room: IntArray
 
     @classmethod
-    def of(cls, step: Step, network: IdealNetwork, room: IntArray) -> StageParts | None:
-        """Units of a job with experts; None where all are single pieces or differ.
-
-        Parameters
-        ----------
-        step : Step
-            On ``network``.
-        network : IdealNetwork
-        room : ndarray, shape (D,)
-            Ranks that each scale-up domain may hold.
-        """
+    def of(cls, case: Case) -> StageParts | None:
+        """Units of a job with experts; None where all are single pieces or differ."""
+        step, network, room = case.step, case.network, case.room
         job, scale_up = step.model.job, network.fabric.scale_up_tier
         if job.model is None or job.parallelism.ep == 1 or scale_up < 0:
             return None
@@ -186,7 +178,9 @@ class StageParts:
         prices = PartPrices(self.packing, list(seconds), boxes, number, alone)
         value = prices.climb(params.expert_rounds)
         value = max(value, self._in_company(value, list(seconds), times, params))
-        return step_in_runs(self, self._in_whole_numbers(value, params), params)
+        asked = PartSteps(self, params.expert_choices)
+        value = raised(value, asked.steps, asked.is_hopeless, params)
+        return step_in_runs(self, value, params)
 
     def _in_company(
         self, known: float, lows: Sequence[int], times: FloatArray, params: Params
@@ -283,22 +277,6 @@ class StageParts:
         more = np.maximum(exposed - self.step.exposed_data_parallel_s, 0.0)
         return self.step_times(times[high]) + more
 
-    def _in_whole_numbers(self, value: float, params: Params) -> float:
-        """The bound, s, raised to the next steps that are found to be out of reach."""
-        asked = PartSteps(self, params.expert_choices)
-        steps = asked.steps[asked.steps > value * (1 + ROUNDING)]
-        work = params.expert_count_work
-        first, last, tried = 0, len(steps), 0
-        while first < last and work > 0:
-            # As a rule there are replicas as fast as the prices say, or a bit slower.
-            tried = 2 * first if last == len(steps) else (first + last) // 2
-            tried = min(tried, last - 1)
-            limits = Limits(min(work, params.expert_program_work))
-            is_hopeless, used = asked.is_hopeless(float(steps[tried]), limits)
-            work -= used
-            first, last = (tried + 1, last) if is_hopeless else (first, tried)
-        return float(steps[first - 1]) if first else value
-
     def counts(self) -> Counts:
         """Units and domains as a program counts them."""
         fabric, tier = self.network.fabric, self.network.fabric.scale_up_tier
@@ -349,3 +327,14 @@ class StageParts:
         """Should a part be faster than a larger one, its time counts for both."""
         least = np.minimum.accumulate(list(seconds.values())).tolist()
         return dict(zip(seconds, least, strict=True))
+
+
+def stage_parts(model: StepModel, colocation: Colocation) -> StageParts | None:
+    """What parts of expert groups make of a step; None where they do not matter.
+
+    Parameters
+    ----------
+    model, colocation
+        As for `time_bound`.
+    """
+    return StageParts.of(Case.of(model, colocation))

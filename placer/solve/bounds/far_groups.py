@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.gradients import sync_time
 from placer.solve.bounds.gradient_runs import GradientRuns
 from placer.solve.bounds.limit import (
     Limit,
     gradient_groups,
     most_stages,
     slow_pipeline_s,
+    slow_sync,
     with_slow_stages,
 )
 from placer.solve.problem.colocation import join
@@ -61,8 +61,7 @@ def far_gradients_s(step: Step, network: IdealNetwork, params: Params) -> float:
     stage = axes.coordinates["pp"]
     label = _tied_by_runs(network, groups, stage)
     for limit, stages in _outside(network, label, groups, stage):
-        far = network.with_limits(limit)
-        slow = sync_time(far, model.job, model.volumes, model.windows.buckets)
+        slow = slow_sync(model, network, limit)
         slower = (
             with_slow_stages(step, [(slow, stage) for stage in chosen])
             for chosen in combinations(

@@ -29,8 +29,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.gradients import sync_time
-from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
+from placer.solve.bounds.limit import (
+    Limit,
+    gradient_groups,
+    slow_sync,
+    with_slow_stages,
+)
 
 if TYPE_CHECKING:
     from placer.cost.gradients import SyncTime
@@ -206,8 +210,7 @@ def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
 
     @cache
     def slow(members: int) -> SyncTime:
-        held = network.with_limits(Limit(groups, members))
-        return sync_time(held, model.job, model.volumes, model.windows.buckets)
+        return slow_sync(model, network, Limit(groups, members))
 
     def exposed_s(fewest: tuple[int, ...]) -> float:
         few = [(slow(n), s) for s, n in enumerate(fewest) if n < most]

@@ -1,5 +1,10 @@
 """The bound that uplinks set to traffic, from how little any set of ranks can send.
 
+Whichever 32 ranks of a torus a rack holds, some of their neighbours are elsewhere: at
+least so many edges leave any 32 ranks. What all racks must send so, over what all their
+uplinks carry, is the least time. By hand: of four ranks on a ring two have a neighbour
+outside, of a square of four on a torus all have two.
+
 Let a graph have coordinates (`directions.py`), let S be any s of its vertices, X one
 of them at random, and m_i the vertices of S on X's line in direction i. Then m_i is
 known from the other coordinates, the entropy of X_i given those is the mean of log m_i,
@@ -26,7 +31,6 @@ Shapes: V vertices, E edges.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,13 +38,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
-from placer.solve.bounds import Proof
-from placer.solve.bounds.transfers import Near
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from placer.cost.step import StepModel
     from placer.job.model import RankTraffic
     from placer.solve.bounds.directions import Directions
     from placer.solve.bounds.ideal import IdealNetwork
@@ -59,25 +60,19 @@ class Segment(NamedTuple):
     length: float
 
 
-def over_uplinks(
-    model: StepModel, network: IdealNetwork, params: Params
-) -> Proof | None:
-    """Least step time that the uplinks of any tier allow to the traffic of ranks.
+def least_over_uplinks(
+    network: IdealNetwork, traffic: RankTraffic, params: Params
+) -> float:
+    """Least seconds that the uplinks of any tier allow to the traffic of ranks.
 
     Parameters
     ----------
-    model : StepModel
     network : IdealNetwork
         The best one for every placement.
+    traffic : RankTraffic
     params : Params
-
-    Returns
-    -------
-    None where there is no traffic.
     """
-    traffic, fabric = model.job.traffic, network.fabric
-    if traffic is None:
-        return None
+    fabric = network.fabric
     lines = _lines(traffic, network.label.shape[1], params.direction_work)
     seconds = 0.0
     for t in fabric.scale_out_tiers:
@@ -88,9 +83,7 @@ def over_uplinks(
         busy = sent / (2 * float(fabric.uplink_capacity[t].sum()))
         if busy > 0:
             seconds = max(seconds, busy + float(fabric.latency[t:].min()))
-    argument = "the uplinks of all domains carry what leaves any sets of ranks so large"
-    near = Near(seconds)
-    return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
+    return seconds
 
 
 class _Way(NamedTuple):

@@ -9,41 +9,37 @@ bound on the step. Shapes: P pairs of ranks.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
-from placer.solve.bounds import Proof
-from placer.solve.bounds.transfers import Near
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
-    from placer.cost.step import StepModel
+    from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
 
 
-def heavy_flows(model: StepModel, network: IdealNetwork) -> Proof | None:
-    """Least step time that the heaviest messages allow.
+def least_of_heavy(
+    network: IdealNetwork, traffic: RankTraffic, _params: Params
+) -> float:
+    """Least seconds that the heaviest messages allow.
 
     Parameters
     ----------
-    model : StepModel
     network : IdealNetwork
         The best one for every placement.
-
-    Returns
-    -------
-    None where there is no traffic, or nothing outside scale-up domains.
+    traffic : RankTraffic
     """
-    traffic, fabric = model.job.traffic, network.fabric
+    fabric = network.fabric
     tier = fabric.scale_up_tier
-    if traffic is None or tier < 0 or tier == fabric.num_tiers - 1:
-        return None
+    if tier < 0 or tier == fabric.num_tiers - 1:
+        return 0.0  # nothing is outside of scale-up domains
     ranks = network.label.shape[1]
     keys, which, messages = np.unique(
         traffic.senders * ranks + traffic.receivers,
@@ -63,9 +59,7 @@ def heavy_flows(model: StepModel, network: IdealNetwork) -> Proof | None:
             high = middle
         else:
             low = middle + 1
-    argument = "not all ranks that send each other so much fit in scale-up domains"
-    near = Near(float(times[low]))
-    return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
+    return float(times[low])
 
 
 def _fit(label: IntArray, pairs: IntArray, room: IntArray) -> bool:

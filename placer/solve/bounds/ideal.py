@@ -32,12 +32,13 @@ from placer.solve.bounds.latency import exchange_latency, ring_latency
 from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_alike, most_in_runs
 from placer.solve.bounds.speeds import fastest_stages
+from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
-    from placer.solve.bounds.transfers import Near
+    from placer.solve.bounds.near import Near
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -280,9 +281,8 @@ class IdealNetwork:
         tier = self.fabric.scale_up_tier
         if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
             return False
-        label = self.label[tier][members]
         may_be_whole = self._routes(members).domains[0] == 1  # not if the case parts it
-        return bool((label == label[:, :1]).all() and may_be_whole)
+        return bool(may_be_whole) and are_together(self.label[tier], members)
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What holds these groups back, if anything does."""

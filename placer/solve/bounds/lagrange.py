@@ -1,5 +1,11 @@
 """Lagrangian prices: how many ranks each domain should hold, and what a stage pays.
 
+What leaves a rack that holds ``s`` ranks weighs ``floor(s)`` at the least. All racks
+together must hold all ranks, and some numbers are cheaper than others: this gives the
+least sum. Give every rank a price that a rack is paid for it. Then each rack may choose
+its number by itself, and what they choose, less all that was paid, is a bound at any
+price.
+
 ``sum_i floor(s_i) >= max over prices p of sum_i min_s (floor(s) - p s) + p world`` for
 all sizes with ``sum_i s_i = world`` and ``low_i <= s_i <= capacity_i`` over the domains
 of a tier. Two steps bound the sum from below:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.cost.gradients import sync_time
 from placer.cost.step import distinct_rows
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
     from placer.cost.gradients import SyncTime
     from placer.cost.stage_times import StageTime
-    from placer.cost.step import Step
+    from placer.cost.step import Step, StepModel
     from placer.job.model import Job
+    from placer.solve.bounds.ideal import IdealNetwork
 
     IntArray = npt.NDArray[np.int64]
     FloatArray = npt.NDArray[np.float64]
@@ -79,6 +81,18 @@ def gradient_groups(job: Job) -> IntArray:
     """Groups that reduce gradients together; shard groups where there are some."""
     members = job.parallelism.ranks_of_group["dp_cp"]
     return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
+
+
+def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:
+    """Data-parallel times of all stages with some groups held back."""
+    held = network.with_limits(*limits)
+    return sync_time(held, model.job, model.volumes, model.windows.buckets)
+
+
+def with_one_slow_stage(step: Step, slow: SyncTime) -> list[Step]:
+    """The step when one stage alone has the slow times, each stage in turn."""
+    stages = range(step.model.job.parallelism.pp)
+    return [with_slow_stages(step, [(slow, stage)]) for stage in stages]
 
 
 def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:

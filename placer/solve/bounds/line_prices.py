@@ -1,6 +1,7 @@
 """Prices of the parts of lines where nothing but the lines themselves has a cost.
 
-A linear program over paths: parts fill domains along their room, and add up to lines
+A *line* is a ring or clique of one axis, a *part* what a rack holds of it (`parts`). A
+linear program over paths: parts fill domains along their room, and add up to lines
 along their length (Valerio de Carvalho 1999, arc flow). Its prices of parts are where
 `parts` begins: a better start than none on machines with rooms of many sizes.
 """

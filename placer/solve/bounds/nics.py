@@ -27,16 +27,23 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.gradients import sync_time
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.crossings import Crossings, Need
 from placer.solve.bounds.floor import FREE, Floor
-from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
+from placer.solve.bounds.limit import (
+    Limit,
+    gradient_groups,
+    slow_sync,
+    with_one_slow_stage,
+)
 from placer.solve.bounds.stage_counts import may_hold
+from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step
+    from placer.cost.step import Step, StepModel
     from placer.job.model import Job
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
@@ -91,20 +98,10 @@ class NicTrade:
     is_held: Callable[[int], bool]
 
     @classmethod
-    def of(
-        cls, step: Step, network: IdealNetwork, rooms: IntArray, params: Params
-    ) -> NicTrade:
-        """The compromises on the best network imaginable.
-
-        Parameters
-        ----------
-        step : Step
-            On ``network``.
-        network : IdealNetwork
-        rooms : ndarray, shape (D,)
-            Ranks that each scale-up domain may hold.
-        params : Params
-        """
+    def of(cls, case: Case) -> NicTrade:
+        """The compromises on the best network imaginable."""
+        step, network = case.step, case.network
+        rooms, params = case.room, case.params
         groups = gradient_groups(step.model.job)
         shape = _shape_of_parts(step.model.job, network, groups)
         outer = network.fabric.scale_up_tier + 1
@@ -174,6 +171,29 @@ class NicTrade:
     def _above(self, floor: Floor, index: int) -> float:
         """What a step takes beside its pipeline at a level, s."""
         return self.other_s + max(self.levels[index].exposed_s, floor.exposed_s)
+
+
+def nic_trade(
+    model: StepModel,
+    colocation: Colocation,
+    params: Params | None = None,
+) -> NicTrade | None:
+    """What pipelines that leave scale-up domains trade for NICs; None if none may.
+
+    Parameters
+    ----------
+    model, colocation, params
+        As for `time_bound`.
+    """
+    scale_up = model.fabric.scale_up_tier
+    axes = model.job.parallelism
+    if model.job.model is None or axes.pp == 1:
+        return None
+    if scale_up in (-1, model.fabric.num_tiers - 1):  # nothing to leave, or nowhere
+        return None
+    if are_together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
+        return None
+    return NicTrade.of(Case.of(model, colocation, params))
 
 
 class _PartShape(NamedTuple):
@@ -250,14 +270,10 @@ class _Exposure:
 
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
-        model = self.step.model
         limit = Limit(self.groups, nics, shared_pace, shared_pace)
-        network = self.network.with_limits(limit)
-        slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
-        return [
-            with_slow_stages(self.step, [(slow, stage)]).exposed_data_parallel_s
-            for stage in range(model.job.parallelism.pp)
-        ]
+        slow = slow_sync(self.step.model, self.network, limit)
+        held = with_one_slow_stage(self.step, slow)
+        return [one.exposed_data_parallel_s for one in held]
 
 
 def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level]:

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.part_ways import ANY, Way, summands
+from placer.solve.bounds.part_ways import ANY, Way
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, paths
+from placer.solve.count.summands import summands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

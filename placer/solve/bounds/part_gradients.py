@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.cost.gradients import sync_groups, sync_time
-from placer.solve.bounds.limit import Limit, with_slow_stages
+from placer.cost.gradients import sync_groups
+from placer.solve.bounds.limit import Limit, slow_sync, with_one_slow_stage
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
@@ -104,13 +104,9 @@ class HeldStages:
             for name, groups in sync_groups(model.job, model.volumes).items()
             if nics.get(name, groups.shape[1]) < groups.shape[1]
         ]
-        network = self.network.with_limits(*limits)
-        slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
-        found = [
-            with_slow_stages(self.step, [(slow, stage)]).exposed_sync_s
-            for stage in range(model.job.parallelism.pp)
-        ]
-        return [(one["reduction"], one["gather"]) for one in found]
+        slow = slow_sync(model, self.network, *limits)
+        held = (one.exposed_sync_s for one in with_one_slow_stage(self.step, slow))
+        return [(one["reduction"], one["gather"]) for one in held]
 
     def least_s(self, room: int, piece: IntArray) -> float:
         """Exposed seconds where a domain that holds so many ranks has some stage's.

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.part_counts import least_asked, slower_times
-from placer.solve.bounds.part_steps import PartSteps
+from placer.solve.bounds.part_steps import PartSteps, raised
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.colocation import join
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 MOST_COLUMNS = 20_000
-FIRST, CLOSE = 1e-3, 1e-4  # shares of a bound: the first step above it, and the last
+RUNG, RUNGS = 1e-4, 7_000  # share of a bound between two steps; up to twice as much
 
 
 class State(NamedTuple):
@@ -58,25 +59,18 @@ def step_in_runs(parts: StageParts, known: float, params: Params) -> float:
         return known
     asked = PartSteps(parts, params.expert_run_choices)
     runs = NodeRuns(asked.counts, Counter(parts.room[parts.room > 0].tolist()))
-    work = params.expert_count_work
 
-    def is_hopeless(value: float) -> bool:
-        nonlocal work
+    def is_hopeless(value: float, limits: Limits) -> tuple[bool, float]:
         program = runs.program(asked.levels(value))
-        if program is None or work <= 0:
-            return False
-        answer = solve(program, Limits(min(work, params.expert_program_work)))
-        work -= answer.work
-        return answer.is_proved and answer.counts is None
+        if program is None:
+            return False, 0.0
+        answer = solve(program, limits)
+        return answer.is_proved and answer.counts is None, answer.work
 
-    low, more = known, FIRST
-    while more < 1 and is_hopeless(known * (1 + more)):
-        low, more = known * (1 + more), 2 * more
-    high = known * (1 + more)
-    while high - low > CLOSE * low:
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_hopeless(middle) else (low, middle)
-    return low
+    rungs = np.array([(1 + RUNG) ** n for n in range(1, RUNGS)])
+    found = raised(known, known * rungs, is_hopeless, params)
+    # Up to the next step of a replica the program is the same.
+    return asked.next_step(found) if found > known else known
 
 
 def are_runs(parts: StageParts) -> bool:

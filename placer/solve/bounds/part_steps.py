@@ -17,15 +17,22 @@ import numpy.typing as npt
 
 from placer.solve.bounds.part_prices import Boxes, BoxValues
 from placer.solve.count.blocks import solved_in_blocks
+from placer.solve.count.engine import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from placer.solve.bounds.expert_parts import StageParts
     from placer.solve.bounds.part_counts import Stated
-    from placer.solve.count.engine import Limits
+    from placer.solve.problem.params import Params
+
+    # Whether no placement has a step below a value, and the work of saying so.
+    IsHopeless = Callable[[float, Limits], tuple[bool, float]]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
+ROUNDING = 1e-9
 BISECTIONS = 50
 MOST_STEPS = 4_096  # of replicas, looked at one by one
 MOST_SETS = 256  # of slow stages, likewise
@@ -70,6 +77,11 @@ class PartSteps:
             return False, 0.0
         answer = solved_in_blocks(stated.program, limits)
         return answer.is_proved and answer.counts is None, answer.work
+
+    def next_step(self, value: float) -> float:
+        """The first value from this one on at which others than now count as below."""
+        later = self._boxes.values[self._boxes.values >= value]
+        return float(later.min()) if len(later) else value
 
     def _some(self, times: FloatArray, step_times: BoxValues) -> FloatArray:
         """Steps of some replicas, ascending: of all if there are few, s."""
@@ -117,3 +129,24 @@ class PartSteps:
             middle = (low + high) / 2
             low, high = (middle, high) if step(middle) < value else (low, middle)
         return high
+
+
+def raised(
+    known: float, steps: FloatArray, is_hopeless: IsHopeless, params: Params
+) -> float:
+    """A known bound, or the last of some steps that no placement stays below, s.
+
+    The next ones are tried first, ever further apart; then bisection. The work is
+    limited, of each program and in all.
+    """
+    steps = steps[steps > known * (1 + ROUNDING)]
+    work = params.expert_count_work
+    first, last = 0, len(steps)
+    while first < last and work > 0:
+        tried = 2 * first if last == len(steps) else (first + last) // 2
+        tried = min(tried, last - 1)
+        limits = Limits(min(work, params.expert_program_work))
+        is_out, used = is_hopeless(float(steps[tried]), limits)
+        work -= used
+        first, last = (tried + 1, last) if is_out else (first, tried)
+    return float(steps[first - 1]) if first else known

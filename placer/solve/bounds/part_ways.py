@@ -1,8 +1,7 @@
-"""Ways to make up units of parts, and shares of them."""
+"""A way to make up a unit of parts, or a share of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 ANY = 0.0  # s, the limit of units that none tells apart
@@ -28,17 +27,3 @@ class Way(NamedTuple):
     sizes: tuple[int, ...]
     low: int
     limit: float = ANY
-
-
-def summands(
-    total: int, least: int, most: int, count: int | None = None
-) -> Iterator[tuple[int, ...]]:
-    """Ascending summands from ``least`` to ``most``, so many or as many as it takes."""
-    if count in (None, 1) and least <= total <= most:
-        yield (total,)
-    if count == 1:
-        return
-    left = None if count is None else count - 1
-    for first in range(least, min(most, total // (count or 2)) + 1):
-        for rest in summands(total - first, first, most, left):
-            yield (first, *rest)

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.cost.gradients import sync_time
 from placer.solve.bounds import Proof
-from placer.solve.bounds.limit import Limit, gradient_groups, with_slow_stages
+from placer.solve.bounds.limit import (
+    Limit,
+    gradient_groups,
+    slow_sync,
+    with_one_slow_stage,
+)
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -40,12 +44,9 @@ def least_over_links(step: Step, network: IdealNetwork) -> Proof | None:
     if network.fewest_domains(groups, outermost) < fabric.links[outermost].children:
         return None
     pace = len(groups) / least_out_of_a_domain(fabric, outermost)
-    limited = network.with_limits(Limit(groups, groups.shape[1], links_pace=pace))
-    slow = sync_time(limited, model.job, model.volumes, model.windows.buckets)
-    seconds = min(
-        with_slow_stages(step, [(slow, stage)]).step_time_s
-        for stage in range(model.job.parallelism.pp)
-    )
+    limit = Limit(groups, groups.shape[1], links_pace=pace)
+    slow = slow_sync(model, network, limit)
+    seconds = min(one.step_time_s for one in with_one_slow_stage(step, slow))
     argument = (
         "every gradient group is in all domains that links join, and shares the links "
         "of the one that has the least"

@@ -19,7 +19,7 @@ of the longest run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,14 +27,14 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.links import weighted_counts
-from placer.solve.bounds import Proof
-from placer.solve.bounds.transfers import Near
+from placer.solve.bounds.best_network import best_of_problem
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
-    from placer.cost.step import StepModel
     from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -117,14 +117,17 @@ class RunTransfers:
         return found[::-1]
 
 
-def in_runs(model: StepModel, network: IdealNetwork) -> Proof | None:
-    """Least step time where scale-up domains hold a run each; None elsewhere."""
-    runs = RunTransfers.of(network, model.job.traffic)
-    if runs is None:
-        return None
-    near = Near(runs.least_seconds)
-    argument = "every host holds one run of consecutive ranks, all others are far"
-    return Proof(model.step_on(replace(network, near=near)).step_time_s, argument)
+def run_transfers(problem: Problem) -> RunTransfers | None:
+    """Transfers where each scale-up domain holds a run; None where they do not."""
+    return RunTransfers.of(best_of_problem(problem), problem.job.traffic)
+
+
+def least_in_runs(
+    network: IdealNetwork, traffic: RankTraffic, _params: Params
+) -> float:
+    """Least seconds where scale-up domains hold a run each; 0 elsewhere."""
+    runs = RunTransfers.of(network, traffic)
+    return 0.0 if runs is None else runs.least_seconds
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,10 @@
-"""The least cut of one tier: floors of rank sets, sizes, prices, parts that add up."""
+"""The least cut of one tier: floors of rank sets, sizes, prices, parts that add up.
+
+The *cut* is the weight of all edges between ranks in different domains of the tier. Its
+bound is raised in steps, each dearer than the one before: what leaves any set of ranks,
+with a price on the ends of pipelines; better prices on all stages; parts of rings and
+cliques that add up to whole ones.
+"""
 
 from __future__ import annotations
 

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.bounds.best_network import best_of_problem
 from placer.solve.bounds.component_parts import Parts
 from placer.solve.bounds.domain_runs import DomainRuns
+from placer.solve.bounds.near import Crowd, Near
 from placer.solve.bounds.partners import ROUNDING, Partners
 from placer.solve.bounds.rack_ranks import RackRanks
 from placer.solve.bounds.run_sorts import Kind
@@ -25,83 +27,12 @@ from placer.solve.bounds.set_prices import SetPrices
 if TYPE_CHECKING:
     from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Crowd:
-    """Who needs how many partners near; ranks of other components share none of them.
-
-    Attributes
-    ----------
-    needs, component : ndarray, shape (R,)
-    asked : ndarray, shape (R,)
-        Ranks that every partner in the component of a rank needs near in turn.
-    """
-
-    needs: IntArray
-    component: IntArray
-    asked: IntArray
-
-    def most_together(self, members: IntArray, room: IntArray) -> IntArray:
-        """Most members of a row in scale-up domains of such room; as ``room``."""
-        if not self.needs[members].any():
-            return np.full(room.shape, members.shape[1])
-        rooms, which = np.unique(room, return_inverse=True)
-        most = np.zeros(len(rooms), dtype=np.int64)
-        for row in members:
-            np.maximum(most, self._most_of_row(row, rooms), out=most)
-        return most[which]
-
-    def _most_of_row(self, row: IntArray, rooms: IntArray) -> IntArray:
-        """As many as fit with their partners, those of a component sharing theirs.
-
-        A domain with some of a component's members has the least that one of them
-        needs of partners, and as many ranks as these need in turn, members or not. The
-        cheapest components are not those with the most members, so either sum is a
-        bound by itself.
-        """
-        component = np.unique(self.component[row], return_inverse=True)[1]
-        size = np.bincount(component)
-        needs = np.full(len(size), self.needs[row].max())
-        np.minimum.at(needs, component, self.needs[row])
-        asked = np.zeros(len(size), dtype=np.int64)
-        asked[component] = self.asked[row]
-        asked[needs == 0] = 0  # no partner need be there
-        # Of one component, two and so on; shape (rooms, components).
-        beside = rooms[:, None] - np.cumsum(np.sort(needs))
-        spare = rooms[:, None] - np.cumsum(np.sort(needs + asked))
-        within = np.cumsum(np.sort(np.minimum(size, asked))[::-1])
-        most = np.minimum(np.cumsum(np.sort(size)[::-1]), beside)
-        most = np.where(spare < 0, 0, np.minimum(most, spare + within))
-        return np.asarray(most.max(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class Near:
-    """What placements keep to whose transfers take so long, and not much longer.
-
-    Attributes
-    ----------
-    seconds : float, s
-        Transfers take at least as long.
-    crowds : tuple of Crowd
-        Of either direction.
-    """
-
-    seconds: float
-    crowds: tuple[Crowd, ...] = ()
-
-    def most_together(self, members: IntArray, room: IntArray) -> IntArray:
-        """Most members of a row in scale-up domains of such room; as ``room``."""
-        most = np.full(room.shape, members.shape[1])
-        for crowd in self.crowds:
-            np.minimum(most, crowd.most_together(members, room), out=most)
-        return most
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +120,23 @@ class Transfers:
         near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
         allowed = seconds * (1 + ROUNDING)
         return bool((near_s <= allowed).all()) and parts.fit(one.room)
+
+
+def transfers_of(problem: Problem) -> Transfers | None:
+    """Who needs partners near; None where nobody does."""
+    traffic = problem.job.traffic
+    if traffic is None:
+        return None
+    return Transfers.of(best_of_problem(problem), traffic, problem.params)
+
+
+def transfers_by_rank(problem: Problem) -> Transfers | None:
+    """The same of ranks one by one, as if nothing kept them together."""
+    traffic, network = problem.job.traffic, best_of_problem(problem)
+    if traffic is None:
+        return None
+    alone = np.broadcast_to(np.arange(network.label.shape[1]), network.label.shape)
+    return Transfers.of(replace(network, label=alone), traffic, problem.params)
 
 
 def one_way(traffic: RankTraffic) -> list[RankTraffic]:

@@ -35,14 +35,20 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.collectives import distinct_domains
-from placer.cost.gradients import sync_groups, sync_time
+from placer.cost.gradients import sync_groups
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.floor import FREE, Floor
-from placer.solve.bounds.limit import Limit, slow_pipeline_s, with_slow_stages
+from placer.solve.bounds.limit import (
+    Limit,
+    slow_pipeline_s,
+    slow_sync,
+    with_slow_stages,
+)
+from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
-    from placer.cost.gradients import SyncTime
     from placer.cost.step import Step
+    from placer.solve.bounds.case import Case
     from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.problem.params import Params
 
@@ -58,16 +64,9 @@ MOST_ELEMENTS = 1 << 25
 MOST_CHOICES = 256
 
 
-def floors(step: Step, network: IdealNetwork, params: Params) -> list[list[Floor]]:
-    """For each tier with thin uplinks, floors of which every placement has one.
-
-    Parameters
-    ----------
-    step : Step
-        On ``network``.
-    network : IdealNetwork
-    params : Params
-    """
+def floors(case: Case) -> list[list[Floor]]:
+    """For each tier with thin uplinks, floors of which every placement has one."""
+    step, network, params = case.step, case.network, case.params
     fabric = network.fabric
     if step.model.job.model is None:
         return []
@@ -211,8 +210,7 @@ class _Uplinks:
     def _exchange(self) -> _Exchange | None:
         """The all-to-alls of experts; None where none may leave a domain."""
         job, members = self.step.model.job, self._members
-        of_set = self.network.label[self.tier - 1][members]
-        if (of_set == of_set[:, :1]).all():
+        if are_together(self.network.label[self.tier - 1], members):
             return None
         fabric = self.network.fabric
         share = self.step.model.volumes.ep_buffer / members.shape[1]
@@ -287,7 +285,7 @@ class _Uplinks:
     def _exposed_with(self, limits: list[Limit]) -> float:
         """Data-parallel time when each limit holds back some stage, s."""
         model = self.step.model
-        slow = [self._sync_with(limit) for limit in limits]
+        slow = [slow_sync(model, self.network, limit) for limit in limits]
         stages = range(model.job.parallelism.pp)
         together = (
             [slow] if len(stages) ** len(slow) <= MOST_CHOICES else [[s] for s in slow]
@@ -301,11 +299,6 @@ class _Uplinks:
             )
             for some in together
         )
-
-    def _sync_with(self, limit: Limit) -> SyncTime:
-        model = self.step.model
-        network = self.network.with_limits(limit)
-        return sync_time(network, model.job, model.volumes, model.windows.buckets)
 
     def _least_exchange(self, may_be_whole: BoolArray) -> float:
         """Least seconds of all-to-alls, without latency, with which all ranks fit."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.count.summands import summands
 
 if TYPE_CHECKING:
     from placer.solve.problem.params import Params
@@ -61,14 +62,15 @@ class Cutting:
 
     def _pieces(self, least: int, params: Params) -> IntArray | None:
         """Pieces of at least so many sets."""
-        ways = list(islice(divisions(self.length, least), params.piece_ways))
+        length, most = self.length, params.piece_ways
+        ways = list(islice(summands(length, least, length), most))
         rooms, domains = np.unique(self.room, return_counts=True)
         divided = [
-            (int(room), places)
-            for room in rooms[rooms >= least]
-            for places in islice(divisions(int(room), least), params.piece_ways)
+            (room, places)
+            for room in rooms[rooms >= least].tolist()
+            for places in islice(summands(room, least, room), most)
         ]
-        if len(ways) + len(divided) >= params.piece_ways:
+        if len(ways) + len(divided) >= most:
             return None
         places_of = [[of for one, of in divided if one == room] for room in rooms]
         found = shared_out(
@@ -174,15 +176,6 @@ def in_places(
     found.sort(key=lambda place: -place[0])
     largest_first = sorted(pieces, key=lambda piece: -piece[0])
     return zip(largest_first, (domain for _, domain in found), strict=False)
-
-
-def divisions(size: int, least: int) -> Iterator[Division]:
-    """Ascending numbers from ``least`` up that add up to ``size``."""
-    if size >= least:
-        yield (size,)
-    for first in range(least, size // 2 + 1):
-        for others in divisions(size - first, first):
-            yield (first, *others)
 
 
 def divisions_into(room: int, sizes: Sequence[int]) -> Iterator[Division]:

@@ -1,6 +1,6 @@
 """Placements with pipelines cut alike, by what the bound says is the best compromise.
 
-`bounds.nics` lists compromises between NICs of gradient groups and cuts of pipelines:
+`nics` lists compromises between NICs of gradient groups and cuts of pipelines:
 how many members of a gradient group a domain must hold, and how pipelines may be cut. A
 program says whether the machine's domains can be filled that way; the best compromise
 that can be had fills the tree. Where one replica must be cut, others may be cut as
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.bounds.time import nic_trade
+from placer.solve.bounds.nics import nic_trade
 from placer.solve.construct.cut_patterns import (
     Need,
     Question,
@@ -97,7 +97,7 @@ def cut_placements(
         Asked between programs.
     """
     model = problem.model
-    trade = nic_trade(model, problem.colocation, problem.capacity, problem.params)
+    trade = nic_trade(model, problem.colocation, problem.params)
     if trade is None:
         return
     params = problem.params

@@ -1,9 +1,9 @@
 """Transfers between racks: runs of ranks so dealt out that partners are near.
 
-The bound counts which sorts of runs the domains hold (`bounds/domain_runs.py`). Here
-they become ranks: runs of alike domains are dealt out evenly, and laid end to end along
-each stretch of ranks, as an Eulerian walk over the places of its period (Hierholzer
-1873). Shapes: R ranks.
+The bound counts which sorts of runs the domains hold (`domain_runs`). Here they become
+ranks: runs of alike domains are dealt out evenly, and laid end to end along each
+stretch of ranks, as an Eulerian walk over the places of its period (Hierholzer 1873).
+Shapes: R ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.run_sorts import Sorts
-from placer.solve.bounds.time import transfers_of
+from placer.solve.bounds.transfers import transfers_of
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:

@@ -54,21 +54,13 @@ def _segment(units: list[tuple[int, int]]) -> Segment:
     return tuple(fragments)
 
 
-def tree_order(problem: Stitching) -> IntArray:
-    """Leaves, those of a domain side by side at every level."""
-    ancestors = [np.arange(len(problem.capacity))]
-    for parent in problem.parents:
-        ancestors.append(parent[ancestors[-1]])
-    return np.lexsort(ancestors)
-
-
 def _position(problem: Stitching) -> IntArray:
     """Place of each leaf in tree order."""
-    return np.argsort(tree_order(problem))
+    return np.argsort(problem.in_tree_order(0))
 
 
 def _in_order(problem: Stitching, counts: IntArray) -> tuple[IntArray, IntArray]:
-    order = tree_order(problem)
+    order = problem.in_tree_order(0)
     return order, counts[order]
 
 

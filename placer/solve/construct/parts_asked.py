@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.time import stage_parts
+from placer.solve.bounds.expert_parts import stage_parts
 from placer.solve.construct.parts_ground import Ground, grounds
 from placer.solve.construct.parts_links import Links
 from placer.solve.construct.parts_program import Made, Question, Shares
@@ -49,7 +49,7 @@ class Asked:
         floor, units = ground.floor, ground.units
         if floor.tier != problem.model.fabric.scale_up_tier:
             return None
-        parts = stage_parts(problem.model, floor.colocation, floor.capacity)
+        parts = stage_parts(problem.model, floor.colocation)
         if parts is None or len(parts.seconds(floor.tier + 1)) == 1:
             return None
         single = np.zeros(len(units.ranks), dtype=np.int64)

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.part_ways import summands
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, filled, paths
+from placer.solve.count.summands import summands
 
 if TYPE_CHECKING:
     from placer.solve.construct.replica_levels import Replicas

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.construct.parts_links import Rows
+from placer.solve.run.cooling import cooling
 
 if TYPE_CHECKING:
     from placer.solve.construct.parts_links import Links
@@ -144,11 +145,9 @@ class PartsWalk:
         self.held, self.slot = held.copy(), slot.copy()
         self._set_up()
         scale = self.step_s / len(self.slot)
-        for turn in range(rounds):
-            if turn % LOOK == 0 and budget.is_over():
-                return
+        for share in cooling(HOT, COLD, rounds, budget, LOOK):
             self.near = NEARLY * self.step_s
-            heat = scale * HOT * (COLD / HOT) ** (turn / rounds)
+            heat = scale * share
             energy = self._energy(self.steps[None])[0]
             if self.rng.random() < SWAPPED:
                 self._exchange_slots(heat, energy)

@@ -1,4 +1,9 @@
-"""Segments of chains and the problem of stitching them together."""
+"""Segments of chains and the problem of stitching them together.
+
+A *chain* is a pipeline of stages, say, and a *segment* what one rack holds of it, or
+what several racks hold that were joined. `stitch` joins segments until every chain is
+whole.
+"""
 
 from __future__ import annotations
 
@@ -110,6 +115,14 @@ class Stitching:
         """Domain that holds each domain of a level; the last level is in one, 0."""
         is_top = level == len(self.parents)
         return np.zeros(1, dtype=np.int64) if is_top else self.parents[level]
+
+    def in_tree_order(self, level: int) -> IntArray:
+        """Domains of a level, those of each outer domain side by side."""
+        below = self.parents[level - 1] if level else np.arange(len(self.capacity))
+        ancestors = [np.arange(int(below.max()) + 1)]
+        for parent in self.parents[level:]:
+            ancestors.append(parent[ancestors[-1]])
+        return np.lexsort(ancestors)
 
     def multiple(self, level: int) -> int:
         """Units of which segments that leave a domain of a level have a multiple."""

@@ -18,7 +18,7 @@ from placer.placement.placement import Placement
 from placer.solve.bounds.closed_sets import ClosedSets, closed_sets
 from placer.solve.bounds.partners import ROUNDING
 from placer.solve.bounds.rack_ranks import needs_of
-from placer.solve.bounds.time import transfers_by_rank
+from placer.solve.bounds.transfers import transfers_by_rank
 from placer.solve.construct.component_pieces import (
     divisions_into,
     in_places,

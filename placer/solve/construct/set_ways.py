@@ -1,4 +1,4 @@
-"""Ways to cut closed sets of nodes (`bounds/closed_sets.py`) into pieces.
+"""Ways to cut closed sets of nodes (`closed_sets`) into pieces.
 
 Alike sets are all cut in the same ways. A cut leaves each piece the partners that it
 needs, and may end amid what was a node; the two runs then take a node each. By hand:

@@ -33,7 +33,6 @@ from placer.solve.construct.segments import ROUNDING, Stitched, price_of_joints
 from placer.solve.construct.stitch_part import (
     of_machine,
     restricted,
-    window_order,
     window_width,
 )
 from placer.solve.construct.stitch_program import stitch_at_once
@@ -151,7 +150,7 @@ class Windows:
 
         Neither the walks nor what they make depends on how many go on at a time.
         """
-        order = window_order(self.problem)
+        order = self.problem.in_tree_order(1)
         windows = -(-len(order) // self._width)
         walks = np.array_split(order, max(1, windows // self.params.windows_a_walk))
         if len(walks) == 1:
@@ -199,7 +198,7 @@ class Windows:
     def stitch(self) -> None:
         """Make replicas window by window, all of them if that can be."""
         problem = self.problem
-        order = window_order(problem)
+        order = problem.in_tree_order(1)
         windows = deque(np.array_split(order, -(-len(order) // self._width)))
         seen = np.zeros(len(self.free), dtype=bool)
         while windows and not self.budget.is_over():

@@ -20,7 +20,6 @@ from placer.solve.construct.segments import price_of_joints
 from placer.solve.construct.stitch_part import (
     of_machine,
     restricted,
-    window_order,
     window_width,
 )
 from placer.solve.construct.stitch_program import stitch_at_once
@@ -92,7 +91,7 @@ def _windows(
     problem: Stitching, params: Params, replicas: list[Segment]
 ) -> tuple[list[_Window], list[Segment]]:
     """Windows halfway between those before, and replicas that lie in no single one."""
-    order, width = window_order(problem), window_width(problem, params)
+    order, width = problem.in_tree_order(1), window_width(problem, params)
     several = np.array_split(np.roll(order, width // 2), -(-len(order) // width))
     number = np.empty(len(order), dtype=np.int64)
     for window, domains in enumerate(several):

@@ -30,14 +30,6 @@ def of_machine(leaves: IntArray, replica: Segment) -> Segment:
     )
 
 
-def window_order(problem: Stitching) -> IntArray:
-    """Domains of level 1, those of an outer domain side by side."""
-    ancestors = [np.arange(int(problem.parents[0].max()) + 1)]
-    for parent in problem.parents[1:]:
-        ancestors.append(parent[ancestors[-1]])
-    return np.lexsort(ancestors)
-
-
 def restricted(
     problem: Stitching,
     leaves: IntArray,

@@ -14,20 +14,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
-from math import exp, log
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
+from placer.solve.bounds.expert_parts import stage_parts
 from placer.solve.bounds.part_runs import are_runs
-from placer.solve.bounds.time import stage_parts
 from placer.solve.construct.chain_kinds import Chain, cut_chains, least_parts
 from placer.solve.construct.cut_at_nodes import LONGEST, MOST_RANKS, SORTS
 from placer.solve.construct.parts_pace import Pace
 from placer.solve.problem.colocation import colocation_of
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.run.cooling import accepts, cooling, exchanged
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Row:
         """None where nodes do not hold runs of units, or parts do not matter."""
         machine, axes = problem.machine, problem.job.parallelism
         colocation = colocation_of(machine, problem.job, 0)
-        parts = stage_parts(problem.model, colocation, node_capacity(machine, 0))
+        parts = stage_parts(problem.model, colocation)
         if parts is None or not are_runs(parts):
             return None
         units, times = parts.units, parts.seconds(1)
@@ -221,9 +221,7 @@ class ChainWalk:
         least, energy = self._priced(self.chains)
         scale = least
         changes = min(MOST_CHANGES, MOST_PRICED // self.row.slot.size)
-        for number in range(changes):
-            if number % LOOK == 0 and budget.is_over():
-                return
+        for heat in cooling(HOT, COLD, changes, budget, LOOK):
             turn, free = self.rng.random(), self.free
             if turn < MOVED:
                 changed = self._moved()
@@ -234,8 +232,7 @@ class ChainWalk:
             if changed is None:
                 continue
             step_s, after = self._priced(changed)
-            heat = scale * HOT * (COLD / HOT) ** (number / changes)
-            if after > energy and self.rng.random() >= exp((energy - after) / heat):
+            if not accepts(after - energy, scale * heat, self.rng.random):
                 continue
             self.chains, self.free, energy = changed, free, after
             if step_s < least * (1 - ROUNDING):
@@ -264,18 +261,9 @@ class ChainWalk:
     def _exchanged(self) -> list[Chain] | None:
         """A chain changes places with others that have as many units together."""
         chains, one, begin = self.chains, self._some(), self._some()
-        end, units = begin, len(chains[one].least)
-        while end < len(chains) and units > 0:
-            units -= len(chains[end].least)
-            end += 1
-        others = chains[begin:end]
-        if units or begin <= one < end or others == [chains[one]]:
-            return None
-        if one < begin:
-            between = chains[one + 1 : begin]
-            return [*chains[:one], *others, *between, chains[one], *chains[end:]]
-        between = chains[end:one]
-        return [*chains[:begin], chains[one], *between, *others, *chains[one + 1 :]]
+        units = [len(chain.least) for chain in chains]
+        found = exchanged(chains, units, one, begin)
+        return None if found is None or found[1] == [chains[one]] else found[0]
 
     def _remade(self) -> tuple[list[Chain] | None, Counter[int]]:
         """Two chains become others, one unit longer and shorter or not; free nodes."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from placer.loading import load
 from placer.placement.placement import Placement
-from placer.solve.bounds.cut import cut_bound
+from placer.solve.bounds.cut import HopCuts
 from placer.solve.count.engine import CP_SAT, Limits, cp_sat
 from placer.solve.exact.assignment import Assignment
 from placer.solve.exact.objectives import hop_tiers, minimise_groups, minimise_hops
@@ -90,8 +90,10 @@ def best_assignment(problem: Problem, start: IntArray, budget: Budget) -> Exact 
     if homes is None or value <= 0.0:
         return None
     if isinstance(goal, HopCostObjective):
-        cuts = cut_bound(topology, problem.job).cut_per_tier
-        unit = minimise_hops(homes, goal.hops, cuts, value)
+        cuts = problem.once(HopCuts.of_problem)
+        cuts.raised(inf)
+        least = [cuts.least(tier) for tier in range(len(topology.tiers))]
+        unit = minimise_hops(homes, goal.hops, least, value)
     else:
         unit = minimise_groups(homes, problem, start)
     homes.hint(topology.node_of_gpu[start[:: homes.block]])

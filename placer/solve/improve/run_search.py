@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from math import exp
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from placer.placement.placement import Placement
 from placer.solve.improve.hop_search import links_between
 from placer.solve.improve.moves import FAR_SHARE
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.run.cooling import accepts, cooling
 from placer.solve.tree.base import base_tier
 
 if TYPE_CHECKING:
@@ -109,13 +109,10 @@ class _Runs:
         usual = float(np.median([one for one in sampled if one] or [0.0]))
         cost = least = 0.0
         best: list[int] | None = None
-        for number in range(changes):
-            if number % LOOKED_AT == 0 and budget.is_over():
-                break
-            heat = usual * HEAT[0] * (HEAT[1] / HEAT[0]) ** (number / changes)
+        for heat in cooling(*HEAT, changes, budget, LOOKED_AT):
             run, there = self._drawn()
             delta = self._delta(run, there)
-            if delta > 0 and (heat <= 0 or self.draw() >= exp(-delta / heat)):
+            if not accepts(delta, usual * heat, self.draw):
                 continue
             self._exchange(run, there)
             cost += delta

@@ -11,7 +11,6 @@ Shapes: R ranks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from placer.placement.placement import Placement
 from placer.solve.problem.axes import sizes_kept_whole
+from placer.solve.run.cooling import accepts, cooling, exchanged
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -95,14 +95,11 @@ class _Search:
         params = self.problem.params
         tries = params.ranks_priced // self.problem.job.world_size
         tries = min(tries, TRIES * len(self.stretches))
-        hot, cold = params.exchange_heat
         gap = max(value - self.bound, EXACT * value)
         order, least = list(range(len(self.stretches))), value
         best: IntArray | None = None
-        for number in range(tries):
+        for heat in cooling(*params.exchange_heat, tries, budget):
             changed = self._changed(order)
-            if budget.is_over():
-                break
             if changed is None:
                 continue
             nodes = np.concatenate([self.stretches[one] for one in changed])
@@ -110,8 +107,7 @@ class _Search:
             if not self.problem.allows(gpus):
                 continue
             step_s = float(self.problem.goal.value(gpus))
-            heat = gap * hot * (cold / hot) ** (number / tries)
-            if step_s > value and self.rng.random() >= exp((value - step_s) / heat):
+            if not accepts(step_s - value, gap * heat, self.rng.random):
                 continue
             order, value = changed, step_s
             if value < least * (1 - EXACT):
@@ -120,19 +116,13 @@ class _Search:
 
     def _changed(self, order: list[int]) -> list[int] | None:
         """The order when a stretch changes places with others; None for none found."""
+        groups = [self.groups[stretch] for stretch in order]
         for _ in range(MISSES):
             one, begin = (int(self.rng.integers(len(order))) for _ in range(2))
-            groups, end = 0, begin
-            while end < len(order) and groups < self.groups[order[one]]:
-                groups += self.groups[order[end]]
-                end += 1
-            others = order[begin:end]
-            alike = len(others) == 1 and self.looks[others[0]] == self.looks[order[one]]
-            if groups != self.groups[order[one]] or begin <= one < end or alike:
+            found = exchanged(order, groups, one, begin)
+            if found is None:
                 continue
-            if one < begin:
-                between = order[one + 1 : begin]
-                return [*order[:one], *others, *between, order[one], *order[end:]]
-            between = order[end:one]
-            return [*order[:begin], order[one], *between, *others, *order[one + 1 :]]
+            changed, others = found
+            if [self.looks[other] for other in others] != [self.looks[order[one]]]:
+                return changed
         return None

@@ -152,6 +152,12 @@ def groups_of(job: Job, axis: str) -> Sequence[IntArray]:
     ]
 
 
+def are_together(label: IntArray, groups: IntArray) -> bool:
+    """Whether the ranks of each group, (g, n), are all of one set."""
+    rows = label[groups]
+    return bool((rows == rows[:, :1]).all())
+
+
 def join(label: IntArray, members: IntArray) -> IntArray:
     """Labels after tying together the ranks of each row of ``members``."""
     root = np.arange(label.max() + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from placer.solve.problem.rules import Limits, obeys
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from placer.cost.hop_cost import HopCost
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
     IntArray = npt.NDArray[np.int64]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,9 @@ class Problem:
     seed: int = 0
     params: Params = field(default_factory=Params)
     by_name: bool = False
+    _made: dict[Callable[[Problem], Any], Any] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(
@@ -90,6 +97,16 @@ class Problem:
         found = replace(self, seed=seed, params=replace(self.params, **changes))
         compiled = vars(self).keys() - vars(found).keys()
         vars(found).update({name: vars(self)[name] for name in compiled})
+        return found
+
+    def once(self, make: Callable[[Problem], T]) -> T:
+        """What is made of this problem, made the first time that it is asked for.
+
+        For rooms above this one: two bounds may go on from the same cuts.
+        """
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: T = self._made[make]
         return found
 
     @property

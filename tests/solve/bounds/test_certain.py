@@ -12,6 +12,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.certain import certain
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.gradient_runs import GradientRuns
@@ -59,7 +60,7 @@ def floor(topology: Topology, given: Job) -> tuple[float, float]:
     gpus = topology.gpus_of_node
     network = IdealNetwork(problem.model.fabric, label, gpus, block == 0, block != 1)
     step = problem.model.step_on(network)
-    known = certain(step, network, gpus, problem.params)
+    known = certain(Case(step, network, problem.params))
     usual = step.pipeline_s(tuple(step.stage_times))
     return known.pipeline_s - usual, known.exposed_s - step.exposed_data_parallel_s
 

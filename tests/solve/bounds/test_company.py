@@ -8,8 +8,9 @@ import pytest
 
 from placer.document import document_of
 from placer.placement.placement import Placement
-from placer.solve.bounds import time as time_bound
-from placer.solve.bounds.company import in_company
+from placer.solve.bounds.best_network import best_of_problem
+from placer.solve.bounds.company import least_in_company
+from placer.solve.bounds.traffic import step_with
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid
@@ -37,9 +38,9 @@ def machine_of(sizes, rates=("400GB/s", "50GB/s"), waits=("0us", "0us"), factors
 
 
 def bound(problem):
-    proof = in_company(problem.model, time_bound._ideal_of(problem), problem.params)
-    assert proof is not None
-    return proof.value
+    network = best_of_problem(problem)
+    seconds = least_in_company(network, problem.job.traffic, problem.params)
+    return step_with(problem.model, network, seconds)
 
 
 def with_traffic(senders, receivers, size):

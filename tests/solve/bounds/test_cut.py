@@ -13,7 +13,6 @@ from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.isoperimetric import (
     Product,
     copies_floor,
@@ -27,6 +26,7 @@ from placer.solve.bounds.lagrange import (
 )
 from placer.solve.problem.axes import Axis
 from placer.solve.problem.params import Params
+from tests.solve.bounds.hop_bound import cut_bound
 
 FAR = 2500
 

@@ -9,8 +9,8 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.cut import cut_bound
 from placer.topology.model import Tier, Topology
+from tests.solve.bounds.hop_bound import cut_bound
 
 WEIGHTS = (0, 1, 2, 3, 5, 8, 20, 0.5)
 DENSE_FAMILY = ("tp", "cp", "pp", "dp")

@@ -10,9 +10,10 @@ import pytest
 import placer
 from placer.document import document_of
 from placer.placement.placement import Placement
-from placer.solve.bounds import time as time_bound
+from placer.solve.bounds.best_network import best_of_problem
 from placer.solve.bounds.directions import directions
-from placer.solve.bounds.graph_cut import over_uplinks
+from placer.solve.bounds.graph_cut import least_over_uplinks
+from placer.solve.bounds.traffic import step_with
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid
@@ -56,8 +57,9 @@ def problem_of(graph, machine, size=None):
 
 
 def bound(problem):
-    network = time_bound._ideal_of(problem)
-    return over_uplinks(problem.model, network, problem.params).value
+    network = best_of_problem(problem)
+    seconds = least_over_uplinks(network, problem.job.traffic, problem.params)
+    return step_with(problem.model, network, seconds)
 
 
 def test_a_grid_has_two_directions_whoever_is_where():

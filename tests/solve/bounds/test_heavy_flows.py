@@ -2,8 +2,9 @@
 
 import pytest
 
-from placer.solve.bounds import time as time_bound
-from placer.solve.bounds.heavy_flows import heavy_flows
+from placer.solve.bounds.best_network import best_of_problem
+from placer.solve.bounds.heavy_flows import least_of_heavy
+from placer.solve.bounds.traffic import step_with
 from placer.solve.problem.compiled import Problem
 from tests.solve.bounds.test_company import (
     least,
@@ -15,9 +16,9 @@ from tests.solve.test_communicators import job_of
 
 
 def bound(problem):
-    proof = heavy_flows(problem.model, time_bound._ideal_of(problem))
-    assert proof is not None
-    return proof.value
+    network = best_of_problem(problem)
+    seconds = least_of_heavy(network, problem.job.traffic, problem.params)
+    return step_with(problem.model, network, seconds)
 
 
 @pytest.mark.parametrize(("sizes", "cut"), [([3, 3, 3], 0), ([3, 3, 2, 1], 1)])
@@ -37,7 +38,7 @@ def test_no_placement_is_below_it():
     for seed in range(25):
         problem = small_case(seed)
         value = bound(problem)
-        base = problem.model.step_on(time_bound._ideal_of(problem)).step_time_s
+        base = problem.model.step_on(best_of_problem(problem)).step_time_s
         assert value <= least(problem) * (1 + 1e-9), seed
         said += value > base * (1 + 1e-9)
     assert said > 0

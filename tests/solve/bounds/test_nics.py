@@ -17,10 +17,10 @@ import pytest
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
+from placer.solve.bounds.cases import time_bound
 from placer.solve.bounds.floor import Floor
-from placer.solve.bounds.time import nic_trade, time_bound
+from placer.solve.bounds.nics import nic_trade
 from placer.solve.problem.colocation import colocation_of
-from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
@@ -55,8 +55,7 @@ def model_on(
 
 
 def trade_of(model: StepModel) -> NicTrade:
-    capacity = node_capacity(model.topology, 1)
-    trade = nic_trade(model, colocation_of(model.topology, model.job, 1), capacity)
+    trade = nic_trade(model, colocation_of(model.topology, model.job, 1))
     assert trade is not None
     return trade
 
@@ -101,7 +100,7 @@ def test_pipelines_that_cannot_all_stay_inside() -> None:
     """
     model = model_on([3, 3, 2], 1.0)
     colocation = colocation_of(model.topology, model.job, 1)
-    bound = time_bound(model, colocation, node_capacity(model.topology, 1))
+    bound = time_bound(model, colocation)
     assert "pp group leaves" in bound.argument
     assert bound.value == pytest.approx(trade_of(model).least()[0])
 
@@ -140,8 +139,7 @@ def test_nothing_to_trade_on_one_node() -> None:
     only = Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0)
     model = StepModel(machine_of([8], [], [only]), job)
     colocation = colocation_of(model.topology, job, 1)
-    capacity = node_capacity(model.topology, 1)
-    assert nic_trade(model, colocation, capacity) is None
+    assert nic_trade(model, colocation) is None
 
 
 def test_context_groups_outside_leave_the_trade() -> None:
@@ -151,10 +149,9 @@ def test_context_groups_outside_leave_the_trade() -> None:
     for three members of one stage: the better of both bounds the step.
     """
     model = model_on([3, 3, 3], 1.0, context=2)
-    capacity = node_capacity(model.topology, 1)
     colocation = colocation_of(model.topology, model.job, 1)
-    bound = time_bound(model, colocation, capacity)
-    trade = nic_trade(model, colocation, capacity)
+    bound = time_bound(model, colocation)
+    trade = nic_trade(model, colocation)
     assert trade is not None
     assert bound.value >= trade.least(is_cut=False)[0]
     assert trade.least(is_cut=False)[0] <= trade.least()[0]
@@ -170,6 +167,6 @@ def test_pipelines_tied_to_hosts_without_nvlink() -> None:
     job = replace(model_on([4, 4], 1.0).job, require={"pp": "node"})
     model = StepModel(machine_of([4, 4], [[0, 0]], tiers), job)
     colocation = colocation_of(model.topology, job, 1)
-    bound = time_bound(model, colocation, node_capacity(model.topology, 1))
+    bound = time_bound(model, colocation)
     placed = np.arange(8)
     assert 0 < bound.value <= model.step(placed).step_time_s

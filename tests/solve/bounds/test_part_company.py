@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 
 from placer.job.model import Compute, DataParallel
-from placer.solve.bounds.expert_parts import StageParts
+from placer.solve.bounds.expert_parts import StageParts, stage_parts
 from placer.solve.bounds.expert_units import Units
 from placer.solve.bounds.part_company import Company
 from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices, Shares
-from placer.solve.bounds.time import stage_parts
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.tree.capacity import node_capacity
 from tests.marks import slow
 from tests.solve.construct.test_whole_first import job, machine
 from tests.solve.oracle import distinct, gpus_of, legal_placements
@@ -151,7 +149,7 @@ def test_no_placement_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     problem = Problem.of(topology, made, "time")
     colocation = colocation_of(topology, made, 1)
-    parts = stage_parts(problem.model, colocation, node_capacity(topology, 1))
+    parts = stage_parts(problem.model, colocation)
     assert parts is not None
     value = parts.least(problem.params)
     members = made.parallelism.ranks_of_group["ep"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds.part_counts import Counts
-from placer.solve.bounds.part_ways import summands
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
+from placer.solve.count.summands import summands
 
 # One unit of 4 pieces, two blocks with a domain of 3 each: 3 + 1 or 2 + 2.
 NEAR = {1: 0.3, 2: 0.2, 4: 0.1}

@@ -10,12 +10,12 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lanes import Lanes
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.params import Params
+from tests.solve.bounds.hop_bound import cut_bound
 from tests.solve.bounds.test_cut_against_brute_force import machine, optimum
 
 ORDER = ("tp", "cp", "ep", "dp", "pp")

@@ -13,11 +13,12 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.cut import counted_hop_cost, cut_bound, least_hop_cost
+from placer.solve.bounds.cut import counted_hop_cost, least_hop_cost
 from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
+from tests.solve.bounds.hop_bound import cut_bound
 from tests.solve.bounds.test_cut_against_brute_force import machine, optimum
 
 ALONE = Params(line_columns=(0, 0), parted_columns=0)

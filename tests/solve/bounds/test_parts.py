@@ -11,13 +11,13 @@ import pytest
 from benchmarks.generate import random_case
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.cut import cut_bound
 from placer.solve.bounds.isoperimetric import Product, replica_floor
 from placer.solve.bounds.lagrange import size_classes
 from placer.solve.bounds.parts import Parts
 from placer.solve.problem.axes import Axis
 from placer.solve.problem.params import Params
 from tests.marks import slow
+from tests.solve.bounds.hop_bound import cut_bound
 from tests.solve.bounds.test_cut_against_brute_force import machine, optimum
 
 ORDER = ("tp", "cp", "ep", "dp", "pp")

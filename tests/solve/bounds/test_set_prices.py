@@ -13,7 +13,7 @@ from placer.solve.bounds.rack_ranks import RackRanks, needs_of
 from placer.solve.bounds.run_sorts import Kind
 from placer.solve.bounds.set_cuts import SetCuts, charge_of, node_charge
 from placer.solve.bounds.set_prices import SetPrices
-from placer.solve.bounds.time import transfers_of
+from placer.solve.bounds.transfers import transfers_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from tests.solve.bounds.test_rack_ranks import kind_of

@@ -15,10 +15,9 @@ from placer.job.model import (
     Job,
     Overlap,
 )
-from placer.solve.bounds.time import time_bound
+from placer.solve.bounds.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.objective import objective_of
-from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.oracle import least, legal_placements
@@ -92,7 +91,7 @@ def check(seed: int) -> None:
     best = least(topology, job, "time", legal)
     model = objective_of(topology, job, "time").model  # type: ignore[attr-defined]
     colocation = colocation_of(topology, job, 1)
-    bound = time_bound(model, colocation, node_capacity(topology, 1))
+    bound = time_bound(model, colocation)
     assert bound.value <= best * (1 + 1e-9), seed
 
 

@@ -10,9 +10,8 @@ import pytest
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
-from placer.solve.bounds.time import time_bound
+from placer.solve.bounds.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
-from placer.solve.tree.capacity import node_capacity
 from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.oracle import least, legal_placements
@@ -52,7 +51,7 @@ def model_on(
 
 def bound(model: StepModel) -> float:
     colocation = colocation_of(model.topology, model.job, 1)
-    return time_bound(model, colocation, node_capacity(model.topology, 1)).value
+    return time_bound(model, colocation).value
 
 
 def gradients(model: StepModel, pace: float) -> float:

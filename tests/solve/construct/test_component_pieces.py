@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.construct.component_pieces import Cutting, divisions
+from placer.solve.construct.component_pieces import Cutting
+from placer.solve.count.summands import summands
 from placer.solve.problem.params import Params
 
 
@@ -52,6 +53,6 @@ def test_none_where_no_piece_is_larger():
     assert cutting.largest_pieces(0, Params()) is not None
 
 
-def test_divisions_are_ascending_and_add_up():
-    assert list(divisions(7, 2)) == [(7,), (2, 5), (2, 2, 3), (3, 4)]
-    assert list(divisions(1, 2)) == []
+def test_summands_are_ascending_and_add_up():
+    assert list(summands(7, 2, 7)) == [(7,), (2, 5), (2, 2, 3), (3, 4)]
+    assert list(summands(1, 2, 1)) == []

@@ -11,11 +11,11 @@ import pytest
 from benchmarks.instances import uneven_racks
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.bounds.cut import cut_bound
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
+from tests.solve.bounds.hop_bound import cut_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job

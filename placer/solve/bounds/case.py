@@ -1,0 +1,67 @@
+"""A case of the bound on the step time: what is supposed of all its placements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.best_network import best_network
+from placer.solve.bounds.cut_groups import CutGroups
+from placer.solve.problem.params import Params
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step, StepModel
+    from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.colocation import Colocation
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Placements whose ranks stay together as a network says.
+
+    Attributes
+    ----------
+    step : Step
+        On the network: no placement of the case has a shorter one.
+    network : IdealNetwork
+    params : Params
+    """
+
+    step: Step
+    network: IdealNetwork
+    params: Params = field(default_factory=Params)
+    _cuts: dict[str, CutGroups] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        model: StepModel,
+        colocation: Colocation,
+        params: Params | None = None,
+        label: IntArray | None = None,
+    ) -> Case:
+        """All placements of a colocation, or those that tie ranks as ``label`` does."""
+        network = best_network(model, colocation, label)
+        return cls(model.step_on(network), network, params or Params())
+
+    @cached_property
+    def room(self) -> IntArray:
+        """Ranks that each scale-up domain may hold; single GPUs where there is none."""
+        tier, topology = self.network.fabric.scale_up_tier, self.network.fabric.topology
+        if tier < 0:
+            return np.ones(1, dtype=np.int64)
+        capacity = self.network.capacity_of_node
+        return np.bincount(topology.domain_of_node[tier], capacity).astype(np.int64)
+
+    def cut(self, axis: str) -> CutGroups:
+        """Groups of an axis, and what keeps scale-up domains from holding them."""
+        if axis not in self._cuts:
+            cut = CutGroups.of(self.step, self.network, axis, self.room, self.params)
+            self._cuts[axis] = cut
+        return self._cuts[axis]

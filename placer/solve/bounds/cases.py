@@ -1,0 +1,197 @@
+"""A lower bound on the step time of every placement.
+
+``step >= min over the cases of (step of the case on the best network imaginable)``.
+
+The step is priced on the best network imaginable (`ideal.py`) in a few cases that
+together cover all placements: walking through tp, cp, ep and pp, either all groups of
+the axis lie inside scale-up domains, or this is the first axis with a group outside. In
+a case the axes known to be inside tie their ranks together, which limits how many
+members of a gradient group a domain can hold and so the NICs that group can drive; an
+axis with a group outside pays at least one group's crossing, and pipelines outside are
+cut the more often the more NICs gradient groups drive (`nics.py`). A case in which the
+tied ranks cannot all be placed does not count. The bound is the cheapest case.
+
+Where a tp, cp or ep group is outside, pipelines may still be inside. The same trade
+holds for them, with a pipeline that is cut nowhere among the choices.
+
+Valid because the step is monotone in the time of every operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds import Proof
+from placer.solve.bounds.case import Case
+from placer.solve.bounds.certain import certain
+from placer.solve.bounds.expert_parts import StageParts
+from placer.solve.bounds.floor import FREE, Floor
+from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.uplinks import floors
+from placer.solve.problem.colocation import are_together, join
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step, StepModel
+    from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+
+CASE_AXES = ("tp", "cp", "ep", "pp")
+BEST = (
+    "gradient groups on the most NICs their domains allow, rings over the fewest "
+    "domains of each tier"
+)
+
+
+def time_bound(
+    model: StepModel,
+    colocation: Colocation,
+    params: Params | None = None,
+    incumbent: float = inf,
+) -> Proof:
+    """The bound for placements whose ranks stay together as ``colocation`` says.
+
+    Only the cheapest case is looked at more closely, as long as it is the cheapest.
+
+    Parameters
+    ----------
+    model : StepModel
+    colocation : Colocation
+    params : Params, optional
+    incumbent : float, s
+        Of a known placement: a bound that reaches it is not improved further.
+    """
+    cases = list(_cases(model, colocation, params))
+    proofs = [next(case) for case in cases]
+    while True:
+        least = min(range(len(cases)), key=lambda index: proofs[index].value)
+        closer = next(cases[least], None)
+        if closer is None or proofs[least].value >= incumbent:
+            return proofs[least]
+        proofs[least] = max(proofs[least], closer, key=lambda proof: proof.value)
+
+
+def _cases(
+    model: StepModel, colocation: Colocation, params: Params | None
+) -> Iterator[Iterator[Proof]]:
+    """Bounds of every case, the dearer to work out the later."""
+    scale_up, axes = model.fabric.scale_up_tier, model.job.parallelism
+    label = colocation.label
+    for axis in CASE_AXES if model.job.model is not None else ():
+        members = axes.ranks_of_group[axis]
+        if axes.size(axis) == 1:
+            continue
+        if scale_up >= 0 and are_together(label[scale_up], members):
+            continue
+        case = Case.of(model, colocation, params, label)
+        if scale_up < len(model.topology.tiers) - 1:
+            yield _outside(case, axis)
+        if scale_up < 0 or case.network.leaves_scale_up(members):
+            return
+        label = label.copy()
+        for t in range(scale_up, len(label)):
+            label[t] = join(label[t], members)
+        if not _fit(np.unique(label[scale_up], return_counts=True)[1], case.room):
+            return
+        if case.cut(axis).fewest:
+            return
+    case = Case.of(model, colocation, params, label)
+    yield _in_turn(case, [partial(_inside, case.step)])
+
+
+def _outside(case: Case, axis: str) -> Iterator[Proof]:
+    """Bounds when a group of an axis leaves its scale-up domain."""
+    axes = case.step.model.job.parallelism
+    ways = [] if axis == "pp" else [_with_crossing(case, axis)]
+    inside = case.network.label[max(case.network.fabric.scale_up_tier, 0)]
+    is_tied = are_together(inside, axes.ranks_of_group["pp"])
+    if axis == "pp" or (axes.pp > 1 and not is_tied):
+        # Dear to make: only once this case is the cheapest.
+        trade = cache(partial(NicTrade.of, case))
+        ways.append(partial(_with_cuts, trade, axis))
+    yield from _in_turn(case, ways)
+    if axis != "pp":
+        yield _in_parts(StageParts.of(case), case.params)
+
+
+def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[Proof]:
+    """Bounds of each way: alone, with what is certain, past uplinks of each tier."""
+    for way in ways:
+        yield way(FREE)
+    known = certain(case)
+    is_more = known.exposed_s > case.step.exposed_data_parallel_s or known.pipeline_s
+    for way in ways if is_more else ():
+        proof = way(known)
+        text = f"{proof.argument}, and groups that no placement keeps near"
+        yield proof._replace(argument=text)
+    of_tiers = floors(case)
+    for way in ways:
+        for of_tier in of_tiers:
+            over = min(
+                (way(floor.above(known)) for floor in of_tier),
+                key=lambda one: one.value,
+            )
+            text = f"{over.argument}, and what has to pass thin uplinks"
+            yield over._replace(argument=text)
+
+
+def _inside(step: Step, floor: Floor) -> Proof:
+    """Least step time with all groups inside their scale-up domains."""
+    argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
+    return Proof(_above(step, floor), argument)
+
+
+def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
+    """The step time, its pipeline at least as slow as this, none below its floor, s."""
+    pipeline_s = step.pipeline_s(tuple(step.stage_times))
+    return (
+        step.step_time_s
+        - pipeline_s
+        + max(pipeline_s, slow_s, floor.pipeline_s)
+        + max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
+    )
+
+
+def _with_crossing(case: Case, axis: str) -> Callable[[Floor], Proof]:
+    """Least step time when a tp, cp or ep group leaves its scale-up domain."""
+    slow_s = case.cut(axis).pipeline_s
+    text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
+    return lambda floor: Proof(_above(case.step, floor, slow_s), text)
+
+
+def _in_parts(parts: StageParts | None, params: Params) -> Proof:
+    """Least step time for parts of expert groups that fit scale-up domains."""
+    value = parts.least(params) if parts else 0.0
+    argument = (
+        "expert groups in parts that fit the scale-up domains, "
+        "the smallest of a group setting its pace"
+    )
+    return Proof(value, f"{argument}, {BEST}")
+
+
+def _with_cuts(trade: Callable[[], NicTrade], axis: str, floor: Floor) -> Proof:
+    """Least step time that NICs and cuts allow when a group of ``axis`` is outside."""
+    value, level = trade().least(floor, is_cut=axis == "pp")
+    fewest, most = int(level.members.min()), int(level.members.max())
+    members = f"{fewest} to {most}" if fewest < most else f"{most}"
+    return Proof(
+        value,
+        f"cheapest when a {axis} group leaves its scale-up domain, gradient groups "
+        f"having at least {members} members (NICs) in each domain they touch, by "
+        "stage, and pipelines cut so often that this fits, rings over the fewest "
+        "domains of each tier",
+    )
+
+
+def _fit(sizes: IntArray, room: IntArray) -> bool:
+    """Whether sets may fit the domains; False is certain."""
+    smallest = int(sizes.min())
+    places = int((room // smallest).sum())
+    return bool(sizes.max() <= room.max()) and places >= len(sizes)

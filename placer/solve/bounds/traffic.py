@@ -1,0 +1,89 @@
+"""Bounds on the step time that traffic between ranks sets.
+
+Each argument says how long all traffic takes at the least; no step is shorter than one
+with traffic as slow, and all else at its best. Ranks that need partners near also crowd
+others out, so what else a step has is priced for every time that transfers may take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.solve.bounds import Proof
+from placer.solve.bounds.company import least_in_company
+from placer.solve.bounds.graph_cut import least_over_uplinks
+from placer.solve.bounds.heavy_flows import least_of_heavy
+from placer.solve.bounds.near import Near
+from placer.solve.bounds.run_transfers import least_in_runs
+from placer.solve.bounds.transfers import near_levels, one_way
+
+if TYPE_CHECKING:
+    from placer.cost.step import StepModel
+    from placer.job.model import RankTraffic
+    from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
+
+# Least seconds of all traffic on the best network for every placement.
+Argument = Callable[["IdealNetwork", "RankTraffic", "Params"], float]
+
+ARGUMENTS: tuple[tuple[Argument, str], ...] = (
+    (
+        least_in_runs,
+        "every host holds one run of consecutive ranks, all others are far",
+    ),
+    (
+        least_in_company,
+        "of the ranks of a scale-up domain one keeps its NIC busy so long, with those "
+        "outside",
+    ),
+    (
+        least_over_uplinks,
+        "the uplinks of all domains carry what leaves any sets of ranks so large",
+    ),
+    (
+        least_of_heavy,
+        "not all ranks that send each other so much fit in scale-up domains",
+    ),
+)
+
+
+def least_of_traffic(
+    model: StepModel, network: IdealNetwork, params: Params
+) -> Proof | None:
+    """Least step time with traffic as slow as any argument says; None without any."""
+    traffic = model.job.traffic
+    if traffic is None:
+        return None
+    seconds, argument = max(
+        (least(network, traffic, params), text) for least, text in ARGUMENTS
+    )
+    return Proof(step_with(model, network, seconds), argument)
+
+
+def step_with(model: StepModel, network: IdealNetwork, seconds: float) -> float:
+    """Least step time with traffic that takes so long, s."""
+    return model.step_on(replace(network, near=Near(seconds))).step_time_s
+
+
+def beside_partners(
+    model: StepModel, network: IdealNetwork, params: Params, incumbent: float
+) -> Proof | None:
+    """Least step time of all times that transfers may take; None without transfers."""
+    if model.job.traffic is None:
+        return None
+    found = []
+    for traffic in one_way(model.job.traffic):
+        levels = near_levels(network, traffic, incumbent, params)
+        beside = (replace(network, near=near) for near in levels)
+        times = [model.step_on(one).step_time_s for one in beside]
+        if times:
+            found.append(min(incumbent, *times))
+    if not found:
+        return None
+    argument = (
+        "ranks that their NIC would keep too long have partners near, which take room "
+        "in scale-up domains"
+    )
+    return Proof(max(found), argument)

@@ -1,0 +1,29 @@
+"""The bound on the hop cost of a job on a machine, without a search around it."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.solve.bounds.cut import HopCuts
+from placer.solve.problem.params import Params
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+
+class CutBound(NamedTuple):
+    """The bound, and the least weight between domains of each tier."""
+
+    value: float
+    cut_per_tier: tuple[float, ...]
+
+
+def cut_bound(
+    topology: Topology, job: Job, incumbent: float = inf, params: Params | None = None
+) -> CutBound:
+    """No placement has a smaller hop cost; it stops at that of a known one."""
+    cuts = HopCuts.of(topology, job, params or Params())
+    value = cuts.together(incumbent)
+    return CutBound(value, tuple(map(cuts.least, range(len(topology.tiers)))))
