@@ -140,7 +140,14 @@ def paces(job: Job) -> list[list[float]]:
         flop = min(flop, (_micro_batch_time(job) - sum(counts) * wait) / flops)
     times = [[count * (layer * flop + wait) for count in counts] for counts in held]
     times[-1][-1] += head * flop
-    mean = max(sum(row) for row in times) / axes.vp
+    slowest = max(sum(row) for row in times)
+    # What embedding and loss count for they take, if that sets no new pace.
+    one = layer * flop + wait
+    lacking = job.stages.embedding * one
+    times[0][0] += min(lacking, max(0.0, slowest - sum(times[0])))
+    lacking = max(0.0, job.stages.loss * one - head * flop)
+    times[-1][-1] += min(lacking, max(0.0, slowest - sum(times[-1])))
+    mean = slowest / axes.vp
     return [[time / mean for time in row] for row in times]
 
 
