@@ -35,7 +35,8 @@ from placer.cost.stage_times import (
     tensor_time,
 )
 from placer.cost.volumes import volumes
-from placer.cost.work import paces, windows, work
+from placer.cost.work import windows, work
+from placer.job.paces import paces
 
 if TYPE_CHECKING:
     from placer.cost.traffic import Traffic

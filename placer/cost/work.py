@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
 from placer.job.models import attention_widths, layer_parameters
-from placer.job.pace import chunk_paces
 from placer.job.recompute import flops_again
 from placer.job.work import micro_batch_time, sample_work
 
@@ -41,45 +37,6 @@ class Work:
     backward_s: float
     layer_forward_s: float
     attention_share: float
-
-
-FloatArray = npt.NDArray[np.float64]
-
-
-class Paces(NamedTuple):
-    """Times of chunks, in that of the mean chunk of the slowest stage.
-
-    Attributes
-    ----------
-    full : ndarray, shape (P,)
-        Of each stage, the mean of its chunks without the first and the last of all.
-    first, last : float
-        The first and the last chunk of all.
-    stage : ndarray, shape (P,)
-        The mean of all chunks of a stage; 1 for the slowest.
-    """
-
-    full: FloatArray
-    first: float
-    last: float
-    stage: FloatArray
-
-
-def paces(job: Job) -> Paces:
-    """How long chunks take beside one another; all alike without a model."""
-    axes = job.parallelism
-    if job.model is None:
-        alike = np.ones(axes.pp)
-        return Paces(alike, 1.0, 1.0, alike)
-    each = np.array(chunk_paces(job, job.model)).reshape(axes.vp, axes.pp)
-    first, last = float(each[0, 0]), float(each[-1, -1])
-    stage = each.mean(axis=0)
-    is_end = np.zeros(each.shape, dtype=bool)
-    is_end[0, 0] = is_end[-1, -1] = True
-    others = np.where(is_end, 0.0, each).sum(axis=0)
-    number = (~is_end).sum(axis=0)
-    full = np.where(number, others / np.maximum(number, 1), stage)
-    return Paces(full, first, last, stage)
 
 
 def work(job: Job, volumes: Volumes) -> Work:

@@ -17,11 +17,12 @@ import numpy as np
 from placer.cost.fabric import Fabric
 from placer.cost.stage_times import context_time, expert_time, tensor_time
 from placer.cost.volumes import volumes
-from placer.cost.work import Paces, paces, work
+from placer.cost.work import work
 from placer.degrees.choice import Choice, overlaps_experts
-from placer.degrees.least_pipeline import ChunkTimes, least_pipeline
 from placer.degrees.least_sync import LeastSync
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
+from placer.job.least_pipeline import ChunkTimes, least_pipeline
+from placer.job.paces import Paces, paces
 from placer.job.work import micro_batch_time
 from placer.solve.bounds.ideal import IdealNetwork
 

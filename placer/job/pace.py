@@ -142,31 +142,6 @@ def seconds_per_flop(job: Job, model: Model) -> float:
     )
 
 
-def chunk_paces(job: Job, model: Model) -> list[float]:
-    """Time of each chunk, in that of the mean chunk of the slowest stage.
-
-    An embedding or a loss that counts for layers takes as long as they do, unless its
-    stage were slower than the slowest then.
-    """
-    axes, counted = job.parallelism, job.stages
-    beside = memory_seconds(job, model) + job.compute.launch_wait
-    flop = max(seconds_per_flop(job, model), 0.0)
-    found = chunks(job, model)
-    times = [chunk.seconds(flop, beside) for chunk in found]
-    slowest = max(sum(times[stage :: axes.pp]) for stage in range(axes.pp))
-    if not slowest:
-        return [1.0] * len(times)
-    layer, last = found[0]._replace(layers=1.0).seconds(flop, beside), found[-1]
-    ended = last.end * flop + last.memory
-    for at, lacks in (
-        (0, counted.embedding * layer),
-        (-1, max(0.0, counted.loss * layer - ended)),
-    ):
-        left = slowest - sum(times[at % axes.pp :: axes.pp])
-        times[at] += min(lacks, max(0.0, left))
-    return [time * axes.vp / slowest for time in times]
-
-
 def compute_at(job: Job, changed: Job) -> Compute:
     """Compute times of a job that another shape or recompute mode makes of ``job``.
 
