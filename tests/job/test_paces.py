@@ -20,7 +20,7 @@ MODEL = Model(
 
 
 # Of its output layer, in layers: 10.28.
-HEAD = 73728 / (64 * 4 + 2 * 3456 + 2 / 0.83 / 2)
+HEAD = 73728 / (64 * 4 + 2 * 3456 + 2 / 0.83)
 
 
 def job(
