@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.calibrate.work import rounds, timed, work_ratio
+from placer.calibrate.work import timed, work_ratio
 from placer.cost.step import StepModel
+from placer.job.paces import rounds
 from placer.job.read import job_digest
 from placer.placement.baselines import baseline
 

@@ -1,7 +1,7 @@
 """Micro-batch time and fixed time from measured steps, by least relative squares.
 
-The model says ``step = t (m + (p-1)/v) + rest(t) + fixed`` with ``t`` the micro-batch
-time, ``m`` micro-batches, ``p`` stages, ``v`` chunks, and ``rest`` the exposed
+The model says ``step = t n + rest(t) + fixed`` with ``t`` the micro-batch time, ``n``
+the `rounds` of it, micro-batches and bubble, and ``rest`` the exposed
 communication, which depends on ``t`` a little: longer work hides more. So the constants
 solve a linear problem (`placer.calibrate.estimate`) in which ``rest`` is that of the
 last ``t``, again and again until ``t`` stays. How sure they are, and what is predicted
@@ -21,8 +21,8 @@ import numpy.typing as npt
 from placer.calibrate.calibration import Calibration, Interval, Prediction
 from placer.calibrate.configuration import Scatter, configurations, scatter_of
 from placer.calibrate.estimate import Estimate, estimate
-from placer.calibrate.work import rounds
 from placer.errors import InputError, Problem
+from placer.job.paces import rounds
 
 if TYPE_CHECKING:
     from placer.calibrate.configuration import Configuration

@@ -37,9 +37,3 @@ def timed(job: Job, time: float, fixed: float = 0.0, step_error: float = 0.0) ->
         step_error=step_error,
     )
     return replace(job, compute=compute)
-
-
-def rounds(job: Job) -> float:
-    """Micro-batch times that a step takes: its micro-batches and the bubble."""
-    axes = job.parallelism
-    return job.micro_batches + (axes.pp - 1) / axes.vp

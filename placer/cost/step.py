@@ -36,6 +36,7 @@ from placer.cost.stage_times import (
 )
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
+from placer.job.paces import paces
 
 if TYPE_CHECKING:
     from placer.cost.traffic import Traffic
@@ -76,8 +77,10 @@ class Step:
 
     @property
     def compute_s(self) -> float:
-        """Seconds that the stage with the slowest GPU works."""
-        return self.model.compute_s * float(self.slowness.max())
+        """Seconds that the slowest stage works, on its slowest GPU."""
+        return self.model.compute_s * float(
+            (self.model.paces.stage * self.slowness).max()
+        )
 
     @cached_property
     def step_time_s(self) -> float:
@@ -260,6 +263,7 @@ class StepModel:
         self.fabric = fabric or Fabric.of(topology)
         self.volumes = volumes(job)
         self.work = work(job, self.volumes)
+        self.paces = paces(job)
         self.windows = windows(job, self.work, self._first_chunk_parameters())
         self.compute_s = job.micro_batches * self.work.micro_batch_s
         self.fixed_s = job.compute.fixed_time
@@ -318,22 +322,21 @@ class StepModel:
             As in `Step`.
         """
         sizes = self.job.parallelism
-        work_f, work_b = (
-            self.work.forward_s * slowness,
-            self.work.backward_s * slowness,
-        )
         share = self.volumes.layer_share(sizes.pp, sizes.vp)
         first, last = share[0, 0], share[-1, -1]
+        full, longer = self.paces.full * slowness, slowness[:, [0, -1]]
+        longer = longer * (self.paces.first, self.paces.last)
+        work_f, work_b = self.work.forward_s, self.work.backward_s
         ends = (
-            work_f[:, 0] + first * forward[:, 0],
-            work_b[:, 0] + first * backward[:, 0],
-            work_f[:, -1] + last * forward[:, -1],
-            work_b[:, -1] + last * backward[:, -1],
+            work_f * longer[:, 0] + first * forward[:, 0],
+            work_b * longer[:, 0] + first * backward[:, 0],
+            work_f * longer[:, 1] + last * forward[:, -1],
+            work_b * longer[:, 1] + last * backward[:, -1],
         )
         return np.concatenate(
             (
-                work_f + forward,
-                work_b + backward,
+                work_f * full + forward,
+                work_b * full + backward,
                 hop,
                 np.stack(ends, axis=1),
             ),

@@ -22,9 +22,9 @@ class Work:
     Attributes
     ----------
     micro_batch_s : float, s
-        One micro-batch on one stage, all chunks, forward and backward.
+        One micro-batch on the slowest stage, all chunks, forward and backward.
     forward_s, backward_s : float, s
-        One chunk of one micro-batch.
+        One chunk of one micro-batch there, the mean.
     layer_forward_s : float, s
         Forward of one layer, or of what counts as one.
     attention_share : float
@@ -42,9 +42,9 @@ class Work:
 def work(job: Job, volumes: Volumes) -> Work:
     """The job's compute times; those of a layer are zero without a model."""
     total = micro_batch_time(job)
-    forward_share = _forward_share(job)
-    forward = total * forward_share / job.parallelism.vp
-    backward = total * (1 - forward_share) / job.parallelism.vp
+    share_of_forward = forward_share(job)
+    forward = total * share_of_forward / job.parallelism.vp
+    backward = total * (1 - share_of_forward) / job.parallelism.vp
     if job.model is None:
         return Work(total, forward, backward, 0.0, 0.0)
     # Per token, a layer multiplies 6 parameters' worth of FLOPs and attends over the
@@ -62,7 +62,7 @@ def work(job: Job, volumes: Volumes) -> Work:
     )
 
 
-def _forward_share(job: Job) -> float:
+def forward_share(job: Job) -> float:
     """Forward's share of a micro-batch.
 
     Two products of three are backward's, and so is what it computes again.

@@ -1,16 +1,9 @@
 """The least step time of a choice of degrees, before any placement.
 
-With m micro-batches, p stages of v chunks, and F and B a chunk's forward and backward
-with the traffic of its layers in them, fewer in the first and the last:
-
-    step >= fixed + sum over s < r of (F_s + B_s) + m x (work of rank r)       for any r
-
-Rank r can begin when the ranks before it have passed one forward on, and after its last
-backward they have one more each. Each group takes its best place alone on the machine:
-the links of the nearest tier that could hold it, no other traffic. So the bound holds
-for every placement. What gradients add comes on top (`LeastSync`). By hand: p = 2,
-v = 1, m = 4, F = 1, B = 2 everywhere: rank 1 waits 1 s, works 12 s and rank 0 ends 2 s
-later, 15 s, which is the step of a pipeline without hops.
+With the work of each chunk of a pipeline, and the traffic of its layers in it, a step
+takes no less than `least_pipeline` says. Each group takes its best place alone on the
+machine: the links of the nearest tier that could hold it, no other traffic. So the
+bound holds for every placement. What gradients add comes on top (`LeastSync`).
 """
 
 from __future__ import annotations
@@ -28,6 +21,8 @@ from placer.cost.work import work
 from placer.degrees.choice import Choice, overlaps_experts
 from placer.degrees.least_sync import LeastSync
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
+from placer.job.least_pipeline import ChunkTimes, least_pipeline
+from placer.job.paces import Paces, paces
 from placer.job.work import micro_batch_time
 from placer.solve.bounds.ideal import IdealNetwork
 
@@ -46,6 +41,23 @@ class Layer(NamedTuple):
     backward: float
     more_forward: float = 0.0
     more_backward: float = 0.0
+
+
+class Shape(NamedTuple):
+    """What a pipeline makes of the work of a layer.
+
+    Attributes
+    ----------
+    evenness : float
+        Mean work of its stages in that of the slowest.
+    wait : float, s
+        What a GPU waits in a layer for launches.
+    paces : Paces
+    """
+
+    evenness: float
+    wait: float
+    paces: Paces
 
 
 @dataclass
@@ -68,7 +80,7 @@ class Least:
     _known: dict[tuple[str, Choice, bool], tuple[float, float]] = field(
         default_factory=dict
     )
-    _shapes: dict[Choice, tuple[float, float]] = field(default_factory=dict)
+    _shapes: dict[Choice, Shape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._fabric = Fabric.of(self.machine)
@@ -83,7 +95,7 @@ class Least:
         work_s = self._work(choice)
         # Traffic is timed beside the work of even stages. Longer work may hide more of
         # it: on each axis as much more as the work is longer.
-        evenness, wait = self._shape(choice)
+        evenness, wait, _ = self._shape(choice)
         longer = [(1 - evenness) * time for time in work_s]
         more = [0.0, 0.0]
         for axis in ("tp", "cp", "ep"):
@@ -93,35 +105,35 @@ class Least:
                     more[i] += max(added - longer[i], 0.0) if hides else added
             if axis == "tp":
                 # Each GPU waits as long in a layer, whatever its place.
-                more = [0.0, max(sum(more) - wait, 0.0)]
+                seen = max(1 - wait / sum(more), 0.0) if any(more) else 0.0
+                more = [seen * added for added in more]
         return self._step(choice, Layer(*work_s, *more))
 
     def _work(self, choice: Choice) -> tuple[float, float]:
         """Forward and backward of a layer, at the pace of the slowest stage."""
-        evenness, _ = self._shape(choice)
+        evenness = self._shape(choice).evenness
         forward, backward = self._once("work", choice)
         return forward / evenness, backward / evenness
 
     def _step(self, choice: Choice, layer: Layer) -> float:
-        """The inequality at the head of this module."""
+        """The least step with layers of so many seconds."""
+        paces = self._shape(choice).paces
         chunk = self._layers(choice) / (choice.pp * choice.vp)
-        once = (layer.forward + layer.backward) * chunk
-        added = layer.more_forward + layer.more_backward
-        last = choice.pp - 1
-        waited, least = 0.0, 0.0
-        for rank in range(choice.pp):
-            lacks = choice.embedding * (rank == 0) + choice.loss * (rank == last)
-            busy = once * choice.vp + added * max(chunk * choice.vp - lacks, 0.0)
-            least = max(least, waited + choice.micro_batches * busy)
-            first = chunk - (choice.embedding if rank == 0 else 0.0)
-            waited += once + added * max(first, 0.0)
-        return self.job.compute.fixed_time + least
+        work_s = chunk * np.array([layer.forward, layer.backward])
+        more_s = np.array([layer.more_forward, layer.more_backward])
+        first, last = chunk - choice.embedding, chunk - choice.loss
+        if choice.pp * choice.vp == 1:
+            first -= choice.loss
+        times = ChunkTimes(
+            work_s[:, None] * paces.full + chunk * more_s[:, None],
+            work_s * paces.first + max(first, 0.0) * more_s,
+            work_s * paces.last + max(last, 0.0) * more_s,
+        )
+        pipeline_s = least_pipeline(times, choice.micro_batches, choice.vp)
+        return self.job.compute.fixed_time + pipeline_s
 
-    def _shape(self, choice: Choice) -> tuple[float, float]:
-        """Mean work of its stages in that of the slowest, and what a layer waits, s.
-
-        The same for all alike.
-        """
+    def _shape(self, choice: Choice) -> Shape:
+        """What its pipeline makes of the work of a layer; the same for all alike."""
         alike = Choice(
             pp=choice.pp,
             vp=choice.vp,
@@ -135,8 +147,11 @@ class Least:
         if alike not in self._shapes:
             whole = micro_batch_time(replace(alike, pp=1, vp=1).applied(self.job))
             applied = alike.applied(self.job)
-            evenness = whole / choice.pp / micro_batch_time(applied)
-            self._shapes[alike] = evenness, applied.compute.launch_wait
+            self._shapes[alike] = Shape(
+                whole / choice.pp / micro_batch_time(applied),
+                applied.compute.launch_wait,
+                paces(applied),
+            )
         return self._shapes[alike]
 
     def _hides(self, axis: str, choice: Choice) -> bool:

@@ -57,11 +57,11 @@ class Stage(NamedTuple):
         return self.layers * layer + self.end * flop + self.memory
 
 
-def stages(job: Job, model: Model) -> list[Stage]:
-    """FLOPs and layers of each stage.
+def chunks(job: Job, model: Model) -> list[Stage]:
+    """FLOPs and layers of each chunk, in the order in which a micro-batch passes them.
 
-    Stages hold whole layers, the first ones one more where these do not divide; what
-    embedding and loss count for is missing from the ends (`EndStages`). The last stage
+    Chunks hold whole layers, the first ones one more where these do not divide; what
+    embedding and loss count for is missing from the ends (`EndStages`). The last one
     multiplies with the output layer too, and has the layers that predict further
     tokens: each joins two widths into one and has an output of its own (Megatron-LM
     d98e8a64, ``core/transformer/multi_token_prediction.py``). The embedding is looked
@@ -72,15 +72,26 @@ def stages(job: Job, model: Model) -> list[Stage]:
     head = 6.0 * job.sequence * model.vocab * model.hidden * share
     joined = 12.0 * job.sequence * model.hidden**2 * share
     layer = ((sample_work(job) + flops_again(job)) * share - head) / model.layers
-    chunks = axes.pp * axes.vp
-    whole, more = divmod(model.layers + job.stages.embedding + job.stages.loss, chunks)
-    held = [whole + min(1.0, max(0.0, more - chunk)) for chunk in range(chunks)]
+    number = axes.pp * axes.vp
+    whole, more = divmod(model.layers + job.stages.embedding + job.stages.loss, number)
+    held = [whole + min(1.0, max(0.0, more - chunk)) for chunk in range(number)]
     held[0] -= job.stages.embedding
-    held[-1] += further - job.stages.loss
-    layers = [sum(held[stage :: axes.pp]) for stage in range(axes.pp)]
-    *others, last = (Stage(count, layer) for count in layers)
+    held[-1] -= job.stages.loss
+    *others, last = (Stage(max(0.0, count), layer) for count in held)
     end = head + further * (head + joined)
-    return [*others, last._replace(end=end, memory=logit_seconds(job, model))]
+    return [
+        *others,
+        Stage(last.layers + further, layer, end, logit_seconds(job, model)),
+    ]
+
+
+def stages(job: Job, model: Model) -> list[Stage]:
+    """The same of each stage: of all its chunks."""
+    found, axes = chunks(job, model), job.parallelism
+    last = found[-1]
+    layers = [sum(c.layers for c in found[s :: axes.pp]) for s in range(axes.pp)]
+    *others, held = (Stage(count, last.layer_flops) for count in layers)
+    return [*others, held._replace(end=last.end, memory=last.memory)]
 
 
 def memory_seconds(job: Job, model: Model) -> float:
@@ -127,6 +138,7 @@ def seconds_per_flop(job: Job, model: Model) -> float:
     return min(
         (time - stage.layers * each - stage.memory) / stage.flops
         for stage in stages(job, model)
+        if stage.flops  # one may hold the embedding alone
     )
 
 

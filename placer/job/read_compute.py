@@ -9,6 +9,7 @@ from placer.errors import InputError
 from placer.files import beside
 from placer.job.logged import step_of
 from placer.job.model import ATTENTION_RATE, Compute
+from placer.job.paces import rounds
 from placer.logs.formats import read_steps
 from placer.units import parse_bandwidth, parse_time
 
@@ -65,9 +66,9 @@ def decode_compute(root: Section, *, has_model: bool) -> Compute:
 def logged(section: Section, job: Job) -> Job:
     """The job with the micro-batch time of the log that ``compute`` names, if any.
 
-    A step is ``m + (p - 1) / v`` micro-batch times and the fixed time, with m
-    micro-batches, p stages and v chunks. What communication was exposed counts as work;
-    ``placer calibrate`` tells them apart.
+    A step is so many micro-batch times of the slowest stage as `rounds` says, and the
+    fixed time. What communication was exposed counts as work; ``placer calibrate``
+    tells them apart.
     """
     value = section.get("log")
     name = value.text() if value else ""
@@ -80,9 +81,12 @@ def logged(section: Section, job: Job) -> Job:
         for problem in error.problems:
             value.problem(problem.message, problem.hint)
         return job
-    axes, fixed = job.parallelism, job.compute.fixed_time
+    fixed = job.compute.fixed_time
     if step <= fixed:
         value.problem(f"a step of {step:g} s is no longer than fixed_time {fixed:g} s")
         return job
-    time = (step - fixed) / (job.micro_batches + (axes.pp - 1) / axes.vp)
+    time = step - fixed
+    for _ in range(3):  # the first is all, but where memory has a rate
+        compute = replace(job.compute, micro_batch_time=time)
+        time = (step - fixed) / rounds(replace(job, compute=compute))
     return replace(job, compute=replace(job.compute, micro_batch_time=time))

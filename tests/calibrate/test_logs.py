@@ -105,10 +105,17 @@ def test_a_point_may_be_a_log(folder):
 
 
 def test_a_job_may_name_its_log(folder):
-    """A step of 1 s with 0.1 s fixed is 4 micro-batches and a stage more of 180 ms."""
+    """A step of 1 s with 0.1 s fixed is 4 micro-batches and the first stage once more.
+
+    Of two stages of four layers the second has the output layer too.
+    """
     path = folder / "logged.yaml"
     path.write_text(JOB + "compute: {log: run.out, fixed_time: 100ms}\n")
-    assert read_job(path).compute.micro_batch_time == pytest.approx(0.9 / 5)
+    products = 2 * 512 * (16 + 4) * 32 + 3 * 512 * 1024
+    layer = 6 * products + 12 * 512 * 1024 / 0.83
+    first = 4 * layer / (4 * layer + 6 * 512 * 1000)
+    found = read_job(path).compute.micro_batch_time
+    assert found == pytest.approx(0.9 / (4 + first))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,23 +173,24 @@ def _cheapest_runs(
 ) -> IntArray | None:
     """Runs longer than each length on the cheapest way through; None without one."""
     units, lengths = serves.shape
-    length = np.arange(1, lengths + 1)
-    is_longer = length[:, None] > longer
-    cost = np.where(serves, (is_longer * price).sum(axis=1), np.inf)
-    best = np.concatenate((np.zeros(1), np.full(units + lengths, np.inf)))
-    length_before = np.zeros(units + lengths + 1, dtype=np.int64)
-    for begin in range(units):
-        ahead = slice(begin + 1, begin + 1 + lengths)
-        total = best[begin] + cost[begin]
-        is_less = total < best[ahead]
-        best[ahead][is_less] = total[is_less]
-        length_before[ahead][is_less] = length[is_less]
-    if not np.isfinite(best[units]):
+    is_longer = np.arange(1, lengths + 1)[:, None] > longer
+    begin, index = np.nonzero(serves)
+    cost = (is_longer * price).sum(axis=1)[index]
+    best, length_before = [0.0] + [inf] * (units + lengths), [0] * (units + lengths + 1)
+    # Few runs serve, so one after the other is faster than all lengths at once.
+    for start, length, more in zip(
+        begin.tolist(), (index + 1).tolist(), cost.tolist(), strict=True
+    ):
+        total = best[start] + more
+        if total < best[start + length]:
+            best[start + length] = total
+            length_before[start + length] = length
+    if best[units] == inf:
         return None
     used, end = np.zeros(len(longer), dtype=np.int64), units
     while end:
         used += is_longer[length_before[end] - 1]
-        end -= int(length_before[end])
+        end -= length_before[end]
     return used
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -113,6 +113,42 @@ def sizes(job: Job) -> Sizes:
         vocabulary if has_output else 0.0,
         vocabulary if model.tied_embeddings and axes.pp > 1 else 0.0,
     )
+
+
+def paces(job: Job) -> list[list[float]]:
+    """By rank and chunk: how long its work takes, the slowest rank's mean chunk 1."""
+    axes, model = job.parallelism, job.model
+    if model is None:
+        return [[1.0] * axes.vp for _ in range(axes.pp)]
+    head = 6.0 * job.sequence * model.vocab * model.hidden
+    layer = (_once(job, model) + _repeated(job, model) - head) / model.layers
+    counted = model.layers + job.stages.embedding + job.stages.loss
+    number, wait = axes.pp * axes.vp, job.compute.launch_wait
+    held = [[0.0] * axes.vp for _ in range(axes.pp)]
+    for at in range(number):
+        count = float(counted // number)
+        count += min(1.0, max(0.0, counted % number - at))
+        count -= job.stages.embedding if at == 0 else 0.0
+        count -= job.stages.loss if at == number - 1 else 0.0
+        held[at % axes.pp][at // axes.pp] = max(0.0, count)
+    # The rate at which no rank takes longer than a micro-batch is said to take.
+    flop = inf
+    for rank, counts in enumerate(held):
+        flops = sum(counts) * layer + (head if rank == axes.pp - 1 else 0.0)
+        if flops == 0.0:
+            continue
+        flop = min(flop, (_micro_batch_time(job) - sum(counts) * wait) / flops)
+    times = [[count * (layer * flop + wait) for count in counts] for counts in held]
+    times[-1][-1] += head * flop
+    slowest = max(sum(row) for row in times)
+    # What embedding and loss count for they take, if that sets no new pace.
+    one = layer * flop + wait
+    lacking = job.stages.embedding * one
+    times[0][0] += min(lacking, max(0.0, slowest - sum(times[0])))
+    lacking = max(0.0, job.stages.loss * one - head * flop)
+    times[-1][-1] += min(lacking, max(0.0, slowest - sum(times[-1])))
+    mean = slowest / axes.vp
+    return [[time / mean for time in row] for row in times]
 
 
 def _head(model: Model) -> float:

@@ -9,7 +9,7 @@ from tests.cost.reference.collectives import all_to_alls, flows, messages
 from tests.cost.reference.groups import coordinates, groups
 from tests.cost.reference.machine import Machine
 from tests.cost.reference.pipeline import Replica, longest_path
-from tests.cost.reference.sizes import layers_twice, sizes
+from tests.cost.reference.sizes import layers_twice, paces, sizes
 from tests.cost.reference.sync import exposed_sync
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class _Step:
         self.machine, self.job, self.gpus = machine, job, gpus
         self.axes = job.parallelism
         self.sizes = sizes(job)
+        self.paces = paces(job)
         self.at = coordinates(job.parallelism)
         self.timed: dict[Any, float] = {}
 
@@ -70,7 +71,11 @@ class _Step:
         exposed: dict[str, float] = {}
         present: list[str] = []
         last = bare = self._pipeline(added, present)
-        slowest = max(max(row) for row in self._slowness())
+        slowest = max(
+            slow * sum(paces) / len(paces)
+            for row in self._slowness()
+            for slow, paces in zip(row, self.paces, strict=True)
+        )
         for axis in ("tp", "cp", "ep", "pp"):
             if axis in added:
                 present.append(axis)
@@ -98,8 +103,9 @@ class _Step:
         slowest = 0.0
         for replica in range(self.axes.dp):
             slow = self._slowness()[replica]
-            forward = [self.sizes.forward * times for times in slow]
-            backward = [self.sizes.backward * times for times in slow]
+            pace = [self._between(rank) * times for rank, times in enumerate(slow)]
+            forward = [self.sizes.forward * times for times in pace]
+            backward = [self.sizes.backward * times for times in pace]
             hop = [0.0] * self.axes.pp
             for axis in present:
                 for stage in range(self.axes.pp):
@@ -109,8 +115,8 @@ class _Step:
                     forward[stage] += added[axis][0][replica][stage]
                     backward[stage] += added[axis][1][replica][stage]
             ends = [
-                bare * slow[rank]
-                + self.sizes.part(*where) * (times[rank] - bare * slow[rank])
+                bare * slow[rank] * self.paces[rank][rank]
+                + self.sizes.part(*where) * (times[rank] - bare * pace[rank])
                 for rank, where in ((0, self._only((True, False))), (-1, (False, True)))
                 for bare, times in (
                     (self.sizes.forward, forward),
@@ -127,6 +133,15 @@ class _Step:
                 )
             slowest = max(slowest, self.timed[key])
         return slowest
+
+    def _between(self, rank: int) -> float:
+        """Mean pace of the chunks of a rank that are neither the first nor the last."""
+        found = list(self.paces[rank])
+        if rank == self.axes.pp - 1:
+            found.pop()
+        if rank == 0 and found:
+            found.pop(0)
+        return sum(found) / len(found) if found else 0.0
 
     def _slowness(self) -> Table:
         """How long work takes on the slowest GPU of each stage of each replica."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from placer.cost.rings import build_rings
-from placer.job.model import Compute
+from placer.job.model import Compute, Job
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.in_company import (
@@ -38,14 +38,27 @@ def asked(dp: int = 32) -> tuple[Problem, Asked]:
     return problem, next(asked_of(problem))
 
 
-def test_halves_side_by_side_shorten_the_step() -> None:
-    """Within 1 % of the bound, where parts that know no gradients are 6 % above."""
-    problem, _ = asked()
-    bound = lower_bound(problem, 1).value
+def values(given: Job) -> tuple[float, float, float]:
+    """The bound, the best of parts that know no gradients, and of those that do, s."""
+    problem = Problem.of(SEVENS, given, "time")
     before = min(problem.goal.value(found) for _, found in in_parts_fills(problem))
     after = min(problem.goal.value(found) for _, found in company_fills(problem))
-    assert before > 1.05 * bound
+    return lower_bound(problem, 1).value, before, after
+
+
+def test_halves_side_by_side_shorten_the_step() -> None:
+    """Within 1 % of the bound, by 3 %; by 4 % where others are 6 % above it.
+
+    Those are with few words: no stage waits for the one with the output layer then.
+    """
+    bound, before, after = values(GROUPS)
     assert after < 1.01 * bound
+    assert after < 0.97 * before
+    assert GROUPS.model is not None
+    few_words = replace(GROUPS.model, vocab=500)
+    bound, before, after = values(replace(GROUPS, model=few_words))
+    assert before > 1.05 * bound
+    assert after < 0.96 * before
 
 
 @pytest.mark.parametrize("dp", [32, 24])

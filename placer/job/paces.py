@@ -1,0 +1,95 @@
+"""How long the chunks of a pipeline take beside one another.
+
+A stage takes the time of what it holds (`placer.job.pace`), and the known time of a
+micro-batch is that of the slowest stage. The others wait for it, but the first
+micro-batch passes them, and the last comes back, in their own time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.job.least_pipeline import ChunkTimes, least_pipeline
+from placer.job.pace import chunks, memory_seconds, seconds_per_flop
+
+if TYPE_CHECKING:
+    from placer.job.model import Job, Model
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Paces(NamedTuple):
+    """Times of chunks, in that of the mean chunk of the slowest stage.
+
+    Attributes
+    ----------
+    full : ndarray, shape (P,)
+        Of each stage, the mean of its chunks without the first and the last of all.
+    first, last : float
+        The first and the last chunk of all.
+    stage : ndarray, shape (P,)
+        The mean of all chunks of a stage; 1 for the slowest.
+    """
+
+    full: FloatArray
+    first: float
+    last: float
+    stage: FloatArray
+
+
+def paces(job: Job) -> Paces:
+    """How long chunks take beside one another; all alike without a model."""
+    axes = job.parallelism
+    if job.model is None:
+        alike = np.ones(axes.pp)
+        return Paces(alike, 1.0, 1.0, alike)
+    each = np.array(_each(job, job.model)).reshape(axes.vp, axes.pp)
+    first, last = float(each[0, 0]), float(each[-1, -1])
+    stage = each.mean(axis=0)
+    is_end = np.zeros(each.shape, dtype=bool)
+    is_end[0, 0] = is_end[-1, -1] = True
+    others = np.where(is_end, 0.0, each).sum(axis=0)
+    number = (~is_end).sum(axis=0)
+    full = np.where(number, others / np.maximum(number, 1), stage)
+    return Paces(full, first, last, stage)
+
+
+def rounds(job: Job) -> float:
+    """Micro-batch times of the slowest stage in a step: micro-batches and bubble.
+
+    As if no message took any time, and forwards a third of the work.
+    """
+    found, vp = paces(job), job.parallelism.vp
+    third = np.array([1 / 3, 2 / 3]) / vp
+    times = ChunkTimes(
+        np.outer(third, found.full), third * found.first, third * found.last
+    )
+    return least_pipeline(times, job.micro_batches, vp)
+
+
+def _each(job: Job, model: Model) -> list[float]:
+    """Time of each chunk, in that of the mean chunk of the slowest stage.
+
+    An embedding or a loss that counts for layers takes as long as they do, unless its
+    stage were slower than the slowest then.
+    """
+    axes, counted = job.parallelism, job.stages
+    beside = memory_seconds(job, model) + job.compute.launch_wait
+    flop = max(seconds_per_flop(job, model), 0.0)
+    found = chunks(job, model)
+    times = [chunk.seconds(flop, beside) for chunk in found]
+    slowest = max(sum(times[stage :: axes.pp]) for stage in range(axes.pp))
+    if not slowest:
+        return [1.0] * len(times)
+    layer, last = found[0]._replace(layers=1.0).seconds(flop, beside), found[-1]
+    ended = last.end * flop + last.memory
+    for at, lacks in (
+        (0, counted.embedding * layer),
+        (-1, max(0.0, counted.loss * layer - ended)),
+    ):
+        left = slowest - sum(times[at % axes.pp :: axes.pp])
+        times[at] += min(lacks, max(0.0, left))
+    return [time * axes.vp / slowest for time in times]

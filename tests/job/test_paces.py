@@ -1,0 +1,128 @@
+"""Stages that differ: what each takes, and what a pipeline of them takes at least."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from placer.cost.schedule import Stages, pipeline_time
+from placer.job.axes import Parallelism
+from placer.job.least_pipeline import ChunkTimes, least_pipeline
+from placer.job.model import Compute, EndStages, Job, Model
+from placer.job.paces import paces, rounds
+from tests.marks import slow
+
+MODEL = Model(
+    "m", layers=12, hidden=64, ffn=3456, heads=1, kv_heads=1, vocab=73728, gated=False
+)
+
+
+# Of its output layer, in layers: 10.28.
+HEAD = 73728 / (64 * 4 + 2 * 3456 + 2 / 0.83)
+
+
+def job(
+    pp: int, vp: int = 1, layers: int = 12, ends: tuple[float, float] = (0, 0)
+) -> Job:
+    """A job of so many stages, chunks and layers."""
+    return Job(
+        "j",
+        Parallelism(pp=pp, vp=vp),
+        replace(MODEL, layers=layers),
+        1,
+        micro_batches=2 * pp,
+        compute=Compute(micro_batch_time=1.0),
+        stages=EndStages(*ends),
+    )
+
+
+def walked(times: ChunkTimes, micro_batches: int, chunks: int) -> float:
+    """The pipeline walked, without messages."""
+    forward, backward = (tuple(row) for row in times.full.tolist())
+    ends = (*times.first.tolist(), *times.last.tolist())
+    stages = Stages(forward, backward, (0.0,) * len(forward), ends)
+    return pipeline_time(stages, micro_batches, chunks, True)
+
+
+def drawn(draw: np.random.Generator, p: int) -> ChunkTimes:
+    """Times of chunks: any, of few values, even, or nearly; ends that differ."""
+    full = np.array([[1.0], [2.0]]) * np.ones((2, p))
+    style = int(draw.integers(5))
+    if style == 0:
+        full = draw.uniform(0, 3, (2, p))
+    elif style == 1:
+        full *= draw.choice([1.0, 1.25, 0.5], p)
+    elif style == 2:
+        full = draw.choice([0.0, 1.0, 10.0], (2, p))
+    elif style == 3:
+        full = full * draw.uniform(0.9, 1.1, p)
+    first, last = full[:, 0] * draw.uniform(0, 3), full[:, -1] * draw.uniform(0, 3)
+    return ChunkTimes(full, *((first, last) if draw.random() < 0.7 else full[:, :2].T))
+
+
+def test_the_last_stage_has_the_output_layer() -> None:
+    """Two stages of 6 layers: the second takes 6 and 10.3, the first waits for it."""
+    found = paces(job(2))
+    assert found.stage.tolist() == pytest.approx([6 / (6 + HEAD), 1.0], rel=1e-3)
+    assert rounds(job(2)) == pytest.approx(4 + 6 / (6 + HEAD), rel=1e-3)
+
+
+def test_chunks_of_a_stage() -> None:
+    """Of 13 layers in 6 chunks the first has one more, the last the output layer."""
+    found = paces(job(2, 3, layers=13))
+    slowest = (6 + HEAD) / 3
+    assert found.first == pytest.approx(3 / slowest, rel=1e-3)
+    assert found.last == pytest.approx((2 + HEAD) / slowest, rel=1e-3)
+    assert found.full.tolist() == pytest.approx([2 / slowest] * 2, rel=1e-3)
+    assert found.stage.tolist() == pytest.approx([7 / 3 / slowest, 1.0], rel=1e-3)
+
+
+def test_what_counts_for_layers_takes_their_time() -> None:
+    """Four stages of which embedding and loss count for a layer and for 12."""
+    found = paces(job(4, layers=35, ends=(1, 12)))
+    assert found.stage.tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0])
+    slower = paces(job(4, layers=35, ends=(1, 5)))
+    assert slower.stage[0] == pytest.approx(11 / (5 + HEAD), rel=0.01)
+
+
+def test_one_stage_and_no_model_are_as_ever() -> None:
+    """Nothing differs, and the bubble is that of even stages."""
+    assert paces(job(1)) == (1.0, 1.0, 1.0, 1.0)
+    bare = replace(job(4), model=None)
+    assert paces(bare).stage.tolist() == [1.0] * 4
+    assert rounds(bare) == pytest.approx(8 + 3)
+
+
+@pytest.mark.parametrize(("forward", "step"), [((1.0, 2.0), 15.0), ((2.0, 1.0), 13.0)])
+def test_two_stages_by_hand(forward: tuple[float, float], step: float) -> None:
+    """Two micro-batches: 1 + 2 x 6 + 2, and 2 x 6 with a wait of 3 - 2 in between."""
+    full = np.outer([1.0, 2.0], forward)
+    times = ChunkTimes(full, full[:, 0], full[:, 1])
+    assert least_pipeline(times, 2, 1) == walked(times, 2, 1) == step
+
+
+@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 40))])
+def test_no_walk_is_shorter(seed: int) -> None:
+    """Any times of up to seven stages and five chunks, any number of micro-batches."""
+    draw = np.random.default_rng(seed)
+    for _ in range(60):
+        p, v = int(draw.integers(2, 8)), int(draw.integers(1, 6))
+        m, times = int(draw.integers(1, 5 * p + 3)), drawn(draw, p)
+        assert least_pipeline(times, m, v) <= walked(times, m, v) * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("p", [4, 8, 16])
+@pytest.mark.parametrize("v", [1, 2, 4])
+@pytest.mark.parametrize("counted", [0, 1])
+def test_pipelines_that_are_run(p: int, v: int, counted: int) -> None:
+    """Even chunks but for an output layer of any size: nothing is lost."""
+    for groups in (1, 2, 4):
+        for head in (0.0, 0.1, 0.6, 1.9):
+            layer = np.array([1.0, 2.0])
+            full = np.outer(4 * layer, np.ones(p))
+            ends = (4 - counted) * layer, (4 - counted + head) * layer
+            times = ChunkTimes(full, *ends)
+            found = least_pipeline(times, groups * p, v)
+            assert found == pytest.approx(walked(times, groups * p, v), rel=1e-9)
