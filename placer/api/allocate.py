@@ -227,8 +227,9 @@ def _tier(machine: Topology, name: str | None) -> int | None:
 
 def _weighted(question: Question, weights: Mapping[str, float]) -> tuple[Wanted, ...]:
     names = [wanted.name for wanted in question.jobs]
+    known = ", ".join(names)
     problems = [
-        Problem(f'no job is called "{name}"', key="weights", hint=", ".join(names))
+        Problem(f'no job is called "{name}"', key="weights", hint=f"known: {known}")
         for name in weights
         if name not in names
     ]
