@@ -9,7 +9,7 @@ copies are the largest with the smallest, the second with the last but one, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 # Loads of 12 experts in two layers, and expert of each slot as EPLB places it: the
 # example of deepseek-ai/EPLB (commit d52c72d5), README.md.
@@ -52,7 +52,7 @@ def _copies(experts: int, slots: int) -> Iterator[tuple[int, ...]]:
     """All numbers of copies, at least one each, that fill the slots."""
     for cuts in combinations(range(1, slots), experts - 1):
         ends = (0, *cuts, slots)
-        yield tuple(b - a for a, b in zip(ends, ends[1:], strict=False))
+        yield tuple(b - a for a, b in pairwise(ends))
 
 
 def _paired(loads: Sequence[float], counts: Sequence[int]) -> float:
