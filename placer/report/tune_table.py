@@ -166,6 +166,8 @@ def _flags(found: Mapping[str, Any], index: int) -> Iterator[str]:
     """The flags that choose a row, instead of those that a script has."""
     words = found["rows"][index]["flags"]
     if not words:
+        yield f"No flags are known for {found['framework']}; --job-output FILE writes"
+        yield f"the job with the degrees of row {index + 1}."
         return
     yield f"Flags of row {index + 1} for {found['framework']}:"
     # A flag stays with its values.
