@@ -370,7 +370,7 @@ def test_exchanges_of_experts_hide_where_megatron_lets_them(
 
 
 def test_flags_that_surprise_are_explained(found: Tuning) -> None:
-    """There are none for JAX; Megatron-LM wants another size of experts that are none."""
+    """There are none for JAX; Megatron-LM wants a size of experts that are none."""
     content = found.to_dict()
     assert "refuses this order" not in tune_text(content)
     (first, *others) = content["rows"]
