@@ -85,7 +85,9 @@ def replays(trace: Trace, maps: int, asked: int) -> tuple[list[Replay], float]:
     with ProcessPoolExecutor(granted_cores()) as pool:
 
         def search(batch: Sequence[Left], count: int) -> Iterable[Best]:
-            return pool.map(searched, batch, repeat(count))
+            found = list(pool.map(searched, batch, repeat(count)))
+            tell(f"{count} replicas: {len(batch)} shapes of the racks placed")
+            return found
 
         early = best_of_all(all_left(trace, first.values()), search)
         repairs = [
@@ -102,10 +104,20 @@ def replays(trace: Trace, maps: int, asked: int) -> tuple[list[Replay], float]:
             )
             for name, one in servers.items()
         ]
-        found = [replay for some in pool.map(replayed, tasks) for replay in some]
-        found += [one.result() for one in repairs]
+        found = []
+        for number, some in enumerate(pool.map(replayed, tasks), start=1):
+            found += some
+            tell(f"{number} of {len(tasks)} maps replayed")
+        for number, one in enumerate(repairs, start=1):
+            found.append(one.result())
+            tell(f"{number} of {len(repairs)} maps replayed with every repair asked")
     healthy = max(known, key=sum)
     return found, known[healthy].step_s
+
+
+def tell(text: str) -> None:
+    """How far the run is, as it takes minutes."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -67,10 +67,12 @@ def run_console(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
 def read_format(fence: Fence, folder: Path) -> None:
     import placer
     from placer.calibrate.measurements import read_measurements
+    from placer.sources.job_list import read_job_list
 
     readers = {
         "placer/topology": placer.read_topology,
         "placer/job": placer.read_job,
+        "placer/jobs": read_job_list,
         "placer/workload": placer.read_job,
         "placer/plan": placer.read_plan,
         "placer/measurements": read_measurements,

@@ -91,6 +91,8 @@ class Allocation:
         What the bound rests on.
     status : str
         ``optimal`` or ``feasible``.
+    stop_reason : str
+        ``proved``, ``searched``, ``time-limit`` or ``interrupted``.
     grade : mapping
         Of a granted allocation; empty without one.
     """
@@ -102,6 +104,7 @@ class Allocation:
     lower_bound: float
     argument: str
     status: str
+    stop_reason: str
     grade: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -131,6 +134,7 @@ class Allocation:
             "lower_bound": self.lower_bound,
             "argument": self.argument,
             "status": self.status,
+            "stop_reason": self.stop_reason,
         }
         return found | ({"grade": dict(self.grade)} if self.grade else {})
 

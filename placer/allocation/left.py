@@ -19,7 +19,8 @@ def left(machine: Topology, free: BoolArray, demand: Demand) -> dict[str, Any]:
 
     ``useful_nodes`` are those that jobs to come can fill in one domain of the innermost
     tier above the node, of the sizes and shares of ``demand``; ``stranded_nodes`` are
-    the others. Domains without a free node count 0.
+    the others. Where there is no such tier, the cluster is the one domain.
+    Domains without a free node count 0.
     """
     tiers = range(1, len(machine.tiers) - 1)
     counts = {
@@ -48,8 +49,9 @@ def left(machine: Topology, free: BoolArray, demand: Demand) -> dict[str, Any]:
         },
         "slurm_fragmentation": slurm_fragmentation(machine, free),
     }
-    if counts:
-        found |= _useful(machine, counts[1], count, demand)
+    if len(machine.tiers) > 1:
+        by_domain = counts.get(1, np.array([count]))
+        found |= _useful(machine, by_domain, count, demand)
     return found
 
 

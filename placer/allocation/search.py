@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from placer.allocation.budgets import less
 from placer.allocation.every_placement import EveryPlacement
 from placer.allocation.every_way import EveryWay
+from placer.allocation.no_room import no_room
 from placer.allocation.shared import Uses
 from placer.allocation.together import Together, in_turn, least_together, together
 from placer.allocation.useful_rest import with_useful_rest
-from placer.errors import InfeasibleError
 from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
 from placer.solve.run.solution import EXACT, is_reached
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from placer.allocation.question import Question
     from placer.allocation.shared import Use
     from placer.solve.problem.effort import Effort
+    from placer.solve.run.budget import Budget
 
 # Orders in which jobs take their nodes in turn, and rounds of placing each again.
 ORDERS = 24
@@ -52,12 +53,15 @@ class Found:
         A lower bound on the cost.
     argument : str
         What that rests on.
+    stop_reason : str
+        ``proved``, ``searched``, ``time-limit`` or ``interrupted``.
     """
 
     together: Together
     alone: tuple[Offer, ...]
     least: float
     argument: str
+    stop_reason: str
 
     @property
     def is_optimal(self) -> bool:
@@ -102,9 +106,20 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
         if placements.is_complete:
             least, argument = best.cost, "every placement of all jobs"
     if best is None:
-        raise _no_room(question)
+        raise no_room(offers)
     best = with_useful_rest(offers, uses, best)
-    return Found(best, tuple(alone), min(least, best.cost), argument)
+    least = min(least, best.cost)
+    why = _stop_reason(offers.budget, is_reached(best.cost, least))
+    return Found(best, tuple(alone), least, argument, why)
+
+
+def _stop_reason(budget: Budget, is_proved: bool) -> str:
+    """Why the search ended; a proof counts more than a limit that was met as well."""
+    if is_proved:
+        return "proved"
+    if not budget.is_over():
+        return "searched"
+    return "interrupted" if budget.is_stopped else "time-limit"
 
 
 def _in_turn(
@@ -219,19 +234,3 @@ def _one_by_one(
         if best.cost >= before * (1 - EXACT):
             break
     return best
-
-
-def _no_room(question: Question) -> InfeasibleError:
-    """Each job fits alone, but no way was found to have them all."""
-    wanted = sum(one.job.world_size for one in question.jobs)
-    free = int(question.machine.gpus_of_node[question.free].sum())
-    budgets = "".join(
-        f"; {limit.most:,} {'replicas' if limit.of_replicas else 'GPUs'} of a budget "
-        f"are left ({limit.budget})"
-        for limit in question.limits
-    )
-    return InfeasibleError(
-        f"the {len(question.jobs)} jobs do not find room beside each other, though "
-        f"each fits alone: they need {wanted:,} GPUs, {free:,} are free{budgets}\n"
-        "  hint: free more nodes, or allocate fewer jobs at a time"
-    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import chain, repeat
+from os import PathLike
+from typing import TYPE_CHECKING, cast
 
 from placer.allocation.demand import demand_of
 from placer.api.allocation_inputs import mask_of, read_question
@@ -30,6 +32,7 @@ from placer.errors import InputError, Problem, refuse
 from placer.job.rules import Rules
 from placer.placement.plan import Plan
 from placer.solve.run.budget import Budget
+from placer.sources.job_list import Listed, is_job_list, read_job_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
     from placer.allocation.allocation import Allocation
     from placer.allocation.question import Question, Wanted
-    from placer.api.inputs import JobLike, TopologyLike
+    from placer.api.inputs import JobLike, JobsLike, TopologyLike
     from placer.api.options import ObjectiveName
     from placer.topology.model import Topology
 
@@ -70,7 +73,7 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
 )
 def allocate(
     topology: TopologyLike,
-    jobs: JobLike | Sequence[JobLike],
+    jobs: JobsLike,
     free: Sequence[str] | str | None = None,
     busy: Sequence[str] | str = (),
     keep: Sequence[Plan] = (),
@@ -98,7 +101,7 @@ def allocate(
     ----------
     topology : Topology, or what `read_topology` takes
         The whole machine.
-    jobs : Job, or what `read_job` takes, or a list of such
+    jobs : Job, or what `read_job` takes, or a file of several, or a list of such
         A list is one of jobs, not of sources of one job.
     free : sequence of str, or str, optional
         Free hosts, as names or as a host list; by default all that can be used.
@@ -110,7 +113,7 @@ def allocate(
     move_price : float
         In the unit of the objective, for each job that moves.
     weights : mapping of str to float, optional
-        What a job counts, by its name; 1 for others.
+        What a job counts, by its name; others as their file says, or 1.
     objective, require, rules : as for `place`, for every job
     apart : str, optional
         Tier no domain of which two jobs may share.
@@ -140,7 +143,8 @@ def allocate(
     """
     refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
     coming = None if demand is None else demand_of(demand)
-    whole, _ = read_inputs(topology, _listed(jobs)[0])
+    listed = _listed(jobs)
+    whole, _ = read_inputs(topology, listed[0][0])
     # The solver takes half a second to load, which wrong inputs must not pay.
     from placer.allocation.budgets import limits_of
     from placer.allocation.grade import graded
@@ -150,7 +154,7 @@ def allocate(
 
     asked = read_question(
         whole,
-        _listed(jobs),
+        [job for job, _ in listed],
         free,
         busy,
         keep,
@@ -162,7 +166,7 @@ def allocate(
     )
     question = replace(
         asked.question,
-        jobs=_weighted(asked.question, weights or {}),
+        jobs=_weighted(asked.question, [own for _, own in listed], weights or {}),
         apart=_tier(whole, apart),
         tolerance=tolerance,
         objective=objective,
@@ -206,12 +210,20 @@ def _number_problems(given: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem(message, key="objective", hint=hint)
 
 
-def _listed(jobs: JobLike | Sequence[JobLike]) -> list[JobLike]:
+def _listed(jobs: JobsLike) -> list[tuple[JobLike, float]]:
+    """The jobs one by one, each with what it counts; files of several are read."""
     is_list = isinstance(jobs, Sequence) and not isinstance(jobs, str)
-    listed = list(jobs) if is_list else [jobs]  # type: ignore[arg-type]
-    if not listed:
+    found: list[tuple[JobLike, float]] = []
+    for given in cast("list[JobLike | Listed]", jobs if is_list else [jobs]):
+        if isinstance(given, Listed):
+            found.append((given.job, given.weight))
+        elif isinstance(given, str | PathLike) and is_job_list(given):
+            found += [(one.job, one.weight) for one in read_job_list(given)]
+        else:
+            found.append((given, 1.0))
+    if not found:
         raise InputError([Problem("no job is given", key="jobs")])
-    return listed  # type: ignore[return-value]
+    return found
 
 
 def _tier(machine: Topology, name: str | None) -> int | None:
@@ -225,10 +237,14 @@ def _tier(machine: Topology, name: str | None) -> int | None:
         raise InputError([Problem(message, key="apart", hint=known)]) from None
 
 
-def _weighted(question: Question, weights: Mapping[str, float]) -> tuple[Wanted, ...]:
+def _weighted(
+    question: Question, own: Sequence[float], weights: Mapping[str, float]
+) -> tuple[Wanted, ...]:
+    """The jobs with their weights: by name, else their own; jobs that run come last."""
     names = [wanted.name for wanted in question.jobs]
+    known = ", ".join(names)
     problems = [
-        Problem(f'no job is called "{name}"', key="weights", hint=", ".join(names))
+        Problem(f'no job is called "{name}"', key="weights", hint=f"known: {known}")
         for name in weights
         if name not in names
     ]
@@ -239,6 +255,6 @@ def _weighted(question: Question, weights: Mapping[str, float]) -> tuple[Wanted,
     ]
     refuse(problems)
     return tuple(
-        replace(wanted, weight=float(weights.get(wanted.name, 1.0)))
-        for wanted in question.jobs
+        replace(wanted, weight=float(weights.get(wanted.name, weight)))
+        for wanted, weight in zip(question.jobs, chain(own, repeat(1.0)), strict=False)
     )

@@ -162,9 +162,9 @@ def _kept(whole: Topology, plan: Plan) -> Kept:
         inputs = inputs_of_plan(plan, whole)
         placement = placement_of_plan(plan, whole)
     except InputError as error:
-        raise InputError(
-            replace(p, key=f"plan of {plan.job['name']}") for p in error.problems
-        ) from None
+        key = f"plan of {plan.job['name']}"
+        problems = [replace(problem, key=key) for problem in error.problems]
+        raise InputError(dict.fromkeys(problems)) from None
     held = {*plan.nodes, *plan.rules.get("spare_nodes", ())}
     nodes = np.array([name in held for name in whole.node_names])
     return Kept(inputs.job.name, inputs, plan, placement, nodes)

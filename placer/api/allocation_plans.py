@@ -59,6 +59,7 @@ def allocation_of(
         found.least,
         found.argument,
         "optimal" if found.is_optimal else "feasible",
+        found.stop_reason,
     )
 
 

@@ -11,6 +11,7 @@ from placer.job.model import Job
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.tier_names import unknown_tiers
 from placer.sources.job import read_job
+from placer.sources.job_list import Listed
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 
     TopologyLike = Topology | Source | Sequence[Source]
     JobLike = Job | Source | Sequence[Source]
+    JobsLike = JobLike | Listed | Sequence[JobLike | Listed]
 
 _TOPOLOGY = instance(Topology) | PATH | sequence("a list of paths", PATH)
 _JOB = instance(Job) | PATH | sequence("a list of paths", PATH)
-JOBS = _JOB | sequence("a list of jobs", _JOB)
+_LISTED = _JOB | instance(Listed)
+JOBS = _LISTED | sequence("a list of jobs", _LISTED)
 
 
 def read_inputs(topology: TopologyLike, job: JobLike) -> tuple[Topology, Job]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from placer.allocation.allocation import Allocation, JobNodes
     from placer.job.model import Job
     from placer.placement.plan import Plan
+    from placer.sources.job_list import Listed
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -72,7 +73,7 @@ def _plans(name: str, help: str) -> Callable[[_Function], _Function]:
     '--busy "r[01-04]t[01-18]" -o plans'
 )
 @topology_option()
-@job_option("Each is one job.")
+@job_option("Each is one job, or a file of several.")
 @source_options
 @_hosts(
     "--free",
@@ -178,10 +179,18 @@ def _found(options: dict[str, Any], stop: Callable[[], bool]) -> Allocation:
     )
 
 
-def _jobs(options: dict[str, Any]) -> list[Job]:
+def _jobs(options: dict[str, Any]) -> list[Job | Listed]:
+    from placer.cli.options import teller
+    from placer.sources.job_list import is_job_list, read_job_list
+
     named = options["job"]
-    sources = [named] if isinstance(named, str) else named
-    return [read_given_job(options | {"job": (source,)}) for source in sources]
+    found: list[Job | Listed] = []
+    for source in [named] if isinstance(named, str) else named:
+        if is_job_list(source):
+            found += read_job_list(source, teller(options))
+        else:
+            found.append(read_given_job(options | {"job": (source,)}))
+    return found
 
 
 def _read_plans(paths: tuple[str, ...]) -> list[Plan]:

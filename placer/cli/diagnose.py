@@ -57,7 +57,7 @@ def diagnose(
     if format_name == "json":
         text = json_text(_document(verdict))
     else:
-        text = "\n".join(_lines(verdict, quiet)) + "\n"
+        text = "\n".join(_lines(verdict, next_path, quiet)) + "\n"
     write_text("-", text)
     context.exit(0 if verdict.named else 1)
 
@@ -89,15 +89,16 @@ def _run(text: str) -> Run:
     return Run(plan, rows, seconds)
 
 
-def _lines(verdict: Verdict, quiet: bool) -> list[str]:
-    """The verdict for people."""
+def _lines(verdict: Verdict, next_path: str | None, quiet: bool) -> list[str]:
+    """The verdict for people, and without one the placement to run next."""
+    run = f"run {next_path or 'another placement (--next PLAN writes the best one)'}"
     if verdict.named:
         what = "a place" if verdict.named.is_place else "a part of the job"
         lines = [f"slow: {verdict.named}, {what}: {_figures(verdict.named)}"]
     elif verdict.alike > 1:
-        lines = [f"{verdict.alike} fit alike; run another placement"]
+        lines = [f"{verdict.alike} fit alike; {run}"]
     else:
-        lines = ["nothing stands out; run another placement"]
+        lines = [f"nothing stands out; {run}"]
     if quiet:
         return lines
     rest = verdict.suspects[1:] if verdict.named else verdict.suspects

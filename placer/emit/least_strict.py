@@ -64,12 +64,16 @@ def comments(plan: Plan, nodes: Sequence[NodeRanks]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def slurm_lines(plan: Plan, count: int, asked: int) -> Iterator[str]:
-    """Options for the least strict request, and for all nodes but the others."""
+def least_segment(plan: Plan, count: int, asked: int) -> Iterator[str]:
+    """Slurm's option for the least strict request, where another one is asked for."""
     yield from guaranteed(plan)
     size: Any = plan.request.get("slice", asked)
     if size != asked and 1 < size <= count:
         yield f"##SBATCH --segment={size}"
+
+
+def not_the_others(plan: Plan) -> Iterator[str]:
+    """Slurm's option for all nodes but those that other jobs may have."""
     if others := plan.request.get("others"):
         yield "# Or none of the free nodes that are left to other jobs:"
         yield f"##SBATCH --exclude={others}"

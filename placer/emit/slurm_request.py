@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
-from placer.emit.least_strict import slurm_lines
+from placer.emit.least_strict import least_segment, not_the_others
 from placer.emit.nodes import nodes_of
 from placer.hostlist import compress
 from placer.placement.host_orders import natural_key
@@ -46,9 +46,10 @@ def render(plan: Plan) -> str:
     # Slurm gives no order to a list of nodes.
     hosts = sorted((node.host for node in nodes), key=natural_key)
     lines += [
+        *least_segment(plan, len(nodes), block.slice if block else 1),
         "# These very nodes, whatever the topology:",
         f"##SBATCH --nodelist={compress(hosts)}",
-        *slurm_lines(plan, len(nodes), block.slice if block else 1),
+        *not_the_others(plan),
     ]
     return _USAGE + "".join(f"{line}\n" for line in lines)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.document import closest, open_document
-from placer.errors import InputError, Problem
+from placer.errors import InputError
 from placer.files import beside, is_file
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.model import Job
@@ -133,11 +133,11 @@ def _job_of_role(
     require = {key: tier.text() for key, tier in section.section("require").entries()}
     if value is None:
         return None
+    from placer.job.resize import with_gpus  # which reads jobs by this module
+
     document = section.document
     try:
-        job = _read_job(value, name, decode)
-        if gpus and gpus != job.world_size:
-            job = _sized(job, gpus)
+        job = with_gpus(_read_job(value, name, decode), gpus)
     except InputError as error:
         for problem in error.problems:
             inside = problem.source == document.source
@@ -169,21 +169,6 @@ def _read_job(value: Value, name: str, decode: Callable[[Document], Job]) -> Job
     if not is_file(path) and is_preset("jobs", given):
         path = str(preset_path("jobs", given))
     return decode(open_document(path))
-
-
-def _sized(job: Job, gpus: int) -> Job:
-    """The job with as many replicas as fill so many GPUs."""
-    from placer.job.resize import resized
-
-    axes = job.parallelism
-    replica = axes.tp * axes.cp * axes.pp
-    if gpus % replica:
-        message = f"{gpus} GPUs are no multiple of tp x cp x pp = {replica}"
-        raise InputError([Problem(message, key="gpus")])
-    dp = gpus // replica
-    if job.model is None and not job.groups:
-        return replace(job, parallelism=replace(axes, dp=dp))
-    return resized(job, dp=dp)
 
 
 def _place(value: Value) -> Mapping[str, Any]:

@@ -58,6 +58,27 @@ def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
     return replace(found, sha256=job_digest(found))
 
 
+def with_gpus(job: Job, gpus: int) -> Job:
+    """The job with as many replicas as fill so many GPUs; 0 leaves it as it is.
+
+    Raises
+    ------
+    InputError
+        If replicas do not fill them, or the job cannot have so many.
+    """
+    if gpus in (0, job.world_size):
+        return job
+    axes = job.parallelism
+    replica = axes.tp * axes.cp * axes.pp
+    if gpus % replica:
+        message = f"{gpus} GPUs are no multiple of tp x cp x pp = {replica}"
+        raise InputError([Problem(message, key="gpus")])
+    dp = gpus // replica
+    if job.model is None and not (job.groups or job.weights or job.roles):
+        return replace(job, parallelism=replace(axes, dp=dp))  # of a role
+    return resized(job, dp=dp)
+
+
 def reordered(job: Job, order: str) -> Job:
     """The job as if its file said ``order``: ``auto``, or such as ``tp-cp-ep-pp-dp``.
 

@@ -15,6 +15,11 @@ Found = Mapping[str, Any]
 
 # Domains named one by one in a sentence.
 _NAMED = 4
+# What is said of a search that ended before it was done.
+_WHY = {
+    "time-limit": " The time limit ended the search.",
+    "interrupted": " The search was interrupted.",
+}
 
 
 def allocation_text(found: Found) -> str:
@@ -32,7 +37,7 @@ def allocation_text(found: Found) -> str:
             columns(_table(found)),
             _hosts(found["jobs"]),
             _left(found["left"]),
-            wrapped(f"Bound: {found['argument']}."),
+            wrapped(f"Bound: {found['argument']}.{_WHY.get(found['stop_reason'], '')}"),
         ]
     )
 
@@ -54,17 +59,22 @@ def _verdict(found: Found) -> str:
         parts.append(f"{_where(first)}: {noun} {value}")
     else:
         parts.append(f"{len(jobs)} jobs on {sum(j['nodes'] for j in jobs):,} nodes")
-        parts.append(
-            f"{len(behind)} of them behind what they would take alone, "
-            f"{share_text(max(map(_behind, behind)))} at most"
-            if behind
-            else "each as good as alone on all free nodes"
-        )
+        parts.append(_company(behind))
     if moved := [job["name"] for job in jobs if job["moved"]]:
         parts.append(f"{', '.join(moved)} {'moves' if len(moved) == 1 else 'move'}")
     cost, least = found["cost"], found["lower_bound"]
     parts.append(proved(found["status"], least, (cost - least) / cost if cost else 0.0))
     return "; ".join(parts) + "."
+
+
+def _company(behind: Sequence[Mapping[str, Any]]) -> str:
+    """What jobs lose to each other: ``llama takes 0.5 % more than alone``."""
+    if not behind:
+        return "each as good as alone on all free nodes"
+    share = share_text(max(map(_behind, behind)))
+    if len(behind) == 1:
+        return f"{behind[0]['name']} takes {share} more than alone"
+    return f"{len(behind)} of them take more than alone, {share} at most"
 
 
 def _grade(found: Found) -> list[str]:
@@ -86,7 +96,7 @@ def _table(found: Found) -> list[list[str]]:
         value, ideal = (
             amount(job["objective"], job[key]) for key in ("value", "ideal_value")
         )
-        behind = _behind(job)
+        behind = share_text(_behind(job)).replace("less than ", "<")
         bound = job["lower_bound"]
         rows.append(
             [
@@ -95,7 +105,7 @@ def _table(found: Found) -> list[list[str]]:
                 f"{len(job['nodes_by_domain']):,}" if job["nodes_by_domain"] else "",
                 value,
                 ideal,
-                f"+{share_text(behind)}" if behind > 1e-9 else "",
+                f"+{behind}" if _behind(job) > 1e-9 else "",
                 amount(job["objective"], bound) if bound else "stays",
             ]
         )
@@ -159,8 +169,9 @@ def _left(left: Mapping[str, Any]) -> list[str]:
         text += f", {whole}, at most {most}"
     if "useful_nodes" in left:
         demand = _demand(left["demand"])
+        within = " in one domain" if left["largest_free"] else ""
         text += (
-            f". Jobs to come of {demand} nodes in one domain can fill "
+            f". Jobs to come of {demand} nodes{within} can fill "
             f"{left['useful_nodes']:,.1f} of them, {left['stranded_nodes']:,.1f} are "
             "stranded"
         )

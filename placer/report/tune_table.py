@@ -23,6 +23,7 @@ from placer.units import format_bytes, format_seconds
 Row = Mapping[str, Any]
 
 _HEAD = ("batch", "recompute", "sharding", "step", "behind", "memory", "exposed")
+_EXPERT_SIZE = "--expert-tensor-parallel-size"
 _NOT_IN_CSV = ("parallelism", "parts_s", "flags")
 
 
@@ -162,13 +163,27 @@ def _left_out(found: Mapping[str, Any]) -> str:
     )
 
 
+def _asked_by_megatron(words: Sequence[str], sizes: Mapping[str, int]) -> bool:
+    """Whether the experts' tensor parallel size is none that the row has."""
+    if _EXPERT_SIZE not in words:
+        return False
+    return words[words.index(_EXPERT_SIZE) + 1] != str(sizes["etp"])
+
+
 def _flags(found: Mapping[str, Any], index: int) -> Iterator[str]:
     """The flags that choose a row, instead of those that a script has."""
     words = found["rows"][index]["flags"]
     if not words:
+        yield f"No flags are known for {found['framework']}; --job-output FILE writes"
+        yield f"the job with the degrees of row {index + 1}."
         return
     yield f"Flags of row {index + 1} for {found['framework']}:"
     # A flag stays with its values.
     bound = " ".join(words).replace(" ", "\N{NO-BREAK SPACE}")
     bound = bound.replace("\N{NO-BREAK SPACE}--", " --")
     yield from (f"  {line}" for line in wrapped(bound, width=78))
+    if _asked_by_megatron(words, found["rows"][index]["parallelism"]):
+        yield from wrapped(
+            "The model has no experts. Megatron-LM refuses this order of ranks unless "
+            f"{_EXPERT_SIZE} is tp x cp; nothing else uses that."
+        )

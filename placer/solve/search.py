@@ -48,6 +48,7 @@ from placer.solve.construct.walked_parts import (
 from placer.solve.construct.whole_first import whole_first
 from placer.solve.construct.within_sets import within_sets
 from placer.solve.diagnose.conflict import broken_rules, infeasible
+from placer.solve.diagnose.counts import broken_counts
 from placer.solve.exact.enumeration import enumerated
 from placer.solve.exact.exact import exact
 from placer.solve.improve.again import again
@@ -205,7 +206,9 @@ def solve(
     if not problem.job.rules:
         return plain_search(problem, budget, progress)
     tools = Tools(_within_terms, budget, progress)
-    found = search_under_rules(problem, tools)
+    # Counts that nothing can meet need no search, which may seat ranks for seconds.
+    is_hopeless = any(broken_counts(problem.machine, problem.job))
+    found = None if is_hopeless else search_under_rules(problem, tools)
     if found is None:
         raise broken_rules(problem, tools)
     return found

@@ -304,3 +304,36 @@ def test_no_request_asks_for_slices_that_the_nodes_do_not_have():
     assert sorted(job.nodes_by_domain.values()) == [6, 7]
     assert "slice" not in job.plan.request
     assert "ask for its nodes" in requests(job.plan)["slurm.sbatch"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "more", "hint"),
+    [
+        (["one", "two"], {"free": "A[01-18],D[01-10]"}, "free 4 more nodes at least"),
+        (["one", "two", "six"], {"busy": "C[01-16]"}, "leave out six"),
+    ],
+)
+def test_jobs_without_room_are_told_what_would_help(jobs, more, hint):
+    """Nodes are missing, or no rack is left: the answer says how many, and for whom."""
+    with pytest.raises(InfeasibleError, match=rf"hint: .*{hint}"):
+        placer.allocate(FIVE, [replica(name) for name in jobs], **more)
+
+
+def test_jobs_that_would_fit_in_shared_racks_are_told_so():
+    """Two jobs of eight nodes in one free rack, apart: sharing it is the way out."""
+    halves = [replica(name, pp=4) for name in ("one", "two")]
+    with pytest.raises(InfeasibleError, match="let jobs share a rack or leave out two"):
+        placer.allocate(FIVE, halves, free="A[01-18]", apart="rack")
+
+
+def test_the_answer_says_why_the_search_ended():
+    """A proof counts more than a limit; without one the text names what ended it."""
+    jobs = [replica("one", dp=2, require={"tp": "node"}), replica("two")]
+    free = "A[01-18],B[01-14],C[01-10],D[01-06]"
+    assert placer.allocate(FIVE, replica()).stop_reason == "proved"
+    cut = placer.allocate(FIVE, jobs, free=free, time_limit=0.01)
+    assert cut.status == "feasible"
+    assert cut.to_dict()["stop_reason"] == "time-limit"
+    assert "The time limit ended the search." in cut.summary()
+    told = placer.allocate(FIVE, jobs, free=free, stop=lambda: True)
+    assert told.stop_reason == "interrupted"

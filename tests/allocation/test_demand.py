@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,3 +84,15 @@ def test_what_is_wrong_with_a_demand_is_said(tmp_path: Path) -> None:
     for bad in ("", "4,,1", "4=0", "-1", "4=x"):
         with pytest.raises(InputError, match="demand"):
             demand_of(bad)
+
+
+def test_without_racks_jobs_to_come_may_have_any_nodes() -> None:
+    """Of 12 nodes that are left 8 serve a job of 8, and 12 those of 3."""
+    machine = "node:16 gpu:1"
+    free = ring(4)
+    found = placer.allocate(machine, replace(free, require={}), demand="8=1,3=1")
+    assert found.left["useful_nodes"] == pytest.approx((8 + 12) / 2)
+    assert found.left["stranded_nodes"] == pytest.approx(2)
+    assert "8 (50%), 3 (50%) nodes can fill 10.0 of them" in " ".join(
+        found.summary().split()
+    )

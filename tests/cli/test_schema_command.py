@@ -23,6 +23,6 @@ def test_a_schema_is_printed(name: str) -> None:
 
 def test_an_unknown_format_is_refused() -> None:
     """The message names those that there are."""
-    result = CliRunner().invoke(main, ["schema", "jobs"])
+    result = CliRunner().invoke(main, ["schema", "hosts"])
     assert result.exit_code == 2
     assert "'topology'" in result.output

@@ -57,7 +57,10 @@ def test_a_slow_host_is_named(plans: list[str]) -> None:
 
 def test_the_next_placement_is_written(plans: list[str]) -> None:
     """One of the same cost, where none is named; none where one is."""
-    assert run("diagnose", plans[0], "--next", "next.json").exit_code == 1
+    assert "--next PLAN writes" in run("diagnose", plans[0]).stdout
+    done = run("diagnose", plans[0], "--next", "next.json")
+    assert done.exit_code == 1
+    assert "fit alike; run next.json" in done.stdout
     placer.check(placer.read_plan("next.json"))
     first, other = (placer.read_plan(name) for name in ("p-1.json", "next.json"))
     assert other.host_of_rank != first.host_of_rank

@@ -30,6 +30,7 @@ from placer.job.memory import Memory
 from placer.job.model import DataParallel, Overlap
 from placer.job.read import decode_job
 from placer.job.write import to_document
+from placer.report.tune_table import tune_text
 from placer.report.tune_words import ties, verdict, why_not
 from tests.degrees.cases import GB, job, machine
 
@@ -366,3 +367,16 @@ def test_exchanges_of_experts_hide_where_megatron_lets_them(
     # A job that does so itself says that its framework can.
     does = replace(given, memory=Memory(recompute="full"))
     assert choice.applied(does).overlap.ep
+
+
+def test_flags_that_surprise_are_explained(found: Tuning) -> None:
+    """There are none for JAX; Megatron-LM wants a size of experts that are none."""
+    content = found.to_dict()
+    assert "refuses this order" not in tune_text(content)
+    (first, *others) = content["rows"]
+    size = first["flags"].index("--expert-tensor-parallel-size") + 1
+    flags = [*first["flags"][:size], "64", *first["flags"][size + 1 :]]
+    asked = {**content, "rows": [{**first, "flags": flags}, *others]}
+    assert "The model has no experts" in tune_text(asked)
+    none = {**content, "framework": "jax", "rows": [{**first, "flags": []}, *others]}
+    assert "No flags are known for jax; --job-output" in tune_text(none)

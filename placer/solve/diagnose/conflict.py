@@ -136,21 +136,33 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     trials = _Trials(problem, tools)
     if job.world_size > topology.num_gpus or trials.fits(plain) is False:
         return infeasible(topology, plain)
-    blamed, smallest = _smallest_conflict(topology, job, trials)
+    lines: list[str] = []
+    others = job
+    while True:
+        blamed, smallest = _smallest_conflict(topology, others, trials)
+        lines += _told(topology, blamed, smallest)
+        hints = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
+        if hints:
+            lines.append(f"  hint: it fits {', or '.join(hints)}")
+        for rule in blamed:
+            others = rule.without(others)
+        # No rule of a conflict helps where those that are left cannot be kept either.
+        if hints or not blamed or trials.fits(others) is not False:
+            break
+    return InfeasibleError("\n".join(lines))
+
+
+def _told(topology: Topology, blamed: list[Blamed], smallest: Job) -> list[str]:
+    """Rules in conflict, and the counts of the job with only these."""
     lines = list(broken_counts(topology, smallest))
-    rules = "\n".join(f"  - {rule.text}" for rule in blamed)
     sure = bool(lines) or _is_proved(topology, smallest)
     head = "cannot be kept together" if sure else "no placement was found that keeps"
     if len(blamed) == 1:
         what = f"this rule cannot be kept: {blamed[0].text}"
-        lines.insert(0, what if sure else f"{head} this rule: {blamed[0].text}")
-    else:
-        what = f"these rules {head}:" if sure else f"{head} these rules together:"
-        lines.insert(0, f"{what}\n{rules}")
-    hints = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
-    if hints:
-        lines.append(f"  hint: it fits {', or '.join(hints)}")
-    return InfeasibleError("\n".join(lines))
+        return [what if sure else f"{head} this rule: {blamed[0].text}", *lines]
+    rules = "\n".join(f"  - {rule.text}" for rule in blamed)
+    what = f"these rules {head}:" if sure else f"{head} these rules together:"
+    return [f"{what}\n{rules}", *lines]
 
 
 class _Trials:

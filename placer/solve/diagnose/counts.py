@@ -27,7 +27,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def missing_parts(topology: Topology, job: Job) -> list[str]:
-    """Lines that say how many sets of each tier are needed and how many fit."""
+    """How many sets of each tier are needed and how many fit; too few come first."""
     blocks = launch_blocks(topology, job)
     if not blocks:
         return [_no_block(topology, job)]
@@ -45,13 +45,16 @@ def missing_parts(topology: Topology, job: Job) -> list[str]:
         for t, tier in enumerate(topology.tiers[:-1])
         if tier.name in job.require.values()
     ]
-    if all(int(takes[t].sum()) >= job.world_size for t in required):
+    short = [t for t in required if int(takes[t].sum()) < job.world_size]
+    if not short:
         return [
             f"the {job.world_size:,} ranks do not fit: "
             f"with {sets.block} consecutive "
             f"ranks on every node, {int(takes[-1].sum()):,} have a place"
         ]
-    return [_line(topology, job, takes, sizes, t) for t in required]
+    lines = {t: _line(topology, job, takes, sizes, t) for t in required}
+    holds = [f"this holds: {lines[t]}" for t in required if t not in short]
+    return [*(lines[t] for t in short), *holds]
 
 
 def _too_large(

@@ -44,12 +44,12 @@ class Rest:
 
     @cached_property
     def units(self) -> list[int]:
-        """Of each tier, what a job to come counts in: GPUs, nodes, then domains.
+        """Of every tier, what a job to come counts in: GPUs, nodes, then domains.
 
         Domains are as large as the largest of the tier below, in nodes.
         """
         rows = self._machine.domain_of_node
-        return [1, *(int(np.bincount(rows[t - 1]).max()) for t in self.tiers[1:])]
+        return [1, *(int(np.bincount(row).max()) for row in rows[:-1])]
 
     def worth(self, tier: int, free: IntArray) -> tuple[IntArray, IntArray]:
         """Nodes that jobs to come can fill, and the square, of each domain.

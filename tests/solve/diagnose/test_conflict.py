@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from placer import place
+from placer.document import parse_document
 from placer.errors import InfeasibleError
+from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules
 from placer.solve.diagnose.conflict import _least
+from placer.topology.read import parse_topology
 from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
 from tests.solve.solving import solve
 
@@ -69,3 +73,17 @@ def test_a_pin_is_named_in_words() -> None:
     """A pin reads as its ranks and its hosts."""
     assert str(Pin((0, 1, 2, 5), ("n1", "n2"))) == "ranks 0-2,5 on n[1-2]"
     assert str(Pin((3,), ("n1",))) == "rank 3 on n1"
+
+
+def test_rules_that_each_stand_in_the_way_are_all_named() -> None:
+    """Giving up one budget does not help while the other cannot be kept either."""
+    text = """{format: placer/topology, version: 1, name: two, tiers: [
+        {name: node, size: 4, bandwidth: 1GB/s, latency: 1us, scale_up: true},
+        {name: cluster, bandwidth: 1GB/s, latency: 1us}], nodes: [{names: "a,b"}],
+        budgets: [{hosts: a, gpus: 3}, {hosts: b, gpus: 2}]}"""
+    job = """{format: placer/job, version: 1, name: ring, parallelism: {dp: 8},
+        weights: {dp: 1}}"""
+    with pytest.raises(InfeasibleError) as caught:
+        place(parse_topology(text, "two.yaml"), decode_job(parse_document(job, "j")))
+    assert "this rule cannot be kept: at most 3 GPUs on a" in str(caught.value)
+    assert "this rule cannot be kept: at most 2 GPUs on b" in str(caught.value)

@@ -116,6 +116,17 @@ def test_nested_requirements_are_counted_level_by_level() -> None:
     assert "1 such parts are needed, 0 fit" in text
 
 
+def test_requirements_that_hold_are_not_blamed() -> None:
+    """There is room for every tp group: what does not fit comes first."""
+    topology = racks((2, 2, 2), (2, 2))
+    axes = Parallelism(tp=2, cp=3, dp=1, order=("tp", "cp", "ep", "pp", "dp"))
+    job = job_of(parallelism=axes, require={"tp": "node", "cp": "rack"})
+    text = message_of(topology, replace(job, parallelism=replace(axes, cp=5)))
+    missing, holds, _ = text.splitlines()
+    assert missing.startswith("tp x cp groups tie 10 ranks together in one rack")
+    assert holds.startswith("this holds: tp groups tie 2 ranks together in one node")
+
+
 def test_a_launcher_that_stands_in_the_way_is_named() -> None:
     """Where only consecutive ranks do not fit, a free launch is the hint."""
     topology = machine_of([2, 2, 1], [[0, 0, 0]], random_tiers(random.Random(0), 2))
