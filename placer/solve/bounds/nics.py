@@ -251,7 +251,7 @@ class _Exposure:
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
         model = self.step.model
-        limit = Limit(self.groups, nics, shared_pace, shared_pace)
+        limit = Limit(self.groups, nics, shared_pace)
         network = self.network.with_limits(limit)
         slow = sync_time(network, model.job, model.volumes, model.windows.buckets)
         return [
