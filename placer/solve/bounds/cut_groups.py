@@ -197,7 +197,7 @@ class Split(IdealNetwork):
     """The same when every group leaves its scale-up domain."""
 
     def _fewest_domains(self, members: IntArray) -> Counts:
-        fewest, room, fullest = super()._fewest_domains(members)
+        fewest, room, most = super()._fewest_domains(members)
         inner = slice(0, self.fabric.scale_up_tier + 2)
         fewest[inner] = np.maximum(fewest[inner], min(2, members.shape[1]))
-        return fewest, room, fullest
+        return fewest, room, most

@@ -44,8 +44,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-Counts = tuple[IntArray, IntArray, IntArray]
-Facts = tuple[IntArray, IntArray, IntArray, IntArray, bool]
+Counts = tuple[IntArray, IntArray, list[IntArray]]
+Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
 NO_LOAD = LinkLoad([], [])
 
@@ -82,8 +82,8 @@ class IdealNetwork:
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()
     near: Near | None = None
-    # Groups met so far by the identity of their array, which is kept alive here: what
-    # `_fewest_domains` says, and whether all members may have a domain of their own.
+    # By the identity of their array, which is kept alive: what `_fewest_domains` says,
+    # and whether all members of a group may have a domain of their own.
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
     def with_limits(self, *limits: Limit) -> IdealNetwork:
@@ -209,7 +209,9 @@ class IdealNetwork:
         inside = num_members // domains
         share = size_bytes / num_members
         away = share * (num_members - min(inside, num_members // 2))
-        alone = latency = exchange_latency(self.fabric.latency, self._facts(members)[3])
+        most = [max(int(of.max()), 1) for of in self._facts(members)[3]]
+        most[-1] = num_members
+        alone = latency = exchange_latency(self.fabric.latency, np.array(most))
         if copies:
             # Over more domains a token crosses more often, in more messages.
             least = max(domains, 2)
@@ -228,14 +230,13 @@ class IdealNetwork:
     ) -> ExchangeCost:
         """Least cost of a message along each row, a chain or a closed ring of ranks.
 
-        Where no two ranks of a row can share a domain of some tier, every message
-        leaves it.
+        Where no two ranks of a row can share a domain, every message leaves it.
         """
         first, last = (ranks.reshape(len(ranks), -1) for ranks in (senders, receivers))
         closed = np.array_equal(first[:, 0], last[:, -1])
         members = first if closed else np.hstack((first, last[:, -1:]))
-        spread = self._spread(members)
-        apart = int(np.flatnonzero(spread == members.shape[1]).max(initial=0))
+        all_apart = self._spread(members) == members.shape[1]
+        apart = int(np.flatnonzero(all_apart).max(initial=0))
         seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
         return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
 
@@ -324,33 +325,32 @@ class IdealNetwork:
         most = np.minimum(members.shape[1] // domains, smallest)
         return np.asarray(np.maximum(most, 1))
 
+    def most_members(self, members: IntArray, tier: int) -> IntArray:
+        """Most members that a row has in each domain of a tier."""
+        return self._facts(members)[3][tier]
+
     def _facts(self, members: IntArray) -> Facts:
         """What is known of ``members``, worked out once."""
-        known = self._known.get(id(members))
-        if known is None:
+        if id(members) not in self._known:
             scale_up = self.fabric.scale_up_tier
             apart = scale_up < 0 or self._most_in_part(scale_up, members) == 1
-            known = members, *self._fewest_domains(members), apart
-            self._known[id(members)] = known
-        return known
+            self._known[id(members)] = members, *self._fewest_domains(members), apart
+        return self._known[id(members)]
 
     def _fewest_domains(self, members: IntArray) -> Counts:
         """Fewest domains that hold a row of ``members``, and most in each domain.
 
-        Of the first, shape (T + 1,), entry 0 counts single GPUs, entry ``t + 1``
-        domains of tier ``t``. The second has the scale-up domains, the fullest first,
-        the third, shape (T,), the fullest domain of each tier.
+        Of the first, entry 0 counts single GPUs, entry ``t + 1`` domains of tier ``t``.
+        The second has scale-up domains, the fullest first, the third all of each tier.
         """
-        num_members = members.shape[1]
-        fewest, fullest = [num_members], [num_members] * self.fabric.num_tiers
+        fewest, most = [num_members := members.shape[1]], list[IntArray]()
         room = np.ones(1, dtype=np.int64)
         topology, scale_up = self.fabric.topology, self.fabric.scale_up_tier
-        most = np.empty(0, dtype=np.int64)
         for t, capacity in enumerate(self.capacities):
             inside = self._most_in_part(t, members) * (capacity // self._set_size(t))
             if t > 0:
                 parent = parent_of_domain(topology, t)
-                children = np.bincount(parent, most, len(inside)).astype(np.int64)
+                children = np.bincount(parent, most[-1], len(inside)).astype(np.int64)
                 inside = np.minimum(inside, children)
             if self.in_runs and t in self.run_tiers:
                 gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
@@ -361,15 +361,15 @@ class IdealNetwork:
             if self.near is not None and t <= scale_up:
                 near = self.near.most_together(members, self.capacities[scale_up])
                 inside = np.minimum(inside, near if t == scale_up else near.max())
-            most, fullest[t] = inside, max(int(inside.max()), 1)
-            descending = np.sort(most)[::-1]
+            most.append(inside)
+            descending = np.sort(inside)[::-1]
             filled = np.cumsum(descending)
             fewest.append(int(np.searchsorted(filled, num_members)) + 1)
             if t == scale_up:
                 room = descending
         # A case that no placement meets may leave too little room: any number holds.
-        fewest[-1], fullest[-1] = 1, num_members
-        return np.array(fewest), room, np.array(fullest)
+        fewest[-1] = 1
+        return np.array(fewest), room, most
 
     def _most_in_part(self, tier: int, members: IntArray) -> int:
         """Most members of one row in one set of a tier."""

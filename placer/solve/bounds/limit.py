@@ -36,7 +36,7 @@ class Limit:
     nics : int
         Most members in the domain that has the fewest; with fewer than ``n`` the groups
         leave their scale-up domain.
-    ring_pace, pat_pace : float, s/B
+    uplink_pace : float, s/B
         Least seconds that a byte of a ring, or of PAT, takes on an uplink.
     exchange_s : float, s
         Least seconds that an all-to-all takes on an uplink, without latency.
@@ -49,8 +49,7 @@ class Limit:
 
     groups: IntArray
     nics: int
-    ring_pace: float = 0.0
-    pat_pace: float = 0.0
+    uplink_pace: float = 0.0
     exchange_s: float = 0.0
     links_pace: float = 0.0
     far: int = -1
@@ -58,12 +57,12 @@ class Limit:
     @property
     def ring_s_a_byte(self) -> float:
         """Least seconds that a byte of a ring takes, on whatever is shared."""
-        return max(self.ring_pace, self.links_pace)
+        return max(self.uplink_pace, self.links_pace)
 
     @property
     def pat_s_a_byte(self) -> float:
         """The same of PAT."""
-        return max(self.pat_pace, self.links_pace / 2)
+        return max(self.uplink_pace, self.links_pace / 2)
 
     @property
     def leaves(self) -> bool:

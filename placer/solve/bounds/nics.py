@@ -270,7 +270,7 @@ class _Exposure:
 
     def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
         """Seconds when each stage in turn is held back as `Limit` says."""
-        limit = Limit(self.groups, nics, shared_pace, shared_pace)
+        limit = Limit(self.groups, nics, shared_pace)
         slow = slow_sync(self.step.model, self.network, limit)
         held = with_one_slow_stage(self.step, slow)
         return [one.exposed_data_parallel_s for one in held]

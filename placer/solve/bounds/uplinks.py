@@ -7,10 +7,9 @@ holds less divides every expert group that it touches.
 
 For a domain with room for ``r`` ranks and an uplink of ``U`` bytes a second:
 
-* A domain with a unit whole: rings take ``(W - floor(r / n)) / U`` or more a byte, PAT,
-  whose chunks enter a domain once, ``(W n - r) / (n - 1) / U``. Where rules keep ranks
-  of other groups beside each member, a group brings more than ``n`` ranks; with less
-  room than that none is whole.
+* A domain with a unit whole: rings take ``(W - floor(r / n)) / U`` or more a byte, and
+  so does PAT (proof below). Where rules keep ranks of other groups beside each member,
+  a group brings more than ``n`` ranks; with less room than that none is whole.
 * A domain without: of a group of ``n_e`` members that send ``s`` bytes to each other,
   ``m`` members put ``s m (n_e - m)`` bytes on the uplink. In ``E`` seconds a NIC sends
   what leaves a node with ``q = n_e - E bandwidth / s`` members or more. At least ``q``
@@ -22,6 +21,15 @@ A placement that exposes less than ``x`` of data-parallel time keeps units whole
 where rings may be that fast. All others hold what all-to-alls of ``E`` seconds allow.
 The least ``E`` with which that is room for all ranks goes with ``x``; the bound on the
 step is the best such pair.
+
+PAT. A ring sends ``n - 1`` chunks over each hop, one of which enters a domain that has
+some of its members ``S`` and not all. With PAT the chunk of every member passes a tree:
+over distance ``d = 2**k`` go the chunks of as many offsets below ``n`` as have ``k``
+for their lowest bit. Of these hops ``c(d)`` enter ``S``, which is 0 only where a turn
+by ``d`` leaves ``S`` as it is. Let ``2**j`` be the least such turn that divides ``n``,
+and ``q = n / 2**j``. Shorter hops enter ``S`` q times or more, as it repeats every
+``2**j`` members, and all offsets but ``q - 1`` have them. So ``q (n - q) >= n - 1``
+chunks enter; without such a turn one at least for each offset.
 """
 
 from __future__ import annotations
@@ -165,7 +173,7 @@ class _Uplinks:
         in_use = self._exposed(self._sets, params.uplink_sizes)
         fullest = np.argsort(in_use, kind="stable")
         last = int(np.searchsorted(np.cumsum(self._room[fullest]), world))
-        least = float(in_use[fullest[last]])
+        least = max(float(in_use[fullest[last]]), self._exposed_full())
         if self._exchange is None:
             return [Floor(exposed_s=least)]
         found = []
@@ -240,12 +248,8 @@ class _Uplinks:
         paces = []
         families = self._families
         for groups in families:
-            size = groups.shape[1]
-            rings = _fewest_groups(units, groups)
-            whole = np.where(self._room < self._beside(groups), 0, self._room // size)
-            ring = np.maximum(rings - whole, 0)
-            pat = np.maximum(rings * size - self._room, 0) / (size - 1)
-            paces += [ring / self._uplink, pat / self._uplink]
+            rings = _fewest_groups(units, groups) - self._whole(groups)
+            paces.append(np.maximum(rings, 0) / self._uplink)
         if not paces:
             return np.zeros(len(self._room))
         # Domains nearly alike count as the best of them.
@@ -253,13 +257,52 @@ class _Uplinks:
         order = np.lexsort(table)
         exposed = np.empty(table.shape[1])
         for some in np.array_split(order, min(most_classes, len(order))):
-            least = table[:, some].min(axis=1).reshape(-1, 2)
+            least = table[:, some].min(axis=1).tolist()
             limits = [
-                Limit(groups, groups.shape[1], ring, pat)
-                for groups, (ring, pat) in zip(families, least.tolist(), strict=True)
+                Limit(groups, groups.shape[1], pace)
+                for groups, pace in zip(families, least, strict=True)
             ]
             exposed[some] = self._exposed_with(limits)
         return exposed
+
+    def _exposed_full(self) -> float:
+        """Least data-parallel time with which domains hold all ranks, s."""
+        limits = [Limit(g, g.shape[1], self._least_pace(g)) for g in self._families]
+        return self._exposed_with(limits) if limits else 0.0
+
+    def _least_pace(self, groups: IntArray) -> float:
+        """Least seconds a byte with which domains hold all ranks of groups.
+
+        A domain whose uplink carries ``c`` rings in that time has ranks of ``c`` groups
+        beside those that are whole.
+        """
+        size = groups.shape[1]
+        part = np.minimum(self._most_members(groups), size - 1)
+        whole = self._whole(groups)
+        beside = self._room - whole * size
+        # With fewer rings even one set has too many.
+        first = np.maximum(_fewest_groups(self._sets, groups) - whole, 0)
+        last = np.maximum(-(-beside // np.maximum(part, 1)), first)
+        rings = [np.arange(a, b + 1) for a, b in zip(first, last, strict=True)]
+        held = [
+            size * whole[d] + np.minimum(c * part[d], beside[d])
+            for d, c in enumerate(rings)
+        ]
+        paces = [c / uplink for c, uplink in zip(rings, self._uplink, strict=True)]
+        more = np.concatenate([np.diff(ranks, prepend=0) for ranks in held])
+        pace = np.concatenate(paces)
+        order = np.argsort(pace, kind="stable")
+        last_used = np.searchsorted(np.cumsum(more[order]), groups.size)
+        return float(pace[order[min(int(last_used), len(order) - 1)]])
+
+    def _whole(self, groups: IntArray) -> IntArray:
+        """Most groups that each domain holds whole."""
+        is_short = self._most_members(groups) < groups.shape[1]
+        is_short |= self._room < self._beside(groups)
+        return np.where(is_short, 0, self._room // groups.shape[1])
+
+    def _most_members(self, groups: IntArray) -> IntArray:
+        return self.network.most_members(groups, self.tier - 1)
 
     def _beside(self, groups: IntArray) -> int:
         """Fewest ranks of a domain that has one of the groups whole.

@@ -110,6 +110,7 @@ def shared_out(
     kinds: Sequence[tuple[int, Sequence[Division]]],
     domains: Sequence[tuple[int, int, Sequence[Division]]],
     limits: Limits,
+    most: int | None = None,
 ) -> Shares | None:
     """A cut of all components into pieces for which domains have places.
 
@@ -123,6 +124,8 @@ def shared_out(
         one.
     limits : Limits
         Of the program.
+    most : int, optional
+        Of the sum of all pieces: what else needs room has the rest.
     """
     program = Program()
     cut = [(program.column(n), way) for n, ways in kinds for way in ways]
@@ -130,6 +133,8 @@ def shared_out(
     cut_of = [[next(columns) for _ in ways] for _, ways in kinds]
     for own, (components, _) in zip(cut_of, kinds, strict=True):
         program.row(map(Term, own), components, components)
+    if most is not None:
+        program.row([Term(column, sum(way)) for column, way in cut], most=most)
     divided = [(program.column(n), p) for _, n, ways in domains for p in ways]
     columns = iter([column for column, _ in divided])
     for _, count, ways in domains:

@@ -76,9 +76,11 @@ def _homes(
     if max((one.ranks.shape[1] for one in needy), default=0) > params.set_places:
         return None
     domain_of_rank = np.full(sum(one.ranks.size for one in sets), -1, dtype=np.int64)
+    others = [node for one in sets if not one.needs for node in one.ranks]
+    most = int(nodes.sum()) - len(others)
     for pieces in params.set_pieces:
         ways = [ways_to_cut(one, pieces, params, budget) for one in needy]
-        dealt = _dealt(needy, ways, nodes, params, budget)
+        dealt = _dealt(needy, ways, nodes, most, params, budget)
         if dealt is not None:
             break
     else:
@@ -87,10 +89,7 @@ def _homes(
     for size, ranks, home in dealt:
         domain_of_rank[ranks] = home
         left[home] -= size
-    others = [node for one in sets if not one.needs for node in one.ranks]
     free = np.repeat(np.arange(len(left)), left)
-    if len(free) < len(others):
-        return None
     for ranks, home in zip(others, free.tolist(), strict=False):
         domain_of_rank[ranks] = home
     return domain_of_rank
@@ -100,10 +99,14 @@ def _dealt(
     sets: list[ClosedSets],
     ways: list[list[Way]],
     nodes: IntArray,
+    most: int,
     params: Params,
     budget: Budget,
 ) -> list[tuple[int, IntArray, int]] | None:
-    """Nodes, ranks and domain of each piece of all sets; None if none is found."""
+    """Nodes, ranks and domain of each piece of all sets, on ``most`` nodes in all.
+
+    None if none is found.
+    """
     sizes = sorted({size for own in ways for way in own for size in way.nodes})
     rooms, domains = np.unique(nodes, return_counts=True)
     divided = [
@@ -119,6 +122,7 @@ def _dealt(
         ],
         list(zip(rooms.tolist(), domains.tolist(), divided, strict=True)),
         Limits(params.piece_nodes, budget.seconds_left, engine="highs"),
+        most,
     )
     if found is None:
         return None

@@ -76,7 +76,10 @@ class _Part(NamedTuple):
 def messages_of(job: Job) -> Messages | None:
     """All flows of a job; None where there are others that depend on the placement."""
     groups = [group.collective for group in job.groups]
-    if job.model or job.roles or not set(groups) <= set(KNOWN):
+    has_others = job.model or any(
+        role.job.model or role.job.groups for role in job.roles
+    )
+    if has_others or not set(groups) <= set(KNOWN):
         return None
     parts = [(kind, part) for kind, part in _parts(job) if part.ends.size]
     if not parts:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import product
 
+import numpy as np
 import pytest
 
+from placer.cost.shifts import Shifts
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
+from placer.solve.bounds import certificate
 from placer.solve.bounds.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.oracle import least, legal_placements
@@ -75,14 +80,34 @@ def test_a_ring_over_a_small_leaf() -> None:
 def test_experts_that_no_leaf_holds() -> None:
     """Four experts over two leaves of two: four messages each over half a NIC.
 
-    Gradients take PAT: two chunks of four enter a leaf, at three quarters of its rate.
+    Gradients take rings, of which one hop enters a leaf. With PAT it would be as many
+    chunks or more, at three quarters of the rate.
     """
     model = model_on([2, 2], 4.0, Parallelism(1, 1, 4, 1, 4, 1, 1), EXPERTS)
     message = model.volumes.ep_buffer / 4
     all_to_all = 4 * message / (OUTER / 2)
     layers, passes = 8, 2 * 2
-    rest = gradients(model, 2 / 3 / 0.75 / (OUTER / 2))
+    rest = gradients(model, 1 / (OUTER / 2))
     assert bound(model) == pytest.approx(1e-3 + layers * passes * all_to_all + rest)
+    every = legal_placements(model.topology, model.job)
+    assert bound(model) == pytest.approx(
+        least(model.topology, model.job, "time", every)
+    )
+
+
+@pytest.mark.parametrize("size", range(2, 10))
+def test_with_pat_as_many_chunks_enter_a_domain_as_with_a_ring(size: int) -> None:
+    """Whatever members of a group a domain has, n - 1 of n or more."""
+    fabric = model_on(
+        [size, size], 4.0, Parallelism(1, 1, 1, 1, size, 1, 1), MODEL
+    ).fabric
+    fewest = np.inf
+    for inside in product((0, 1), repeat=size):
+        if len(set(inside)) > 1:
+            gpus = np.arange(size) + size * np.array(inside)
+            load = Shifts.of_pat(fabric, gpus[None]).load
+            fewest = min(fewest, load.down[2][0], load.up[2][0])
+    assert fewest == pytest.approx((size - 1) / size)
 
 
 def test_a_leaf_has_no_room_for_a_group_and_what_rules_keep_beside_it() -> None:
@@ -100,6 +125,25 @@ def test_a_leaf_has_no_room_for_a_group_and_what_rules_keep_beside_it() -> None:
     job = replace(plain.job, require={"tp": "node"})
     best = least(topology, job, "time", legal_placements(topology, job))
     assert bound(StepModel(topology, job)) == pytest.approx(best)
+
+
+def test_leaves_of_a_launch_by_nodes_are_full_of_groups_that_leave_them() -> None:
+    """Four of five nodes of two are needed, so a leaf of two nodes is full.
+
+    A node has one member of a group of four at the most: no leaf holds one whole, and
+    four ranks are of two groups.
+    """
+    tiers = [
+        Tier("node", 400e9, 0.0, True, 1.0, 1.0, 1.0),
+        Tier("leaf", OUTER, 0.0, False, 1.0, 1.0, 2.0),
+        Tier("cluster", OUTER, 0.0, False, 8.0, 1.0, 3.0),
+    ]
+    plain = model_on([1] * 8, 8.0, Parallelism(2, 1, 1, 1, 4, 1, 1), MODEL)
+    topology = machine_of([2] * 5, [[0, 0, 1, 1, 2], [0] * 5], tiers)
+    job = replace(plain.job, launcher="node-contiguous")
+    best = least(topology, job, "time", legal_placements(topology, job))
+    problem = Problem.of(topology, job, "time")
+    assert certificate.lower_bound(problem, 0).value == pytest.approx(best)
 
 
 def test_sorts_of_gradient_groups_with_the_same_ranks() -> None:

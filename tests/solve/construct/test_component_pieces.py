@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.construct.component_pieces import Cutting
+from placer.solve.construct.component_pieces import Cutting, shared_out
+from placer.solve.count.engine import Limits
 from placer.solve.count.summands import summands
 from placer.solve.problem.params import Params
 
@@ -56,3 +57,14 @@ def test_none_where_no_piece_is_larger():
 def test_summands_are_ascending_and_add_up():
     assert list(summands(7, 2, 7)) == [(7,), (2, 5), (2, 2, 3), (3, 4)]
     assert list(summands(1, 2, 1)) == []
+
+
+def test_pieces_leave_room_to_others():
+    """A whole of 4, or halves of 3: two wholes fit two places, or halves four more."""
+    domains = [(4, 2, [(4,), (3,)]), (3, 4, [(3,)])]
+    kinds = [(2, [(3, 3), (4,)])]
+    limits = Limits(1.0, engine="highs")
+    for most, cut in ((8, [[1, 1]]), (10, [[0, 1], [1, 1]])):
+        found = shared_out(kinds, domains, limits, most)
+        assert sorted(found.cut[0]) in cut
+    assert shared_out(kinds, domains, limits, 7) is None

@@ -8,7 +8,7 @@ from placer.solve.construct.set_pieces import set_pieces
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known
-from tests.solve.test_transfers import transfers
+from tests.solve.test_transfers import role, transfers
 from tests.solve.test_workloads import machine_of, workload_of
 
 
@@ -66,3 +66,16 @@ def test_nothing_takes_less_than_sets_in_pieces(title, gpus, racks):
     _, after = placed(problem, gpus)
     bound = certificate.lower_bound(problem, 0).value
     assert bound <= after <= bound * 1.01
+
+
+def test_sets_are_not_cut_so_that_ranks_without_needs_lack_nodes():
+    """Racks hold 15 of 16 sets of ten nodes whole, one in halves of six, 128 others."""
+    racks = [4] * 3 + [5] * 3 + [6] + [7] * 3 + [9] * 4 + [10, 12, 12, 13]
+    racks += [14] * 3 + [16] + [17] * 4 + [18] * 3
+    rollouts = role("b", 128, 2, sharding="zero3", tp=8, pp=2)
+    roles = [role("a", 1024, tp=2, pp=4), rollouts]
+    sent = {"from": "a", "to": "b", "bytes": "80GB"}
+    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
+    problem = Problem.of(machine_of(racks, 4, "900GB/s"), job, "time", 0)
+    _, after = placed(problem, 1152)
+    assert after == pytest.approx(2 * 6.25e8 / 900e9, rel=1e-2)

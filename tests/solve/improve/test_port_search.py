@@ -15,6 +15,8 @@ from placer.solve.tree.base import paced
 from placer.topology.read import decode_topology
 from tests.solve.solving import known
 from tests.solve.test_communicators import job_of, seated
+from tests.solve.test_transfers import role
+from tests.solve.test_workloads import machine_of, workload_of
 
 RANKS = 24
 
@@ -168,3 +170,23 @@ def test_clusters_change_places() -> None:
     evened(problem, incumbent, Budget(60.0))
     inside = machine.node_of_gpu[incumbent.gpu_of_rank[hubs]]
     assert (inside[:, 0] == inside[:, 1]).all()
+
+
+def test_transfers_between_roles_are_annealed_too():
+    """Experts that ask few replicas: each rank has one message that leaves its rack."""
+    roles = [role("a", 64, tp=4), role("b", 16, 2, ep=8)]
+    sent = {"from": "a", "to": "b", "bytes": "80GB", "expert_share": 0.9}
+    job = workload_of(roles, [sent])
+    problem = Problem.of(machine_of([9, 6, 8], 4, "900GB/s"), job, "time", 0)
+    found = known(problem.with_params(even_work=1e6), np.arange(job.world_size))
+    evened(problem.with_params(even_work=1e6), found, Budget(60.0))
+    assert found.value == pytest.approx(2e9 / 50e9, rel=1e-3)
+
+
+def test_roles_with_traffic_of_their_own_are_left_out():
+    group = {"name": "g", "collective": "all_reduce", "bytes": 8, "ranks": "all"}
+    roles = [role("a", 4), role("b", 4)]
+    roles[0]["job"]["groups"] = [group]
+    assert (
+        messages_of(workload_of(roles, [{"from": "a", "to": "b", "bytes": 8}])) is None
+    )
