@@ -36,12 +36,11 @@ from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.floor import FREE, Floor
 from placer.solve.bounds.graph_cut import over_uplinks
 from placer.solve.bounds.heavy_flows import heavy_flows
-from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
+from placer.solve.bounds.problem_transfers import beside_partners, ideal_network
 from placer.solve.bounds.regions import least_over_links
-from placer.solve.bounds.run_transfers import RunTransfers, in_runs
+from placer.solve.bounds.run_transfers import in_runs
 from placer.solve.bounds.speeds import slowest_stages
-from placer.solve.bounds.transfers import Transfers, near_levels, one_way
 from placer.solve.bounds.uplinks import floors
 from placer.solve.problem.colocation import Colocation, colocation_of, join
 from placer.solve.problem.objective import TimeObjective
@@ -50,6 +49,7 @@ from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
+    from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
@@ -84,7 +84,7 @@ def step_on_best_links(problem: Problem, block: int) -> float:
     """
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    network = _ideal(problem.model, colocation, colocation.label, capacity)
+    network = ideal_network(problem.model, colocation, colocation.label, capacity)
     return problem.model.step_on(network).step_time_s
 
 
@@ -93,13 +93,13 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
     model = problem.model
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    ideal = _ideal(model, colocation, colocation.label, capacity)
+    ideal = ideal_network(model, colocation, colocation.label, capacity)
     step = model.step_on(ideal)
     proofs = (
         time_bound(model, colocation, capacity, params, incumbent),
         slowest_stages(step),
         least_over_links(step, ideal),
-        _beside_partners(model, ideal, params, incumbent),
+        beside_partners(problem, block, ideal, incumbent),
         in_runs(model, ideal),
         in_company(model, ideal, params),
         over_uplinks(model, ideal, params),
@@ -160,7 +160,7 @@ def nic_trade(
         return None
     if _together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None
-    network = _ideal(model, colocation, colocation.label, capacity_of_node)
+    network = ideal_network(model, colocation, colocation.label, capacity_of_node)
     rooms = _rooms(model, capacity_of_node)
     return NicTrade.of(model.step_on(network), network, rooms, params or Params())
 
@@ -175,39 +175,9 @@ def stage_parts(
     model, colocation, capacity_of_node
         As for `time_bound`.
     """
-    network = _ideal(model, colocation, colocation.label, capacity_of_node)
+    network = ideal_network(model, colocation, colocation.label, capacity_of_node)
     room = _rooms(model, capacity_of_node)
     return StageParts.of(model.step_on(network), network, room)
-
-
-def run_transfers(problem: Problem) -> RunTransfers | None:
-    """Transfers where each scale-up domain holds a run; None where they do not."""
-    return RunTransfers.of(_ideal_of(problem), problem.job.traffic)
-
-
-def transfers_of(problem: Problem) -> Transfers | None:
-    """Who needs partners near; None where nobody does."""
-    traffic = problem.job.traffic
-    if traffic is None:
-        return None
-    return Transfers.of(_ideal_of(problem), traffic, problem.params)
-
-
-def transfers_by_rank(problem: Problem) -> Transfers | None:
-    """The same of ranks one by one, as if nothing kept them together."""
-    traffic, network = problem.job.traffic, _ideal_of(problem)
-    if traffic is None:
-        return None
-    alone = np.broadcast_to(np.arange(network.label.shape[1]), network.label.shape)
-    return Transfers.of(replace(network, label=alone), traffic, problem.params)
-
-
-def _ideal_of(problem: Problem) -> IdealNetwork:
-    """The best network for every placement of a problem."""
-    block = problem.forced_block
-    colocation = colocation_of(problem.machine, problem.job, block)
-    capacity = node_capacity(problem.machine, block)
-    return _ideal(problem.model, colocation, colocation.label, capacity)
 
 
 def _cases(
@@ -222,7 +192,7 @@ def _cases(
             continue
         members = model.job.parallelism.ranks_of_group[axis]
         if scale_up < 0 or not _together(label[scale_up], members):
-            outside = _ideal(model, colocation, label, capacity)
+            outside = ideal_network(model, colocation, label, capacity)
             cut = CutGroups.of(model.step_on(outside), outside, axis, room, params)
             if scale_up < len(model.topology.tiers) - 1:
                 yield _outside(cut, params)
@@ -235,7 +205,7 @@ def _cases(
                 return
             if cut.fewest:
                 return
-    network = _ideal(model, colocation, label, capacity)
+    network = ideal_network(model, colocation, label, capacity)
     step = model.step_on(network)
     yield _in_turn([partial(_inside, step)], step, network, room, params)
 
@@ -300,22 +270,6 @@ def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
     )
 
 
-def _ideal(
-    model: StepModel, colocation: Colocation, label: IntArray, capacity: IntArray
-) -> IdealNetwork:
-    """The best network for ranks that stay together as ``label`` says."""
-    block = colocation.block
-    network = IdealNetwork(model.fabric, label, capacity, block == 0, block != 1)
-    at_most = model.job.rules.at_most
-    if not at_most:
-        return network
-    # A domain lies in one of each tier further out, which may hold so many.
-    most = [float(at_most.get(tier.name, np.inf)) for tier in model.topology.tiers]
-    most = np.minimum.accumulate(most[::-1])[::-1].tolist()
-    replica = model.job.parallelism.coordinates["dp"]
-    return replace(network, replica=replica, most_replicas=tuple(most))
-
-
 def _together(label: IntArray, members: IntArray) -> bool:
     rows = label[members]
     return bool((rows == rows[:, :1]).all())
@@ -365,25 +319,3 @@ def _with_cuts(trade: Callable[[], NicTrade], axis: str, floor: Floor) -> Proof:
         "stage, and pipelines cut so often that this fits, rings over the fewest "
         "domains of each tier",
     )
-
-
-def _beside_partners(
-    model: StepModel, network: IdealNetwork, params: Params, incumbent: float
-) -> Proof | None:
-    """Least step time of all times that transfers may take; None without transfers."""
-    if model.job.traffic is None:
-        return None
-    found = []
-    for traffic in one_way(model.job.traffic):
-        levels = near_levels(network, traffic, incumbent, params)
-        beside = (replace(network, near=near) for near in levels)
-        times = [model.step_on(one).step_time_s for one in beside]
-        if times:
-            found.append(min(incumbent, *times))
-    if not found:
-        return None
-    argument = (
-        "ranks that their NIC would keep too long have partners near, which take room "
-        "in scale-up domains"
-    )
-    return Proof(max(found), argument)

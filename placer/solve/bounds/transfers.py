@@ -7,9 +7,10 @@ needs change at some times only, so bisection over these finds the first one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,6 +120,8 @@ class Transfers:
     runs: DomainRuns | None
     ranks: RackRanks | None
     prices: SetPrices | None
+    # Whether placements may keep to each of the times that were asked for.
+    _known: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -141,13 +144,18 @@ class Transfers:
         """Times, s, at which needs change, from the shortest one on."""
         return np.unique(np.concatenate([one.levels for one in self.directions]))
 
-    @cached_property
-    def least(self) -> int:
-        """Which of these times is the first that placements may keep to."""
-        low, high = 0, len(self.times) - 1
+    def least(self, placed_s: float = inf) -> int:
+        """Which of these times is the first that placements may keep to.
+
+        A placement that takes ``placed_s`` keeps to the last of the times before.
+        """
+        before = int(np.searchsorted(self.times, placed_s * (1 + ROUNDING), "right"))
+        low, high = 0, max(before - 1, 0)
         while low < high:
             middle = (low + high) // 2
-            if self._fit(float(self.times[middle])):
+            if middle not in self._known:
+                self._known[middle] = self._fit(float(self.times[middle]))
+            if self._known[middle]:
                 high = middle
             else:
                 low = middle + 1
@@ -212,27 +220,20 @@ def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
     )
 
 
-def near_levels(
-    network: IdealNetwork, traffic: RankTraffic, most_s: float, params: Params
-) -> list[Near]:
+def near_levels(transfers: Transfers, most_s: float, levels: int) -> list[Near]:
     """What transfers of any time must keep to, the shortest first.
 
     Parameters
     ----------
-    network : IdealNetwork
-    traffic : RankTraffic
+    transfers : Transfers
     most_s : float, s
-        Longer ones do not matter.
-    params : Params
-        How many levels to tell apart: what is needed at the end of each holds in all
-        of it.
+        Of a placement: longer ones do not matter.
+    levels : int
+        To tell apart: what is needed at the end of each holds in all of it.
     """
-    transfers = Transfers.of(network, traffic, params)
-    if transfers is None:
-        return []
-    times, low = transfers.times, transfers.least
+    times, low = transfers.times, transfers.least(most_s)
     last = max(int(np.searchsorted(times, most_s)), low)
-    cuts = np.linspace(low, last, params.near_levels + 1)
+    cuts = np.linspace(low, last, levels + 1)
     cuts = np.unique(cuts.astype(np.int64)).tolist()
     return [
         kept_near(transfers.directions, float(times[start]), float(times[end - 1]))

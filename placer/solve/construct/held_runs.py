@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
+from placer.solve.bounds.problem_transfers import transfers_of
 from placer.solve.bounds.run_sorts import Sorts
-from placer.solve.bounds.time import transfers_of
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def held_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     # The fewest kinds have needs at the longest time at which there are any.
     if len(times) > 1 and len(transfers.kinds(float(times[-2]))) > runs.most_kinds:
         return
-    kinds = transfers.kinds(float(times[transfers.least]))
+    kinds = transfers.kinds(float(times[transfers.least(incumbent.value)]))
     held = runs.held(kinds)
     if held is None:
         return

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from placer.placement.placement import Placement
 from placer.solve.bounds.closed_sets import ClosedSets, closed_sets
 from placer.solve.bounds.partners import ROUNDING
+from placer.solve.bounds.problem_transfers import transfers_by_rank
 from placer.solve.bounds.rack_ranks import needs_of
-from placer.solve.bounds.time import transfers_by_rank
 from placer.solve.construct.component_pieces import (
     divisions_into,
     in_places,

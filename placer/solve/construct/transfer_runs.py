@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.solve.bounds.time import run_transfers
+from placer.solve.bounds.problem_transfers import run_transfers
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
