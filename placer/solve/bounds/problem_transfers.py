@@ -5,7 +5,9 @@ Bound and constructions ask who needs partners near; it is worked out once.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -15,7 +17,13 @@ import numpy.typing as npt
 from placer.solve.bounds import Proof
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.run_transfers import RunTransfers
-from placer.solve.bounds.transfers import Transfers, near_levels, one_way
+from placer.solve.bounds.transfers import (
+    Near,
+    Transfers,
+    kept_near,
+    near_levels,
+    one_way,
+)
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.tree.capacity import node_capacity
 
@@ -91,17 +99,28 @@ def _transfers(problem: Problem, block: int) -> list[Transfers | None]:
 
 
 def beside_partners(
-    problem: Problem, block: int, network: IdealNetwork, incumbent: float
-) -> Proof | None:
-    """Least step time of all times that transfers may take; None without transfers."""
-    found = []
+    problem: Problem, block: int, known: Proof, incumbent: float
+) -> Proof:
+    """Least step time of all times that transfers may take, where more than known."""
+    network, found = ideal_of(problem, block), [0.0]
+
+    def step_s(near: Near) -> float:
+        return problem.model.step_on(replace(network, near=near)).step_time_s
+
+    def says_more(transfers: Transfers, index: int) -> bool:
+        seconds = float(transfers.times[index])
+        return step_s(kept_near(transfers.directions, seconds, seconds)) > known.value
+
     for transfers in filter(None, _transfers(problem, block)):
-        levels = near_levels(transfers, incumbent, problem.params.near_levels)
-        beside = (replace(network, near=near) for near in levels)
-        times = (problem.model.step_on(one).step_time_s for one in beside)
-        found.append(min(incumbent, *times))
-    if not found:
-        return None
+        times = range(int(np.searchsorted(transfers.times, incumbent)))
+        first = bisect_left(times, True, key=partial(says_more, transfers))
+        if not first or not transfers.may_keep_to(first - 1):
+            levels = near_levels(
+                transfers, incumbent, problem.params.near_levels, first
+            )
+            found.append(min(incumbent, *map(step_s, levels)))
+    if max(found) <= known.value:
+        return known
     argument = (
         "ranks that their NIC would keep too long have partners near, which take room "
         "in scale-up domains"

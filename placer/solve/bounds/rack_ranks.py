@@ -231,7 +231,7 @@ class RackRanks:
             return True
         ranks = len(kinds[0].ranks)
         longest = max(room[0] for room in self.rooms)
-        needs, label = needs_of(kinds), np.empty(0)
+        needs, label = needs_of(kinds), np.empty(0, dtype=np.int64)
         for blocks in self.params.rack_blocks:
             block, most = max(blocks * longest, 1), self.params.rack_columns
             classes = Classes.of(needs, ranks, block, most)
@@ -285,7 +285,7 @@ class _Prices:
 
     def _first_prices(self) -> Iterator[tuple[IntArray, IntArray]]:
         """All ranks at one price, without tolls and with; those with needs alone."""
-        needy = self.classes.has.any(axis=1)
+        needy = np.asarray(self.classes.has.any(axis=1))
         alike, free = np.full(len(needy), SCALE), np.zeros_like(self.sorts.tolled)
         yield alike, free
         # Such runs might be in every domain: their ranks count once, where few.

@@ -99,13 +99,13 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
         time_bound(model, colocation, capacity, params, incumbent),
         slowest_stages(step),
         least_over_links(step, ideal),
-        beside_partners(problem, block, ideal, incumbent),
         in_runs(model, ideal),
         in_company(model, ideal, params),
         over_uplinks(model, ideal, params),
         heavy_flows(model, ideal),
     )
-    return max(proof for proof in proofs if proof is not None)
+    known = max(proof for proof in proofs if proof is not None)
+    return beside_partners(problem, block, known, incumbent)
 
 
 def time_bound(

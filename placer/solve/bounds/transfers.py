@@ -7,6 +7,7 @@ needs change at some times only, so bisection over these finds the first one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -144,22 +145,21 @@ class Transfers:
         """Times, s, at which needs change, from the shortest one on."""
         return np.unique(np.concatenate([one.levels for one in self.directions]))
 
-    def least(self, placed_s: float = inf) -> int:
+    def least(self, placed_s: float = inf, first: int = 0) -> int:
         """Which of these times is the first that placements may keep to.
 
-        A placement that takes ``placed_s`` keeps to the last of the times before.
+        A placement that takes ``placed_s`` keeps to the last of the times before; none
+        keeps to one before the ``first``.
         """
         before = int(np.searchsorted(self.times, placed_s * (1 + ROUNDING), "right"))
-        low, high = 0, max(before - 1, 0)
-        while low < high:
-            middle = (low + high) // 2
-            if middle not in self._known:
-                self._known[middle] = self._fit(float(self.times[middle]))
-            if self._known[middle]:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        found = range(first, max(before - 1, first))
+        return first + bisect_left(found, True, key=self.may_keep_to)
+
+    def may_keep_to(self, index: int) -> bool:
+        """Whether placements may keep to one of the times; False is certain."""
+        if index not in self._known:
+            self._known[index] = self._fit(float(self.times[index]))
+        return self._known[index]
 
     def kinds(self, seconds: float) -> list[Kind]:
         """Ranks of each component that need partners near, to take no longer."""
@@ -182,7 +182,7 @@ class Transfers:
             return False
         if not self._fit_whole(needs, seconds):
             return False
-        by_node = [of for of in (self.runs, self.ranks, self.prices) if of is not None]
+        by_node = [of for of in (self.ranks, self.runs, self.prices) if of is not None]
         kinds = self.kinds(seconds) if by_node else []
         return all(of.may_hold(kinds) for of in by_node)
 
@@ -220,7 +220,9 @@ def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
     )
 
 
-def near_levels(transfers: Transfers, most_s: float, levels: int) -> list[Near]:
+def near_levels(
+    transfers: Transfers, most_s: float, levels: int, first: int = 0
+) -> list[Near]:
     """What transfers of any time must keep to, the shortest first.
 
     Parameters
@@ -230,8 +232,10 @@ def near_levels(transfers: Transfers, most_s: float, levels: int) -> list[Near]:
         Of a placement: longer ones do not matter.
     levels : int
         To tell apart: what is needed at the end of each holds in all of it.
+    first : int
+        No placement keeps to a time before this one.
     """
-    times, low = transfers.times, transfers.least(most_s)
+    times, low = transfers.times, transfers.least(most_s, first)
     last = max(int(np.searchsorted(times, most_s)), low)
     cuts = np.linspace(low, last, levels + 1)
     cuts = np.unique(cuts.astype(np.int64)).tolist()
