@@ -8,8 +8,8 @@ import pytest
 
 from placer.document import document_of
 from placer.placement.placement import Placement
-from placer.solve.bounds import time as time_bound
 from placer.solve.bounds.company import in_company
+from placer.solve.bounds.problem_transfers import ideal_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid
@@ -37,7 +37,9 @@ def machine_of(sizes, rates=("400GB/s", "50GB/s"), waits=("0us", "0us"), factors
 
 
 def bound(problem):
-    proof = in_company(problem.model, time_bound._ideal_of(problem), problem.params)
+    proof = in_company(
+        problem.model, ideal_of(problem, problem.forced_block), problem.params
+    )
     assert proof is not None
     return proof.value
 

@@ -10,9 +10,9 @@ import pytest
 import placer
 from placer.document import document_of
 from placer.placement.placement import Placement
-from placer.solve.bounds import time as time_bound
 from placer.solve.bounds.directions import directions
 from placer.solve.bounds.graph_cut import over_uplinks
+from placer.solve.bounds.problem_transfers import ideal_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid
@@ -56,7 +56,7 @@ def problem_of(graph, machine, size=None):
 
 
 def bound(problem):
-    network = time_bound._ideal_of(problem)
+    network = ideal_of(problem, problem.forced_block)
     return over_uplinks(problem.model, network, problem.params).value
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from placer.solve.bounds import time as time_bound
 from placer.solve.bounds.heavy_flows import heavy_flows
+from placer.solve.bounds.problem_transfers import ideal_of
 from placer.solve.problem.compiled import Problem
 from tests.solve.bounds.test_company import (
     least,
@@ -15,7 +15,7 @@ from tests.solve.test_communicators import job_of
 
 
 def bound(problem):
-    proof = heavy_flows(problem.model, time_bound._ideal_of(problem))
+    proof = heavy_flows(problem.model, ideal_of(problem, problem.forced_block))
     assert proof is not None
     return proof.value
 
@@ -37,7 +37,9 @@ def test_no_placement_is_below_it():
     for seed in range(25):
         problem = small_case(seed)
         value = bound(problem)
-        base = problem.model.step_on(time_bound._ideal_of(problem)).step_time_s
+        base = problem.model.step_on(
+            ideal_of(problem, problem.forced_block)
+        ).step_time_s
         assert value <= least(problem) * (1 + 1e-9), seed
         said += value > base * (1 + 1e-9)
     assert said > 0
