@@ -54,9 +54,11 @@ def decode_workload(document: Document, decode: Callable[[Document], Job]) -> Jo
     root = document.root
     transfers_of = [value.section() for value in root.items("transfers", required=True)]
     cycle = _cycle(transfers_of)
-    roles = _roles(root, cycle, decode)
+    sections = [value.section() for value in root.items("roles", required=True)]
+    names = _names(sections)
+    roles = _roles(sections, names, cycle, decode)
     by_name = {role.name: role for role in roles}
-    transfers = [_transfer(section, by_name, cycle) for section in transfers_of]
+    transfers = [_transfer(section, names, by_name, cycle) for section in transfers_of]
     launcher = root.section("launcher").choice(
         "ranks", ("node-contiguous", "free"), "node-contiguous"
     )
@@ -103,18 +105,29 @@ def _cycle(transfers: list[Section]) -> float:
     )
 
 
-def _roles(
-    root: Section, cycle: float, decode: Callable[[Document], Job]
-) -> list[Role]:
-    roles: list[Role] = []
-    for value in root.items("roles", required=True):
-        section = value.section()
+def _names(sections: list[Section]) -> list[str]:
+    """The names of all roles, of those whose job cannot be read as well."""
+    names: list[str] = []
+    for section in sections:
         name = section.text("name")
         if name and not _NAME.fullmatch(name):
             hint = "letters, digits, - and _, at most 63, a letter first"
             section.problem("cannot be used as a name", "name", hint)
-        if any(role.name == name for role in roles):
+        if name and name in names:
             section.problem(f'there is another role called "{name}"', "name")
+        names.append(name)
+    return names
+
+
+def _roles(
+    sections: list[Section],
+    names: list[str],
+    cycle: float,
+    decode: Callable[[Document], Job],
+) -> list[Role]:
+    """The roles whose job can be read."""
+    roles: list[Role] = []
+    for section, name in zip(sections, names, strict=True):
         instances = section.integer("instances", 1, minimum=1, maximum=MAX_INSTANCES)
         steps = section.number("steps", cycle, maximum=1e9)
         job = _job_of_role(section, name, decode)
@@ -176,15 +189,17 @@ def _place(value: Value) -> Mapping[str, Any]:
     return {"source": place.source, "line": place.line, "column": place.column}
 
 
-def _transfer(section: Section, roles: Mapping[str, Role], cycle: float) -> Transfer:
-    ends = [_end(section, key, roles) for key in ("from", "to")]
+def _transfer(
+    section: Section, names: list[str], roles: Mapping[str, Role], cycle: float
+) -> Transfer:
+    ends = [_end(section, key, names) for key in ("from", "to")]
+    if ends[0] and ends[0] == ends[1]:
+        section.problem("is the role that sends", "to", "name another role")
     pattern = section.choice("pattern", PATTERNS, "reshard")
     size = _size(section, pattern, roles, ends, cycle)
     sender, receiver = (roles.get(end) for end in ends)
     share = section.number("expert_share", -1.0, minimum=0.0, maximum=1.0)
     if sender is not None and receiver is not None:
-        if sender is receiver:
-            section.problem("is the role that sends", "to", "name another role")
         if share < 0:
             share = _expert_share(section, pattern, sender, receiver)
         everyone = sender.world_size * receiver.world_size
@@ -194,12 +209,11 @@ def _transfer(section: Section, roles: Mapping[str, Role], cycle: float) -> Tran
     return Transfer(ends[0], ends[1], pattern, size, overlap, max(share, 0.0))
 
 
-def _end(section: Section, key: str, roles: Mapping[str, Role]) -> str:
+def _end(section: Section, key: str, names: list[str]) -> str:
     name = section.text(key)
-    # A role that could not be read may be the one that is meant.
-    all_read = not any(p.key.startswith("roles") for p in section.document.problems)
-    if name and all_read and name not in roles:
-        hint = closest(name, roles) or f"known: {', '.join(roles)}"
+    # A role without a name may be the one that is meant.
+    if name and all(names) and name not in names:
+        hint = closest(name, names) or f"known: {', '.join(names)}"
         section.problem(f'there is no role "{name}"', key, hint)
     return name
 

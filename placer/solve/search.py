@@ -111,8 +111,18 @@ def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             incumbent.offer(told, placed)
 
 
+def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """The graph of what roles send each other, divided down the tree.
+
+    The bound on transfers takes long, and is sooner done where a good placement is
+    known.
+    """
+    if problem.job.roles:
+        partitioned(problem, incumbent, budget)
+
+
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (laid_chains,)
+AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned)
 CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     levelled,

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from placer.solve.bounds.across_sets import AcrossSets, across_sets
 from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
-from placer.solve.bounds.ideal import Counts, IdealNetwork
+from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.limit import (
     Limit,
     most_stages,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from placer.cost.stage_times import StageTime
     from placer.cost.step import Step
     from placer.job.axes import Parallelism
+    from placer.solve.bounds.fewest import Counts
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]

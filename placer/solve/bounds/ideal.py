@@ -27,14 +27,15 @@ from placer.cost.collectives import (
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
 from placer.cost.links import LinkLoad
+from placer.solve.bounds.fewest import Counts, fewest_domains
 from placer.solve.bounds.flows import least_flow_seconds
 from placer.solve.bounds.latency import exchange_latency, ring_latency
 from placer.solve.bounds.limit import Limit
-from placer.solve.bounds.runs import most_alike, most_in_runs
+from placer.solve.bounds.runs import most_alike
 from placer.solve.bounds.speeds import fastest_stages
 from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import counts_by_island
-from placer.solve.tree.capacity import parent_of_domain, whole_sets
+from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
@@ -44,7 +45,6 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-Counts = tuple[IntArray, IntArray, list[IntArray]]
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
 NO_LOAD = LinkLoad([], [])
@@ -82,7 +82,7 @@ class IdealNetwork:
     replica: IntArray | None = None
     most_replicas: tuple[float, ...] = ()
     near: Near | None = None
-    # By the identity of their array, which is kept alive: what `_fewest_domains` says,
+    # By the identity of their array, which is kept alive: what `fewest_domains` says,
     # and whether all members of a group may have a domain of their own.
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
@@ -114,12 +114,16 @@ class IdealNetwork:
         switched = algorithm == "auto" and self._takes_switch(members)
         if switched:
             names = ("nvls",)
-        found = []
-        if "ring" in names:
-            transfer, latency = self._ring_pass(members, size_bytes)
+        found, every = [], self._routes(members)
+        others = every
+        if algorithm == "auto":
+            others = every.rows(self._runs_others(members, every))
+        if "ring" in names and len(others.domains):
+            least = int(others.domains[0])
+            transfer, latency = self._ring_pass(members, size_bytes, least)
             found.append((2 * transfer, 2 * latency))
         for name in set(names) - {"ring"}:
-            route = self._routes(members)
+            route = every if name == "nvls" else others
             if switched:
                 route = route.rows(route.domains == 1)
             elif name == "nvls":
@@ -176,12 +180,34 @@ class IdealNetwork:
             apart * _least(latency[first_outer:]),
         )
 
-    def _ring_pass(self, members: IntArray, size_bytes: float) -> tuple[float, float]:
-        """Least transfer time and latency of a ring's pass over each row."""
+    def _runs_others(self, members: IntArray, route: Route) -> BoolArray:
+        """Over which numbers of domains NCCL may not take the rack's switch.
+
+        It does where every domain has three members: where all domains but one, as
+        full as can be, leave as many to the last.
+        """
+        room = np.concatenate(([0], np.cumsum(self._facts(members)[2])))
+        left = route.members - room[np.minimum(route.domains, len(room)) - 1]
+        may_be_few = (left <= 2) | (route.fewest <= 2)
+        return np.asarray(may_be_few | (not self.fabric.has_rack_switch))
+
+    def _ring_pass(
+        self, members: IntArray, size_bytes: float, least: int = 1
+    ) -> tuple[float, float]:
+        """Least transfer time and latency of a ring's pass over each row.
+
+        Parameters
+        ----------
+        members : ndarray
+        size_bytes : float
+        least : int
+            Scale-up domains that a row is in, at least.
+        """
         num_members = members.shape[1]
-        spread = self._spread(members)
-        edge_bytes = (num_members - 1) / num_members * size_bytes
         first_outer = self.fabric.scale_up_tier + 1
+        spread = self._spread(members).copy()
+        spread[first_outer] = max(spread[first_outer], least)
+        edge_bytes = (num_members - 1) / num_members * size_bytes
         limit = self._limit_of(members)
         domains = max(int(spread[first_outer]), 1 + limit.leaves)
         # Some hop leaves the widest domain that cannot hold the group.
@@ -333,50 +359,13 @@ class IdealNetwork:
         """What is known of ``members``, worked out once."""
         if id(members) not in self._known:
             scale_up = self.fabric.scale_up_tier
-            apart = scale_up < 0 or self._most_in_part(scale_up, members) == 1
+            apart = scale_up < 0 or most_alike(self.label[scale_up][members]) == 1
             self._known[id(members)] = members, *self._fewest_domains(members), apart
         return self._known[id(members)]
 
     def _fewest_domains(self, members: IntArray) -> Counts:
-        """Fewest domains that hold a row of ``members``, and most in each domain.
-
-        Of the first, entry 0 counts single GPUs, entry ``t + 1`` domains of tier ``t``.
-        The second has scale-up domains, the fullest first, the third all of each tier.
-        """
-        fewest, most = [num_members := members.shape[1]], list[IntArray]()
-        room = np.ones(1, dtype=np.int64)
-        topology, scale_up = self.fabric.topology, self.fabric.scale_up_tier
-        for t, capacity in enumerate(self.capacities):
-            inside = self._most_in_part(t, members) * (capacity // self._set_size(t))
-            if t > 0:
-                parent = parent_of_domain(topology, t)
-                children = np.bincount(parent, most[-1], len(inside)).astype(np.int64)
-                inside = np.minimum(inside, children)
-            if self.in_runs and t in self.run_tiers:
-                gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
-                inside = np.minimum(inside, most_in_runs(members, gpus))
-            if self.replica is not None:
-                of_one = most_alike(self.replica[members])
-                inside = np.minimum(inside, self.most_replicas[t] * of_one)
-            if self.near is not None and t <= scale_up:
-                near = self.near.most_together(members, self.capacities[scale_up])
-                inside = np.minimum(inside, near if t == scale_up else near.max())
-            most.append(inside)
-            descending = np.sort(inside)[::-1]
-            filled = np.cumsum(descending)
-            fewest.append(int(np.searchsorted(filled, num_members)) + 1)
-            if t == scale_up:
-                room = descending
-        # A case that no placement meets may leave too little room: any number holds.
-        fewest[-1] = 1
-        return np.array(fewest), room, most
-
-    def _most_in_part(self, tier: int, members: IntArray) -> int:
-        """Most members of one row in one set of a tier."""
-        return most_alike(self.label[tier][members])
-
-    def _set_size(self, tier: int) -> int:
-        return int(np.unique(self.label[tier], return_counts=True)[1].min())
+        """What `fewest_domains` says."""
+        return fewest_domains(self, members)
 
     @cached_property
     def capacities(self) -> list[IntArray]:

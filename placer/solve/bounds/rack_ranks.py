@@ -12,16 +12,23 @@ rest of it: ``y <= |Y| - v``.
 
 A node holds one run of consecutive ranks. Alike needs make a *class*, and runs with as
 many ranks of each class count as one *sort*. A program counts runs of each sort, and
-needs that a domain meets in part or wholly, by class; it maximises the ranks. The
-counts of every placement solve it, so
+needs that a domain meets in part or wholly, by class. Alike ranks have a price, and the
+program maximises that of all that a domain holds. The counts of every placement solve
+it, so at all prices
 
-    ranks of the job  <=  sum over the domains of the most that each can hold
+    price of all ranks  <=  sum over the domains of the most that each can hold
 
-or there is no placement. By hand: rank 0 needs rank 6, 1 needs 7, and so on to 5 and
-11, and these them; two racks of three nodes of two. A rack has as many of the first six
-as of the others, so it holds two and two, on a node each, and the third node nothing:
-four ranks a rack, and not all twelve, though there are twelve GPUs.
-Shapes: R ranks, D domains, L labels.
+or there is no placement. A rank that only runs of one of a kind hold, as where roles
+meet, may be in one domain alone: it costs a toll, paid back once. The prices are those
+of a linear program whose columns are what domains hold (Gilmore and Gomory 1961).
+
+By hand: rank 0 needs rank 6, 1 needs 7, and so on to 5 and 11, and these them; two
+racks of three nodes of two. A rack has as many of the first six as of the others, so it
+holds two and two, on a node each, and the third node nothing: four ranks a rack at a
+price of 1, and not all twelve, though there are twelve GPUs. Rank 0 needs two of 1, 2
+and 3, and 4 to 7 nobody; four racks of two nodes of one. A rack may hold two of the
+last, all eight together. At 1 for rank 0 and nothing for others they hold none.
+Shapes: R ranks, D domains, L labels, K classes, S sorts, Q ranks with tolls.
 """
 
 from __future__ import annotations
@@ -29,13 +36,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.count.engine import Limits, solve
+from placer.solve.count.columns import ColumnProgram
+from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import Program, Term
 
 if TYPE_CHECKING:
@@ -46,7 +54,8 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 Room = tuple[int, ...]  # ranks that each node of a domain may hold, most first
 
-# What is left of a sum that whole numbers make.
+# Prices are whole numbers, so that sums are exact; and what is left of such a sum.
+SCALE = 10_000
 ROUNDING = 1e-6
 
 
@@ -105,27 +114,57 @@ def needs_of(kinds: Sequence[Kind]) -> list[Need]:
     return found
 
 
-class Sort(NamedTuple):
-    """Runs with the same classes, in any order.
+@dataclass(frozen=True, eq=False)
+class Sorts:
+    """Runs with the same labels, in any order, are of one sort.
 
     Attributes
     ----------
-    length, first, times : int
+    length, first, times : ndarray, shape (S,)
         Ranks of each, the first rank of one, and how many there may be.
-    has, meets : ndarray, shape (K,)
-        Its ranks with needs of each class, and its partners of these.
+    labels : ndarray, shape (S, L)
+        Its ranks of each label.
     """
 
-    length: int
-    first: int
-    times: int
-    has: IntArray
-    meets: IntArray
+    length: IntArray
+    first: IntArray
+    times: IntArray
+    labels: IntArray
+
+    @classmethod
+    def of(cls, label: IntArray, longest: int, most: int) -> Sorts | None:
+        """All sorts of runs up to this long; None if there are more than ``most``."""
+        found, count = [], int(label.max()) + 1
+        for length in range(1, min(longest, len(label)) + 1):
+            windows = np.lib.stride_tricks.sliding_window_view(label, length)
+            runs, first, times = np.unique(
+                np.sort(windows, axis=1), axis=0, return_index=True, return_counts=True
+            )
+            most -= len(runs)
+            if most < 0:
+                return None
+            held = (runs[:, :, None] == np.arange(count)).sum(axis=1)
+            found.append((np.full(len(runs), length), first, times, held))
+        return cls(*(np.concatenate(of) for of in zip(*found, strict=True)))
+
+    @cached_property
+    def tolled(self) -> IntArray:
+        """Ranks in runs of which there is one of its sort, as where roles meet."""
+        single = np.flatnonzero(self.times == 1)
+        runs = [self.first[s] + np.arange(self.length[s]) for s in single]
+        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *runs]))
+
+    @cached_property
+    def on_toll(self) -> IntArray:
+        """Which of these are in the single run of a sort; shape (S, Q)."""
+        after = self.tolled - self.first[:, None]
+        inside = (after >= 0) & (after < self.length[:, None])
+        return np.asarray(inside & (self.times == 1)[:, None], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Alike needs, and the runs that they tell apart.
+    """Alike needs, and the ranks that they tell apart.
 
     Attributes
     ----------
@@ -133,13 +172,14 @@ class Classes:
         By class.
     label : ndarray, shape (R,)
         Which ranks are of the same classes.
-    count : ndarray, shape (2, L, K)
+    has, meets : ndarray, shape (L, K)
         How often a rank of each label has needs of a class, and meets them.
     """
 
     needs: list[list[Need]]
     label: IntArray
-    count: IntArray
+    has: IntArray
+    meets: IntArray
 
     @classmethod
     def of(
@@ -156,31 +196,18 @@ class Classes:
         found = list(alike.values())
         if len(found) > most:
             return None
-        count = np.zeros((2, ranks, len(found)), dtype=np.int64)
+        count = np.zeros((ranks, 2, len(found)), dtype=np.int64)
         for number, of_class in enumerate(found):
             for need in of_class:
-                count[0, need.ranks, number] += 1
-                count[1, need.partners, number] += 1
-        rows, label = np.unique(
-            np.hstack([count[0], count[1]]), axis=0, return_inverse=True
-        )
-        return cls(found, label.ravel(), np.stack(np.hsplit(rows, 2)))
-
-    def sorts(self, longest: int) -> Iterator[Sort]:
-        """All sorts of runs of so many ranks at the most."""
-        for length in range(1, min(longest, len(self.label)) + 1):
-            windows = np.lib.stride_tricks.sliding_window_view(self.label, length)
-            runs, *found = np.unique(
-                np.sort(windows, axis=1), axis=0, return_index=True, return_counts=True
-            )
-            first, times = (of.tolist() for of in found)
-            has, meets = self.count[:, runs].sum(axis=2)
-            yield from map(Sort, repeat(length), first, times, has, meets)
+                count[need.ranks, 0, number] += 1
+                count[need.partners, 1, number] += 1
+        rows, label = np.unique(count, axis=0, return_inverse=True)
+        return cls(found, label.ravel(), rows[:, 0], rows[:, 1])
 
 
 @dataclass(frozen=True, eq=False)
 class RackRanks:
-    """The most ranks of domains.
+    """What domains hold of ranks with needs.
 
     Attributes
     ----------
@@ -204,71 +231,135 @@ class RackRanks:
             return True
         ranks = len(kinds[0].ranks)
         longest = max(room[0] for room in self.rooms)
-        needs = needs_of(kinds)
+        needs, label = needs_of(kinds), np.empty(0, dtype=np.int64)
         for blocks in self.params.rack_blocks:
-            block, columns = max(blocks * longest, 1), self.params.rack_columns
-            classes = Classes.of(needs, ranks, block, columns)
-            sorts = list(classes.sorts(longest)) if classes else []
-            if classes is None or len(sorts) > columns:
+            block, most = max(blocks * longest, 1), self.params.rack_columns
+            classes = Classes.of(needs, ranks, block, most)
+            if classes is None:
                 break
-            single = _ranks_of_single(sorts)
-            if self._most(classes, sorts, [one.length for one in sorts]) < ranks:
+            if np.array_equal(classes.label, label):
+                continue  # shorter blocks tell the same ranks apart
+            label = classes.label
+            sorts = Sorts.of(label, longest, most)
+            if sorts is None:
+                break
+            if _Prices(self.rooms, classes, sorts, self.params).refute():
                 return False
-            # Such runs would be in every domain. They may count for nothing there, and
-            # their ranks once, which says more where these are few.
-            if single < self.rooms.total() * longest:
-                worth = [one.length if one.times > 1 else 0 for one in sorts]
-                if self._most(classes, sorts, worth) + single < ranks:
-                    return False
         return True
 
-    def _most(
-        self, classes: Classes, sorts: Sequence[Sort], worth: Sequence[int]
-    ) -> int:
-        """Most ranks of all domains, by how many a run of each sort counts for."""
-        return sum(
-            domains * self._most_of(room, classes, sorts, worth)
-            for room, domains in self.rooms.items()
-        )
 
-    def _most_of(
-        self,
-        room: Room,
-        classes: Classes,
-        sorts: Sequence[Sort],
-        worth: Sequence[int],
-    ) -> int:
-        """Most ranks of a domain with such nodes."""
-        program = Program()
+@dataclass(frozen=True, eq=False)
+class _Prices:
+    """Prices of ranks that domains cannot hold.
+
+    Attributes
+    ----------
+    rooms : Counter of Room
+    classes : Classes
+    sorts : Sorts
+    params : Params
+    """
+
+    rooms: Counter[Room]
+    classes: Classes
+    sorts: Sorts
+    params: Params
+
+    def refute(self) -> bool:
+        """Whether such prices are found."""
+        labels, tolls = self.sorts.labels.shape[1], len(self.sorts.tolled)
+        program = self._program()
+        for price, toll in self._first_prices():
+            if self._cannot_hold(price, toll, program):
+                return True
+        for _ in range(self.params.rack_rounds):
+            known, optimum = program.columns, program.solve()
+            if optimum is None or optimum.total < ROUNDING:
+                return False
+            found = np.rint(SCALE * np.abs(optimum.prices)).astype(np.int64)
+            if self._cannot_hold(found[:labels], found[len(found) - tolls :], program):
+                return True
+            if program.columns == known:
+                return False
+        return False
+
+    def _first_prices(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """All ranks at one price, without tolls and with; those with needs alone."""
+        needy = np.asarray(self.classes.has.any(axis=1))
+        alike, free = np.full(len(needy), SCALE), np.zeros_like(self.sorts.tolled)
+        yield alike, free
+        # Such runs might be in every domain: their ranks count once, where few.
+        if (
+            0
+            < len(free)
+            < sum(n * len(room) * room[0] for room, n in self.rooms.items())
+        ):
+            yield alike, np.full(len(free), SCALE)
+        if not needy.all():
+            yield alike * needy, free
+
+    def _program(self) -> ColumnProgram:
+        """Rows for ranks of each label, domains of each kind, and ranks with tolls."""
+        ranks = np.bincount(self.classes.label).tolist()
+        domains, once = list(self.rooms.values()), [1] * len(self.sorts.tolled)
+        program = ColumnProgram([*ranks, *domains, *once], sum(ranks))
+        for row in range(len(ranks)):
+            # A rank for which there is no room; one for which there is too much.
+            program.add(1.0, {row: 1.0})
+            program.add(0.0, {row: -1.0})
+        for row in range(len(ranks), len(ranks) + len(domains) + len(once)):
+            program.add(0.0, {row: 1.0})
+        return program
+
+    def _cannot_hold(
+        self, price: IntArray, toll: IntArray, program: ColumnProgram
+    ) -> bool:
+        """Whether domains hold less than all ranks cost; else the program gets more.
+
+        Parameters
+        ----------
+        price, toll : ndarray, shapes (L,) and (Q,)
+        program : ColumnProgram
+            Gets what a domain of each kind holds at the most.
+        """
+        sorts, left = self.sorts, int(price[self.classes.label].sum() - toll.sum())
+        worth = sorts.labels @ price - sorts.on_toll @ toll
+        for kind, (room, domains) in enumerate(self.rooms.items(), len(price)):
+            answer = self._filled(room, worth)
+            most = sum(room) * int(price.max())
+            if np.isfinite(answer.bound):
+                most = min(int(np.floor(-answer.bound + SCALE * ROUNDING)), most)
+            left -= domains * most
+            if answer.counts is None:
+                continue
+            runs = np.array(answer.counts[: len(worth)])
+            held, tolled = runs @ sorts.labels, runs @ sorts.on_toll
+            rows = np.concatenate((held, np.zeros(len(self.rooms), int), tolled))
+            rows[kind] = 1
+            program.add(
+                0.0, {int(row): float(rows[row]) for row in np.flatnonzero(rows)}
+            )
+        return left > 0
+
+    def _filled(self, room: Room, worth: IntArray) -> Answer:
+        """The runs of the most worth in a domain with such nodes."""
+        program, sorts = Program(), self.sorts
         runs = [
-            program.column(min(sort.times, len(room)), -ranks)
-            for sort, ranks in zip(sorts, worth, strict=True)
+            program.column(min(times, len(room)), -price)
+            for times, price in zip(sorts.times.tolist(), worth.tolist(), strict=True)
         ]
         # A run of more ranks than some nodes hold is on another one.
         for size in {0, *room}:
-            longer = [
-                Term(run)
-                for run, sort in zip(runs, sorts, strict=True)
-                if sort.length > size
-            ]
+            longer = [Term(runs[s]) for s in np.flatnonzero(sorts.length > size)]
             program.row(longer, most=sum(one > size for one in room))
-        has, meets = np.stack([sort[3:] for sort in sorts], axis=1)
-        for number, of_class in enumerate(classes.needs):
+        has, meets = sorts.labels @ self.classes.has, sorts.labels @ self.classes.meets
+        for number, of_class in enumerate(self.classes.needs):
             sums = (
                 [Term(runs[s], int(of[s])) for s in np.flatnonzero(of)]
                 for of in (has[:, number], meets[:, number])
             )
             _meet(program, of_class[0], len(of_class), *sums)
-        answer = solve(program, Limits(self.params.rack_nodes, engine="highs"))
-        if not np.isfinite(answer.bound):
-            return sum(room)
-        return min(int(np.floor(-answer.bound + ROUNDING)), sum(room))
-
-
-def _ranks_of_single(sorts: Sequence[Sort]) -> int:
-    """Ranks in runs of which there is one of its sort, as where roles meet."""
-    single = (range(s.first, s.first + s.length) for s in sorts if s.times == 1)
-    return len(set().union(*single))
+        return solve(program, Limits(self.params.rack_nodes, engine="highs"))
 
 
 def _meet(
@@ -280,13 +371,14 @@ def _meet(
     partners.
     """
     ranks, partners, needs, back = need.sizes
-    whole, part = program.column(alike), program.column(alike)
+    least = back or 1
+    is_parted = 2 * needs <= partners and 2 * least <= ranks
+    whole, part = program.column(alike), program.column(alike * is_parted)
     program.row([Term(whole), Term(part)], most=alike)
 
     def lie(terms: list[Term], of_whole: int, of_part: int, **limit: float) -> None:
         program.row([*terms, Term(whole, -of_whole), Term(part, -of_part)], **limit)
 
-    least = back or 1
     lie(has, ranks, least, least=0)
     lie(has, ranks, ranks - least, most=0)
     if back:

@@ -57,7 +57,7 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
         time_bound(model, colocation, params, incumbent),
         slowest_stages(step),
         least_over_links(step, network),
-        beside_partners(model, network, params, incumbent),
         least_of_traffic(model, network, params),
     )
-    return max(proof for proof in proofs if proof is not None)
+    known = max(proof for proof in proofs if proof is not None)
+    return beside_partners(problem, block, known, incumbent)

@@ -7,22 +7,29 @@ others out, so what else a step has is priced for every time that transfers may 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from placer.solve.bounds import Proof
+from placer.solve.bounds.best_network import best_of_problem
 from placer.solve.bounds.company import least_in_company
 from placer.solve.bounds.graph_cut import least_over_uplinks
 from placer.solve.bounds.heavy_flows import least_of_heavy
 from placer.solve.bounds.near import Near
 from placer.solve.bounds.run_transfers import least_in_runs
-from placer.solve.bounds.transfers import near_levels, one_way
+from placer.solve.bounds.transfers import kept_near, near_levels, transfers_each_way
 
 if TYPE_CHECKING:
     from placer.cost.step import StepModel
     from placer.job.model import RankTraffic
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.bounds.transfers import Transfers
+    from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
 
 # Least seconds of all traffic on the best network for every placement.
@@ -68,20 +75,28 @@ def step_with(model: StepModel, network: IdealNetwork, seconds: float) -> float:
 
 
 def beside_partners(
-    model: StepModel, network: IdealNetwork, params: Params, incumbent: float
-) -> Proof | None:
-    """Least step time of all times that transfers may take; None without transfers."""
-    if model.job.traffic is None:
-        return None
-    found = []
-    for traffic in one_way(model.job.traffic):
-        levels = near_levels(network, traffic, incumbent, params)
-        beside = (replace(network, near=near) for near in levels)
-        times = [model.step_on(one).step_time_s for one in beside]
-        if times:
-            found.append(min(incumbent, *times))
-    if not found:
-        return None
+    problem: Problem, block: int, known: Proof, incumbent: float
+) -> Proof:
+    """Least step time of all times that transfers may take, where more than known."""
+    network, found = best_of_problem(problem, block), [0.0]
+
+    def step_s(near: Near) -> float:
+        return problem.model.step_on(replace(network, near=near)).step_time_s
+
+    def says_more(transfers: Transfers, index: int) -> bool:
+        seconds = float(transfers.times[index])
+        return step_s(kept_near(transfers.directions, seconds, seconds)) > known.value
+
+    for transfers in filter(None, transfers_each_way(problem, block)):
+        times = range(int(np.searchsorted(transfers.times, incumbent)))
+        first = bisect_left(times, True, key=partial(says_more, transfers))
+        if not first or not transfers.may_keep_to(first - 1):
+            levels = near_levels(
+                transfers, incumbent, problem.params.near_levels, first
+            )
+            found.append(min(incumbent, *map(step_s, levels)))
+    if max(found) <= known.value:
+        return known
     argument = (
         "ranks that their NIC would keep too long have partners near, which take room "
         "in scale-up domains"

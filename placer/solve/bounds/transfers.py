@@ -7,9 +7,11 @@ needs change at some times only, so bisection over these finds the first one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +52,8 @@ class Transfers:
     runs: DomainRuns | None
     ranks: RackRanks | None
     prices: SetPrices | None
+    # Whether placements may keep to each of the times that were asked for.
+    _known: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -72,17 +76,21 @@ class Transfers:
         """Times, s, at which needs change, from the shortest one on."""
         return np.unique(np.concatenate([one.levels for one in self.directions]))
 
-    @cached_property
-    def least(self) -> int:
-        """Which of these times is the first that placements may keep to."""
-        low, high = 0, len(self.times) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self._fit(float(self.times[middle])):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+    def least(self, placed_s: float = inf, first: int = 0) -> int:
+        """Which of these times is the first that placements may keep to.
+
+        A placement that takes ``placed_s`` keeps to the last of the times before; none
+        keeps to one before the ``first``.
+        """
+        before = int(np.searchsorted(self.times, placed_s * (1 + ROUNDING), "right"))
+        found = range(first, max(before - 1, first))
+        return first + bisect_left(found, True, key=self.may_keep_to)
+
+    def may_keep_to(self, index: int) -> bool:
+        """Whether placements may keep to one of the times; False is certain."""
+        if index not in self._known:
+            self._known[index] = self._fit(float(self.times[index]))
+        return self._known[index]
 
     def kinds(self, seconds: float) -> list[Kind]:
         """Ranks of each component that need partners near, to take no longer."""
@@ -105,7 +113,7 @@ class Transfers:
             return False
         if not self._fit_whole(needs, seconds):
             return False
-        by_node = [of for of in (self.runs, self.ranks, self.prices) if of is not None]
+        by_node = [of for of in (self.ranks, self.runs, self.prices) if of is not None]
         kinds = self.kinds(seconds) if by_node else []
         return all(of.may_hold(kinds) for of in by_node)
 
@@ -124,10 +132,27 @@ class Transfers:
 
 def transfers_of(problem: Problem) -> Transfers | None:
     """Who needs partners near; None where nobody does."""
-    traffic = problem.job.traffic
-    if traffic is None:
-        return None
-    return Transfers.of(best_of_problem(problem), traffic, problem.params)
+    found = transfers_each_way(problem, problem.forced_block)
+    return found[0] if found else None
+
+
+def transfers_each_way(problem: Problem, block: int) -> list[Transfers | None]:
+    """All transfers of a problem, then each way by itself; empty without traffic.
+
+    Bound and constructions ask for them, so they are worked out once for every number
+    of ranks that nodes hold together.
+    """
+    known = problem.once(_of_blocks)
+    if block not in known:
+        network, traffic = best_of_problem(problem, block), problem.job.traffic
+        ways = one_way(traffic) if traffic is not None else []
+        known[block] = [Transfers.of(network, way, problem.params) for way in ways]
+    return known[block]
+
+
+def _of_blocks(_problem: Problem) -> dict[int, list[Transfers | None]]:
+    """What is known by the number of ranks that nodes hold together: nothing yet."""
+    return {}
 
 
 def transfers_by_rank(problem: Problem) -> Transfers | None:
@@ -161,26 +186,23 @@ def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
 
 
 def near_levels(
-    network: IdealNetwork, traffic: RankTraffic, most_s: float, params: Params
+    transfers: Transfers, most_s: float, levels: int, first: int = 0
 ) -> list[Near]:
     """What transfers of any time must keep to, the shortest first.
 
     Parameters
     ----------
-    network : IdealNetwork
-    traffic : RankTraffic
+    transfers : Transfers
     most_s : float, s
-        Longer ones do not matter.
-    params : Params
-        How many levels to tell apart: what is needed at the end of each holds in all
-        of it.
+        Of a placement: longer ones do not matter.
+    levels : int
+        To tell apart: what is needed at the end of each holds in all of it.
+    first : int
+        No placement keeps to a time before this one.
     """
-    transfers = Transfers.of(network, traffic, params)
-    if transfers is None:
-        return []
-    times, low = transfers.times, transfers.least
+    times, low = transfers.times, transfers.least(most_s, first)
     last = max(int(np.searchsorted(times, most_s)), low)
-    cuts = np.linspace(low, last, params.near_levels + 1)
+    cuts = np.linspace(low, last, levels + 1)
     cuts = np.unique(cuts.astype(np.int64)).tolist()
     return [
         kept_near(transfers.directions, float(times[start]), float(times[end - 1]))

@@ -43,7 +43,7 @@ def held_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     # The fewest kinds have needs at the longest time at which there are any.
     if len(times) > 1 and len(transfers.kinds(float(times[-2]))) > runs.most_kinds:
         return
-    kinds = transfers.kinds(float(times[transfers.least]))
+    kinds = transfers.kinds(float(times[transfers.least(incumbent.value)]))
     held = runs.held(kinds)
     if held is None:
         return

@@ -60,6 +60,11 @@ class ColumnProgram:
             self._rows[row].SetCoefficient(column, entry)
         return True
 
+    @property
+    def columns(self) -> int:
+        """How many there are."""
+        return len(self._known)
+
     def solve(self) -> Optimum | None:
         """The optimum over the columns so far; None where rounding leaves it open."""
         if self._solver.Solve() != self._optimal:

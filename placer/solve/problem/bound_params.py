@@ -39,8 +39,9 @@ class BoundParams:
     rack_blocks : tuple of int
         Nodes in a row whose ranks the bound on the ranks of a rack tells apart, one
         number after the other; 0 for none.
-    rack_columns, rack_nodes : int
-        Sorts of runs in its program at most, and nodes of its tree.
+    rack_columns, rack_nodes, rack_rounds : int
+        Sorts of runs in its program at most, nodes of its tree, and how often the
+        program that prices ranks is solved.
     set_cuts, set_work, set_room, set_rounds : int
         Ways to take a piece of what is left of a closed set, at most; array elements
         touched for the charges of pieces; the largest charge of a domain; and how often
@@ -95,6 +96,7 @@ class BoundParams:
     rack_blocks: tuple[int, ...] = (0, 1, 2, 4, 8)
     rack_columns: int = 200
     rack_nodes: int = 200
+    rack_rounds: int = 20
     set_cuts: int = 2_000_000
     set_work: int = 50_000_000
     set_room: int = 2_000

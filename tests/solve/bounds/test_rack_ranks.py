@@ -123,6 +123,14 @@ def test_what_a_rack_leaves_is_enough_for_others():
     assert not RackRanks(Counter([(3,), (1,)]), Params()).may_hold(both)
 
 
+def test_those_with_needs_have_a_price_of_their_own():
+    """Rank 0 needs two of three; racks of two hold all but it, rank by rank."""
+    kinds = [kind_of(8, [0], [1, 2, 3], 2)]
+    assert not RackRanks(Counter([(1, 1)] * 4), Params()).may_hold(kinds)
+    larger = Counter([(1, 1, 1), (1, 1), (1, 1), (1,)])
+    assert RackRanks(larger, Params()).may_hold(kinds)
+
+
 @pytest.mark.parametrize(
     ("title", "gpus", "racks"),
     [
