@@ -148,7 +148,7 @@ class Parted:
         return NONE._replace(work=self.work)
 
     def _whole(self, found: Optimum) -> list[int]:
-        """Prices of shared rows, the first ones of a linear program, as whole numbers."""
+        """Prices of shared rows, a linear program's first rows, as whole numbers."""
         rows = found.prices[: len(self.links)].tolist()
         return [max(0, round(SCALE * price)) for price in rows]
 
@@ -158,17 +158,16 @@ class Parted:
         If that alone speaks against the program, the first of all prices refute it.
         """
         bounds = [link for row in self.own for link in _links(row)]
-        sums: list[float] = [link.least for link in self.links]
-        sums += [HEAVY * link.least for link in bounds]
-        relaxed = ColumnProgram(sums, 1.0)
+        scaled = [(1.0, link) for link in self.links]
+        scaled += [(HEAVY, link) for link in bounds]
+        relaxed = ColumnProgram([scale * link.least for scale, link in scaled], 1.0)
         entries: list[dict[int, float]] = [{} for _ in self.program.most]
-        for row, link in enumerate((*self.links, *bounds)):
-            scale = 1.0 if row < len(self.links) else HEAVY
+        for row, (scale, link) in enumerate(scaled):
             relaxed.add(0.0, {row: -scale})
             for column, times in link.times.items():
                 entries[column][row] = scale * times
-        for column, most in zip(entries, self.program.most, strict=True):
-            relaxed.add(0.0, column, most)
+        for mine, most in zip(entries, self.program.most, strict=True):
+            relaxed.add(0.0, mine, most)
         found = relaxed.solve()
         return [0] * len(self.links) if found is None else self._whole(found)
 
@@ -300,8 +299,8 @@ def solved_in_blocks(program: Program, limits: Limits) -> Answer:
     """
     parted = Parted(program)
     answer = parted.answer(limits) if parted.blocks > 1 else NONE
-    if answer.is_proved:
+    left = limits.work - answer.work
+    if answer.is_proved or left <= 0:
         return answer
-    left = max(limits.work - answer.work, 0.0)
     whole = solve(program, replace(limits, work=left))
     return whole._replace(work=answer.work + whole.work)

@@ -49,9 +49,7 @@ class ColumnProgram:
             self.add(missing, {row: 1.0})
             self.add(missing, {row: -1.0})
 
-    def add(
-        self, cost: float, entries: Mapping[int, float], most: float = inf
-    ) -> bool:
+    def add(self, cost: float, entries: Mapping[int, float], most: float = inf) -> bool:
         """Whether the program gets this column; it may have it already."""
         key = cost, frozenset(entries.items())
         if most == inf and key in self._known:
