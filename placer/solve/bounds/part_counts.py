@@ -387,9 +387,10 @@ def least_asked(levels: IntArray, count: int) -> tuple[list[int], IntArray]:
     asked = (levels[:, :, None] >= np.arange(count)).sum(axis=1)
     rows, number = np.unique(asked, axis=0, return_index=True)
     kept: list[int] = []
-    for at in np.argsort(rows.sum(axis=1), kind="stable"):
-        if not any((asked[one] <= rows[at]).all() for one in kept):
-            kept.append(int(number[at]))
+    left = np.argsort(rows.sum(axis=1), kind="stable")
+    while len(left):
+        kept.append(int(number[left[0]]))
+        left = left[(rows[left] < rows[left[0]]).any(axis=1)]
     return kept, asked[kept]
 
 

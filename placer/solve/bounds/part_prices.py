@@ -247,32 +247,28 @@ class Boxes:
     def below(self, value: float) -> IntArray:
         """Lowest levels of all boxes that have a choice below a value; (C, places).
 
-        Boxes of which only a part is below are split, as long as there are few enough.
+        Boxes of which only a part is below are halved, as long as there are few enough.
         """
+        low, high = self.low[:1], self.high[:1]
+        whole: list[IntArray] = []
         while True:
-            some = np.flatnonzero(self.values < value)
-            low = self.low[some]
-            is_part = (low < self.high[some]).any(axis=1)
-            is_part &= self.value(self.high[some], low) >= value
-            if not is_part.any() or len(self.values) >= self.most:
-                return low
-            self._split(some[is_part][:BATCH])
+            is_some = self.value(low, high) < value
+            low, high = low[is_some], high[is_some]
+            is_part = self.value(high, low) >= value
+            whole.append(low[~is_part])
+            low, high = low[is_part], high[is_part]
+            if not len(low) or sum(map(len, whole)) + 2 * len(low) > self.most:
+                return np.concatenate((*whole, low))
+            low, high = _halves(low, high)
 
     def _split(self, chosen: IntArray) -> None:
-        """Halve boxes at the place with the most levels, the highest level first."""
-        rows = np.arange(len(chosen))
-        low, high = self.low[chosen], self.high[chosen]
-        place = (high - low).argmax(axis=1)
-        middle = (low[rows, place] + high[rows, place]) // 2
-        above, below = low.copy(), high.copy()
-        above[rows, place], below[rows, place] = middle + 1, middle
+        """Halve boxes."""
+        low, high = _halves(self.low[chosen], self.high[chosen])
         kept = np.ones(len(self.values), dtype=bool)
         kept[chosen] = False
-        self.low = np.concatenate((self.low[kept], low, above))
-        self.high = np.concatenate((self.high[kept], below, high))
-        self.values = np.concatenate(
-            (self.values[kept], self.value(low, below), self.value(above, high))
-        )
+        self.low = np.concatenate((self.low[kept], low))
+        self.high = np.concatenate((self.high[kept], high))
+        self.values = np.concatenate((self.values[kept], self.value(low, high)))
 
     def cheapest(self, prices: FloatArray, value: float) -> IntArray:
         """Levels of the cheapest box whose value is no higher; shape (places,)."""
@@ -280,6 +276,16 @@ class Boxes:
         paid = prices[np.arange(len(prices)), self.low[found]].sum(axis=1)
         low: IntArray = self.low[found[paid.argmin()]]
         return low
+
+
+def _halves(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+    """Boxes halved at the place with the most levels, the highest level first."""
+    rows = np.arange(len(low))
+    place = (high - low).argmax(axis=1)
+    middle = (low[rows, place] + high[rows, place]) // 2
+    above, below = low.copy(), high.copy()
+    above[rows, place], below[rows, place] = middle + 1, middle
+    return np.concatenate((low, above)), np.concatenate((below, high))
 
 
 class PartPrices:

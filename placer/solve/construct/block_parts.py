@@ -20,7 +20,7 @@ from placer.solve.bounds.part_steps import PartSteps
 from placer.solve.construct.parts_asked import Asked, asked_of
 from placer.solve.construct.parts_walk import PartsWalk
 from placer.solve.construct.walked_parts import arranged, first_walked, pace_of
-from placer.solve.count.blocks import Parted
+from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 from placer.solve.count.paths import filled
 
@@ -54,7 +54,7 @@ def _walked_before(
     for asked in asked_of(problem):
         by_step = PartSteps(asked.parts, problem.params.expert_choices)
         steps = _open_steps(by_step, incumbent)
-        if len(steps) and _parted(by_step, steps[0]) is not None:
+        if len(steps) and _stated(by_step, steps[0]) is not None:
             yield from first_walked(problem, asked, incumbent, budget)
 
 
@@ -73,11 +73,10 @@ def block_fills(
                 return
             most = min(work, params.parts_program_work[True])
             limits = Limits(most, budget.seconds_left, problem.seed)
-            found = _parted(by_step, steps[tried])
-            if found is None:
+            stated = _stated(by_step, steps[tried])
+            if stated is None:
                 break
-            stated, parted = found
-            answer = parted.answer(limits)
+            answer = solved_in_blocks(stated.program, limits)
             work -= answer.work
             if answer.counts is not None:
                 for gpu_of_rank in _laid(problem, asked, stated, answer.counts):
@@ -97,13 +96,10 @@ def _open_steps(by_step: PartSteps, incumbent: Incumbent) -> FloatArray:
     return found
 
 
-def _parted(by_step: PartSteps, step_s: float) -> tuple[Stated, Parted] | None:
+def _stated(by_step: PartSteps, step_s: float) -> Stated | None:
     """What parts below a step must add up to, if that is in several blocks."""
     stated = by_step.stated(float(step_s))
-    if stated is None:
-        return None
-    parted = Parted(stated.program)
-    return None if parted.blocks == 1 else (stated, parted)
+    return stated if stated and len(stated.arcs) > 1 else None
 
 
 def _laid(

@@ -23,13 +23,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.count.columns import ColumnProgram
+from placer.solve.count.columns import ColumnProgram, Optimum
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.count.model import COMMON, Program, Row, Term
 
 FloatArray = npt.NDArray[np.float64]
 
-SCALE = 10_000  # whole prices to one of the linear program
+SCALE = 1_000_000  # whole prices to one of the linear program
 ROUNDS = 60
 # Work of a block, and more and more of it where a proof is near.
 LADDER = (0.01, 0.08, 0.64, inf)
@@ -114,6 +114,7 @@ class Parted:
             for column, times in link.times.items():
                 entries[column][number] = int(times)
         self.common = {c: entries[c] for c, home in enumerate(block) if home == COMMON}
+        self.own = [row for rows in own.values() for row in rows]
         self.kinds = _kinds(program, own, entries)
         self.work, self.most, self.end = 0.0, 0.0, inf
 
@@ -126,6 +127,8 @@ class Parted:
         """A solution, a proof that there is none, or neither."""
         self.most, self.end = limits.work, monotonic() + limits.seconds
         master = self._master()
+        if self._priced(master, self._relaxed_prices())[0]:
+            return Answer(None, inf, self.work, True, False)
         for _ in range(ROUNDS):
             found = master.solve()
             left = limits.work - self.work
@@ -137,14 +140,36 @@ class Parted:
                 if counts is not None:
                     return Answer(counts, 0.0, self.work, True, False)
                 break
-            rows = found.prices[: len(self.links)].tolist()
-            prices = [max(0, round(SCALE * price)) for price in rows]
-            is_refuted, added = self._priced(master, prices)
+            is_refuted, added = self._priced(master, self._whole(found))
             if is_refuted:
                 return Answer(None, inf, self.work, True, False)
             if not added:
                 break
         return NONE._replace(work=self.work)
+
+    def _whole(self, found: Optimum) -> list[int]:
+        """Prices of shared rows, a linear program's first rows, as whole numbers."""
+        rows = found.prices[: len(self.links)].tolist()
+        return [max(0, round(SCALE * price)) for price in rows]
+
+    def _relaxed_prices(self) -> list[int]:
+        """Prices where blocks keep their own rows, but no column need be whole.
+
+        If that alone speaks against the program, the first of all prices refute it.
+        """
+        bounds = [link for row in self.own for link in _links(row)]
+        scaled = [(1.0, link) for link in self.links]
+        scaled += [(HEAVY, link) for link in bounds]
+        relaxed = ColumnProgram([scale * link.least for scale, link in scaled], 1.0)
+        entries: list[dict[int, float]] = [{} for _ in self.program.most]
+        for row, (scale, link) in enumerate(scaled):
+            relaxed.add(0.0, {row: -scale})
+            for column, times in link.times.items():
+                entries[column][row] = scale * times
+        for mine, most in zip(entries, self.program.most, strict=True):
+            relaxed.add(0.0, mine, most)
+        found = relaxed.solve()
+        return [0] * len(self.links) if found is None else self._whole(found)
 
     def _master(self) -> ColumnProgram:
         """Shared rows, and as many patterns of each kind as it has blocks."""
@@ -274,8 +299,8 @@ def solved_in_blocks(program: Program, limits: Limits) -> Answer:
     """
     parted = Parted(program)
     answer = parted.answer(limits) if parted.blocks > 1 else NONE
-    if answer.is_proved:
+    left = limits.work - answer.work
+    if answer.is_proved or left <= 0:
         return answer
-    left = max(limits.work - answer.work, 0.0)
     whole = solve(program, replace(limits, work=left))
     return whole._replace(work=answer.work + whole.work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,13 +49,13 @@ class ColumnProgram:
             self.add(missing, {row: 1.0})
             self.add(missing, {row: -1.0})
 
-    def add(self, cost: float, entries: Mapping[int, float]) -> bool:
+    def add(self, cost: float, entries: Mapping[int, float], most: float = inf) -> bool:
         """Whether the program gets this column; it may have it already."""
         key = cost, frozenset(entries.items())
-        if key in self._known:
+        if most == inf and key in self._known:
             return False
         self._known.add(key)
-        column = self._solver.NumVar(0.0, self._solver.infinity(), "")
+        column = self._solver.NumVar(0.0, most, "")
         self._solver.Objective().SetCoefficient(column, cost)
         for row, entry in entries.items():
             self._rows[row].SetCoefficient(column, entry)

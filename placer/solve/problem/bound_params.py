@@ -70,9 +70,8 @@ class BoundParams:
         prices of parts that it tries; with none it is left out.
     expert_part_work : int
         Pieces of a group times room of a domain, in pieces: larger ones go without.
-    expert_choices, expert_run_choices : int
-        Boxes of replicas for programs that count parts in whole numbers, and for those
-        that count runs on nodes.
+    expert_choices : int
+        Boxes of replicas for programs that count parts in whole numbers.
     expert_program_work, expert_count_work : float
         Work of one such program, and of all for one bound.
     """
@@ -114,7 +113,6 @@ class BoundParams:
     expert_boxes: int = 40_000
     expert_rounds: int = 40
     expert_part_work: int = 20_000
-    expert_choices: int = 2_000
-    expert_run_choices: int = 8_000
+    expert_choices: int = 300_000
     expert_program_work: float = 0.5
     expert_count_work: float = 2.0

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from placer.solve.bounds.part_counts import Counts
+from placer.solve.bounds.part_counts import Counts, least_asked
+from placer.solve.bounds.part_prices import Boxes
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 from placer.solve.count.summands import summands
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 # One unit of 4 pieces, two blocks with a domain of 3 each: 3 + 1 or 2 + 2.
 NEAR = {1: 0.3, 2: 0.2, 4: 0.1}
@@ -99,3 +104,36 @@ def test_levels_that_no_unit_reaches_ask_for_no_part() -> None:
     times = slow_near.times()
     assert times.min() < 0.3
     assert slow_near.least_parts() == [1] * len(times)
+
+
+@pytest.mark.parametrize("most", [1, 20, 10_000])
+def test_boxes_leave_out_no_choice_below_a_value(most: int) -> None:
+    """However few boxes there are; with enough of them, nothing but those choices."""
+    rng = np.random.default_rng(most)
+    pay = rng.random((3, 5)).cumsum(axis=1)[:, ::-1]  # higher levels are faster
+    places = np.arange(3)
+
+    def value(_low: IntArray, high: IntArray) -> FloatArray:
+        found: FloatArray = pay[places, high].sum(axis=1)
+        return found
+
+    choices = np.indices((5, 5, 5)).reshape(3, -1).T
+    paid = value(choices, choices)
+    for limit in np.quantile(paid, (0.05, 0.4, 0.9)).tolist():
+        low = Boxes(3, 5, value, most).below(limit)
+        covered = (low[:, None] <= choices).all(axis=-1).any(axis=0)
+        assert covered[paid < limit].all()
+        if most == 10_000:
+            assert (value(low, low) < limit).all()
+    assert not len(Boxes(3, 5, value, most).below(float(paid.min())))
+
+
+def test_replicas_that_ask_for_more_than_others_do_not_count() -> None:
+    """Those that are kept ask for no more than any of 500 replicas."""
+    levels = np.random.default_rng(0).integers(6, size=(500, 4))
+    kept, least = least_asked(levels, 6)
+    asked = (levels[:, :, None] >= np.arange(6)).sum(axis=1)
+    assert (least == asked[kept]).all()
+    assert (least[:, None] <= asked).all(axis=-1).any(axis=0).all()
+    is_more = (least[:, None] <= least).all(axis=-1)
+    assert (is_more == np.eye(len(kept), dtype=bool)).all()

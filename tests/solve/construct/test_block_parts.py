@@ -11,6 +11,7 @@ from placer.solve.bounds.certificate import prove
 from placer.solve.bounds.part_steps import PartSteps
 from placer.solve.construct.block_parts import block_fills, block_parts, held_as_counted
 from placer.solve.construct.in_parts import in_parts_fills
+from placer.solve.count import blocks
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
@@ -36,6 +37,19 @@ def test_what_the_bound_counts_is_a_good_placement(seed: int) -> None:
     incumbent.offer_all(block_fills(problem, incumbent, Budget(60)))
     assert incumbent.value < 0.98 * even
     assert incumbent.is_within(0.01)
+
+
+def test_blocks_whose_patterns_do_not_mix_are_asked_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a round of patterns what is counted is laid out all the same."""
+    monkeypatch.setattr(blocks, "ROUNDS", 0)
+    problem, _ = drawn(1)
+    incumbent = Incumbent(problem, Budget(60))
+    incumbent.offer_all(in_parts_fills(problem))
+    even = incumbent.value
+    incumbent.offer_all(block_fills(problem, incumbent, Budget(60)))
+    assert incumbent.value < 0.98 * even
 
 
 @pytest.mark.parametrize("seed", [1, 3])

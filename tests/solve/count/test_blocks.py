@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from placer.solve.count import blocks
 from placer.solve.count.blocks import Parted, solved_in_blocks
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
@@ -76,6 +77,22 @@ def test_blocks_alike_count_once() -> None:
     assert (len(parted.kinds), parted.blocks) == (2, 3)
     assert parted.answer(ENOUGH).counts == [3, 3, 3]
     program.row([Term(column) for column in range(3)], 10)
+    refuted = Parted(program).answer(ENOUGH)
+    assert refuted.is_proved
+    assert refuted.counts is None
+
+
+def test_a_relaxation_without_solution_is_refuted_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No patterns are needed where fractions of columns do not do either."""
+    monkeypatch.setattr(blocks, "ROUNDS", 0)
+    program = Program()
+    for block in range(3):
+        parts = [program.column(9, block=block) for _ in range(2)]
+        program.row([Term(parts[0], 2), Term(parts[1], 3)], most=7)
+    program.row([Term(column) for column in range(0, 6, 2)], 6)
+    program.row([Term(column) for column in range(1, 6, 2)], 4)
     refuted = Parted(program).answer(ENOUGH)
     assert refuted.is_proved
     assert refuted.counts is None
