@@ -49,7 +49,7 @@ EVENED = "evened"
 # Work of a step: its calls, and what an entry adds; in microseconds, roughly.
 STEP_WORK, ENTRY_WORK = 500.0, 0.07
 # Entries of a step at most, so its arrays stay in the cache; changes proposed.
-ENTRIES, FEWEST, SHARE = 100_000, 64, 0.25
+ENTRIES, FEWEST, SHARE = 100_000, 256, 0.25
 # Steps between two looks at who is where, and what is busy.
 LOOK = 16
 # Every so many steps clusters are tried.

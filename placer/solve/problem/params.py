@@ -321,7 +321,7 @@ class Params(BoundParams):
     even_heat: tuple[float, ...] = (0.02, 0.01, 0.005)
     even_end: float = 1e-2
     even_work: float = 4e6
-    even_round: float = 0.25
+    even_round: float = 0.5
     local_search: bool = True
     enough_gap: float = 0.0
     generations: int = 0
