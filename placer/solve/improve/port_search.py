@@ -2,9 +2,9 @@
 
 The step waits for the busiest of all ports and uplinks, and a change seldom touches
 that one. So a round aims at a target a little below it, and what is annealed is the
-excess: by how much ports and uplinks exceed the target, in sum. What is below may become
-busier as it likes, up to the target. A round ends once nothing exceeds it; the next one
-aims lower, by twice as much, and by half as much where a round failed. Half of the units
+excess: by how much ports and uplinks exceed the target, in sum. What is below may
+become busier, up to the target. A round ends once nothing exceeds it; the next one aims
+lower, by twice as much, and by half as much where a round failed. Half of the units
 that are tried have a part in what is too busy.
 """
 

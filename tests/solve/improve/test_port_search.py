@@ -118,7 +118,7 @@ def test_steps_leave_no_domain_too_full(seed: int) -> None:
     loads, region = loads_of(problem)
     home = region.homes([seated(problem.machine, start(problem, seed))])[0]
     state = PortState(loads, region, home, np.random.default_rng(seed), problem.params)
-    state.cool(4.0, 0.3, 1e5)
+    state.aim(0.01, 0.02, 1e5)
     for _ in range(40):
         changes = state.propose()
         state.delta(changes)
