@@ -1,14 +1,16 @@
 """Local search on the busiest port and uplink, for traffic of the user's own.
 
 The step waits for the busiest of all ports and uplinks, and a change seldom touches
-that one. So what is annealed is a sum over all of them of the power ``p`` of how busy
-they are, relative to the busiest one at the start; ``p`` grows from round to round, and
-the sum comes ever closer to the maximum, as the p-norm does. Half of the units that are
-tried have a part in what is busiest.
+that one. So a round aims at a target a little below it, and what is annealed is the
+excess: by how much ports and uplinks exceed the target, in sum. What is below may
+become busier, up to the target. A round ends once nothing exceeds it; the next one aims
+lower, by twice as much, and by half as much where a round failed. Half of the units
+that are tried have a part in what is too busy.
 """
 
 from __future__ import annotations
 
+from itertools import cycle
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ import numpy.typing as npt
 
 from placer.solve.improve.anneal import anneal
 from placer.solve.improve.messages import messages_of
-from placer.solve.improve.port_loads import PortLoads
+from placer.solve.improve.port_loads import ROUNDING, PortLoads
 from placer.solve.improve.port_moves import (
     NOBODY,
     PortMoves,
@@ -29,7 +31,7 @@ from placer.solve.improve.region import flow_region
 from placer.solve.tree.base import paced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from placer.solve.improve.port_loads import Added
     from placer.solve.improve.port_moves import Changes
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.params import Params
     from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
+    from placer.solve.run.incumbent import Incumbent, MoveCounts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -47,7 +49,7 @@ EVENED = "evened"
 # Work of a step: its calls, and what an entry adds; in microseconds, roughly.
 STEP_WORK, ENTRY_WORK = 500.0, 0.07
 # Entries of a step at most, so its arrays stay in the cache; changes proposed.
-ENTRIES, FEWEST, SHARE = 100_000, 64, 0.25
+ENTRIES, FEWEST, SHARE = 100_000, 256, 0.25
 # Steps between two looks at who is where, and what is busy.
 LOOK = 16
 # Every so many steps clusters are tried.
@@ -71,14 +73,29 @@ def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         return
     rng = np.random.default_rng(problem.seed)
     for home in region.homes(incumbent.elite[: params.even_starts]):
-        for power, heat in zip(params.even_powers, params.even_heat, strict=True):
-            state = PortState(loads, region, home, rng, params)
-            state.cool(power, heat, params.even_work / len(params.even_powers))
-            anneal(state, budget, incumbent.moves)
-            home = state.best
-            incumbent.offer(_named(incumbent.method), region.gpu_of_rank(home))
+        state = PortState(loads, region, home, rng, params)
+        for best in _rounds(state, budget, incumbent.moves, params):
+            incumbent.offer(_named(incumbent.method), region.gpu_of_rank(best))
             if incumbent.ends():
                 return
+
+
+def _rounds(
+    state: PortState, budget: Budget, counts: MoveCounts, params: Params
+) -> Iterator[IntArray]:
+    """Home of each unit in ever better placements."""
+    least, most = params.even_cut
+    cut, left = least, params.even_work
+    for heat in cycle(params.even_heat):
+        if left <= 0 or budget.is_over():
+            return
+        before = state.best
+        state.aim(cut, heat, min(left, params.even_work * params.even_round))
+        anneal(state, budget, counts)
+        left -= state.work
+        cut = min(2 * cut, most) if state.is_reached else max(cut / 2, least)
+        if state.best is not before:
+            yield state.best
 
 
 def _named(method: str) -> str:
@@ -128,36 +145,44 @@ class PortState:
         self._proposed = max(1, min(most, ENTRIES // entries))
         self._step_work = STEP_WORK + ENTRY_WORK * entries * self._proposed
         self._busy = loads.of(home)
-        self._scale, self._power = np.maximum(self._busiest(), 1e-300), 1.0
-        self._least = self._busyness()
+        self._least_s = self._busiest(self._busy)
+        self._target, self._least = self._least_s, (inf, inf)
         things = len(home) + loads.messages.ends.shape[1] + self._domains
         self._claim = np.full(things, UNCLAIMED)
         self._added: Added | None = None
         self.hot = self.cold = np.ones(1)
-        self._steps = self._quench = self._step = 0
+        self._steps = self._step = 0
 
-    def cool(self, power: float, heat: float, work: float) -> None:
-        """Begin a round: with some power, and hot in proportion to what changes add."""
-        self._power = power
-        self._steps, self._step = int(work / self._step_work), 0
-        self._quench = self._steps - int(self._steps * self._params.anneal_quenched)
-        size = np.abs(self.delta(self.propose()))
-        size = size[size > 0]
-        typical = float(size.mean()) if len(size) else 1.0
-        self.hot = np.array([heat * typical])
+    def aim(self, cut: float, heat: float, work: float) -> None:
+        """Begin a round: so much less busy than the best, relative to that."""
+        self._target = self._least_s * (1 - cut)
+        self._least = self._busyness(self._loads.of(self.best))
+        self._steps, self._step = max(1, int(work / self._step_work)), 0
+        self.hot = np.array([heat])
         self.cold = self.hot * self._params.even_end
 
     @property
+    def work(self) -> float:
+        """Work of the round so far, us."""
+        return self._step * self._step_work
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether nothing is busier than the target."""
+        return not self._excess(self._busy).any()
+
+    @property
     def progress(self) -> float:
-        """Share of the way from hot to cold, inf beyond."""
-        return self._step / self._quench if self._step < self._quench else inf
+        """Share of the way from hot to cold."""
+        return self._step / self._steps
 
     @property
     def is_done(self) -> bool:
-        """Whether all steps are made."""
-        if self._step >= self._steps:
+        """Whether all steps are made, or nothing is left to gain."""
+        done = self._step > 0 and (self._step >= self._steps or self.is_reached)
+        if done:
             self._note_best()
-        return self._step >= self._steps
+        return done
 
     def draw(self, count: int) -> FloatArray:
         """Random numbers above 0, up to 1."""
@@ -173,17 +198,14 @@ class PortState:
         return moves.singles(count)
 
     def delta(self, changes: Changes) -> FloatArray:
-        """What each change, by itself, adds to the sum of powers."""
+        """What each change, by itself, adds to the excess."""
         added = self._loads.added(self.home, changes.units, changes.new)
         self._added = added
-        scale = self._scale[self._loads.kind[added.load]]
-        before = self._busy[added.load]
-        after = np.maximum(before + added.seconds, 0.0)
-        share = scale / self._scale.sum()
-        more = share * (
-            (after / scale) ** self._power - (before / scale) ** self._power
-        )
-        return np.bincount(added.change, more, len(changes.units)).astype(np.float64)
+        target = self._target[self._loads.kind[added.load]]
+        before = self._busy[added.load] - target
+        more = np.maximum(before + added.seconds, 0) - np.maximum(before, 0)
+        found = np.bincount(added.change, more, len(changes.units))
+        return np.asarray(found / self._target.sum())
 
     def apply(self, changes: Changes, accepted: BoolArray) -> None:
         """Make accepted changes, of those that interfere the first."""
@@ -228,27 +250,30 @@ class PortState:
         """Note who is where, what is busy, and the best placement."""
         self._busy = self._loads.of(self.home)
         self._note_best()
-        share = self._busy / self._scale[self._loads.kind]
-        heat = self._loads.on_way(share ** (self._power / 2), self.home)
+        heat = self._loads.on_way(self._excess(self._busy), self.home)
         self._moves.look(self.home, heat)
 
-    def _busiest(self) -> FloatArray:
+    def _busiest(self, busy: FloatArray) -> FloatArray:
         """Seconds of the busiest port or uplink of each kind."""
         found = np.zeros(int(self._loads.kind.max()) + 1)
-        np.maximum.at(found, self._loads.kind, self._busy)
+        np.maximum.at(found, self._loads.kind, busy)
         return found
 
-    def _busyness(self) -> tuple[float, float]:
-        """Seconds of all kinds, one after the other; then how much else is as busy.
+    def _excess(self, busy: FloatArray) -> FloatArray:
+        """Seconds by which each port and uplink exceeds its target; shape (L,)."""
+        return np.maximum(busy - self._target[self._loads.kind] * (1 + ROUNDING), 0.0)
+
+    def _busyness(self, busy: FloatArray) -> tuple[float, float]:
+        """Seconds of all kinds, one after the other; then the excess.
 
         Many may have to become less busy before the busiest is.
         """
-        seconds = float(self._busiest().sum())
-        share = np.maximum(self._busy, 0.0) / self._scale[self._loads.kind]
-        alike = float((share ** self._params.even_powers[-1]).sum())
-        return round(seconds / float(self._scale.sum()), DIGITS), round(alike, DIGITS)
+        scale = float(self._target.sum())
+        seconds = float(self._busiest(busy).sum()), float(self._excess(busy).sum())
+        return round(seconds[0] / scale, DIGITS), round(seconds[1] / scale, DIGITS)
 
     def _note_best(self) -> None:
-        busyness = self._busyness()
+        busyness = self._busyness(self._busy)
         if busyness < self._least:
             self._least, self.best = busyness, self.home.copy()
+            self._least_s = self._busiest(self._busy)

@@ -5,12 +5,14 @@ import pytest
 
 import placer
 from placer.document import document_of
+from placer.solve.improve.anneal import anneal
 from placer.solve.improve.messages import messages_of
 from placer.solve.improve.port_loads import PortLoads
 from placer.solve.improve.port_search import PortState, evened
 from placer.solve.improve.region import flow_region
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import MoveCounts
 from placer.solve.tree.base import paced
 from placer.topology.read import decode_topology
 from tests.solve.solving import known
@@ -120,7 +122,7 @@ def test_steps_leave_no_domain_too_full(seed: int) -> None:
     loads, region = loads_of(problem)
     home = region.homes([seated(problem.machine, start(problem, seed))])[0]
     state = PortState(loads, region, home, np.random.default_rng(seed), problem.params)
-    state.cool(4.0, 0.3, 1e5)
+    state.aim(0.01, 0.02, 1e5)
     for _ in range(40):
         changes = state.propose()
         state.delta(changes)
@@ -129,6 +131,63 @@ def test_steps_leave_no_domain_too_full(seed: int) -> None:
     assert (held <= region.capacity).all()
     assert not np.array_equal(state.home, home)
     np.testing.assert_allclose(state._busy, loads.of(state.home), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_change_costs_what_it_adds_above_the_target(seed: int) -> None:
+    """Ports and uplinks below the target become busier for nothing."""
+    problem = problem_of(seed, "all_to_all", "relay")
+    loads, region = loads_of(problem)
+    home = region.homes([seated(problem.machine, start(problem, seed))])[0]
+    state = PortState(loads, region, home, np.random.default_rng(seed), problem.params)
+    state.aim(0.3, 0.02, 1e5)
+    kinds = np.arange(int(loads.kind.max()) + 1)
+    busiest = np.array([loads.of(home)[loads.kind == kind].max() for kind in kinds])
+    target = 0.7 * busiest
+
+    def excess(home: np.ndarray) -> float:
+        over = np.maximum(loads.of(home) - target[loads.kind], 0.0)
+        return over.sum() / target.sum()
+
+    changes = state.propose()
+    for number, added in enumerate(state.delta(changes)):
+        after = home.copy()
+        moves = changes.units[number] >= 0
+        after[changes.units[number, moves]] = changes.new[number, moves]
+        assert added == pytest.approx(excess(after) - excess(home), abs=1e-9)
+
+
+def test_a_round_ends_at_its_target() -> None:
+    """Nothing is left to do where nothing is busier, whatever work is left."""
+    problem = problem_of(1)
+    loads, region = loads_of(problem)
+    home = region.homes([seated(problem.machine, start(problem, 1))])[0]
+    state = PortState(loads, region, home, np.random.default_rng(1), problem.params)
+    state.aim(-0.5, 1e-9, 1e9)
+    anneal(state, Budget(60.0), MoveCounts())
+    assert state.is_reached
+    assert state.work < 1e5
+
+
+def test_many_busy_ports_give_way_together() -> None:
+    """Groups of 12 that talk among themselves, on nodes of 8: none fits whole."""
+    rng = np.random.default_rng(1)
+    one = np.repeat(np.arange(96), 3)
+    other = one // 12 * 12 + rng.integers(0, 12, len(one))
+    apart = one != other
+    flows = {
+        "from": one[apart].tolist(),
+        "to": other[apart].tolist(),
+        "bytes": rng.exponential(1e8, apart.sum()).tolist(),
+    }
+    problem = Problem.of(
+        placer.read_topology("rack:4 node:3 gpu:8"), job_of(96, traffic=flows)
+    )
+    problem = problem.with_params(even_work=8e5)
+    incumbent = known(problem, np.random.default_rng(0).permutation(96))
+    before = incumbent.value
+    evened(problem, incumbent, Budget(60.0))
+    assert incumbent.value < 0.28 * before
 
 
 def test_stars_are_served_by_their_own_nodes() -> None:
