@@ -209,6 +209,15 @@ def test_problems_name_their_place(case):
     assert words in "\n".join(map(str, caught.value.problems))
 
 
+def test_problems_of_roles_and_transfers_are_told_at_once():
+    text = TEXT.replace("tp: node", "tq: node").replace("to: rollout", "to: rolout")
+    text = text.replace("dp: 2", "dp: x").replace("name: rollout", "name: trainer")
+    with pytest.raises(InputError) as caught:
+        decode_job(parse_document(text, "w.yaml"))
+    told = "\n".join(map(str, caught.value.problems))
+    assert all(words in told for words in ("dp: expected", "another role", "rolout"))
+
+
 def test_a_role_may_name_a_file_beside_or_a_preset(tmp_path):
     (tmp_path / "mine.yaml").write_text(
         "format: placer/job\nversion: 1\nname: mine\nparallelism: {tp: 2}\n"

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from placer.cost.collectives import (
     ALL_REDUCES,
+    NVLS_HEADS,
     TUNED_ALL_REDUCES,
     Route,
     distinct_domains,
@@ -111,29 +112,28 @@ class IdealNetwork:
     ) -> CollectiveCost:
         """Least cost of an all-reduce of each row, all rows alike."""
         names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
-        switched = algorithm == "auto" and self._takes_switch(members)
-        if switched:
-            names = ("nvls",)
         found, every = [], self._routes(members)
-        others = every
-        if algorithm == "auto":
-            others = every.rows(self._runs_others(members, every))
+        if algorithm == "auto" and self._takes_switch(members):
+            every = every.rows(every.domains == 1)
+            every = every._replace(fewest=np.array([members.shape[1]]))
+        left, others = self._least_in_last(members, every.domains), every
+        if algorithm == "auto" and self.fabric.has_rack_switch:
+            # Where every domain has three members NCCL takes the rack's switch.
+            others = every.rows((left <= 2) | (every.fewest <= 2))
         if "ring" in names and len(others.domains):
             least = int(others.domains[0])
             transfer, latency = self._ring_pass(members, size_bytes, least)
             found.append((2 * transfer, 2 * latency))
-        for name in set(names) - {"ring"}:
-            route = every if name == "nvls" else others
-            if switched:
-                route = route.rows(route.domains == 1)
-            elif name == "nvls":
-                if algorithm == "auto":
-                    route = route.rows(runs_all_reduce(name, route))
-                # Fewer members in a domain make fewer chunks to wait for.
-                least = 3 if algorithm == "auto" else 1
-                route = route._replace(fewest=np.minimum(route.fewest, least))
-            if not len(route.domains):
-                continue
+        ways = [(name, others) for name in set(names) - {"ring", "nvls"}]
+        if "nvls" in names:
+            if algorithm == "auto":
+                runs = runs_all_reduce("nvls", every)
+                every, left = every.rows(runs), np.maximum(left[runs], 3)
+            # Neither the fewest members nor the most have the least chunks.
+            for few in range(1, min(int(every.fewest.max(initial=0)), NVLS_HEADS) + 1):
+                fewest = np.minimum(np.maximum(few, left), every.fewest)
+                ways.append(("nvls", every._replace(fewest=fewest)))
+        for name, route in (way for way in ways if len(way[1].domains)):
             seconds = ALL_REDUCES[name](route, size_bytes)
             best = int(seconds.total.argmin())
             found.append((seconds.transfer[best].item(), seconds.latency[best].item()))
@@ -180,16 +180,12 @@ class IdealNetwork:
             apart * _least(latency[first_outer:]),
         )
 
-    def _runs_others(self, members: IntArray, route: Route) -> BoolArray:
-        """Over which numbers of domains NCCL may not take the rack's switch.
-
-        It does where every domain has three members: where all domains but one, as
-        full as can be, leave as many to the last.
-        """
+    def _least_in_last(self, members: IntArray, domains: IntArray) -> IntArray:
+        """Members of a row that all of so many domains but one leave to the last."""
         room = np.concatenate(([0], np.cumsum(self._facts(members)[2])))
-        left = route.members - room[np.minimum(route.domains, len(room)) - 1]
-        may_be_few = (left <= 2) | (route.fewest <= 2)
-        return np.asarray(may_be_few | (not self.fabric.has_rack_switch))
+        return np.asarray(
+            members.shape[1] - room[np.minimum(domains, len(room)) - 1], dtype=np.int64
+        )
 
     def _ring_pass(
         self, members: IntArray, size_bytes: float, least: int = 1
