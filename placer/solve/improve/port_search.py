@@ -1,11 +1,15 @@
 """Local search on the busiest port and uplink, for traffic of the user's own.
 
 The step waits for the busiest of all ports and uplinks, and a change seldom touches
-that one. So a round aims at a target a little below it, and what is annealed is the
+that one. So rounds aim at a target a little below the best, and what is annealed is the
 excess: by how much ports and uplinks exceed the target, in sum. What is below may
 become busier, up to the target. A round ends once nothing exceeds it; the next one aims
-lower, by twice as much, and by half as much where a round failed. Half of the units
-that are tried have a part in what is too busy.
+lower, by twice as much, and by half as much where a round failed.
+
+From every other start the first rounds anneal a sum over all of the power ``p`` of how
+busy they are; ``p`` grows from round to round, and the sum comes ever closer to the
+maximum, as the p-norm does. Half of the units that are tried have a part in what is too
+busy.
 """
 
 from __future__ import annotations
@@ -72,21 +76,37 @@ def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if not len(loads.flows):
         return
     rng = np.random.default_rng(problem.seed)
-    for home in region.homes(incumbent.elite[: params.even_starts]):
+    homes = region.homes(incumbent.elite[: params.even_starts])
+    for home, aimed in zip(homes, cycle((1.0, params.even_aimed)), strict=False):
         state = PortState(loads, region, home, rng, params)
-        for best in _rounds(state, budget, incumbent.moves, params):
+        for best in _rounds(state, budget, incumbent.moves, params, aimed):
             incumbent.offer(_named(incumbent.method), region.gpu_of_rank(best))
             if incumbent.ends():
                 return
 
 
 def _rounds(
-    state: PortState, budget: Budget, counts: MoveCounts, params: Params
+    state: PortState,
+    budget: Budget,
+    counts: MoveCounts,
+    params: Params,
+    aimed: float,
 ) -> Iterator[IntArray]:
-    """Home of each unit in ever better placements."""
+    """Home of each unit in ever better placements.
+
+    A share of the work aims at targets, what is left goes before it to sums of powers.
+    """
+    powers = zip(params.even_powers, params.even_heat, strict=True)
+    summed = params.even_work * (1 - aimed) / len(params.even_powers)
+    for power, heat in powers if aimed < 1 else ():
+        before = state.best
+        state.sum_up(power, heat, summed)
+        anneal(state, budget, counts)
+        if state.best is not before:
+            yield state.best
     least, most = params.even_cut
-    cut, left = least, params.even_work
-    for heat in cycle(params.even_heat):
+    cut, left = least, params.even_work * aimed
+    for heat in cycle(params.even_aimed_heat):
         if left <= 0 or budget.is_over():
             return
         before = state.best
@@ -145,21 +165,36 @@ class PortState:
         self._proposed = max(1, min(most, ENTRIES // entries))
         self._step_work = STEP_WORK + ENTRY_WORK * entries * self._proposed
         self._busy = loads.of(home)
-        self._least_s = self._busiest(self._busy)
-        self._target, self._least = self._least_s, (inf, inf)
+        self._least_s = self._scale = self._busiest(self._busy)
+        self._target, self._power = np.zeros(len(self._scale)), 1.0
+        self._least = inf, inf
         things = len(home) + loads.messages.ends.shape[1] + self._domains
         self._claim = np.full(things, UNCLAIMED)
         self._added: Added | None = None
         self.hot = self.cold = np.ones(1)
         self._steps = self._step = 0
 
+    def sum_up(self, power: float, heat: float, work: float) -> None:
+        """Begin a round on a sum of powers, hot in proportion to what changes add."""
+        self._begin(1.0, power, work)
+        size = np.abs(self.delta(self.propose()))
+        size = size[size > 0]
+        self.hot = heat * np.array([size.mean() if len(size) else 1.0])
+        self.cold = self.hot * self._params.even_end[0]
+
     def aim(self, cut: float, heat: float, work: float) -> None:
-        """Begin a round: so much less busy than the best, relative to that."""
-        self._target = self._least_s * (1 - cut)
-        self._least = self._busyness(self._loads.of(self.best))
-        self._steps, self._step = max(1, int(work / self._step_work)), 0
+        """Begin a round on what exceeds a target: so much below the best."""
+        self._begin(cut, 1.0, work)
         self.hot = np.array([heat])
-        self.cold = self.hot * self._params.even_end
+        self.cold = self.hot * self._params.even_end[1]
+
+    def _begin(self, cut: float, power: float, work: float) -> None:
+        self.home = self.best.copy()
+        self._busy = self._loads.of(self.home)
+        self._scale = np.maximum(self._least_s, 1e-300)
+        self._target, self._power = self._scale * (1 - cut), power
+        self._least = self._busyness()
+        self._steps, self._step = max(1, int(work / self._step_work)), 0
 
     @property
     def work(self) -> float:
@@ -169,7 +204,7 @@ class PortState:
     @property
     def is_reached(self) -> bool:
         """Whether nothing is busier than the target."""
-        return not self._excess(self._busy).any()
+        return not self._excess.any()
 
     @property
     def progress(self) -> float:
@@ -198,14 +233,19 @@ class PortState:
         return moves.singles(count)
 
     def delta(self, changes: Changes) -> FloatArray:
-        """What each change, by itself, adds to the excess."""
+        """What each change, by itself, adds to the sum."""
         added = self._loads.added(self.home, changes.units, changes.new)
         self._added = added
-        target = self._target[self._loads.kind[added.load]]
-        before = self._busy[added.load] - target
-        more = np.maximum(before + added.seconds, 0) - np.maximum(before, 0)
-        found = np.bincount(added.change, more, len(changes.units))
-        return np.asarray(found / self._target.sum())
+        kind = self._loads.kind[added.load]
+        before = self._busy[added.load]
+        more = self._cost(before + added.seconds, kind) - self._cost(before, kind)
+        return np.bincount(added.change, more, len(changes.units)).astype(np.float64)
+
+    def _cost(self, busy: FloatArray, kind: IntArray) -> FloatArray:
+        """Power of the excess of each load, relative to the best; kinds in turn."""
+        scale = self._scale[kind]
+        over = np.maximum(busy - self._target[kind], 0.0) / scale
+        return np.asarray(scale / self._scale.sum() * over**self._power)
 
     def apply(self, changes: Changes, accepted: BoolArray) -> None:
         """Make accepted changes, of those that interfere the first."""
@@ -250,7 +290,7 @@ class PortState:
         """Note who is where, what is busy, and the best placement."""
         self._busy = self._loads.of(self.home)
         self._note_best()
-        heat = self._loads.on_way(self._excess(self._busy), self.home)
+        heat = self._loads.on_way(self._excess ** (self._power / 2), self.home)
         self._moves.look(self.home, heat)
 
     def _busiest(self, busy: FloatArray) -> FloatArray:
@@ -259,21 +299,24 @@ class PortState:
         np.maximum.at(found, self._loads.kind, busy)
         return found
 
-    def _excess(self, busy: FloatArray) -> FloatArray:
-        """Seconds by which each port and uplink exceeds its target; shape (L,)."""
-        return np.maximum(busy - self._target[self._loads.kind] * (1 + ROUNDING), 0.0)
+    @property
+    def _excess(self) -> FloatArray:
+        """By how much each port and uplink exceeds its target; shape (L,)."""
+        kind = self._loads.kind
+        over = self._busy - self._target[kind] * (1 + ROUNDING)
+        return np.asarray(np.maximum(over, 0.0) / self._scale[kind])
 
-    def _busyness(self, busy: FloatArray) -> tuple[float, float]:
-        """Seconds of all kinds, one after the other; then the excess.
+    def _busyness(self) -> tuple[float, float]:
+        """Seconds of all kinds, one after the other; then the sum.
 
         Many may have to become less busy before the busiest is.
         """
-        scale = float(self._target.sum())
-        seconds = float(self._busiest(busy).sum()), float(self._excess(busy).sum())
-        return round(seconds[0] / scale, DIGITS), round(seconds[1] / scale, DIGITS)
+        seconds = float(self._busiest(self._busy).sum() / self._scale.sum())
+        total = float(self._cost(self._busy, self._loads.kind).sum())
+        return round(seconds, DIGITS), round(total, DIGITS)
 
     def _note_best(self) -> None:
-        busyness = self._busyness(self._busy)
+        busyness = self._busyness()
         if busyness < self._least:
             self._least, self.best = busyness, self.home.copy()
             self._least_s = self._busiest(self._busy)

@@ -151,16 +151,19 @@ class Params(BoundParams):
         Neighbours of all units, padded: jobs with more are not annealed so.
     even_starts : int
         Placements whose busiest ports and uplinks are evened out.
+    even_powers, even_heat : tuple of float
+        Powers of how busy they are that are summed, round by round, and the temperature
+        at the start of each, relative to what a change adds.
     even_cut : (float, float)
-        How far below the busiest the target of a round is, at least and at most.
-    even_heat : tuple of float
-        Temperatures at the start of rounds, in turn, relative to the target.
-    even_end : float
-        Temperature at the end, relative to the start.
+        How far below the best the target of a later round is, at least and at most.
+    even_aimed_heat : tuple of float
+        Temperatures at the start of later rounds, in turn, relative to the best.
+    even_end : (float, float)
+        Temperature at the end of a round of either sort, relative to its start.
     even_work : float, us
         Work of all rounds from one placement.
-    even_round : float
-        Share of it that a round has.
+    even_aimed, even_round : float
+        Shares of it that later rounds have where sums come first, and each of them.
     local_search : bool
         Whether methods other than constructions run.
     enough_gap : float
@@ -317,11 +320,14 @@ class Params(BoundParams):
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000
     even_starts: int = 2
+    even_powers: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0)
+    even_heat: tuple[float, ...] = (0.3, 0.05, 0.05, 0.05)
     even_cut: tuple[float, float] = (0.01, 0.16)
-    even_heat: tuple[float, ...] = (0.02, 0.01, 0.005)
-    even_end: float = 1e-2
+    even_aimed_heat: tuple[float, ...] = (0.02, 0.01, 0.005)
+    even_end: tuple[float, float] = (1e-3, 1e-2)
     even_work: float = 4e6
-    even_round: float = 0.5
+    even_aimed: float = 0.5
+    even_round: float = 0.25
     local_search: bool = True
     enough_gap: float = 0.0
     generations: int = 0
