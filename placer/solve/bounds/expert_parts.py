@@ -24,10 +24,11 @@ from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.expert_units import Units, units_of
+from placer.solve.bounds.level_boxes import Boxes
 from placer.solve.bounds.part_company import Company, companies
 from placer.solve.bounds.part_counts import Counts, rooms_of
 from placer.solve.bounds.part_gradients import HeldStages, PartGradients
-from placer.solve.bounds.part_prices import Boxes, Packing, PartPrices
+from placer.solve.bounds.part_prices import Packing, PartPrices
 from placer.solve.bounds.part_runs import step_in_runs
 from placer.solve.bounds.part_steps import PartSteps, raised
 from placer.solve.tree.capacity import parent_of_domain

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.part_prices import Boxes, BoxValues
+from placer.solve.bounds.level_boxes import Boxes, BoxValues
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits
 
