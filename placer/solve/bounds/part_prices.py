@@ -32,6 +32,8 @@ from placer.solve.count.columns import ColumnProgram
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from placer.solve.bounds.level_boxes import Boxes
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
