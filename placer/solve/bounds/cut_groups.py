@@ -11,6 +11,7 @@ replica waits in that of them where it matters most.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +30,7 @@ from placer.solve.bounds.limit import (
     most_stages,
     slow_pipeline_s,
     slow_pipelines_s,
+    with_slow_axis,
 )
 from placer.solve.bounds.slots import Slots
 from placer.solve.bounds.stages_cut import may_cut_only
@@ -123,24 +125,32 @@ class CutGroups:
 
     def pipeline_s(self, params: Params) -> float:
         """Least time of the slowest pipeline of a placement that cuts a group, s."""
-        axes = self.step.model.job.parallelism
-        beside = Slots.of(self.step, self.network, self.room)
-        found = 0.0
-
-        def slow(even: int) -> StageTime:
-            if self.axis == "tp" and beside is not None:
-                return beside.with_cut_tp(even)
-            return self._split(even).stage_times[self.axis]
-
+        axes, found = self.step.model.job.parallelism, 0.0
         for stages, even in self.slow_stages(axes):
             stages = min(stages, most_stages(axes.pp, params.cut_sets))
-            slowest_s = slow_pipeline_s(self.step, self.axis, slow(even), stages)
-            found = max(found, slowest_s)
+            slow = self._slow(even)
+            found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
         if self._in_order and axes.pp > 1:
             half = max(1, self.members.shape[1] // 2)
-            of_stage = slow_pipelines_s(self.step, self.axis, slow(half))
+            of_stage = slow_pipelines_s(self.step, self.axis, self._slow(half))
             found = max(found, self._least_of_stages(of_stage))
         return found
+
+    def with_parts(self, parts: Sequence[int]) -> Step:
+        """The step where domains hold few ranks of a group.
+
+        Parameters
+        ----------
+        parts : sequence of int
+            Most ranks of a group of each stage in a domain.
+        """
+        step, size = self.step, self.members.shape[1]
+        for part in set(parts):
+            if part < size:
+                stages = [stage for stage, most in enumerate(parts) if most == part]
+                slow = self._slow(size // -(-size // part))
+                step = with_slow_axis(step, self.axis, slow, stages)
+        return step
 
     @property
     def _in_order(self) -> bool:
@@ -170,6 +180,13 @@ class CutGroups:
             for value in np.unique(slow_s)
             if may_cut_only(self.room, size, of_group <= value) or value == slow_s.max()
         )
+
+    def _slow(self, even: int) -> StageTime:
+        """Least time of a stage with a group that has a part no larger, s."""
+        beside = Slots.of(self.step, self.network, self.room)
+        if self.axis == "tp" and beside is not None:
+            return beside.with_cut_tp(even)
+        return self._split(even).stage_times[self.axis]
 
     def _split(self, even: int) -> Step:
         """The step when every group leaves its scale-up domain."""

@@ -244,13 +244,15 @@ def _outside(cut: CutGroups, params: Params) -> Iterator[Proof]:
     """Bounds when a group of an axis leaves its scale-up domain."""
     step, network, axis, room = cut.step, cut.network, cut.axis, cut.room
     axes = step.model.job.parallelism
-    cases = [] if axis == "pp" else [_with_crossing(cut, params)]
+    slow_s = 0.0 if axis == "pp" else cut.pipeline_s(params)
+    cases = [] if axis == "pp" else [partial(_with_crossing, cut, slow_s)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
     is_tied = _together(inside, axes.ranks_of_group["pp"])
-    if axis == "pp" or (axes.pp > 1 and not is_tied):
+    if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
         # Dear to make: only once this case is the cheapest.
-        trade = cache(partial(NicTrade.of, step, network, room, params))
-        cases.append(partial(_with_cuts, trade, axis))
+        parts = cut.with_parts if axis == "tp" else None
+        trade = cache(partial(NicTrade.of, step, network, room, params, parts))
+        cases.append(partial(_with_cuts, trade, axis, slow_s))
     yield from _in_turn(cases, step, network, room, params)
     if axis != "pp":
         yield _in_parts(StageParts.of(step, network, room), params)
@@ -336,11 +338,10 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
     return bool(sizes.max() <= room.max()) and places >= len(sizes)
 
 
-def _with_crossing(cut: CutGroups, params: Params) -> Callable[[Floor], Proof]:
+def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
     """Least step time when a tp, cp or ep group leaves its scale-up domain."""
-    slow_s = cut.pipeline_s(params)
     text = f"cheapest when a {cut.axis} group leaves its scale-up domain, {BEST}"
-    return lambda floor: Proof(_above(cut.step, floor, slow_s), text)
+    return Proof(_above(cut.step, floor, slow_s), text)
 
 
 def _in_parts(parts: StageParts | None, params: Params) -> Proof:
@@ -353,8 +354,11 @@ def _in_parts(parts: StageParts | None, params: Params) -> Proof:
     return Proof(value, f"{argument}, {BEST}")
 
 
-def _with_cuts(trade: Callable[[], NicTrade], axis: str, floor: Floor) -> Proof:
+def _with_cuts(
+    trade: Callable[[], NicTrade], axis: str, slow_s: float, floor: Floor
+) -> Proof:
     """Least step time that NICs and cuts allow when a group of ``axis`` is outside."""
+    floor = floor.above(Floor(pipeline_s=slow_s))
     value, level = trade().least(floor, is_cut=axis == "pp")
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
