@@ -62,6 +62,8 @@ class CutGroups:
         Rules about outer tiers.
     runs : CutRuns, optional
         In a launch by nodes.
+    far : int
+        Tier of which a group leaves its domain; -1 if that is not known.
     """
 
     step: Step
@@ -71,6 +73,7 @@ class CutGroups:
     room: IntArray
     across: tuple[AcrossSets, ...]
     runs: CutRuns | None
+    far: int = -1
 
     @classmethod
     def of(
@@ -80,16 +83,29 @@ class CutGroups:
         axis: str,
         room: IntArray,
         params: Params,
+        far: int = -1,
     ) -> CutGroups:
         """Of one axis, where ranks stay together as the network of a step says."""
         topology, job = step.model.topology, step.model.job
         members = job.parallelism.ranks_of_group[axis]
         tier, runs = network.fabric.scale_up_tier, None
-        if network.by_nodes and tier == 0:
-            label = network.label[0]
-            runs = CutRuns.of(topology, job, members, label, params.cut_run_work)
+        if network.by_nodes and tier in network.run_tiers:
+            label, work = network.label[tier], params.cut_run_work
+            runs = CutRuns.of(topology, job, members, label, work, tier)
         across = across_sets(topology.domain_of_node, network.label, tier, members)
-        return cls(step, network, axis, members, room, tuple(across), runs)
+        return cls(step, network, axis, members, room, tuple(across), runs, far)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every placement cuts a group."""
+        return self.network.leaves_scale_up(self.members) or self.fewest > 0
+
+    @property
+    def where(self) -> str:
+        """Name of the domains that a group leaves."""
+        if self.far <= self.network.fabric.scale_up_tier:
+            return "scale-up domain"
+        return self.step.model.topology.tiers[self.far].name
 
     @cached_property
     def fewest(self) -> int:
@@ -134,6 +150,10 @@ class CutGroups:
             half = max(1, self.members.shape[1] // 2)
             of_stage = slow_pipelines_s(self.step, self.axis, self._slow(half))
             found = max(found, self._least_of_stages(of_stage))
+        if self.far > self.network.fabric.scale_up_tier:
+            half = max(1, self.members.shape[1] // 2)
+            slow = self._slow(half, self.far)
+            found = max(found, slow_pipeline_s(self.step, self.axis, slow))
         return found
 
     def with_parts(self, parts: Sequence[int]) -> Step:
@@ -155,12 +175,11 @@ class CutGroups:
     @property
     def _in_order(self) -> bool:
         """Whether groups are of consecutive ranks, and a domain holds one run."""
-        topology, job = self.step.model.topology, self.step.model.job
-        tier = self.network.fabric.scale_up_tier
+        job, tier = self.step.model.job, self.network.fabric.scale_up_tier
         in_turn = np.arange(self.members.size).reshape(self.members.shape)
         return (
             job.launcher != "free"
-            and tier == topology.node_tier
+            and tier in self.network.run_tiers
             and self.members.size == job.world_size
             and np.array_equal(self.members, in_turn)
         )
@@ -181,18 +200,25 @@ class CutGroups:
             if may_cut_only(self.room, size, of_group <= value) or value == slow_s.max()
         )
 
-    def _slow(self, even: int) -> StageTime:
-        """Least time of a stage with a group that has a part no larger, s."""
+    def _slow(self, even: int, far: int = -1) -> StageTime:
+        """Least time of a stage with a group that has a part no larger, s.
+
+        Parameters
+        ----------
+        even : int
+        far : int
+            Tier of which it leaves its domain; -1 if that is not known.
+        """
         beside = Slots.of(self.step, self.network, self.room)
         if self.axis == "tp" and beside is not None:
-            return beside.with_cut_tp(even)
-        return self._split(even).stage_times[self.axis]
+            return beside.with_cut_tp(even, far)
+        return self._split(even, far).stage_times[self.axis]
 
-    def _split(self, even: int) -> Step:
-        """The step when every group leaves its scale-up domain."""
+    def _split(self, even: int, far: int) -> Step:
+        """The step when every group leaves its scale-up domain, or one further out."""
         known = [f.name for f in fields(self.network) if f.init]
         split = Split(**{name: getattr(self.network, name) for name in known})
-        limited = split.with_limits(Limit(self.members, even))
+        limited = split.with_limits(Limit(self.members, even, far=far))
         return self.step.model.step_on(limited)
 
     def _stages(self, cut: int, axes: Parallelism) -> int:

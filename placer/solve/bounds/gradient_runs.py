@@ -58,7 +58,7 @@ class GradientRuns:
     size, grain : int
         Members of a group, and consecutive ranks that share a node.
     gpus : ndarray, shape (N,)
-        Of each node.
+        Of each scale-up domain, a host or an island that is counted in turn.
     """
 
     group_of_rank: IntArray
@@ -68,7 +68,7 @@ class GradientRuns:
 
     @classmethod
     def of(cls, network: IdealNetwork, groups: IntArray) -> GradientRuns | None:
-        """Of such groups; None where nodes are not scale-up domains or hold no runs.
+        """Of such groups; None where scale-up domains hold no runs.
 
         Parameters
         ----------
@@ -76,14 +76,14 @@ class GradientRuns:
         groups : ndarray, shape (g, n)
             Every rank once.
         """
-        topology = network.fabric.topology
-        if not network.by_nodes or network.fabric.scale_up_tier or topology.node_tier:
+        tier = network.fabric.scale_up_tier
+        if not network.by_nodes or tier not in network.run_tiers:
             return None
-        world, label = groups.size, network.label[0]
+        world, label = groups.size, network.label[tier]
         grain = world // (int(label.max()) + 1)
         if world % grain or (label != np.arange(world) // grain).any():
             grain = 1
-        gpus = topology.gpus_of_node
+        gpus = np.bincount(network.fabric.topology.domain_of_gpu[tier])
         pairs = world * int(gpus.max()) ** 2
         if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
             return None

@@ -139,9 +139,7 @@ def slow_pipelines_s(
     return np.asarray(np.maximum.reduceat(seconds, start[:-1]))
 
 
-def with_slow_axis(
-    step: Step, axis: str, slow: StageTime, stages: list[int]
-) -> Step:
+def with_slow_axis(step: Step, axis: str, slow: StageTime, stages: list[int]) -> Step:
     """The step when some stages of one replica have the slow time of ``axis``."""
     time = step.stage_times[axis]
     forward, backward = time.forward.copy(), time.backward.copy()

@@ -13,9 +13,9 @@ pair of tp is whole only where some gradient group has three members or fewer.
 For a number ``x`` let ``q_s(x)`` be the fewest members, and ``u_s(x)`` the slowest
 pace, with which stage ``s`` alone exposes at most ``x`` seconds of data-parallel time,
 all other stages at their best, and ``g(x)`` the least pipeline time of a lane of which
-every run fits a domain, its tp groups in such parts. A placement that exposes ``x`` seconds keeps to ``q_s(x)``
-everywhere, and on an uplink some stage is at ``u_s(x)`` at the most, so its pipelines
-take ``g(x)`` or longer, and its step ``x + g(x)``.
+every run fits a domain, its tp groups in such parts. A placement that exposes ``x``
+seconds keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at
+the most, so its pipelines take ``g(x)`` or longer, and its step ``x + g(x)``.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 CASE_AXES = ("tp", "cp", "ep", "pp")
+BY_TIER = ("tp", "cp")
 BEST = (
     "gradient groups on the most NICs their domains allow, rings over the fewest "
     "domains of each tier"
@@ -222,22 +223,48 @@ def _cases(
             continue
         members = model.job.parallelism.ranks_of_group[axis]
         if scale_up < 0 or not _together(label[scale_up], members):
-            outside = _ideal(model, colocation, label, capacity)
-            cut = CutGroups.of(model.step_on(outside), outside, axis, room, params)
-            if scale_up < len(model.topology.tiers) - 1:
+            cuts = list(_cut(model, colocation, label, capacity, axis, params))
+            for cut in cuts:
                 yield _outside(cut, params)
-            if scale_up < 0 or outside.leaves_scale_up(members):
+            # Where no group leaves a scale-up domain none leaves one further out.
+            if scale_up < 0 or any(cut.is_certain for cut in cuts[:1]):
                 return
-            label = label.copy()
-            for t in range(scale_up, len(label)):
-                label[t] = join(label[t], members)
+            label = _joined(label, members, scale_up)
             if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
-                return
-            if cut.fewest:
                 return
     network = _ideal(model, colocation, label, capacity)
     step = model.step_on(network)
     yield _in_turn([partial(_inside, step)], step, network, room, params)
+
+
+def _cut(
+    model: StepModel,
+    colocation: Colocation,
+    label: IntArray,
+    capacity: IntArray,
+    axis: str,
+    params: Params,
+) -> Iterator[CutGroups]:
+    """Groups of an axis that leave domains of a tier and of none further out, by tier.
+
+    Those of ep and pp leave scale-up domains, and whichever they like further out.
+    """
+    members, room = model.job.parallelism.ranks_of_group[axis], _rooms(model, capacity)
+    scale_up = model.fabric.scale_up_tier
+    for far in range(scale_up, len(label) - 1):
+        if far > scale_up and (axis not in BY_TIER or _together(label[far], members)):
+            return
+        tied = _joined(label, members, far + 1) if axis in BY_TIER else label
+        network = _ideal(model, colocation, tied, capacity)
+        yield CutGroups.of(model.step_on(network), network, axis, room, params, far)
+
+
+def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
+    """The sets of each tier where groups lie whole in domains of a tier."""
+    label = label.copy()
+    for t in range(tier, len(label)):
+        label[t] = join(label[t], members)
+    return label
 
 
 def _outside(cut: CutGroups, params: Params) -> Iterator[Proof]:
@@ -252,7 +279,7 @@ def _outside(cut: CutGroups, params: Params) -> Iterator[Proof]:
         # Dear to make: only once this case is the cheapest.
         parts = cut.with_parts if axis == "tp" else None
         trade = cache(partial(NicTrade.of, step, network, room, params, parts))
-        cases.append(partial(_with_cuts, trade, axis, slow_s))
+        cases.append(partial(_with_cuts, trade, cut, slow_s))
     yield from _in_turn(cases, step, network, room, params)
     if axis != "pp":
         yield _in_parts(StageParts.of(step, network, room), params)
@@ -339,8 +366,8 @@ def _fit(sizes: IntArray, room: IntArray) -> bool:
 
 
 def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
-    """Least step time when a tp, cp or ep group leaves its scale-up domain."""
-    text = f"cheapest when a {cut.axis} group leaves its scale-up domain, {BEST}"
+    """Least step time when a tp, cp or ep group leaves its domain."""
+    text = f"cheapest when a {cut.axis} group leaves its {cut.where}, {BEST}"
     return Proof(_above(cut.step, floor, slow_s), text)
 
 
@@ -355,16 +382,16 @@ def _in_parts(parts: StageParts | None, params: Params) -> Proof:
 
 
 def _with_cuts(
-    trade: Callable[[], NicTrade], axis: str, slow_s: float, floor: Floor
+    trade: Callable[[], NicTrade], cut: CutGroups, slow_s: float, floor: Floor
 ) -> Proof:
-    """Least step time that NICs and cuts allow when a group of ``axis`` is outside."""
+    """Least step time that NICs and cuts allow when a group of an axis is outside."""
     floor = floor.above(Floor(pipeline_s=slow_s))
-    value, level = trade().least(floor, is_cut=axis == "pp")
+    value, level = trade().least(floor, is_cut=cut.axis == "pp")
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(
         value,
-        f"cheapest when a {axis} group leaves its scale-up domain, gradient groups "
+        f"cheapest when a {cut.axis} group leaves its {cut.where}, gradient groups "
         f"having at least {members} members (NICs) in each domain they touch, by "
         "stage, and pipelines cut so often that this fits, rings over the fewest "
         "domains of each tier",
