@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,12 @@ from placer.solve.bounds.limit import (
     slow_pipeline_s,
     slow_pipelines_s,
     with_slow_axis,
+)
+from placer.solve.bounds.run_patterns import (
+    MOST_PATTERNS,
+    MOST_RANKS,
+    RunPatterns,
+    patterns_of,
 )
 from placer.solve.bounds.slots import Slots
 from placer.solve.bounds.stages_cut import may_cut_only
@@ -146,7 +152,10 @@ class CutGroups:
             stages = min(stages, most_stages(axes.pp, params.cut_sets))
             slow = self._slow(even)
             found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
-        if self._in_order and axes.pp > 1:
+        patterns = self.run_patterns if self.fewest else None
+        if patterns is not None and patterns.repeats == axes.dp:
+            found = max(found, patterns.least_s())
+        elif self._in_order and axes.pp > 1:
             half = max(1, self.members.shape[1] // 2)
             of_stage = slow_pipelines_s(self.step, self.axis, self._slow(half))
             found = max(found, self._least_of_stages(of_stage))
@@ -183,6 +192,57 @@ class CutGroups:
             and self.members.size == job.world_size
             and np.array_equal(self.members, in_turn)
         )
+
+    @cached_property
+    def run_patterns(self) -> RunPatterns | None:
+        """Parts of groups that runs of ranks allow; None without runs of groups."""
+        axes, (groups, size) = self.step.model.job.parallelism, self.members.shape
+        if not self.network.by_nodes or not self._in_order or groups * size > MOST_RANKS:
+            return None
+        topology, tier = self.network.fabric.topology, self.network.fabric.scale_up_tier
+        stage, place = axes.coordinates["pp"][self.members[:, 0]], np.arange(groups)
+        in_slot = groups // (axes.pp * axes.dp)
+        if np.array_equal(stage, place // in_slot % axes.pp):
+            together, repeats = in_slot, axes.dp
+        elif np.array_equal(stage, place // (in_slot * axes.dp)):
+            together, repeats = in_slot * axes.dp, 1
+        else:
+            return None
+        levels = self._levels(axes.pp)
+        slow = [self._slow(min(size // 2, part - 1)) for part in levels[1:]]
+        seconds = partial(self._seconds, [*slow, self.step.stage_times[self.axis]])
+        gpus = np.bincount(topology.domain_of_gpu[tier])
+        known = patterns_of(len(levels), axes.pp, seconds)
+        return RunPatterns(gpus, size, together, repeats, levels, *known)
+
+    def _levels(self, stages: int) -> tuple[int, ...]:
+        """Least parts that are told apart, no more than stages leave room for."""
+        size = self.members.shape[1]
+        even = most_even(self.room, size, self.members.size, self.across)
+        known = [*range(2, size // 2 + 1), size]
+        # Parts that all groups may have, and larger ones, decide how fast one can be.
+        known.sort(key=lambda part: (part != even + 1, part != size, abs(part - even)))
+        number = max(n for n in range(2, size + 2) if n**stages <= MOST_PATTERNS)
+        return (1, *sorted(known[: number - 1]))
+
+    def _seconds(self, times: Sequence[StageTime], patterns: IntArray) -> FloatArray:
+        """Pipeline time of a replica whose stages have such times of the axis, s."""
+        step, stage = self.step, np.arange(patterns.shape[1])
+        zero = np.zeros(patterns.shape)
+        added = []
+        for way in ("forward", "backward"):
+            own = np.array([getattr(time, way).min(axis=0) for time in times])
+            others = (
+                getattr(time, way).min(axis=0)
+                for axis, time in step.stage_times.items()
+                if axis not in (self.axis, "pp")
+            )
+            added.append(own[patterns, stage] + sum(others, start=zero))
+        hops = step.stage_times.get("pp")
+        hop = zero if hops is None else zero + hops.forward.min(axis=0)
+        slowness = zero + step.slowness.min(axis=0)
+        rows = step.model.patterns(*added, hop, slowness)
+        return np.array(step.pipelines_s(rows))
 
     def _least_of_stages(self, slow_s: FloatArray) -> float:
         """Least time of the slowest of the stages that have a group that is cut, s.

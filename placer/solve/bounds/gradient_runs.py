@@ -21,8 +21,9 @@ units, T prices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -119,20 +120,7 @@ class GradientRuns:
 
     def _may_be(self, serves: BoolArray) -> bool:
         """Whether the nodes may hold runs that serve; False is certain."""
-        longer = np.union1d(0, np.unique(self.gpus // self.grain)[:-1])
-        nodes = (self.gpus // self.grain > longer[:, None]).sum(axis=1)
-        price, sums = np.ones(len(longer)), np.zeros(len(longer))
-        for _ in range(ROUNDS):
-            price /= price.max()
-            used = _cheapest_runs(serves, longer, price)
-            if used is None or price @ (used - nodes) > ROUNDING:
-                return False
-            if (used <= nodes).all():
-                return True
-            # Multiplicative weights: what is used too often becomes dearer.
-            sums += (used - nodes) / nodes.clip(1)
-            price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
-        return True
+        return fitting_runs(self.gpus // self.grain, partial(cheapest_runs, serves))[0]
 
     def _windows(self) -> tuple[IntArray, IntArray]:
         """Ranks of the longest run from each unit on, and their groups; (U, longest).
@@ -163,14 +151,52 @@ class GradientRuns:
         return np.stack(found, axis=1)
 
 
-def _cheapest_runs(
-    serves: BoolArray, longer: IntArray, price: FloatArray
-) -> IntArray | None:
-    """Runs longer than each length on the cheapest way through; None without one."""
+def fitting_runs(
+    gpus: IntArray, cheapest: Callable[[FloatArray], IntArray | None]
+) -> tuple[bool, IntArray | None]:
+    """Whether nodes may hold runs; False is certain. Lengths of such runs, if known.
+
+    Parameters
+    ----------
+    gpus : ndarray, shape (N,)
+        Of each node.
+    cheapest : callable
+        Lengths of the runs that cost least, given the price of each length from 1 to
+        the longest; None where there are none.
+    """
+    longer = np.union1d(0, np.unique(gpus)[:-1])
+    nodes = (gpus > longer[:, None]).sum(axis=1)
+    is_longer = np.arange(1, int(gpus.max()) + 1)[:, None] > longer
+    price, sums = np.ones(len(longer)), np.zeros(len(longer))
+    for _ in range(ROUNDS):
+        price /= price.max()
+        lengths = cheapest((is_longer * price).sum(axis=1))
+        if lengths is None:
+            return False, None
+        used = (lengths[:, None] > longer).sum(axis=0)
+        if price @ (used - nodes) > ROUNDING:
+            return False, None
+        if (used <= nodes).all():
+            return True, lengths
+        # Multiplicative weights: what is used too often becomes dearer.
+        sums += (used - nodes) / nodes.clip(1)
+        price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
+    return True, None
+
+
+def cheapest_runs(serves: BoolArray, price: FloatArray) -> IntArray | None:
+    """Lengths of the runs on the cheapest way through all ranks; None without one.
+
+    Parameters
+    ----------
+    serves : ndarray of bool, shape (U, L)
+        Whether a run that begins at a unit may have each length, from 1 on.
+    price : ndarray, shape (L,)
+        Of each length.
+    """
     units, lengths = serves.shape
     length = np.arange(1, lengths + 1)
-    is_longer = length[:, None] > longer
-    cost = np.where(serves, (is_longer * price).sum(axis=1), np.inf)
+    cost = np.where(serves, price[:lengths], np.inf)
     best = np.concatenate((np.zeros(1), np.full(units + lengths, np.inf)))
     length_before = np.zeros(units + lengths + 1, dtype=np.int64)
     for begin in range(units):
@@ -181,11 +207,11 @@ def _cheapest_runs(
         length_before[ahead][is_less] = length[is_less]
     if not np.isfinite(best[units]):
         return None
-    used, end = np.zeros(len(longer), dtype=np.int64), units
+    found, end = [], units
     while end:
-        used += is_longer[length_before[end] - 1]
-        end -= int(length_before[end])
-    return used
+        found.append(int(length_before[end]))
+        end -= found[-1]
+    return np.array(found[::-1])
 
 
 def exposed_in_runs(step: Step, network: IdealNetwork) -> float:

@@ -39,6 +39,7 @@ from placer.solve.bounds.heavy_flows import heavy_flows
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
+from placer.solve.bounds.run_patterns import RunPatterns
 from placer.solve.bounds.run_transfers import RunTransfers, in_runs
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.transfers import Transfers, near_levels, one_way
@@ -179,6 +180,18 @@ def stage_parts(
     network = _ideal(model, colocation, colocation.label, capacity_of_node)
     room = _rooms(model, capacity_of_node)
     return StageParts.of(model.step_on(network), network, room)
+
+
+def run_patterns(problem: Problem) -> RunPatterns | None:
+    """Parts that runs leave of the groups of consecutive ranks; None without any."""
+    parallelism = problem.job.parallelism
+    axis = next((axis for axis in ("tp", "cp") if parallelism.size(axis) > 1), None)
+    if axis is None or problem.job.model is None:
+        return None
+    network, params = _ideal_of(problem), problem.params
+    room = _rooms(problem.model, network.capacity_of_node)
+    step = problem.model.step_on(network)
+    return CutGroups.of(step, network, axis, room, params).run_patterns
 
 
 def run_transfers(problem: Problem) -> RunTransfers | None:
