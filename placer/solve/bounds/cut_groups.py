@@ -33,8 +33,8 @@ from placer.solve.bounds.limit import (
     with_slow_axis,
 )
 from placer.solve.bounds.run_patterns import (
+    MOST,
     MOST_PATTERNS,
-    MOST_RANKS,
     RunPatterns,
     patterns_of,
 )
@@ -197,7 +197,7 @@ class CutGroups:
     def run_patterns(self) -> RunPatterns | None:
         """Parts of groups that runs of ranks allow; None without runs of groups."""
         axes, (groups, size) = self.step.model.job.parallelism, self.members.shape
-        if not self.network.by_nodes or not self._in_order or groups * size > MOST_RANKS:
+        if not (self.network.by_nodes and self._in_order and axes.world_size <= MOST):
             return None
         topology, tier = self.network.fabric.topology, self.network.fabric.scale_up_tier
         stage, place = axes.coordinates["pp"][self.members[:, 0]], np.arange(groups)

@@ -7,8 +7,9 @@ other, so what comes before a group matters to it only by the ranks of the run t
 open at its first. So a stage is a matrix, from the ranks in the open run before it to
 those after it, of the least price of the runs that end in it. Matrices of the stages of
 a replica are multiplied with sums for products and minima for sums; of all patterns
-that take ``T`` or less the cheapest counts. Prices stand for nodes (`gradient_runs.py`):
-where the cheapest runs cost more than all nodes are worth, no placement takes ``T``.
+that take ``T`` or less the cheapest counts. Prices stand for nodes, as in
+`gradient_runs.py`: where the cheapest runs cost more than all nodes are worth, no
+placement takes ``T``.
 
 By hand: groups of 8, in four stages, on nodes of 7. Runs of 5, 7, 7, 7 and 6 ranks cut
 four groups into halves of 3, 4, 3 and 2 ranks; four groups in halves of 3 or more take
@@ -34,7 +35,8 @@ from placer.solve.bounds.gradient_runs import cheapest_runs, fitting_runs
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
-MOST_PATTERNS, MOST_RANKS = 1 << 12, 1 << 13  # larger jobs have fewer levels, or none
+MOST_PATTERNS = 1 << 12  # with more of them levels are left out
+MOST = 1 << 13  # ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,30 +178,23 @@ def through(size: int, least: int, price: FloatArray) -> FloatArray:
         Of a run of each length, from 1 on.
     """
     longest = len(price)
-    # What is paid from a cut on, by the place of the cut; row 0 begins with a run.
-    after = np.full((size, longest), np.inf)
-    for cut in range(size - 1, -1, -1):
-        left = size - cut
-        if left >= least or cut == 0:
-            if left <= longest:
-                after[cut, 0] = price[left - 1]
-            if left < longest:
-                after[cut, left] = 0.0
-        for end in range(cut + least, size - least + 1):
-            if 0 < end - cut <= longest:
-                more = price[end - cut - 1] + after[end]
-                after[cut] = np.minimum(after[cut], more)
-    found = np.full((longest, longest), np.inf)
-    found[0] = after[0]
-    for begun in range(1, longest):
-        if begun + size <= longest:
-            found[begun, 0] = price[begun + size - 1]
-        if begun + size < longest:
-            found[begun, begun + size] = 0.0
-        for cut in range(least, min(size - least, longest - begun) + 1):
-            more = price[begun + cut - 1] + after[cut]
-            found[begun] = np.minimum(found[begun], more)
-    return found
+
+    def ahead(begun: int, cut: int) -> FloatArray:
+        """What is paid from a cut on, with so many ranks in the open run there."""
+        found, held = np.full(longest, np.inf), begun + size - cut
+        if size - cut >= least or cut == 0:
+            found[held : held + 1] = 0.0
+            if held <= longest:
+                found[0] = price[held - 1]
+        last = min(size - least, cut + longest - begun)
+        for end in range(cut + least, last + 1):
+            found = np.minimum(found, price[begun + end - cut - 1] + after[end])
+        return found
+
+    after: dict[int, FloatArray] = {}
+    for cut in range(size - 1, 0, -1):
+        after[cut] = ahead(0, cut)
+    return np.array([ahead(begun, 0) for begun in range(longest)])
 
 
 def times(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -213,10 +208,8 @@ def times(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def _power(matrix: FloatArray, number: int) -> FloatArray:
     """The matrix so many times one after the other, at least once."""
-    found, more = None, matrix
-    while number:
-        if number % 2:
-            found = more if found is None else times(found, more)
-        more, number = times(more, more), number // 2
-    assert found is not None
-    return found
+    if number == 1:
+        return matrix
+    half = _power(matrix, number // 2)
+    whole = times(half, half)
+    return times(whole, matrix) if number % 2 else whole

@@ -39,7 +39,6 @@ from placer.solve.bounds.heavy_flows import heavy_flows
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
-from placer.solve.bounds.run_patterns import RunPatterns
 from placer.solve.bounds.run_transfers import RunTransfers, in_runs
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.transfers import Transfers, near_levels, one_way
@@ -51,6 +50,7 @@ from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
+    from placer.solve.bounds.run_patterns import RunPatterns
     from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
