@@ -18,6 +18,7 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import counted_parts, prove
+from placer.solve.construct.asked_runs import asked_runs
 from placer.solve.construct.block_parts import block_parts
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
@@ -35,7 +36,6 @@ from placer.solve.construct.in_parts import in_parts
 from placer.solve.construct.last_replicas import last_replicas
 from placer.solve.construct.levelled import levelled
 from placer.solve.construct.padded import padded_jobs, without_padding
-from placer.solve.construct.patterned_runs import patterned_runs
 from placer.solve.construct.set_pieces import set_pieces
 from placer.solve.construct.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfer_runs import transfer_runs
@@ -119,7 +119,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     within_sets,
     cut_at_nodes,
-    patterned_runs,
+    asked_runs,
     cut_within_sets,
     in_parts,
     block_parts,
@@ -168,7 +168,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     whole_first,
     within_sets,
     cut_at_nodes,
-    patterned_runs,
+    asked_runs,
     cut_within_sets,
     in_parts,
     transfer_runs,

@@ -37,6 +37,7 @@ up to one, after allowing for rounding errors.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, product
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,6 +52,7 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.across_sets import across_sets
 from placer.solve.bounds.cut_runs import CutRuns, Ring, least_weight
 from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
+from placer.solve.bounds.hop_runs import HopRuns
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.bounds.tier_cut import TierCut
@@ -75,6 +77,9 @@ ARGUMENT = (
     "knapsack over the domains' capacities, prices on pipeline stages, parts that add "
     "up to whole rings"
 )
+
+
+RUNS = "edges that runs of ranks on hosts and islands cut at the least"
 
 
 @dataclass(frozen=True)
@@ -123,11 +128,20 @@ def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof |
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None
     cuts = _cuts_of(problem)
+    if cuts.runs is not None:
+        cuts.raised(incumbent)
+        value = cuts.value(beside=cuts.runs.tiers) + cuts.runs.least
+        return Proof(value, f"{RUNS}, and {ARGUMENT}")
     beside = cuts.beside_runs()
     if beside is None:
         return None
     value = beside.raised(incumbent)
     return Proof(value, f"{ARGUMENT}, groups that runs of ranks must cut")
+
+
+def hop_runs(problem: Problem) -> HopRuns | None:
+    """What a launch by nodes pays inside hosts; None where that is not counted."""
+    return _cuts_of(problem).runs
 
 
 def counted_hop_cost(
@@ -223,6 +237,11 @@ class HopCuts:
                     cuts[tier].append(TierCut(graph, sets, params))
             cuts[tier] += _beside_cut_groups(topology, job, params, tier)
         return cls(topology, job, params, float(inside), rises, cuts)
+
+    @cached_property
+    def runs(self) -> HopRuns | None:
+        """What a launch by nodes pays inside hosts; None where that is not counted."""
+        return HopRuns.of(self.topology, self.job, self.rises)
 
     def beside_runs(self) -> HopCuts | None:
         """The same for a launch by nodes; None where runs of ranks cut no edge."""

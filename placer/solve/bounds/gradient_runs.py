@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -120,7 +120,10 @@ class GradientRuns:
 
     def _may_be(self, serves: BoolArray) -> bool:
         """Whether the nodes may hold runs that serve; False is certain."""
-        return fitting_runs(self.gpus // self.grain, partial(cheapest_runs, serves))[0]
+        return fitting_runs(
+            self.gpus // self.grain,
+            lambda price: cheapest_runs(np.where(serves, price, np.inf)),
+        )[0]
 
     def _windows(self) -> tuple[IntArray, IntArray]:
         """Ranks of the longest run from each unit on, and their groups; (U, longest).
@@ -184,19 +187,17 @@ def fitting_runs(
     return True, None
 
 
-def cheapest_runs(serves: BoolArray, price: FloatArray) -> IntArray | None:
+def cheapest_runs(cost: FloatArray) -> IntArray | None:
     """Lengths of the runs on the cheapest way through all ranks; None without one.
 
     Parameters
     ----------
-    serves : ndarray of bool, shape (U, L)
-        Whether a run that begins at a unit may have each length, from 1 on.
-    price : ndarray, shape (L,)
-        Of each length.
+    cost : ndarray, shape (U, L)
+        Of a run that begins at a unit, by its length from 1 on; inf where there is
+        none.
     """
-    units, lengths = serves.shape
+    units, lengths = cost.shape
     length = np.arange(1, lengths + 1)
-    cost = np.where(serves, price[:lengths], np.inf)
     best = np.concatenate((np.zeros(1), np.full(units + lengths, np.inf)))
     length_before = np.zeros(units + lengths + 1, dtype=np.int64)
     for begin in range(units):

@@ -141,7 +141,8 @@ class RunPatterns:
             at = int(states[at])
         level_of_group = np.repeat(np.concatenate(chosen[::-1]), self.groups)
         parts = np.array(self.levels)[level_of_group]
-        return cheapest_runs(self._serves(parts, len(price)), price)
+        serves = self._serves(parts, len(price))
+        return cheapest_runs(np.where(serves, price, np.inf))
 
     def _serves(self, parts: IntArray, longest: int) -> npt.NDArray[np.bool_]:
         """Whether runs of each length leave no smaller parts of groups than these."""
