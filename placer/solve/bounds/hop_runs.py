@@ -102,6 +102,9 @@ class HopRuns:
         near = cut * rises[0 if islands else host]
         cost = np.array([_of_host(near, sizes) for sizes in kinds])
         cost = cost[:, :, 1:] + (cut * rises[host])[:, 1:] * islands
+        if len(cut) == job.world_size:  # no run goes on past the only block
+            end = np.arange(len(cut))[:, None] + np.arange(1, longest + 1)
+            cost[:, end > len(cut)] = np.inf
         return cls(
             [*kinds],
             np.array([*kinds.values()]),
