@@ -11,7 +11,7 @@ replica waits in that of them where it matters most.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, partial
@@ -22,6 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds.across_sets import AcrossSets, across_sets
+from placer.solve.bounds.best_network import (
+    are_together,
+    best_network,
+    joined,
+    rooms_of,
+)
 from placer.solve.bounds.cut_runs import CutRuns
 from placer.solve.bounds.even_parts import most_even
 from placer.solve.bounds.ideal import Counts, IdealNetwork
@@ -43,12 +49,16 @@ from placer.solve.bounds.stages_cut import may_cut_only
 
 if TYPE_CHECKING:
     from placer.cost.stage_times import StageTime
-    from placer.cost.step import Step
+    from placer.cost.step import Step, StepModel
     from placer.job.axes import Parallelism
+    from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.params import Params
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+# Axes of which groups inside domains of each outer tier are a case of their own.
+BY_TIER = ("tp", "cp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +251,8 @@ class CutGroups:
         hops = step.stage_times.get("pp")
         hop = zero if hops is None else zero + hops.forward.min(axis=0)
         slowness = zero + step.slowness.min(axis=0)
-        rows = step.model.patterns(*added, hop, slowness)
+        forward, backward = added
+        rows = step.model.patterns(forward, backward, hop, slowness)
         return np.array(step.pipelines_s(rows))
 
     def _least_of_stages(self, slow_s: FloatArray) -> float:
@@ -290,6 +301,44 @@ class CutGroups:
             return min(cut, 1)
         stages: int = ceil(Fraction(cut * slots, len(self.members) * axes.dp))
         return stages
+
+
+def cut_by_tier(
+    model: StepModel,
+    colocation: Colocation,
+    label: IntArray,
+    capacity: IntArray,
+    axis: str,
+    params: Params,
+) -> Iterator[CutGroups]:
+    """Groups of an axis that leave domains of a tier and of none further out, by tier.
+
+    Those of ep and pp leave scale-up domains, and whichever they like further out.
+
+    Parameters
+    ----------
+    model : StepModel
+    colocation : Colocation
+    label : ndarray, shape (T, R)
+        Set of each rank at each tier.
+    capacity : ndarray, shape (N,)
+        Ranks each node may hold.
+    axis : str
+    params : Params
+    """
+    members, room = (
+        model.job.parallelism.ranks_of_group[axis],
+        rooms_of(model, capacity),
+    )
+    scale_up = model.fabric.scale_up_tier
+    for far in range(scale_up, len(label) - 1):
+        if far > scale_up and (
+            axis not in BY_TIER or are_together(label[far], members)
+        ):
+            return
+        tied = joined(label, members, far + 1) if axis in BY_TIER else label
+        network = best_network(model, colocation, tied, capacity)
+        yield CutGroups.of(model.step_on(network), network, axis, room, params, far)
 
 
 @dataclass(frozen=True, eq=False)

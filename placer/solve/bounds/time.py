@@ -29,34 +29,39 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.bounds import Proof
+from placer.solve.bounds.best_network import (
+    are_together,
+    best_network,
+    joined,
+    rooms_of,
+)
 from placer.solve.bounds.certain import certain
 from placer.solve.bounds.company import in_company
-from placer.solve.bounds.cut_groups import CutGroups
+from placer.solve.bounds.cut_groups import CutGroups, cut_by_tier
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.floor import FREE, Floor
 from placer.solve.bounds.graph_cut import over_uplinks
 from placer.solve.bounds.heavy_flows import heavy_flows
-from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.regions import least_over_links
 from placer.solve.bounds.run_transfers import RunTransfers, in_runs
 from placer.solve.bounds.speeds import slowest_stages
 from placer.solve.bounds.transfers import Transfers, near_levels, one_way
 from placer.solve.bounds.uplinks import floors
-from placer.solve.problem.colocation import Colocation, colocation_of, join
+from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
+    from placer.solve.bounds.ideal import IdealNetwork
     from placer.solve.bounds.run_patterns import RunPatterns
     from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
 
 CASE_AXES = ("tp", "cp", "ep", "pp")
-BY_TIER = ("tp", "cp")
 BEST = (
     "gradient groups on the most NICs their domains allow, rings over the fewest "
     "domains of each tier"
@@ -86,7 +91,7 @@ def step_on_best_links(problem: Problem, block: int) -> float:
     """
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    network = _ideal(problem.model, colocation, colocation.label, capacity)
+    network = best_network(problem.model, colocation, colocation.label, capacity)
     return problem.model.step_on(network).step_time_s
 
 
@@ -95,7 +100,7 @@ def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Pr
     model = problem.model
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    ideal = _ideal(model, colocation, colocation.label, capacity)
+    ideal = best_network(model, colocation, colocation.label, capacity)
     step = model.step_on(ideal)
     proofs = (
         time_bound(model, colocation, capacity, params, incumbent),
@@ -160,10 +165,10 @@ def nic_trade(
         return None
     if scale_up in (-1, model.fabric.num_tiers - 1):  # nothing to leave, or nowhere
         return None
-    if _together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
+    if are_together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None
-    network = _ideal(model, colocation, colocation.label, capacity_of_node)
-    rooms = _rooms(model, capacity_of_node)
+    network = best_network(model, colocation, colocation.label, capacity_of_node)
+    rooms = rooms_of(model, capacity_of_node)
     return NicTrade.of(model.step_on(network), network, rooms, params or Params())
 
 
@@ -177,8 +182,8 @@ def stage_parts(
     model, colocation, capacity_of_node
         As for `time_bound`.
     """
-    network = _ideal(model, colocation, colocation.label, capacity_of_node)
-    room = _rooms(model, capacity_of_node)
+    network = best_network(model, colocation, colocation.label, capacity_of_node)
+    room = rooms_of(model, capacity_of_node)
     return StageParts.of(model.step_on(network), network, room)
 
 
@@ -189,7 +194,7 @@ def run_patterns(problem: Problem) -> RunPatterns | None:
     if axis is None or problem.job.model is None:
         return None
     network, params = _ideal_of(problem), problem.params
-    room = _rooms(problem.model, network.capacity_of_node)
+    room = rooms_of(problem.model, network.capacity_of_node)
     step = problem.model.step_on(network)
     return CutGroups.of(step, network, axis, room, params).run_patterns
 
@@ -221,7 +226,7 @@ def _ideal_of(problem: Problem) -> IdealNetwork:
     block = problem.forced_block
     colocation = colocation_of(problem.machine, problem.job, block)
     capacity = node_capacity(problem.machine, block)
-    return _ideal(problem.model, colocation, colocation.label, capacity)
+    return best_network(problem.model, colocation, colocation.label, capacity)
 
 
 def _cases(
@@ -230,54 +235,24 @@ def _cases(
     """Bounds of every case, the dearer to work out the later."""
     scale_up = model.fabric.scale_up_tier
     label = colocation.label
-    room = _rooms(model, capacity)
+    room = rooms_of(model, capacity)
     for axis in CASE_AXES:
         if model.job.model is None or model.job.parallelism.size(axis) == 1:
             continue
         members = model.job.parallelism.ranks_of_group[axis]
-        if scale_up < 0 or not _together(label[scale_up], members):
-            cuts = list(_cut(model, colocation, label, capacity, axis, params))
+        if scale_up < 0 or not are_together(label[scale_up], members):
+            cuts = list(cut_by_tier(model, colocation, label, capacity, axis, params))
             for cut in cuts:
                 yield _outside(cut, params)
             # Where no group leaves a scale-up domain none leaves one further out.
             if scale_up < 0 or any(cut.is_certain for cut in cuts[:1]):
                 return
-            label = _joined(label, members, scale_up)
+            label = joined(label, members, scale_up)
             if not _fit(np.unique(label[scale_up], return_counts=True)[1], room):
                 return
-    network = _ideal(model, colocation, label, capacity)
+    network = best_network(model, colocation, label, capacity)
     step = model.step_on(network)
     yield _in_turn([partial(_inside, step)], step, network, room, params)
-
-
-def _cut(
-    model: StepModel,
-    colocation: Colocation,
-    label: IntArray,
-    capacity: IntArray,
-    axis: str,
-    params: Params,
-) -> Iterator[CutGroups]:
-    """Groups of an axis that leave domains of a tier and of none further out, by tier.
-
-    Those of ep and pp leave scale-up domains, and whichever they like further out.
-    """
-    members, room = model.job.parallelism.ranks_of_group[axis], _rooms(model, capacity)
-    scale_up = model.fabric.scale_up_tier
-    for far in range(scale_up, len(label) - 1):
-        if far > scale_up and (axis not in BY_TIER or _together(label[far], members)):
-            return
-        tied = _joined(label, members, far + 1) if axis in BY_TIER else label
-        network = _ideal(model, colocation, tied, capacity)
-        yield CutGroups.of(model.step_on(network), network, axis, room, params, far)
-
-
-def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
-    """The sets of each tier where groups lie whole in domains of a tier."""
-    label = label.copy()
-    for t in range(tier, len(label)):
-        label[t] = join(label[t], members)
-    return label
 
 
 def _outside(cut: CutGroups, params: Params) -> Iterator[Proof]:
@@ -287,7 +262,7 @@ def _outside(cut: CutGroups, params: Params) -> Iterator[Proof]:
     slow_s = 0.0 if axis == "pp" else cut.pipeline_s(params)
     cases = [] if axis == "pp" else [partial(_with_crossing, cut, slow_s)]
     inside = network.label[max(step.model.fabric.scale_up_tier, 0)]
-    is_tied = _together(inside, axes.ranks_of_group["pp"])
+    is_tied = are_together(inside, axes.ranks_of_group["pp"])
     if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
         # Dear to make: only once this case is the cheapest.
         parts = cut.with_parts if axis == "tp" else None
@@ -340,35 +315,6 @@ def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
         + max(pipeline_s, slow_s, floor.pipeline_s)
         + max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
     )
-
-
-def _ideal(
-    model: StepModel, colocation: Colocation, label: IntArray, capacity: IntArray
-) -> IdealNetwork:
-    """The best network for ranks that stay together as ``label`` says."""
-    block = colocation.block
-    network = IdealNetwork(model.fabric, label, capacity, block == 0, block != 1)
-    at_most = model.job.rules.at_most
-    if not at_most:
-        return network
-    # A domain lies in one of each tier further out, which may hold so many.
-    most = [float(at_most.get(tier.name, np.inf)) for tier in model.topology.tiers]
-    most = np.minimum.accumulate(most[::-1])[::-1].tolist()
-    replica = model.job.parallelism.coordinates["dp"]
-    return replace(network, replica=replica, most_replicas=tuple(most))
-
-
-def _together(label: IntArray, members: IntArray) -> bool:
-    rows = label[members]
-    return bool((rows == rows[:, :1]).all())
-
-
-def _rooms(model: StepModel, capacity: IntArray) -> IntArray:
-    """Ranks that each scale-up domain may hold; single GPUs where there is none."""
-    if model.fabric.scale_up_tier < 0:
-        return np.ones(1, dtype=np.int64)
-    domain = model.topology.domain_of_node[model.fabric.scale_up_tier]
-    return np.bincount(domain, capacity).astype(np.int64)
 
 
 def _fit(sizes: IntArray, room: IntArray) -> bool:
