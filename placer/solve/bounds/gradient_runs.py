@@ -21,7 +21,7 @@ units, T prices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
@@ -45,6 +45,7 @@ BoolArray = npt.NDArray[np.bool_]
 # Units, and ranks times squares of the longest run: larger jobs are left out.
 MOST_UNITS, MOST_PAIRS = 1 << 14, 1 << 23
 ROUNDS = 12  # paths with other prices: machines have few sizes of nodes
+MIXES = 8  # of two of these paths
 ROUNDING = 1e-6
 CHOICES = 64  # of members of each stage: after these the last one counts
 
@@ -155,7 +156,9 @@ class GradientRuns:
 
 
 def fitting_runs(
-    gpus: IntArray, cheapest: Callable[[FloatArray], IntArray | None]
+    gpus: IntArray,
+    cheapest: Callable[[FloatArray], IntArray | None],
+    may_be: Callable[[IntArray], bool] = lambda _: True,
 ) -> tuple[bool, IntArray | None]:
     """Whether nodes may hold runs; False is certain. Lengths of such runs, if known.
 
@@ -166,11 +169,14 @@ def fitting_runs(
     cheapest : callable
         Lengths of the runs that cost least, given the price of each length from 1 to
         the longest; None where there are none.
+    may_be : callable
+        Whether the first runs of one choice and the last ones of another do, too.
     """
     longer = np.union1d(0, np.unique(gpus)[:-1])
     nodes = (gpus > longer[:, None]).sum(axis=1)
     is_longer = np.arange(1, int(gpus.max()) + 1)[:, None] > longer
     price, sums = np.ones(len(longer)), np.zeros(len(longer))
+    known: list[IntArray] = []
     for _ in range(ROUNDS):
         price /= price.max()
         lengths = cheapest((is_longer * price).sum(axis=1))
@@ -181,10 +187,29 @@ def fitting_runs(
             return False, None
         if (used <= nodes).all():
             return True, lengths
+        for other in known:
+            for pair in ((lengths, other), (other, lengths)):
+                for mixed in _mixed(*pair, longer, nodes):
+                    if may_be(mixed):
+                        return True, mixed
+        known.append(lengths)
         # Multiplicative weights: what is used too often becomes dearer.
         sums += (used - nodes) / nodes.clip(1)
         price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
     return True, None
+
+
+def _mixed(
+    one: IntArray, other: IntArray, longer: IntArray, nodes: IntArray
+) -> Iterator[IntArray]:
+    """The first runs of one choice and the last ones of another that fit the nodes."""
+    ends, others = np.cumsum(one), np.cumsum(other)
+    _, before, after = np.intersect1d(ends, others, return_indices=True)
+    first, last = ((runs[:, None] > longer).astype(np.int64) for runs in (one, other))
+    used = np.cumsum(first, axis=0)[before]
+    used += last.sum(axis=0) - np.cumsum(last, axis=0)[after]
+    for at in np.flatnonzero((used <= nodes).all(axis=1))[:MIXES].tolist():
+        yield np.concatenate((one[: before[at] + 1], other[after[at] + 1 :]))
 
 
 def cheapest_runs(cost: FloatArray) -> IntArray | None:

@@ -90,7 +90,29 @@ class RunPatterns:
         seconds : float, s
         """
         ways = self._fewest(seconds)
-        return fitting_runs(self.gpus, lambda price: self._cheapest(ways, price))
+        return fitting_runs(
+            self.gpus,
+            lambda price: self._cheapest(ways, price),
+            lambda lengths: (
+                self.slowest_s(np.repeat(np.arange(len(lengths)), lengths)) <= seconds
+            ),
+        )
+
+    def slowest_s(self, node: IntArray) -> float:
+        """Pipeline time of the slowest replica, s.
+
+        Parameters
+        ----------
+        node : ndarray, shape (R,)
+            Of each rank, each with one run.
+        """
+        of_group = node.reshape(-1, self.size)
+        parts = (of_group[:, :, None] == of_group[:, None]).sum(axis=2).min(axis=1)
+        stages = self.patterns.shape[1]
+        least = parts.reshape(self.repeats, stages, self.groups).min(axis=2)
+        level = np.searchsorted(self.levels, least, side="right") - 1
+        place = np.ravel_multi_index(tuple(level.T), (len(self.levels),) * stages)
+        return float(self.seconds[place].max())
 
     @cached_property
     def _values(self) -> FloatArray:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from placer.solve.bounds.cut import hop_runs
 from placer.solve.bounds.time import run_patterns
 from placer.solve.construct.cut_at_nodes import in_turn
+from placer.solve.tree.capacity import parent_of_domain
 from placer.solve.tree.fill import tree_order
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 NAME = "runs as long as the bound asks for"
 
@@ -47,10 +49,11 @@ def _for_time(problem: Problem) -> IntArray | None:
     lengths = patterns.lengths() if patterns is not None else None
     if patterns is None or lengths is None:
         return None
-    tier = problem.model.fabric.scale_up_tier
-    hosts = _along_tree(problem, tier)
-    host_of_rank = np.repeat(hosts_for(lengths, hosts, patterns.gpus), lengths)
-    return in_turn(problem.machine.domain_of_gpu[tier], host_of_rank)
+    machine, tier = problem.machine, problem.model.fabric.scale_up_tier
+    is_end = np.cumsum(lengths) % patterns.size == 0
+    outer = parent_of_domain(machine, min(tier + 1, len(machine.tiers) - 1))
+    hosts = hosts_for(lengths, is_end, patterns.gpus, outer)
+    return in_turn(machine.domain_of_gpu[tier], np.repeat(hosts, lengths))
 
 
 def _for_hop_cost(problem: Problem) -> IntArray | None:
@@ -80,29 +83,58 @@ def _along_tree(problem: Problem, tier: int) -> IntArray:
     return np.array([*dict.fromkeys(order.tolist())])
 
 
-def hosts_for(lengths: IntArray, hosts: IntArray, gpus: IntArray) -> IntArray:
-    """The host of each run, those of a size in turn; small ones for what they hold.
+def hosts_for(
+    lengths: IntArray, is_end: BoolArray, gpus: IntArray, outer: IntArray
+) -> IntArray:
+    """The host of each run; those of groups that are cut lie in one outer domain.
+
+    Where no outer domain has hosts for them any more they lie in several. Where small
+    hosts are used up by then, the longest runs of all take the largest hosts.
 
     Parameters
     ----------
     lengths : ndarray, shape (M,)
         Of runs that the hosts can hold.
-    hosts : ndarray, shape (N,)
-        In the order in which they are taken.
-    gpus : ndarray, shape (N,)
-        Of each host by number.
+    is_end : ndarray of bool, shape (M,)
+        Whether a group ends with the run.
+    gpus, outer : ndarray, shape (N,)
+        Of each host: its GPUs, and the domain around it.
     """
-    sizes = np.unique(gpus)
-    wanted = np.searchsorted(sizes, lengths)
-    found = np.empty_like(lengths)
-    for sort, size in enumerate(sizes.tolist()):
-        runs = np.flatnonzero(wanted == sort)
-        free = hosts[gpus[hosts] == size]
-        over = len(runs) - len(free)
-        if over > 0:
-            # Larger hosts take some of the runs, here and there.
-            later = np.linspace(0, len(runs) - 1, over).astype(np.int64)
-            wanted[runs[later]] += 1
-            runs = np.delete(runs, later)
-        found[runs] = free[: len(runs)]
+    by_size = np.argsort(gpus, kind="stable").tolist()
+    free: dict[int, list[int]] = {}
+    for host in by_size:
+        free.setdefault(int(outer[host]), []).append(host)
+    found, last = np.empty_like(lengths), int(outer[0])
+    for runs in np.split(np.arange(len(lengths)), np.flatnonzero(is_end)[:-1] + 1):
+        by_length = runs[np.argsort(-lengths[runs], kind="stable")]
+        # The domain that was last filled, then those with the least left.
+        for domain in sorted(free, key=lambda one: (one != last, len(free[one]))):
+            taken = _first_with_room(lengths[by_length], free[domain], gpus)
+            if taken is not None:
+                last = domain
+                break
+        else:
+            by_length = runs  # those that follow each other in one domain if possible
+            anywhere = [host for hosts in free.values() for host in hosts]
+            taken = _first_with_room(lengths[by_length], anywhere, gpus)
+        if taken is None:
+            found[np.argsort(-lengths)] = np.argsort(-gpus)[: len(lengths)]
+            return found
+        found[by_length] = taken
+        for host in taken:
+            free[int(outer[host])].remove(host)
     return found
+
+
+def _first_with_room(
+    lengths: IntArray, hosts: list[int], gpus: IntArray
+) -> list[int] | None:
+    """The first of some hosts with room for each run in turn; None if too few."""
+    left, taken = list(hosts), []
+    for length in lengths.tolist():
+        fits = next((host for host in left if gpus[host] >= length), None)
+        if fits is None:
+            return None
+        left.remove(fits)
+        taken.append(fits)
+    return taken

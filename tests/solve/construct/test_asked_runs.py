@@ -52,12 +52,17 @@ def test_the_smallest_part_is_in_the_last_stage_of_each_replica() -> None:
     assert ((parts == 2).sum(axis=1) == 1).all()
 
 
-def test_large_hosts_take_runs_that_small_ones_have_no_room_for() -> None:
-    """Three runs of 3 or less on two hosts of 3 and two of 4; one run has 4 ranks."""
-    gpus, lengths = np.array([4, 3, 4, 3]), np.array([3, 4, 2, 3])
-    hosts = hosts_for(lengths, np.arange(4), gpus)
-    assert len(set(hosts.tolist())) == 4
+def test_groups_that_are_cut_lie_in_one_leaf() -> None:
+    """Runs of 3 and 4, and of 2 and 3 ranks, on two leaves with a host of 3 and 4."""
+    gpus, leaf = np.array([4, 3, 4, 3]), np.array([0, 0, 1, 1])
+    lengths, is_end = np.array([3, 4, 2, 3]), np.array([False, True, False, True])
+    hosts = hosts_for(lengths, is_end, gpus, leaf)
+    assert sorted(hosts.tolist()) == [0, 1, 2, 3]
     assert (gpus[hosts] >= lengths).all()
+    assert leaf[hosts[0]] == leaf[hosts[1]] != leaf[hosts[2]] == leaf[hosts[3]]
+    alone = hosts_for(lengths, is_end, gpus, np.arange(4))
+    assert sorted(alone.tolist()) == [0, 1, 2, 3]
+    assert (gpus[alone] >= lengths).all()
 
 
 def test_spares_are_the_smallest_nodes() -> None:
