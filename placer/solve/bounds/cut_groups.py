@@ -205,9 +205,10 @@ class CutGroups:
 
     @cached_property
     def run_patterns(self) -> RunPatterns | None:
-        """Parts of groups that runs of ranks allow; None without runs of groups."""
+        """Parts of tp or cp groups that runs allow; None without runs of such groups."""
         axes, (groups, size) = self.step.model.job.parallelism, self.members.shape
-        if not (self.network.by_nodes and self._in_order and axes.world_size <= MOST):
+        is_run = self.network.by_nodes and self._in_order
+        if self.axis not in BY_TIER or not is_run or axes.world_size > MOST:
             return None
         topology, tier = self.network.fabric.topology, self.network.fabric.scale_up_tier
         stage, place = axes.coordinates["pp"][self.members[:, 0]], np.arange(groups)

@@ -20,17 +20,27 @@ from placer.topology.read import decode_topology
 from tests.marks import slow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 ORDERS = (("tp", "cp", "ep", "pp", "dp"), ("tp", "cp", "ep", "dp", "pp"))
-SHAPES = ((2, 1, 2, 2), (3, 1, 1, 3), (1, 2, 2, 2), (1, 1, 4, 2), (2, 2, 1, 2))
-SHAPES += ((1, 3, 1, 3), (1, 1, 3, 3), (2, 1, 1, 4), (1, 1, 1, 7), (4, 1, 2, 1))
+SHAPES = (
+    (2, 1, 2, 2),
+    (3, 1, 1, 3),
+    (1, 2, 2, 2),
+    (1, 1, 4, 2),
+    (2, 2, 1, 2),
+    (1, 3, 1, 3),
+    (1, 1, 3, 3),
+    (2, 1, 1, 4),
+    (1, 1, 1, 7),
+    (4, 1, 2, 1),
+)
 
 
-def machine(hosts: list[tuple[int, ...]]) -> Topology:
+def machine(hosts: Sequence[tuple[int, ...]]) -> Topology:
     """Hosts of so many GPUs, on each island where they have several."""
     tiers: list[dict[str, Any]] = [
         {"name": "node", "size": max(map(max, hosts)), "bandwidth": 4e11},
