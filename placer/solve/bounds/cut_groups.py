@@ -205,7 +205,7 @@ class CutGroups:
 
     @cached_property
     def run_patterns(self) -> RunPatterns | None:
-        """Parts of tp or cp groups that runs allow; None without runs of such groups."""
+        """Parts of tp or cp groups that runs allow; None where they hold none."""
         axes, (groups, size) = self.step.model.job.parallelism, self.members.shape
         is_run = self.network.by_nodes and self._in_order
         if self.axis not in BY_TIER or not is_run or axes.world_size > MOST:
