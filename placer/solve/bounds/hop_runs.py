@@ -44,7 +44,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Sizes = tuple[int, ...]
 
-MOST = 1 << 14  # columns of a program: larger ones are left out
+MOST = 1 << 13  # columns of a program: larger ones are left out
 WORK = 1_000  # nodes of the tree of a program
 
 
