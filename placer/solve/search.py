@@ -18,6 +18,7 @@ import numpy.typing as npt
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import counted_parts, prove
+from placer.solve.construct.asked_runs import asked_runs
 from placer.solve.construct.block_parts import block_parts
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
@@ -129,6 +130,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     whole_first,
     within_sets,
     cut_at_nodes,
+    asked_runs,
     cut_within_sets,
     in_parts,
     block_parts,
@@ -177,6 +179,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     whole_first,
     within_sets,
     cut_at_nodes,
+    asked_runs,
     cut_within_sets,
     in_parts,
     transfer_runs,

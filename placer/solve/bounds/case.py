@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.best_network import best_network
-from placer.solve.bounds.cut_groups import CutGroups
+from placer.solve.bounds.best_network import best_network, best_of_problem
+from placer.solve.bounds.cut_groups import BY_TIER, CutGroups
 from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
     from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.bounds.run_patterns import RunPatterns
     from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.compiled import Problem
 
 IntArray = npt.NDArray[np.int64]
 
@@ -36,7 +38,9 @@ class Case:
     step: Step
     network: IdealNetwork
     params: Params = field(default_factory=Params)
-    _cuts: dict[str, CutGroups] = field(default_factory=dict, init=False, repr=False)
+    _cuts: dict[tuple[str, int], CutGroups] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(
@@ -59,9 +63,29 @@ class Case:
         capacity = self.network.capacity_of_node
         return np.bincount(topology.domain_of_node[tier], capacity).astype(np.int64)
 
-    def cut(self, axis: str) -> CutGroups:
-        """Groups of an axis, and what keeps scale-up domains from holding them."""
-        if axis not in self._cuts:
-            cut = CutGroups.of(self.step, self.network, axis, self.room, self.params)
-            self._cuts[axis] = cut
-        return self._cuts[axis]
+    def cut(self, axis: str, far: int = -1) -> CutGroups:
+        """Groups of an axis, and what keeps scale-up domains from holding them.
+
+        Parameters
+        ----------
+        axis : str
+        far : int
+            Tier of which a group leaves its domain; -1 for the scale-up tier.
+        """
+        key = axis, max(far, self.network.fabric.scale_up_tier)
+        if key not in self._cuts:
+            self._cuts[key] = CutGroups.of(
+                self.step, self.network, axis, self.room, self.params, far
+            )
+        return self._cuts[key]
+
+
+def run_patterns(problem: Problem) -> RunPatterns | None:
+    """Parts that runs leave of the groups of consecutive ranks; None without any."""
+    parallelism = problem.job.parallelism
+    axis = next((axis for axis in BY_TIER if parallelism.size(axis) > 1), None)
+    if axis is None or problem.job.model is None:
+        return None
+    network = best_of_problem(problem)
+    case = Case(problem.model.step_on(network), network, problem.params)
+    return case.cut(axis).run_patterns

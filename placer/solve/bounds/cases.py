@@ -30,6 +30,7 @@ import numpy.typing as npt
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.certain import certain
+from placer.solve.bounds.cut_groups import BY_TIER, CutGroups
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.floor import FREE, Floor
 from placer.solve.bounds.nics import NicTrade
@@ -90,32 +91,64 @@ def _cases(
             continue
         if scale_up >= 0 and are_together(label[scale_up], members):
             continue
-        case = Case.of(model, colocation, params, label)
-        if scale_up < len(model.topology.tiers) - 1:
-            yield _outside(case, axis)
-        if scale_up < 0 or case.network.leaves_scale_up(members):
+        cases = list(_by_tier(model, colocation, params, label, axis))
+        for far, case in cases:
+            yield _outside(case, axis, far)
+        if scale_up < 0:
             return
-        label = label.copy()
-        for t in range(scale_up, len(label)):
-            label[t] = join(label[t], members)
-        if not _fit(np.unique(label[scale_up], return_counts=True)[1], case.room):
-            return
-        if case.cut(axis).fewest:
-            return
+        label = _joined(label, members, scale_up)
+        # Where no group leaves a scale-up domain none leaves one further out.
+        for _, case in cases[:1]:
+            if case.cut(axis).is_certain or not _fit(label[scale_up], case.room):
+                return
     case = Case.of(model, colocation, params, label)
     yield _in_turn(case, [partial(_inside, case.step)])
 
 
-def _outside(case: Case, axis: str) -> Iterator[Proof]:
-    """Bounds when a group of an axis leaves its scale-up domain."""
-    axes = case.step.model.job.parallelism
-    ways = [] if axis == "pp" else [_with_crossing(case, axis)]
+def _by_tier(
+    model: StepModel,
+    colocation: Colocation,
+    params: Params | None,
+    label: IntArray,
+    axis: str,
+) -> Iterator[tuple[int, Case]]:
+    """Cases with a group that leaves domains of a tier and none of one further out.
+
+    Those of ep and pp leave scale-up domains, and whichever they like further out.
+    """
+    members, scale_up = (
+        model.job.parallelism.ranks_of_group[axis],
+        model.fabric.scale_up_tier,
+    )
+    for far in range(scale_up, len(label) - 1):
+        if far > scale_up and (
+            axis not in BY_TIER or are_together(label[far], members)
+        ):
+            return
+        tied = _joined(label, members, far + 1) if axis in BY_TIER else label
+        yield far, Case.of(model, colocation, params, tied)
+
+
+def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
+    """The sets of each tier where groups lie whole in domains of a tier."""
+    label = label.copy()
+    for t in range(tier, len(label)):
+        label[t] = join(label[t], members)
+    return label
+
+
+def _outside(case: Case, axis: str, far: int) -> Iterator[Proof]:
+    """Bounds when a group of an axis leaves its domain of a tier."""
+    axes, cut = case.step.model.job.parallelism, case.cut(axis, far)
+    slow_s = 0.0 if axis == "pp" else cut.pipeline_s
+    ways = [] if axis == "pp" else [partial(_with_crossing, cut, slow_s)]
     inside = case.network.label[max(case.network.fabric.scale_up_tier, 0)]
     is_tied = are_together(inside, axes.ranks_of_group["pp"])
-    if axis == "pp" or (axes.pp > 1 and not is_tied):
+    if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
         # Dear to make: only once this case is the cheapest.
-        trade = cache(partial(NicTrade.of, case))
-        ways.append(partial(_with_cuts, trade, axis))
+        parts = cut.with_parts if axis == "tp" else None
+        trade = cache(partial(NicTrade.of, case, parts))
+        ways.append(partial(_with_cuts, trade, cut, slow_s))
     yield from _in_turn(case, ways)
     if axis != "pp":
         yield _in_parts(StageParts.of(case), case.params)
@@ -159,11 +192,10 @@ def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
     )
 
 
-def _with_crossing(case: Case, axis: str) -> Callable[[Floor], Proof]:
-    """Least step time when a tp, cp or ep group leaves its scale-up domain."""
-    slow_s = case.cut(axis).pipeline_s
-    text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
-    return lambda floor: Proof(_above(case.step, floor, slow_s), text)
+def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
+    """Least step time when a tp, cp or ep group leaves its domain."""
+    text = f"cheapest when a {cut.axis} group leaves its {cut.where}, {BEST}"
+    return Proof(_above(cut.step, floor, slow_s), text)
 
 
 def _in_parts(parts: StageParts | None, params: Params) -> Proof:
@@ -176,22 +208,26 @@ def _in_parts(parts: StageParts | None, params: Params) -> Proof:
     return Proof(value, f"{argument}, {BEST}")
 
 
-def _with_cuts(trade: Callable[[], NicTrade], axis: str, floor: Floor) -> Proof:
-    """Least step time that NICs and cuts allow when a group of ``axis`` is outside."""
-    value, level = trade().least(floor, is_cut=axis == "pp")
+def _with_cuts(
+    trade: Callable[[], NicTrade], cut: CutGroups, slow_s: float, floor: Floor
+) -> Proof:
+    """Least step time that NICs and cuts allow when a group of an axis is outside."""
+    floor = floor.above(Floor(pipeline_s=slow_s))
+    value, level = trade().least(floor, is_cut=cut.axis == "pp")
     fewest, most = int(level.members.min()), int(level.members.max())
     members = f"{fewest} to {most}" if fewest < most else f"{most}"
     return Proof(
         value,
-        f"cheapest when a {axis} group leaves its scale-up domain, gradient groups "
+        f"cheapest when a {cut.axis} group leaves its {cut.where}, gradient groups "
         f"having at least {members} members (NICs) in each domain they touch, by "
         "stage, and pipelines cut so often that this fits, rings over the fewest "
         "domains of each tier",
     )
 
 
-def _fit(sizes: IntArray, room: IntArray) -> bool:
-    """Whether sets may fit the domains; False is certain."""
+def _fit(label: IntArray, room: IntArray) -> bool:
+    """Whether the sets of a tier may fit the domains; False is certain."""
+    sizes = np.unique(label, return_counts=True)[1]
     smallest = int(sizes.min())
     places = int((room // smallest).sum())
     return bool(sizes.max() <= room.max()) and places >= len(sizes)

@@ -37,6 +37,7 @@ up to one, after allowing for rounding errors.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,11 +50,13 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.across_sets import across_sets
 from placer.solve.bounds.cut_runs import CutRuns, Ring, least_weight
 from placer.solve.bounds.graphs import contracted, graph_of, kept_whole
+from placer.solve.bounds.hop_runs import HopRuns
 from placer.solve.bounds.parted_groups import PartedGroups
 from placer.solve.bounds.parted_lines import PartedLines
 from placer.solve.bounds.tier_cut import TierCut
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.launch import run_tiers
 from placer.solve.problem.objective import HopCostObjective
 
 if TYPE_CHECKING:
@@ -72,6 +75,9 @@ ARGUMENT = (
     "knapsack over the domains' capacities, prices on pipeline stages, parts that add "
     "up to whole rings"
 )
+
+
+RUNS = "edges that runs of ranks on hosts and islands cut at the least"
 
 
 class CutEdges(NamedTuple):
@@ -101,11 +107,20 @@ def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof |
     if not isinstance(problem.goal, HopCostObjective) or block == 1:
         return None
     cuts = problem.once(HopCuts.of_problem)
-    edges = list(_edges_of_runs(problem.machine, problem.job, problem.params))
-    if 0 not in cuts.of_tier or not any(one.weight for one in edges):
+    if cuts.runs is not None:
+        cuts.raised(incumbent)
+        value = cuts.value(beside=cuts.runs.tiers) + cuts.runs.least
+        return Proof(value, f"{RUNS}, and {ARGUMENT}")
+    beside = cuts.beside_runs()
+    if beside is None:
         return None
-    value = cuts.beside_runs(edges).raised(incumbent)
+    value = beside.raised(incumbent)
     return Proof(value, f"{ARGUMENT}, groups that runs of ranks must cut")
+
+
+def hop_runs(problem: Problem) -> HopRuns | None:
+    """What a launch by nodes pays inside hosts; None where that is not counted."""
+    return problem.once(HopCuts.of_problem).runs
 
 
 def counted_hop_cost(
@@ -186,16 +201,25 @@ class HopCuts:
             cuts[tier] += _beside_cut_groups(topology, job, params, tier)
         return cls(topology, job, params, float(inside), rises, cuts)
 
-    def beside_runs(self, edges: Iterable[CutEdges]) -> HopCuts:
-        """The same for a launch by nodes that cuts such edges between nodes."""
-        gpus = self.topology.gpus_of_node
-        more = [
-            cut
-            for one in edges
-            for cut in _beside_cut_edges(self.job, gpus, one, self.params)
-        ]
-        of_nodes = {0: [*self.of_tier[0], *more]}
-        return replace(self, of_tier={**self.of_tier, **of_nodes})
+    @cached_property
+    def runs(self) -> HopRuns | None:
+        """What a launch by nodes pays inside hosts; None where that is not counted."""
+        return HopRuns.of(self.topology, self.job, self.rises)
+
+    def beside_runs(self) -> HopCuts | None:
+        """The same for a launch by nodes; None where runs of ranks cut no edge."""
+        more: dict[int, list[TierCut]] = {}
+        for tier in run_tiers(self.topology) & self.of_tier.keys():
+            gpus = np.bincount(self.topology.domain_of_gpu[tier])
+            more[tier] = [
+                cut
+                for edges in _edges_of_runs(self.topology, self.job, self.params, tier)
+                for cut in _beside_cut_edges(self.job, gpus, edges, self.params)
+            ]
+        if not any(more.values()):
+            return None
+        tiers = {t: [*cuts, *more.get(t, ())] for t, cuts in self.of_tier.items()}
+        return replace(self, of_tier=tiers)
 
     def least(self, tier: int) -> float:
         """Least weight of edges between domains of a tier, as far as is known."""
@@ -284,15 +308,20 @@ def _beside_cut_groups(
         yield from _beside_cut_edges(job, gpus, known, params)
 
 
-def _edges_of_runs(topology: Topology, job: Job, params: Params) -> Iterator[CutEdges]:
-    """Edges that a launch by nodes cuts for certain, of ever more dense axes."""
-    label = colocation_of(topology, job, 1).label[0]
+def _edges_of_runs(
+    topology: Topology, job: Job, params: Params, tier: int
+) -> Iterator[CutEdges]:
+    """Edges that a launch by nodes cuts for certain, of ever more dense axes.
+
+    Domains of the tier hold a run of ranks each.
+    """
+    label = colocation_of(topology, job, 1).label[tier]
     axes: tuple[str, ...] = ()
     rings: list[Ring] = []
     known = together = 0.0
     for axis in ("tp", "cp", "pp", "dp"):
         members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
-        runs = CutRuns.of(topology, job, members, label, work)
+        runs = CutRuns.of(topology, job, members, label, work, tier)
         weight = job.weights.get(axis, 0.0)
         if runs and weight:
             ring, axes = Ring(runs, weight, closed=axis != "pp"), (*axes, axis)

@@ -11,9 +11,10 @@ replica waits in that of them where it matters most.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,13 @@ from placer.solve.bounds.limit import (
     most_stages,
     slow_pipeline_s,
     slow_pipelines_s,
+    with_slow_axis,
+)
+from placer.solve.bounds.run_patterns import (
+    MOST,
+    MOST_PATTERNS,
+    RunPatterns,
+    patterns_of,
 )
 from placer.solve.bounds.slots import Slots
 from placer.solve.bounds.stages_cut import may_cut_only
@@ -42,6 +50,9 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+
+# Axes of which groups inside domains of each outer tier are a case of their own.
+BY_TIER = ("tp", "cp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +73,8 @@ class CutGroups:
     runs : CutRuns, optional
         In a launch by nodes.
     params : Params
+    far : int
+        Tier of which a group leaves its domain; the scale-up tier if no more is known.
     """
 
     step: Step
@@ -72,6 +85,7 @@ class CutGroups:
     across: tuple[AcrossSets, ...]
     runs: CutRuns | None
     params: Params
+    far: int
 
     @classmethod
     def of(
@@ -81,16 +95,43 @@ class CutGroups:
         axis: str,
         room: IntArray,
         params: Params,
+        far: int = -1,
     ) -> CutGroups:
-        """Of one axis, where ranks stay together as the network of a step says."""
+        """Of one axis, where ranks stay together as the network of a step says.
+
+        Parameters
+        ----------
+        step : Step
+            On ``network``.
+        network : IdealNetwork
+        axis : str
+        room : ndarray, shape (D,)
+            Ranks that each scale-up domain may hold.
+        params : Params
+        far : int
+            Tier of which a group leaves its domain; -1 for the scale-up tier.
+        """
         topology, job = step.model.topology, step.model.job
         members = job.parallelism.ranks_of_group[axis]
         tier, runs = network.fabric.scale_up_tier, None
-        if network.by_nodes and tier == 0:
-            label = network.label[0]
-            runs = CutRuns.of(topology, job, members, label, params.cut_run_work)
+        if network.by_nodes and tier in network.run_tiers:
+            label, work = network.label[tier], params.cut_run_work
+            runs = CutRuns.of(topology, job, members, label, work, tier)
         across = across_sets(topology.domain_of_node, network.label, tier, members)
-        return cls(step, network, axis, members, room, tuple(across), runs, params)
+        far, sets = max(far, tier), tuple(across)
+        return cls(step, network, axis, members, room, sets, runs, params, far)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every placement cuts a group."""
+        return self.network.leaves_scale_up(self.members) or self.fewest > 0
+
+    @property
+    def where(self) -> str:
+        """Name of the domains that a group leaves."""
+        if self.far == self.network.fabric.scale_up_tier:
+            return "scale-up domain"
+        return self.step.model.topology.tiers[self.far].name
 
     @cached_property
     def fewest(self) -> int:
@@ -127,37 +168,104 @@ class CutGroups:
     @cached_property
     def pipeline_s(self) -> float:
         """Least time of the slowest pipeline of a placement that cuts a group, s."""
-        axes = self.step.model.job.parallelism
-        beside = Slots.of(self.step, self.network, self.room)
-        found = 0.0
-
-        def slow(even: int) -> StageTime:
-            if self.axis == "tp" and beside is not None:
-                return beside.with_cut_tp(even)
-            return self._split(even).stage_times[self.axis]
-
+        axes, found = self.step.model.job.parallelism, 0.0
         for stages, even in self.slow_stages(axes):
             stages = min(stages, most_stages(axes.pp, self.params.cut_sets))
-            slowest_s = slow_pipeline_s(self.step, self.axis, slow(even), stages)
-            found = max(found, slowest_s)
-        if self._in_order and axes.pp > 1:
+            slow = self._slow(even)
+            found = max(found, slow_pipeline_s(self.step, self.axis, slow, stages))
+        patterns = self.run_patterns if self.fewest else None
+        if patterns is not None and patterns.repeats == axes.dp:
+            found = max(found, patterns.least_s())
+        elif self._in_order and axes.pp > 1:
             half = max(1, self.members.shape[1] // 2)
-            of_stage = slow_pipelines_s(self.step, self.axis, slow(half))
+            of_stage = slow_pipelines_s(self.step, self.axis, self._slow(half))
             found = max(found, self._least_of_stages(of_stage))
+        if self.far > self.network.fabric.scale_up_tier:
+            half = max(1, self.members.shape[1] // 2)
+            slow = self._slow(half, self.far)
+            found = max(found, slow_pipeline_s(self.step, self.axis, slow))
         return found
+
+    def with_parts(self, parts: Sequence[int]) -> Step:
+        """The step where domains hold few ranks of a group.
+
+        Parameters
+        ----------
+        parts : sequence of int
+            Most ranks of a group of each stage in a domain.
+        """
+        step, size = self.step, self.members.shape[1]
+        for part in set(parts):
+            if part < size:
+                stages = [stage for stage, most in enumerate(parts) if most == part]
+                slow = self._slow(size // -(-size // part))
+                step = with_slow_axis(step, self.axis, slow, stages)
+        return step
 
     @property
     def _in_order(self) -> bool:
         """Whether groups are of consecutive ranks, and a domain holds one run."""
-        topology, job = self.step.model.topology, self.step.model.job
-        tier = self.network.fabric.scale_up_tier
+        job, tier = self.step.model.job, self.network.fabric.scale_up_tier
         in_turn = np.arange(self.members.size).reshape(self.members.shape)
         return (
             job.launcher != "free"
-            and tier == topology.node_tier
+            and tier in self.network.run_tiers
             and self.members.size == job.world_size
             and np.array_equal(self.members, in_turn)
         )
+
+    @cached_property
+    def run_patterns(self) -> RunPatterns | None:
+        """Parts of tp or cp groups that runs allow; None where they hold none."""
+        axes, (groups, size) = self.step.model.job.parallelism, self.members.shape
+        is_run = self.network.by_nodes and self._in_order
+        if self.axis not in BY_TIER or not is_run or axes.world_size > MOST:
+            return None
+        topology, tier = self.network.fabric.topology, self.network.fabric.scale_up_tier
+        stage, place = axes.coordinates["pp"][self.members[:, 0]], np.arange(groups)
+        in_slot = groups // (axes.pp * axes.dp)
+        if np.array_equal(stage, place // in_slot % axes.pp):
+            together, repeats = in_slot, axes.dp
+        elif np.array_equal(stage, place // (in_slot * axes.dp)):
+            together, repeats = in_slot * axes.dp, 1
+        else:
+            return None
+        levels = self._levels(axes.pp)
+        slow = [self._slow(min(size // 2, part - 1)) for part in levels[1:]]
+        seconds = partial(self._seconds, [*slow, self.step.stage_times[self.axis]])
+        gpus = np.bincount(topology.domain_of_gpu[tier])
+        known = patterns_of(len(levels), axes.pp, seconds)
+        return RunPatterns(gpus, size, together, repeats, levels, *known)
+
+    def _levels(self, stages: int) -> tuple[int, ...]:
+        """Least parts that are told apart, no more than stages leave room for."""
+        size = self.members.shape[1]
+        even = most_even(self.room, size, self.members.size, self.across)
+        known = [*range(2, size // 2 + 1), size]
+        # Parts that all groups may have, and larger ones, decide how fast one can be.
+        known.sort(key=lambda part: (part != even + 1, part != size, abs(part - even)))
+        number = max(n for n in range(2, size + 2) if n**stages <= MOST_PATTERNS)
+        return (1, *sorted(known[: number - 1]))
+
+    def _seconds(self, times: Sequence[StageTime], patterns: IntArray) -> FloatArray:
+        """Pipeline time of a replica whose stages have such times of the axis, s."""
+        step, stage = self.step, np.arange(patterns.shape[1])
+        zero = np.zeros(patterns.shape)
+        added = []
+        for way in ("forward", "backward"):
+            own = np.array([getattr(time, way).min(axis=0) for time in times])
+            others = (
+                getattr(time, way).min(axis=0)
+                for axis, time in step.stage_times.items()
+                if axis not in (self.axis, "pp")
+            )
+            added.append(own[patterns, stage] + sum(others, start=zero))
+        hops = step.stage_times.get("pp")
+        hop = zero if hops is None else zero + hops.forward.min(axis=0)
+        slowness = zero + step.slowness.min(axis=0)
+        forward, backward = added
+        rows = step.model.patterns(forward, backward, hop, slowness)
+        return np.array(step.pipelines_s(rows))
 
     def _least_of_stages(self, slow_s: FloatArray) -> float:
         """Least time of the slowest of the stages that have a group that is cut, s.
@@ -175,11 +283,25 @@ class CutGroups:
             if may_cut_only(self.room, size, of_group <= value) or value == slow_s.max()
         )
 
-    def _split(self, even: int) -> Step:
-        """The step when every group leaves its scale-up domain."""
+    def _slow(self, even: int, far: int = -1) -> StageTime:
+        """Least time of a stage with a group that has a part no larger, s.
+
+        Parameters
+        ----------
+        even : int
+        far : int
+            Tier of which it leaves its domain; -1 if that is not known.
+        """
+        beside = Slots.of(self.step, self.network, self.room)
+        if self.axis == "tp" and beside is not None:
+            return beside.with_cut_tp(even, far)
+        return self._split(even, far).stage_times[self.axis]
+
+    def _split(self, even: int, far: int) -> Step:
+        """The step when every group leaves its scale-up domain, or one further out."""
         known = [f.name for f in fields(self.network) if f.init]
         split = Split(**{name: getattr(self.network, name) for name in known})
-        limited = split.with_limits(Limit(self.members, even))
+        limited = split.with_limits(Limit(self.members, even, far=far))
         return self.step.model.step_on(limited)
 
     def _stages(self, cut: int, axes: Parallelism) -> int:

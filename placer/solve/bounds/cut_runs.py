@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
+from placer.solve.problem.launch import run_tiers
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -72,10 +73,9 @@ class CutRuns:
         members: IntArray,
         label: IntArray,
         work: float,
+        tier: int,
     ) -> CutRuns | None:
         """Of groups that fill blocks; None for others, and for other launches.
-
-        None also where nodes have islands, which a launch may count in turn.
 
         Parameters
         ----------
@@ -84,12 +84,15 @@ class CutRuns:
         members : ndarray, shape (g, n)
             Every rank once.
         label : ndarray, shape (R,)
-            Set of each rank that shares a node.
+            Set of each rank that shares a domain of the tier.
         work : float
+        tier : int
+            Whose domains are the nodes: hosts, or islands that are counted in turn.
         """
-        size, gpus, world = members.shape[1], topology.gpus_of_node, job.world_size
-        if job.launcher == "free" or topology.node_tier or size < 2:
+        size, world = members.shape[1], job.world_size
+        if job.launcher == "free" or tier not in run_tiers(topology) or size < 2:
             return None
+        gpus = np.bincount(topology.domain_of_gpu[tier])
         rows = np.sort(members, axis=1)
         rows = rows[np.argsort(rows[:, 0])]
         apart = int(rows[0, 1] - rows[0, 0])

@@ -21,6 +21,7 @@ units, T prices.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
@@ -49,6 +50,7 @@ BoolArray = npt.NDArray[np.bool_]
 # Units, and ranks times squares of the longest run: larger jobs are left out.
 MOST_UNITS, MOST_PAIRS = 1 << 14, 1 << 23
 ROUNDS = 12  # paths with other prices: machines have few sizes of nodes
+MIXES = 8  # of two of these paths
 ROUNDING = 1e-6
 CHOICES = 64  # of members of each stage: after these the last one counts
 
@@ -63,7 +65,7 @@ class GradientRuns:
     size, grain : int
         Members of a group, and consecutive ranks that share a node.
     gpus : ndarray, shape (N,)
-        Of each node.
+        Of each scale-up domain, a host or an island that is counted in turn.
     """
 
     group_of_rank: IntArray
@@ -73,7 +75,7 @@ class GradientRuns:
 
     @classmethod
     def of(cls, network: IdealNetwork, groups: IntArray) -> GradientRuns | None:
-        """Of such groups; None where nodes are not scale-up domains or hold no runs.
+        """Of such groups; None where scale-up domains hold no runs.
 
         Parameters
         ----------
@@ -81,14 +83,14 @@ class GradientRuns:
         groups : ndarray, shape (g, n)
             Every rank once.
         """
-        topology = network.fabric.topology
-        if not network.by_nodes or network.fabric.scale_up_tier or topology.node_tier:
+        tier = network.fabric.scale_up_tier
+        if not network.by_nodes or tier not in network.run_tiers:
             return None
-        world, label = groups.size, network.label[0]
+        world, label = groups.size, network.label[tier]
         grain = world // (int(label.max()) + 1)
         if world % grain or (label != np.arange(world) // grain).any():
             grain = 1
-        gpus = topology.gpus_of_node
+        gpus = np.bincount(network.fabric.topology.domain_of_gpu[tier])
         pairs = world * int(gpus.max()) ** 2
         if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
             return None
@@ -124,20 +126,10 @@ class GradientRuns:
 
     def _may_be(self, serves: BoolArray) -> bool:
         """Whether the nodes may hold runs that serve; False is certain."""
-        longer = np.union1d(0, np.unique(self.gpus // self.grain)[:-1])
-        nodes = (self.gpus // self.grain > longer[:, None]).sum(axis=1)
-        price, sums = np.ones(len(longer)), np.zeros(len(longer))
-        for _ in range(ROUNDS):
-            price /= price.max()
-            used = _cheapest_runs(serves, longer, price)
-            if used is None or price @ (used - nodes) > ROUNDING:
-                return False
-            if (used <= nodes).all():
-                return True
-            # Multiplicative weights: what is used too often becomes dearer.
-            sums += (used - nodes) / nodes.clip(1)
-            price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
-        return True
+        return fitting_runs(
+            self.gpus // self.grain,
+            lambda price: cheapest_runs(np.where(serves, price, np.inf)),
+        )[0]
 
     def _windows(self) -> tuple[IntArray, IntArray]:
         """Ranks of the longest run from each unit on, and their groups; (U, longest).
@@ -168,18 +160,78 @@ class GradientRuns:
         return np.stack(found, axis=1)
 
 
-def _cheapest_runs(
-    serves: BoolArray, longer: IntArray, price: FloatArray
-) -> IntArray | None:
-    """Runs longer than each length on the cheapest way through; None without one."""
-    units, lengths = serves.shape
-    is_longer = np.arange(1, lengths + 1)[:, None] > longer
-    begin, index = np.nonzero(serves)
-    cost = (is_longer * price).sum(axis=1)[index]
+def fitting_runs(
+    gpus: IntArray,
+    cheapest: Callable[[FloatArray], IntArray | None],
+    may_be: Callable[[IntArray], bool] = lambda _: True,
+) -> tuple[bool, IntArray | None]:
+    """Whether nodes may hold runs; False is certain. Lengths of such runs, if known.
+
+    Parameters
+    ----------
+    gpus : ndarray, shape (N,)
+        Of each node.
+    cheapest : callable
+        Lengths of the runs that cost least, given the price of each length from 1 to
+        the longest; None where there are none.
+    may_be : callable
+        Whether the first runs of one choice and the last ones of another do, too.
+    """
+    longer = np.union1d(0, np.unique(gpus)[:-1])
+    nodes = (gpus > longer[:, None]).sum(axis=1)
+    is_longer = np.arange(1, int(gpus.max()) + 1)[:, None] > longer
+    price, sums = np.ones(len(longer)), np.zeros(len(longer))
+    known: list[IntArray] = []
+    for _ in range(ROUNDS):
+        price /= price.max()
+        lengths = cheapest((is_longer * price).sum(axis=1))
+        if lengths is None:
+            return False, None
+        used = (lengths[:, None] > longer).sum(axis=0)
+        if price @ (used - nodes) > ROUNDING:
+            return False, None
+        if (used <= nodes).all():
+            return True, lengths
+        for other in known:
+            for pair in ((lengths, other), (other, lengths)):
+                for mixed in _mixed(*pair, longer, nodes):
+                    if may_be(mixed):
+                        return True, mixed
+        known.append(lengths)
+        # Multiplicative weights: what is used too often becomes dearer.
+        sums += (used - nodes) / nodes.clip(1)
+        price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
+    return True, None
+
+
+def _mixed(
+    one: IntArray, other: IntArray, longer: IntArray, nodes: IntArray
+) -> Iterator[IntArray]:
+    """The first runs of one choice and the last ones of another that fit the nodes."""
+    ends, others = np.cumsum(one), np.cumsum(other)
+    _, before, after = np.intersect1d(ends, others, return_indices=True)
+    first, last = ((runs[:, None] > longer).astype(np.int64) for runs in (one, other))
+    used = np.cumsum(first, axis=0)[before]
+    used += last.sum(axis=0) - np.cumsum(last, axis=0)[after]
+    for at in np.flatnonzero((used <= nodes).all(axis=1))[:MIXES].tolist():
+        yield np.concatenate((one[: before[at] + 1], other[after[at] + 1 :]))
+
+
+def cheapest_runs(cost: FloatArray) -> IntArray | None:
+    """Lengths of the runs on the cheapest way through all ranks; None without one.
+
+    Parameters
+    ----------
+    cost : ndarray, shape (U, L)
+        Of a run that begins at a unit, by its length from 1 on; inf where there is
+        none.
+    """
+    units, lengths = cost.shape
+    begin, index = np.nonzero(np.isfinite(cost))
     best, length_before = [0.0] + [inf] * (units + lengths), [0] * (units + lengths + 1)
     # Few runs serve, so one after the other is faster than all lengths at once.
     for start, length, more in zip(
-        begin.tolist(), (index + 1).tolist(), cost.tolist(), strict=True
+        begin.tolist(), (index + 1).tolist(), cost[begin, index].tolist(), strict=True
     ):
         total = best[start] + more
         if total < best[start + length]:
@@ -187,11 +239,11 @@ def _cheapest_runs(
             length_before[start + length] = length
     if best[units] == inf:
         return None
-    used, end = np.zeros(len(longer), dtype=np.int64), units
+    found, end = [], units
     while end:
-        used += is_longer[length_before[end] - 1]
-        end -= length_before[end]
-    return used
+        found.append(length_before[end])
+        end -= found[-1]
+    return np.array(found[::-1])
 
 
 def exposed_in_runs(step: Step, network: IdealNetwork) -> float:

@@ -35,7 +35,7 @@ from placer.solve.bounds.limit import Limit
 from placer.solve.bounds.runs import most_alike
 from placer.solve.bounds.speeds import fastest_stages
 from placer.solve.problem.colocation import are_together
-from placer.solve.problem.launch import counts_by_island
+from placer.solve.problem.launch import run_tiers
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
@@ -371,10 +371,8 @@ class IdealNetwork:
 
     @cached_property
     def run_tiers(self) -> set[int]:
-        """Tiers whose domains hold one run each: hosts, and islands counted in turn."""
-        topology = self.fabric.topology
-        islands = {0} if counts_by_island(topology) else set()
-        return {topology.node_tier} | islands
+        """Tiers whose domains hold one run each."""
+        return run_tiers(self.fabric.topology)
 
     def _no_bytes(self) -> FloatArray:
         return np.zeros(self.fabric.num_tiers)

@@ -144,7 +144,7 @@ def slow_pipelines_s(
     patterns, start = [], [0]
     for chosen in combinations(range(step.model.job.parallelism.pp), stages):
         rows, _ = distinct_rows(
-            _with_slow_stages(step, axis, slow, list(chosen)).patterns(axes)
+            with_slow_axis(step, axis, slow, list(chosen)).patterns(axes)
         )
         patterns.append(rows)
         start.append(start[-1] + len(rows))
@@ -152,9 +152,7 @@ def slow_pipelines_s(
     return np.asarray(np.maximum.reduceat(seconds, start[:-1]))
 
 
-def _with_slow_stages(
-    step: Step, axis: str, slow: StageTime, stages: list[int]
-) -> Step:
+def with_slow_axis(step: Step, axis: str, slow: StageTime, stages: list[int]) -> Step:
     """The step when some stages of one replica have the slow time of ``axis``."""
     time = step.stage_times[axis]
     forward, backward = time.forward.copy(), time.backward.copy()

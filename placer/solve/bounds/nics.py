@@ -7,12 +7,15 @@ room for few stages, and pipelines that run through it are cut often. The uplink
 domain, too, is shared by the rings of all stages there. Few members, slow gradients;
 many members, many cuts: the bound on the step is the best compromise.
 
+Where tp groups may be cut they trade, too (`tensor_parts.py`): on nodes of 7 GPUs a
+pair of tp is whole only where some gradient group has three members or fewer.
+
 For a number ``x`` let ``q_s(x)`` be the fewest members, and ``u_s(x)`` the slowest
 pace, with which stage ``s`` alone exposes at most ``x`` seconds of data-parallel time,
 all other stages at their best, and ``g(x)`` the least pipeline time of a lane of which
-every run fits a domain. A placement that exposes ``x`` seconds keeps to ``q_s(x)``
-everywhere, and on an uplink some stage is at ``u_s(x)`` at the most, so its pipelines
-take ``g(x)`` or longer, and its step ``x + g(x)``.
+every run fits a domain, its tp groups in such parts. A placement that exposes ``x``
+seconds keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at
+the most, so its pipelines take ``g(x)`` or longer, and its step ``x + g(x)``.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from placer.solve.bounds.limit import (
     with_one_slow_stage,
 )
 from placer.solve.bounds.stage_counts import may_hold
+from placer.solve.bounds.tensor_parts import largest_parts
 from placer.solve.problem.colocation import are_together
 
 if TYPE_CHECKING:
@@ -83,12 +87,15 @@ class NicTrade:
     levels : list of Level
         By exposed time, least first; they ask for less and less, the last for nothing.
     crossings : Crossings
+        Where tp groups are whole.
     other_s : float, s
         Fixed time and custom groups.
     rings : int
         Gradient groups of a stage that are together in a domain.
     is_held : callable
         Whether the domains may hold a level, by index.
+    lanes : callable
+        The crossings where tp groups have parts as a level leaves them.
     """
 
     levels: list[Level]
@@ -96,19 +103,32 @@ class NicTrade:
     other_s: float
     rings: int
     is_held: Callable[[int], bool]
+    lanes: Callable[[Level], Crossings]
 
     @classmethod
-    def of(cls, case: Case) -> NicTrade:
-        """The compromises on the best network imaginable."""
+    def of(
+        cls,
+        case: Case,
+        with_parts: Callable[[tuple[int, ...]], Step] | None = None,
+    ) -> NicTrade:
+        """The compromises on the best network imaginable.
+
+        Parameters
+        ----------
+        case : Case
+        with_parts : callable, optional
+            The step where domains hold so few ranks of a tp group, by stage; without it
+            tp groups are whole.
+        """
         step, network = case.step, case.network
-        rooms, params = case.room, case.params
-        groups = gradient_groups(step.model.job)
-        shape = _shape_of_parts(step.model.job, network, groups)
+        rooms, params, job = case.room, case.params, case.step.model.job
+        groups = gradient_groups(job)
+        shape = _shape_of_parts(job, network, groups)
         outer = network.fabric.scale_up_tier + 1
         message_s = network.message_from(outer, step.model.volumes.pp_message)
         exposure = _Exposure(step, network, groups, params)
         levels = list(_levels(exposure, shape, int(rooms.max())))
-        axes = step.model.job.parallelism
+        axes = job.parallelism
         size, grain = axes.world_size // axes.pp, shape.members * shape.groups
         # With fewer rooms than ranks no placement is of this case.
         is_open = int(rooms.sum()) < axes.world_size
@@ -119,12 +139,26 @@ class NicTrade:
                 return True
             return may_hold(rooms, size, grain, levels[index].need, params)
 
+        @cache
+        def in_parts(parts: tuple[int, ...]) -> Crossings:
+            slow = step if with_parts is None else with_parts(parts)
+            return Crossings.of(slow, message_s, params.cut_sets)
+
+        whole = (axes.tp,) * axes.pp
+
+        def lanes(level: Level) -> Crossings:
+            if with_parts is None:
+                return in_parts(whole)
+            room = level.need.room
+            return in_parts(largest_parts(job, groups, room, level.members))
+
         return cls(
             levels,
-            Crossings.of(step, message_s, params.cut_sets),
+            in_parts(whole),
             step.model.fixed_s + sum(step.exposed_custom_s.values()),
             shape.groups,
             is_held,
+            lanes,
         )
 
     def least(self, floor: Floor = FREE, *, is_cut: bool = True) -> tuple[float, Level]:
@@ -154,8 +188,8 @@ class NicTrade:
         while spans:
             low, high = spans.pop()
             for index in {low, high} - pipeline_s.keys():
-                need = self.levels[index].need
-                lane_s = self.crossings.least_seconds(need, fewest)
+                level = self.levels[index]
+                lane_s = self.lanes(level).least_seconds(level.need, fewest)
                 pipeline_s[index] = max(floor.pipeline_s, lane_s)
                 value = self._above(floor, index) + pipeline_s[index]
                 best = min(best, (value, index))

@@ -73,7 +73,7 @@ class Slots:
         slow = self._least(self._outside(cp=True), self._outside(tp=self._beside_cp))
         return slow_pipeline_s(self.step, "tp", slow, stages)
 
-    def with_cut_tp(self, even: int) -> StageTime:
+    def with_cut_tp(self, even: int, far: int = -1) -> StageTime:
         """Least time of a stage with a tp group that has a part no larger, s.
 
         It stands for tp and for what cp adds beside it.
@@ -81,9 +81,13 @@ class Slots:
         Parameters
         ----------
         even : int
+        far : int
+            Tier of which the group leaves its domain; -1 if that is not known.
         """
         alone = min(even, self._beside_cp)
-        return self._least(self._outside(tp=even, cp=True), self._outside(tp=alone))
+        return self._least(
+            self._outside(tp=even, cp=True, far=far), self._outside(tp=alone, far=far)
+        )
 
     @property
     def _beside_cp(self) -> int:
@@ -91,18 +95,15 @@ class Slots:
         axes = self.step.model.job.parallelism
         return max(1, min(axes.tp // 2, int(self.room.max()) // axes.cp))
 
-    def _outside(self, *, tp: int = 0, cp: bool = False) -> Step:
+    def _outside(self, *, tp: int = 0, cp: bool = False, far: int = -1) -> Step:
         """The step with tp groups in parts of so many, cp groups in several domains."""
-        groups, far = (
-            self.step.model.job.parallelism.ranks_of_group,
-            self.network.fabric,
-        )
-        limits = []
+        groups = self.step.model.job.parallelism.ranks_of_group
+        tier, limits = self.network.fabric.scale_up_tier, []
         if tp:
-            limits.append(Limit(groups["tp"], tp, far=far.scale_up_tier))
+            limits.append(Limit(groups["tp"], tp, far=max(far, tier)))
         if cp:
             half = max(1, groups["cp"].shape[1] // 2)
-            limits.append(Limit(groups["cp"], half, far=far.scale_up_tier))
+            limits.append(Limit(groups["cp"], half, far=tier))
         return self.step.model.step_on(self.network.with_limits(*limits))
 
     def _least(self, *steps: Step) -> StageTime:

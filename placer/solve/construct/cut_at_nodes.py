@@ -103,11 +103,17 @@ def cut_fills(problem: Problem) -> Iterator[Candidate]:
             told = f"groups of {size} cut at nodes, parts of {least} or more"
             first = np.arange(0, axes.world_size, size)
             for host_of_rank in laid_on(problem.job, size, first, hosts, gpus, chains):
-                yield told, _in_turn(machine.domain_of_gpu[tier], host_of_rank)
+                yield told, in_turn(machine.domain_of_gpu[tier], host_of_rank)
 
 
-def _in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
-    """GPU of every rank when those of a host take its first GPUs in turn."""
+def in_turn(host_of_gpu: IntArray, host_of_rank: IntArray) -> IntArray:
+    """GPU of every rank when those of a host take its first GPUs in turn.
+
+    Parameters
+    ----------
+    host_of_gpu : ndarray, shape (G,)
+    host_of_rank : ndarray, shape (R,)
+    """
     ranks, gpus = (
         np.argsort(row, kind="stable") for row in (host_of_rank, host_of_gpu)
     )

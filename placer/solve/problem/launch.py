@@ -85,6 +85,15 @@ def counts_by_island(topology: Topology) -> bool:
     return bool(((np.diff(order) > 0) | (np.diff(host) != 0)).all())
 
 
+def run_tiers(topology: Topology) -> set[int]:
+    """Tiers whose domains hold one run of ranks each in a launch by nodes.
+
+    Hosts do, and their islands where they are counted in turn.
+    """
+    islands = {0} if counts_by_island(topology) else set()
+    return {topology.node_tier} | islands
+
+
 def islands_are_alike(topology: Topology) -> bool:
     """Whether the islands of each host have as many GPUs as one another."""
     host = topology.host_of_node

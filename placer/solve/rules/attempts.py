@@ -147,10 +147,11 @@ def within_replicas(limits: Limits, offered: BoolArray) -> BoolArray:
 
 
 def loses_nothing(limits: Limits, offered: BoolArray) -> bool:
-    """Whether any choice of spares is as good as any other, up to equal nodes.
+    """Whether no choice of spares is better than the smallest nodes of each domain.
 
     So it is when spares are asked for of the tier next to the nodes only, and the nodes
-    that each of its domains offers are equal.
+    that each of its domains offers are of a kind: whatever lies on some of them lies as
+    well on as many larger ones. Where GPUs have numbers, or rails, nodes must be equal.
     """
     if not limits.spares:
         return True
@@ -159,10 +160,10 @@ def loses_nothing(limits: Limits, offered: BoolArray) -> bool:
     if tiers != [1] or limits.hosts_of_rank:
         return False
     row = topology.domain_of_node[1]
-    return all(
-        _is_same_inside(row, values, offered)
-        for values in (topology.gpus_of_node, topology.kind_of_node)
-    )
+    alike: list[IntArray] = [topology.kind_of_node]
+    if topology.gpu_index is not None or any(tier.rails for tier in topology.tiers):
+        alike.append(topology.gpus_of_node)
+    return all(_is_same_inside(row, values, offered) for values in alike)
 
 
 def _is_same_inside(

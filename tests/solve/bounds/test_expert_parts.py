@@ -108,7 +108,7 @@ def test_no_placement_is_faster(seed: int) -> None:
     assert check(seed)
 
 
-@pytest.mark.parametrize("seed", [3, 113])
+@pytest.mark.parametrize("seed", [85, 113])
 def test_parts_leave_gradients_few_nics(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,275 @@
+"""The least hop cost inside hosts where each of them holds one run of ranks.
+
+Of an edge whose ends are in different runs the host of the first end pays the rise of
+the distance at that tier. So what a run pays depends on its first rank and its length
+alone, as does what the islands of a host pay that hold its run one after the other.
+Groups of an axis fill blocks, and where a block of all axes ends they begin anew, but
+for those of which no run holds two ranks: their edges are all cut. So the first rank
+counts by its place in a block. Hosts with equal islands are a *sort*. A program counts
+hosts by sort, place and length:
+
+    least sum of what hosts pay,  as many runs lead to a place as begin there,
+    sum of lengths = ranks,  no more hosts of a sort than there are
+
+It leaves out that runs must follow each other, so none pays less. Where they do, all
+in one circuit from place 0 (Hierholzer 1873), they are a placement.
+
+By hand: four chains of 4 ranks on hosts with islands of 4 and 3, 3 and 4, and twice 4
+GPUs. The hosts' islands of 4 take a chain each; no edge is cut.
+
+Shapes: B ranks of a block, L ranks of the longest run, S sorts of hosts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.job.edges import hop_edges
+from placer.solve.count.engine import Answer, Limits, solve
+from placer.solve.count.model import Program, Term
+from placer.solve.problem.launch import run_tiers
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Sizes = tuple[int, ...]
+
+MOST = 1 << 13  # columns of a program: larger ones are left out
+WORK = 1_000  # nodes of the tree of a program
+
+
+@dataclass(frozen=True, eq=False)
+class HopRuns:
+    """Ways of a job through the hosts of a machine.
+
+    Attributes
+    ----------
+    sorts : list of tuple of int
+        GPUs of each island of a host.
+    hosts : ndarray, shape (S,)
+        How many hosts are of each sort.
+    cost : ndarray, shape (S, B, L)
+        What a host of each sort pays that holds a run; inf where it cannot.
+    near : ndarray, shape (B, L + 1)
+        What an island pays.
+    far : float
+        What edges pay that are longer than any run.
+    ranks : int
+        Of the job.
+    tiers : tuple of int
+        On which these costs arise.
+    """
+
+    sorts: list[Sizes]
+    hosts: IntArray
+    cost: FloatArray
+    near: FloatArray
+    far: float
+    ranks: int
+    tiers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, topology: Topology, job: Job, rises: FloatArray) -> HopRuns | None:
+        """Of a launch by nodes; None for others, and for large jobs.
+
+        Parameters
+        ----------
+        topology : Topology
+        job : Job
+        rises : ndarray, shape (T - 1,)
+            Of the distance at each tier, none below 0.
+        """
+        host, tiers = topology.node_tier, run_tiers(topology)
+        islands = 0 in tiers and host > 0
+        if job.launcher == "free" or host > 1 or host >= len(rises):
+            return None
+        kinds = Counter(_islands_of(topology, 0 if islands else host))
+        gpus = np.bincount(topology.domain_of_gpu[host])
+        longest = min(int(gpus.max()), job.world_size)
+        cut, far = cut_by_runs(job, longest)
+        if len(kinds) * len(cut) * longest > MOST:
+            return None
+        near = cut * rises[0 if islands else host]
+        cost = np.array([_of_host(near, sizes) for sizes in kinds])
+        cost = cost[:, :, 1:] + (cut * rises[host])[:, 1:] * islands
+        if len(cut) == job.world_size:  # no run goes on past the only block
+            end = np.arange(len(cut))[:, None] + np.arange(1, longest + 1)
+            cost[:, end > len(cut)] = np.inf
+        return cls(
+            [*kinds],
+            np.array([*kinds.values()]),
+            cost,
+            near,
+            far * float(rises[[*tiers]].sum()),
+            job.world_size,
+            tuple(sorted(tiers)),
+        )
+
+    @cached_property
+    def least(self) -> float:
+        """What all hosts pay at the least."""
+        return self.far + max(0.0, self._answer[0].bound)
+
+    def hosts_in_turn(self) -> list[tuple[Sizes, Sizes]] | None:
+        """GPUs of each island of hosts that pay so much, and the ranks that they hold.
+
+        One host after the other holds all ranks. None where no circuit is known.
+        """
+        answer, columns = self._answer
+        if answer.counts is None:
+            return None
+        block = len(self.near)
+        ahead: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (sort, begin, length), count in zip(columns, answer.counts, strict=True):
+            ahead[begin] += [(sort, length)] * count
+        hosts = circuit(ahead, block)
+        if sum(length for _, _, length in hosts) < self.ranks:
+            return None
+        return [
+            (self.sorts[sort], _held(self.near, self.sorts[sort], begin, length))
+            for sort, begin, length in hosts
+        ]
+
+    @cached_property
+    def _answer(self) -> tuple[Answer, list[tuple[int, int, int]]]:
+        """What the program finds, and the sort, place and length of each column."""
+        program, known = Program(), []
+        through: dict[int, list[Term]] = defaultdict(list)
+        block, all_held = len(self.near), []
+        for sort, number in enumerate(self.hosts.tolist()):
+            columns = []
+            for begin, less in zip(
+                *np.nonzero(np.isfinite(self.cost[sort])), strict=True
+            ):
+                length = int(less) + 1
+                column = program.column(number, float(self.cost[sort, begin, less]))
+                known.append((sort, int(begin), length))
+                columns.append(Term(column))
+                all_held.append(Term(column, length))
+                through[int(begin)].append(Term(column, -1))
+                through[(int(begin) + length) % block].append(Term(column))
+            program.row(columns, most=number)
+        for terms in through.values():
+            program.row(terms, 0, 0)
+        program.row(all_held, self.ranks, self.ranks)
+        return solve(program, Limits(WORK, engine="highs")), known
+
+
+def _islands_of(topology: Topology, tier: int) -> Iterator[Sizes]:
+    """GPUs of the domains of a tier on each host, in order."""
+    home = np.zeros(len(topology.domain_names[tier]), dtype=np.int64)
+    home[topology.domain_of_node[tier]] = topology.domain_of_node[topology.node_tier]
+    gpus = np.bincount(topology.domain_of_gpu[tier])
+    for host in range(int(home.max()) + 1):
+        yield tuple(gpus[home == host].tolist())
+
+
+def cut_by_runs(job: Job, longest: int) -> tuple[FloatArray, float]:
+    """Weight of edges that a run cuts, and that begin in it, (B, L + 1); of all others.
+
+    Runs begin at each place of a block, and have each length from 0 on. An edge begins
+    at the lower one of its ranks. The others are longer than any run.
+    """
+    world, far = job.world_size, 0.0
+    near = np.zeros((world, longest))
+    for _, weight, edges in hop_edges(job):
+        low, high = np.sort(edges, axis=1).T
+        is_near = high - low < longest
+        far += weight * float((~is_near).sum())
+        np.add.at(near, (high[is_near], (high - low)[is_near]), weight)
+    block = _block_of(near)
+    near = near[:block]
+    begun = np.zeros(block)
+    for apart in range(1, longest):
+        begun += np.roll(near[:, apart], -apart)
+    # Of edges that end at a rank: those that begin at most so many ranks before.
+    ended = np.cumsum(near, axis=1)
+    found = np.zeros((block, longest + 1))
+    for length in range(1, longest + 1):
+        last = (np.arange(block) + length - 1) % block
+        more = begun[last] - ended[last, length - 1]
+        found[:, length] = found[:, length - 1] + more
+    return found, far
+
+
+def _block_of(near: FloatArray) -> int:
+    """The least number of ranks after which all edges are as before."""
+    world = len(near)
+    sizes = (size for size in range(1, world) if world % size == 0)
+    for size in sizes:
+        of_block = near.reshape(-1, size, near.shape[1])
+        if (of_block == of_block[0]).all():
+            return size
+    return world
+
+
+def circuit(
+    ahead: Mapping[int, list[tuple[int, int]]], block: int
+) -> list[tuple[int, int, int]]:
+    """Sort, place and length of runs that lead from place 0 back there, each once.
+
+    Runs that no circuit from 0 reaches are left out.
+
+    Parameters
+    ----------
+    ahead : mapping of int to list of (int, int)
+        Sort and length of the runs that begin at each place, as many as lead there.
+    block : int
+        Places.
+    """
+    left = {place: list(runs) for place, runs in ahead.items()}
+    found: list[tuple[int, int, int]] = []
+    open_runs: list[tuple[int, int, int]] = []
+    place = 0
+    while True:
+        if left.get(place):
+            sort, length = left[place].pop()
+            open_runs.append((sort, place, length))
+            place = (place + length) % block
+        elif open_runs:
+            found.append(open_runs.pop())
+            place = found[-1][1]
+        else:
+            return found[::-1]
+
+
+def _of_host(near: FloatArray, sizes: Sizes) -> FloatArray:
+    """What the islands of a host pay for a run of each place and length, (B, L + 1)."""
+    found = np.full_like(near, np.inf)
+    found[:, 0] = 0.0
+    for room in sizes:
+        before, found = found, found.copy()
+        for length in range(1, min(room, near.shape[1] - 1) + 1):
+            for begun in range(near.shape[1] - length):
+                # The island begins where those before it end.
+                own = np.roll(near[:, length], -begun)
+                held = found[:, begun + length]
+                np.minimum(held, before[:, begun] + own, out=held)
+    return found
+
+
+def _held(near: FloatArray, sizes: Sizes, begin: int, length: int) -> Sizes:
+    """Ranks that each island of a host holds of a run, as cheap as can be."""
+    if len(sizes) == 1:
+        return (length,)
+    ways: dict[int, tuple[float, Sizes]] = {0: (0.0, ())}
+    for room in sizes:
+        longer: dict[int, tuple[float, Sizes]] = {}
+        for begun, (paid, held) in ways.items():
+            for more in range(min(room, length - begun) + 1):
+                cost = paid + float(near[(begin + begun) % len(near), more])
+                known = longer.get(begun + more)
+                if known is None or cost < known[0]:
+                    longer[begun + more] = cost, (*held, more)
+        ways = longer
+    return ways[length][1]
