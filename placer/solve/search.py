@@ -17,7 +17,12 @@ import numpy.typing as npt
 
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
-from placer.solve.bounds.certificate import counted_parts, prove
+from placer.solve.bounds.certificate import (
+    counted_experts,
+    counted_parts,
+    prove,
+    prove_at_first,
+)
 from placer.solve.construct.block_parts import block_parts
 from placer.solve.construct.chains import laid_chains, stitched
 from placer.solve.construct.cheapest_parts import cheapest_parts
@@ -131,9 +136,10 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     cut_at_nodes,
     cut_within_sets,
     in_parts,
-    block_parts,
     in_company,
     briefly_walked_parts,
+    counted_experts,
+    block_parts,
     chosen_parts,
     walked_parts,
     ordered_parts,
@@ -240,7 +246,7 @@ def plain_search(
     if problem.choices:
         _run(AT_ONCE, problem, incumbent)
         incumbent.budget.pulse.phase = "lower bound"
-        prove(problem, incumbent)
+        prove_at_first(problem, incumbent)
         methods = METHODS if problem.params.local_search else CONSTRUCTIONS
         _run(methods, problem, incumbent)
     elif job.launcher != "free":
