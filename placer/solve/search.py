@@ -47,6 +47,7 @@ from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_chains import walked_chains
 from placer.solve.construct.walked_parts import (
     briefly_walked_parts,
+    once_walked_parts,
     ordered_parts,
     walked_parts,
 )
@@ -136,10 +137,11 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     cut_at_nodes,
     cut_within_sets,
     in_parts,
-    in_company,
-    briefly_walked_parts,
+    once_walked_parts,
     counted_experts,
     block_parts,
+    in_company,
+    briefly_walked_parts,
     chosen_parts,
     walked_parts,
     ordered_parts,
