@@ -17,7 +17,12 @@ import numpy.typing as npt
 
 from placer.errors import InfeasibleError
 from placer.placement.placement import Placement
-from placer.solve.bounds.certificate import counted_parts, prove
+from placer.solve.bounds.certificate import (
+    counted_experts,
+    counted_parts,
+    prove,
+    prove_at_first,
+)
 from placer.solve.construct.asked_runs import asked_runs
 from placer.solve.construct.block_parts import block_parts
 from placer.solve.construct.chains import laid_chains, stitched
@@ -43,6 +48,7 @@ from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_chains import walked_chains
 from placer.solve.construct.walked_parts import (
     briefly_walked_parts,
+    once_walked_parts,
     ordered_parts,
     walked_parts,
 )
@@ -133,6 +139,8 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     asked_runs,
     cut_within_sets,
     in_parts,
+    once_walked_parts,
+    counted_experts,
     block_parts,
     in_company,
     briefly_walked_parts,
@@ -243,7 +251,7 @@ def plain_search(
     if problem.choices:
         _run(AT_ONCE, problem, incumbent)
         incumbent.budget.pulse.phase = "lower bound"
-        prove(problem, incumbent)
+        prove_at_first(problem, incumbent)
         methods = METHODS if problem.params.local_search else CONSTRUCTIONS
         _run(methods, problem, incumbent)
     elif job.launcher != "free":

@@ -15,8 +15,10 @@ from placer.solve.bounds.cut import (
     hop_cost_by_nodes,
     least_hop_cost,
 )
+from placer.solve.bounds.expert_parts import stage_parts
 from placer.solve.bounds.time import least_step_time
 from placer.solve.count.engine import Limits
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.solution import EXACT
 
@@ -37,7 +39,24 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
     """Offer the bound of a problem, or of the search that it is a part of."""
     if incumbent.terms is not None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
-        return
+    else:
+        _prove(problem, incumbent)
+
+
+def prove_at_first(problem: Problem, incumbent: Incumbent) -> None:
+    """The same without programs of parts of expert groups, which take the longest."""
+    prove(problem.searched_anew(problem.seed, expert_count_work=0.0), incumbent)
+
+
+def counted_experts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """The bound on the step time with the programs that the first one left out."""
+    if incumbent.terms is None and problem.goal.name == "time":
+        together = colocation_of(problem.machine, problem.job, problem.forced_block)
+        if stage_parts(problem.model, together) is not None:
+            _prove(problem, incumbent)
+
+
+def _prove(problem: Problem, incumbent: Incumbent) -> None:
     block = problem.forced_block
     for bound, proof in _proofs(problem, block, incumbent.value):
         if block == 1 or bound is least_hop_cost:

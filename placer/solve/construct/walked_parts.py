@@ -58,6 +58,12 @@ def briefly_walked_parts(
     walked_parts(problem, incumbent, budget.share(BRIEF))
 
 
+def once_walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """One walk from the best placement: programs of the bound may take all time."""
+    for asked in asked_of(problem) if _is_for(problem) else ():
+        incumbent.offer_all(first_walked(problem, asked, incumbent, budget))
+
+
 def walked_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
