@@ -125,6 +125,15 @@ def test_weights_of_a_trainer_on_all_gpus_are_placed_best():
     assert result.bound["status"] == "optimal"
 
 
+def test_a_free_launch_takes_what_one_by_nodes_finds():
+    """Racks of 3, 11 and 13 nodes: whole hosts divide the graph better than ranks."""
+    machine = machine_of([3, 11, 13], 4, "900GB/s")
+    trainer, rollout = role("a", 64, sharding="zero3", tp=8), role("b", 16, 2, tp=8)
+    reduced = {"collective": "all_reduce", "bytes": "512KiB", "per_step": 188}
+    rollout["job"]["groups"] = [reduced | {"name": "generate", "ranks": "all"}]
+    assert gap(machine, [trainer, rollout], {"bytes": "120GB"}, "free") <= WITHIN
+
+
 @pytest.mark.slow
 def test_components_that_no_rack_holds_beside_others_are_split_evenly():
     """Racks of 13, 7 and 7 nodes: of two sets of 32 ranks one is split in halves."""
