@@ -105,13 +105,17 @@ def read_trace(data: bytes, source: str) -> Trace:
     if not 0 <= rank < world_size:
         raise _error(source, "its distributedInfo has no rank below its world_size")
     known = _known_groups(info, world_size)
-    operations = [event for event in events if isinstance(event, dict)]
+    operations = [
+        event
+        for event in events
+        if isinstance(event, dict) and isinstance(event.get("args", {}), dict)
+    ]
     recorded = _recorded(operations)
     unsaid = _unsaid(operations, any_said=bool(recorded))
     if unsaid:
         message = f"does not say what {sum(unsaid.values())} of its calls send: "
         shown = ", ".join(f"{count} {name}" for name, count in unsaid.most_common(3))
-        hint = "trace with NCCL, PyTorch 2.2 or newer, and without CUDA graphs"
+        hint = "trace a run over NCCL with a newer PyTorch, and without CUDA graphs"
         raise _error(source, message + shown, hint)
     return Trace(
         source,
@@ -147,8 +151,8 @@ def _recorded(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What is said of each call: on the host, or else on the kernels."""
     found: dict[str, list[dict[str, Any]]] = {"cpu_op": [], "kernel": []}
     for event in events:
-        args, kind = event.get("args"), event.get("cat")
-        if kind in found and isinstance(args, dict) and "Collective name" in args:
+        args, kind = event.get("args", {}), str(event.get("cat"))
+        if kind in found and "Collective name" in args:
             found[kind].append(args)
     return found["cpu_op"] or found["kernel"]
 
@@ -161,12 +165,12 @@ def _unsaid(events: list[dict[str, Any]], *, any_said: bool) -> Counter[str]:
     """
     found: Counter[str] = Counter()
     launched = {
-        _whole(event.get("args") or {}, "correlation")
+        _whole(event.get("args", {}), "correlation")
         for event in events
         if str(event.get("name")).startswith("cudaGraphLaunch")
     }
     for event in events:
-        args, name = event.get("args") or {}, str(event.get("name"))
+        args, name = event.get("args", {}), str(event.get("name"))
         kernel = event.get("cat") == "kernel" and name.startswith("nccl")
         replayed = kernel and _whole(args, "correlation") in launched
         silent = kernel or name.startswith(("c10d::", "gloo:", "nccl:"))
@@ -217,13 +221,13 @@ def _call(
 def _whole(values: Mapping[str, Any], key: str) -> int:
     """A number that is 0 or more; -1 where it is none."""
     text = str(values.get(key))
-    return int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else -1
+    return int(text) if re.fullmatch(r"\d{1,15}", text, re.ASCII) else -1
 
 
 def _integers(text: object) -> tuple[int, ...] | None:
     """Numbers of a list such as ``[0, 1]``; None where ``...`` stands for some."""
     if isinstance(text, str) and not re.search(r"[^\d\s,\[\]\"]", text, re.ASCII):
-        return tuple(map(int, re.findall(r"\d{1,18}", text, re.ASCII)))
+        return tuple(map(int, re.findall(r"\d{1,15}", text, re.ASCII)))
     return None
 
 

@@ -59,6 +59,7 @@ def decode_rank_traffic(
     if section.has("file"):
         columns, more = _of_files(job, section, world_size, groups)
     else:
+        _refuse_of_traces(section)
         columns = _inline(section, world_size)
     if section.document.problems:
         return None, groups
@@ -88,11 +89,18 @@ def _of_files(
         contents = chain([first], map(_content, paths[1:]))
         files = zip(contents, paths, strict=True)
         flows, more = decode_traces(job, section, files, world_size, groups)
-        return _columns(*(zip(*flows, strict=True) if flows else [()] * 3)), more
+        columns = _columns(*(zip(*flows, strict=True) if flows else [()] * 3))
+        _check_arrays(columns, paths[0], world_size)
+        return columns, more
+    _refuse_of_traces(section)
+    return _read_file(first, paths[0], world_size), ()
+
+
+def _refuse_of_traces(section: Section) -> None:
+    """Say that keys of traces have no meaning for other flows."""
     for key in ("steps", "without"):
         if section.has(key):
-            section.problem("belongs to traces: file names none", key, "remove it")
-    return _read_file(first, paths[0], world_size), ()
+            section.problem("belongs to traces, and there are none", key, "remove it")
 
 
 def _content(path: str) -> bytes:

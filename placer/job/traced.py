@@ -82,6 +82,7 @@ def traced(
         that are neither counted nor left out.
     """
     _check_ranks(traces, world_size)
+    traces = sorted(traces, key=lambda trace: trace.rank)  # whatever files are called
     source = traces[0].source
     steps = steps or _steps(traces)
     flows: defaultdict[tuple[int, int], float] = defaultdict(float)
