@@ -325,6 +325,35 @@ def test_names_of_the_jobs_own_groups_stay_theirs(read):
     assert job.traffic.overlap
 
 
+def test_a_published_trace_sends_its_models_gradients_once_a_step(read):
+    """ResNet-50 has 25,557,032 parameters.
+
+    The calls are those of ``tests/data/nccl_parser_config/nccl_data.json.gz`` of
+    facebookresearch/HolisticTraceAnalysis: DDP on two ranks, three steps.
+    """
+    buckets = [2049000, 7875584, 6563840, 6637568, 2431040]
+    wait = {"Group size": 1, "Process Group Ranks": "[]", "dtype": "Byte"}
+    calls = [
+        *(call("allreduce", taken=elements) for elements in buckets),
+        *(call("broadcast", taken=53120), call("broadcast", taken=53, dtype="Long")),
+        *[call("wait", [], **wait)] * 2,
+    ]
+    (group,) = read(everywhere(*calls * 3, steps=3), ", without: [broadcast]").groups
+    assert group.size_bytes * group.per_step == pytest.approx(4 * 25_557_032)
+    assert group.per_step == 5.0
+
+
+def test_what_was_measured_decides_the_placement(read):
+    """Ranks that send each other most share a node, whatever their numbers are."""
+    far = [send(to, 10**6) for to in (2, 3, 0, 1)]
+    near = [send(to, 10) for to in (1, 0, 3, 2)]
+    job = read([trace(rank, [far[rank], near[rank]]) for rank in ALL])
+    nodes = placer.place("node:2 gpu:2", job, time_limit=5).plan.to_dict()[
+        "node_of_rank"
+    ]
+    assert nodes[0] == nodes[2] != nodes[1] == nodes[3]
+
+
 def test_files_by_pattern_compressed_or_not(tmp_path, read):
     """A folder, a pattern and .gz are the same job; a plan needs none of them."""
     first = read(everywhere(REDUCE, call("all_to_all", taken=8)))
