@@ -43,6 +43,25 @@ def beside(source: str, name: str) -> str:
     return str(Path(source).parent / name)
 
 
+def files_beside(source: str, name: str, suffixes: tuple[str, ...]) -> list[str]:
+    """Paths of the files that the file ``source`` names, in order.
+
+    A folder stands for those in it that end in one of ``suffixes``, ``*`` and ``?``
+    for whatever is there. The name of one file is taken as it is, found or not.
+    """
+    path = Path(beside(source, name))
+    if path.is_dir():
+        found = [file for file in path.iterdir() if file.name.endswith(suffixes)]
+    elif path.is_file() or not {"*", "?"} & {*name}:
+        found = [path]
+    else:
+        anchor = Path(name).anchor
+        folder = Path(anchor) if anchor else Path(source).parent
+        pattern = str(Path(name).relative_to(anchor))
+        found = [file for file in folder.glob(pattern) if file.is_file()]
+    return sorted(map(str, found))
+
+
 def read_text(source: str) -> str:
     """Text of a file or pipe, or of standard input for ``-``.
 

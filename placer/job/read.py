@@ -86,7 +86,7 @@ def _decode(document: Document, *, alone: bool) -> Job:
     parallelism = decode_parallelism(axes)
     known_world = 0 if document.problems else parallelism.world_size
     groups = decode_groups(root, known_world)
-    traffic = decode_rank_traffic(root, known_world, groups)
+    traffic, groups = decode_rank_traffic(root, known_world, groups)
     model = _model(root)
     job = Job(
         name=root.text("name"),

@@ -1,18 +1,20 @@
-"""The ``traffic`` of a job: bytes between ranks, inline or from a file of its own."""
+"""The ``traffic`` of a job: bytes between ranks, inline or from files of its own."""
 
 from __future__ import annotations
 
 import io
 import re
 import zipfile
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.errors import MOST_PROBLEMS, InputError, Problem, refuse
-from placer.files import beside, decode, read_bytes
+from placer.files import decode, decompressed, files_beside, read_bytes
 from placer.job.model import RankTraffic
+from placer.job.read_traces import decode_traces
 from placer.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -35,39 +37,75 @@ _SHAPE = f"write lines of {_HEADER}"
 
 def decode_rank_traffic(
     job: Section, world_size: int, groups: tuple[Group, ...]
-) -> RankTraffic | None:
-    """What ranks send each other besides; problems go to the job's document.
+) -> tuple[RankTraffic | None, tuple[Group, ...]]:
+    """What ranks send each other besides, and all groups, with those of traces.
 
-    Flows of the same two ranks are added up; those of no bytes, and of a rank to
-    itself, are left out. A ``world_size`` of 0 means that it is unknown.
+    Problems go to the job's document. Flows of the same two ranks are added up; those
+    of no bytes, and of a rank to itself, are left out. A ``world_size`` of 0 means that
+    it is unknown.
 
     Raises
     ------
     InputError
-        If the file it names cannot be read, or anything in it is wrong.
+        If a file it names cannot be read, or anything in it is wrong.
     """
     if not job.has("traffic"):
-        return None
+        return None, groups
     section = job.section("traffic")
     overlap = section.boolean("overlap", False)
     if any(group.name == "traffic" for group in groups):
         section.problem("there is a group of this name", hint="rename the group")
+    more: tuple[Group, ...] = ()
     if section.has("file"):
-        name = section.text("file")
-        for key in KEYS:
-            if section.has(key):
-                section.problem("contradicts file", key, "remove one of the two")
-        if section.document.problems:
-            return None
-        columns = _read_file(beside(section.document.source, name), world_size)
+        columns, more = _of_files(job, section, world_size, groups)
     else:
+        _refuse_of_traces(section)
         columns = _inline(section, world_size)
     if section.document.problems:
-        return None
+        return None, groups
     flows = _merged(columns, world_size)
-    if not len(flows[0]):
+    if len(flows[0]):
+        return RankTraffic(*flows, overlap), groups + more
+    if not more:
         section.problem("no rank sends another anything")
-    return RankTraffic(*flows, overlap)
+    return None, groups + more
+
+
+def _of_files(
+    job: Section, section: Section, world_size: int, groups: tuple[Group, ...]
+) -> tuple[Columns, tuple[Group, ...]]:
+    """Flows of the file that is named, or those of traces with their groups."""
+    for key in KEYS:
+        if section.has(key):
+            section.problem("contradicts file", key, "remove one of the two")
+    source = section.document.source
+    paths = files_beside(source, section.text("file"), (".json", ".json.gz"))
+    if not paths:
+        section.problem("there is no such file", "file")
+    if section.document.problems:
+        return _columns([], [], []), ()
+    first = _content(paths[0])
+    if first.lstrip()[:1] == b"{" or paths[0].endswith(".et") or len(paths) > 1:
+        contents = chain([first], map(_content, paths[1:]))
+        files = zip(contents, paths, strict=True)
+        flows, more = decode_traces(job, section, files, world_size, groups)
+        columns = _columns(*(zip(*flows, strict=True) if flows else [()] * 3))
+        _check_arrays(columns, paths[0], world_size)
+        return columns, more
+    _refuse_of_traces(section)
+    return _read_file(first, paths[0], world_size), ()
+
+
+def _refuse_of_traces(section: Section) -> None:
+    """Say that keys of traces have no meaning for other flows."""
+    for key in ("steps", "without"):
+        if section.has(key):
+            section.problem("belongs to traces, and there are none", key, "remove it")
+
+
+def _content(path: str) -> bytes:
+    """The bytes of a file that may be compressed."""
+    return decompressed(read_bytes(path), path)
 
 
 def _inline(section: Section, world_size: int) -> Columns:
@@ -122,9 +160,8 @@ def _merged(columns: Columns, world_size: int) -> Columns:
     return keys // max(world_size, 1), keys % max(world_size, 1), total
 
 
-def _read_file(source: str, world_size: int) -> Columns:
+def _read_file(data: bytes, source: str, world_size: int) -> Columns:
     """Flows of a CSV or npz file."""
-    data = read_bytes(source)
     if data.startswith(b"PK"):
         columns = _of_npz(data, source)
         _check_arrays(columns, source, world_size)

@@ -1,0 +1,421 @@
+"""Traffic from traces of torch.profiler: what is counted, and what is refused."""
+
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import placer
+from placer.errors import InputError
+from placer.job.read import read_job
+
+WORLD = 4
+ALL = [0, 1, 2, 3]
+ELEMENT_BYTES = {"Float": 4, "BFloat16": 2, "Float8_e4m3fn": 1}
+
+
+def call(name, ranks=ALL, taken=0, given=None, group="default_pg", **more):
+    """What PyTorch notes of a call; elements are floats."""
+    args = {
+        "Collective name": name,
+        "dtype": "Float",
+        "In msg nelems": taken,
+        "Out msg nelems": taken if given is None else given,
+        "Group size": len(ranks),
+        "In split size": "[]",
+        "Out split size": "[]",
+        "Process Group Name": group,
+        "Process Group Description": group,
+        "Process Group Ranks": json.dumps(ranks),
+        **more,
+    }
+    return {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "args": args}
+
+
+def send(to, elements, **more):
+    return call("send", taken=elements, **{"Dst Rank": to, **more})
+
+
+def trace(rank, calls, steps=1, world=WORLD, config=()):
+    marks = [
+        {"ph": "X", "cat": kind, "name": f"ProfilerStep#{7 + step}"}
+        for step in range(steps)
+        for kind in ("user_annotation", "gpu_user_annotation")
+    ]
+    info = {"backend": "nccl", "rank": rank, "world_size": world}
+    info["pg_config"] = list(config)
+    other = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "args": {"x": 1}}
+    return {"distributedInfo": info, "traceEvents": [*marks, other, *calls, {}, 3]}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a job of traces, given as a mapping or a list by rank."""
+
+    def reader(traces, keys="", job="", file="t"):
+        (tmp_path / "t").mkdir(exist_ok=True)
+        for rank, content in enumerate(traces):
+            path = tmp_path / "t" / f"rank{rank}.json"
+            path.write_text(json.dumps(content))
+        (tmp_path / "job.yaml").write_text(
+            "format: placer/job\nversion: 1\nname: traced\n"
+            f"parallelism: {{dp: 4}}\nlauncher: {{ranks: free}}\n{job}"
+            f"traffic: {{file: {file}{keys}}}\n"
+        )
+        return read_job(str(tmp_path / "job.yaml"))
+
+    return reader
+
+
+def everywhere(*calls, steps=1):
+    """All ranks make the same calls."""
+    return [trace(rank, calls, steps) for rank in ALL]
+
+
+def groups(job):
+    return [
+        (each.name, each.collective, each.size_bytes, each.per_step, each.ranks)
+        for each in job.groups
+    ]
+
+
+def flows(job):
+    traffic = job.traffic
+    columns = traffic.senders, traffic.receivers, traffic.size_bytes
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def refused(read, traces, keys="", job=""):
+    with pytest.raises(InputError) as caught:
+        read(traces, keys, job)
+    return str(caught.value)
+
+
+def test_messages_are_flows_of_a_step(read):
+    """By the sender's trace alone, in bytes of their type, over the steps marked."""
+    traces = [
+        trace(0, [send(1, 100), send(1, 300), send(2, 50, dtype="BFloat16")], steps=2),
+        trace(1, [call("recv", taken=100, **{"Src Rank": 0})] * 2, steps=2),
+        trace(2, [call("recv", taken=50, **{"Src Rank": 0})], steps=2),
+        trace(3, [call("wait", [0]), call("barrier"), call("init")], steps=2),
+    ]
+    job = read(traces)
+    assert flows(job) == [(0, 1, 800.0), (0, 2, 50.0)]
+    assert job.groups == ()
+    assert flows(read(traces, ", steps: 4")) == [(0, 1, 400.0), (0, 2, 25.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "given", "collective", "size"),
+    [
+        ("allreduce", 100, 100, "all_reduce", 400.0),
+        ("_allgather_base", 100, 400, "all_gather", 1600.0),
+        ("all_gather", 100, 400, "all_gather", 1600.0),
+        ("_reduce_scatter_base", 400, 100, "reduce_scatter", 1600.0),
+        ("all_to_all", 400, 400, "all_to_all", 1600.0),
+    ],
+)
+def test_collectives_are_groups_of_a_ranks_whole_buffer(
+    read, name, taken, given, collective, size
+):
+    """The buffer of a gather is what is gathered."""
+    job = read(everywhere(call(name, taken=taken, given=given), steps=2))
+    expected = (f"default_pg.{collective}", collective, size, 0.5, (tuple(ALL),))
+    assert groups(job) == [expected]
+    assert job.traffic is None
+
+
+def test_calls_of_several_sizes_are_as_many_of_their_mean(read):
+    """Bytes and calls of a step stay what they were."""
+    calls = [call("allreduce", taken=size) for size in (10, 20, 90)]
+    (group,) = read(everywhere(*calls)).groups
+    assert (group.size_bytes, group.per_step) == (160.0, 3.0)
+
+
+def test_process_groups_that_do_the_same_run_side_by_side(read):
+    """Those of other sizes, descriptions, or with a rank in common do not."""
+    pairs = {rank: [rank % 2, rank % 2 + 2] for rank in ALL}
+    traces = [
+        trace(
+            rank,
+            [
+                call("allreduce", pairs[rank], 8, group="dp"),
+                call("_allgather_base", pairs[rank], 1 + rank % 2, 2 + 2 * (rank % 2)),
+                call("allreduce", ALL, 8, group="dp"),
+            ],
+        )
+        for rank in ALL
+    ]
+    halves = ((0, 2), (1, 3))
+    assert groups(read(traces)) == [
+        ("dp.all_reduce", "all_reduce", 32.0, 1.0, halves),
+        ("dp.all_reduce-2", "all_reduce", 32.0, 1.0, (tuple(ALL),)),
+        ("default_pg.all_gather", "all_gather", 8.0, 1.0, halves[:1]),
+        ("default_pg.all_gather-2", "all_gather", 16.0, 1.0, halves[1:]),
+    ]
+
+
+def test_exchanges_with_shares_are_flows(read):
+    """Shares are of the first dimension, so they are shares and not elements."""
+    shares = [[1, 1, 0, 2], [0, 0, 0, 0], [1, 1, 1, 1], []]
+    traces = [
+        trace(
+            rank,
+            [call("all_to_allv", taken=400 * any(row), **{"In split size": str(row)})],
+        )
+        for rank, row in enumerate(shares)
+    ]
+    traces[3]["traceEvents"][-3]["args"]["In msg nelems"] = 40
+    assert flows(read(traces)) == [
+        (0, 1, 400.0),
+        (0, 3, 800.0),
+        *((2, to, 400.0) for to in (0, 1, 3)),
+        *((3, to, 40.0) for to in (0, 1, 2)),
+    ]
+
+
+def test_long_lists_of_ranks_are_found_under_the_groups_name(read):
+    """PyTorch cuts them after thirty; an empty list in the head means all ranks."""
+    cut = {"Process Group Ranks": "[0, 1, ...]"}
+    config = [
+        {"pg_name": "default_pg", "ranks": []},
+        {"pg_name": "some", "ranks": [0, 1, 2]},
+    ]
+    calls = [call("allreduce", taken=1, **cut)]
+    some = [call("allreduce", [0, 1, 2], 1, group="some", **cut)]
+    traces = [trace(r, calls + some * (r < 3), config=config) for r in ALL]
+    assert [group.ranks for group in read(traces).groups] == [
+        (tuple(ALL),),
+        ((0, 1, 2),),
+    ]
+    assert "not say all ranks" in refused(read, everywhere(*calls))
+
+
+def test_kernels_say_it_where_the_host_does_not(read):
+    """And count for nothing where it does."""
+    host = call("allreduce", taken=5)
+    kernel = {**host, "cat": "kernel", "name": "ncclDevKernel_AllReduce"}
+    assert groups(read(everywhere(kernel))) == groups(read(everywhere(host, kernel)))
+    assert groups(read(everywhere(host)))[0][2:4] == (20.0, 1.0)
+
+
+def test_what_cannot_be_counted_is_named_with_its_calls(read):
+    """It is left out only where the job says so."""
+    traces = everywhere(
+        call("allreduce", taken=1), *[call("broadcast", taken=9)] * 3, call("reduce")
+    )
+    said = refused(read, traces)
+    assert "12 of broadcast, 4 of reduce" in said
+    assert "without: [broadcast, reduce]" in said
+    job = read(traces, ", without: [broadcast, reduce]")
+    assert [group.collective for group in job.groups] == ["all_reduce"]
+    assert "no calls of gather" in refused(
+        read, traces, ", without: [broadcast, reduce, gather]"
+    )
+
+
+SILENT_KERNEL = {
+    "cat": "kernel",
+    "name": "ncclDevKernel_AllReduce_Sum(int)",
+    "args": {"correlation": 5},
+}
+LAUNCH = {
+    "cat": "cuda_runtime",
+    "name": "cudaGraphLaunch",
+    "args": {"correlation": 5},
+}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [SILENT_KERNEL],
+        [{"cat": "cpu_op", "name": "c10d::allreduce_"}],
+        [call("allreduce"), {"cat": "cpu_op", "name": "record_param_comms"}],
+        [call("allreduce"), LAUNCH, SILENT_KERNEL],
+    ],
+    ids=["kernel", "operation", "old", "graph"],
+)
+def test_traces_with_calls_of_unknown_content_are_refused(read, events):
+    """Old versions, other backends and CUDA graphs do not say what is sent."""
+    assert "does not say what 1 of its calls send" in refused(read, everywhere(*events))
+
+
+def test_kernels_of_calls_that_are_known_need_say_no_more(read):
+    """Some versions describe the call and not its kernel."""
+    job = read(everywhere(call("allreduce", taken=1), SILENT_KERNEL))
+    assert len(job.groups) == 1
+
+
+REDUCE = call("allreduce", taken=1)
+
+
+@pytest.mark.parametrize(
+    ("traces", "keys", "said"),
+    [
+        (everywhere(REDUCE)[:3], "", "1 of 4 ranks have no trace: 3"),
+        ([*everywhere(REDUCE)[:3], trace(2, [REDUCE])], "", "not the only trace"),
+        ([trace(r, [REDUCE], world=8) for r in ALL], "", "run of 8 ranks"),
+        (everywhere(REDUCE, steps=0), "", "marks no step"),
+        (
+            [trace(r, [REDUCE], steps=1 + r // 3) for r in ALL],
+            "",
+            "marks 2 steps",
+        ),
+        (
+            [trace(r, [REDUCE] * (1 + r // 3)) for r in ALL],
+            "",
+            'rank 0 calls all_reduce of process group "default_pg" 1 times, rank 3 2',
+        ),
+        (
+            [trace(r, [REDUCE] * (r < 3)) for r in ALL],
+            "",
+            'rank 3 calls all_reduce of process group "default_pg" 0 times, rank 0 1',
+        ),
+        (everywhere(call("send", taken=1)), "", "no Dst Rank"),
+        (everywhere(send(4, 1)), "", "no Dst Rank"),
+        (everywhere(call("allreduce", [0, 1, 2], 1)), "", "that its rank"),
+        (everywhere(call("allreduce", [0, 1, 2, 9], 1)), "", "that its rank"),
+        (everywhere(call("_allgather_base", taken=3, given=7)), "", "12 and 28 bytes"),
+        (
+            everywhere(call("all_to_allv", taken=3, **{"In split size": "[1, ...]"})),
+            "",
+            "split sizes are cut",
+        ),
+        (everywhere(call("allreduce", taken=3, dtype="Odd")), "", '"Odd" is no type'),
+        (everywhere(call("allreduce", taken=-1)), "", "are not said"),
+        (everywhere(call("barrier")), "", "no rank sends another anything"),
+        ([[1]] * 2, "", "is no trace of torch.profiler"),
+        ([{"a": 1}], "", "is no trace of torch.profiler"),
+        ([{"schema": "1.1.1-chakra.0.0.4", "nodes": []}], "", "execution trace"),
+        ([{"traceEvents": []}], "", "no distributedInfo"),
+        ([trace(4, [])], "", "no rank below"),
+        (everywhere(REDUCE), ", steps: 0", "steps"),
+        (everywhere(REDUCE), ", from: [0]", "contradicts file"),
+    ],
+)
+def test_traces_that_leave_something_open_are_refused(read, traces, keys, said):
+    """Nothing is guessed, and nothing left out in silence."""
+    assert said in refused(read, traces, keys)
+
+
+def test_a_model_beside_traces_would_count_twice(read):
+    assert "count twice" in refused(read, everywhere(REDUCE), job="model: llama3-8b\n")
+
+
+def test_steps_belong_to_traces(tmp_path, read):
+    (tmp_path / "t.csv").write_text("0,1,5\n")
+    with pytest.raises(InputError, match="belongs to traces"):
+        read([], ", steps: 2", file="t.csv")
+
+
+def test_names_of_the_jobs_own_groups_stay_theirs(read):
+    """And both are scored, hidden where the job says so."""
+    own = (
+        "groups: [{name: default_pg.all_reduce, collective: relay, bytes: 1, "
+        "ranks: all}]\n"
+    )
+    job = read(everywhere(REDUCE, send(1, 1)), ", overlap: true", own)
+    assert [(group.name, group.overlap) for group in job.groups] == [
+        ("default_pg.all_reduce", False),
+        ("default_pg.all_reduce-2", True),
+    ]
+    assert job.traffic.overlap
+
+
+def test_a_published_trace_sends_its_models_gradients_once_a_step(read):
+    """ResNet-50 has 25,557,032 parameters.
+
+    The calls are those of ``tests/data/nccl_parser_config/nccl_data.json.gz`` of
+    facebookresearch/HolisticTraceAnalysis: DDP on two ranks, three steps.
+    """
+    buckets = [2049000, 7875584, 6563840, 6637568, 2431040]
+    wait = {"Group size": 1, "Process Group Ranks": "[]", "dtype": "Byte"}
+    calls = [
+        *(call("allreduce", taken=elements) for elements in buckets),
+        *(call("broadcast", taken=53120), call("broadcast", taken=53, dtype="Long")),
+        *[call("wait", [], **wait)] * 2,
+    ]
+    (group,) = read(everywhere(*calls * 3, steps=3), ", without: [broadcast]").groups
+    assert group.size_bytes * group.per_step == pytest.approx(4 * 25_557_032)
+    assert group.per_step == 5.0
+
+
+def test_what_was_measured_decides_the_placement(read):
+    """Ranks that send each other most share a node, whatever their numbers are."""
+    far = [send(to, 10**6) for to in (2, 3, 0, 1)]
+    near = [send(to, 10) for to in (1, 0, 3, 2)]
+    job = read([trace(rank, [far[rank], near[rank]]) for rank in ALL])
+    nodes = placer.place("node:2 gpu:2", job, time_limit=5).plan.to_dict()[
+        "node_of_rank"
+    ]
+    assert nodes[0] == nodes[2] != nodes[1] == nodes[3]
+
+
+def test_files_by_pattern_compressed_or_not(tmp_path, read):
+    """A folder, a pattern and .gz are the same job; a plan needs none of them."""
+    first = read(everywhere(REDUCE, call("all_to_all", taken=8)))
+    assert read([], file='"t/rank?.json"').sha256 == first.sha256
+    assert read([], file=f'"{tmp_path}/t/*.json"').sha256 == first.sha256
+    for path in [*(tmp_path / "t").iterdir()]:
+        (tmp_path / "t" / f"{path.name}.gz").write_bytes(
+            gzip.compress(path.read_bytes())
+        )
+        path.unlink()
+    assert read([]).sha256 == first.sha256
+    (tmp_path / "t.et").write_bytes(b"\x0a\x07\x80")
+    with pytest.raises(InputError, match=r"execution trace \(Chakra\)"):
+        read([], file="t.et")
+    with pytest.raises(InputError, match="no such file"):
+        read([], file='"u/*.json"')
+    result = placer.place("node:2 gpu:2", first)
+    placer.check(result.plan)
+
+
+def random_call(rng, calls, sent, buffers):
+    """One call of some ranks in ``calls``, its bytes counted in the other two."""
+    size = int(rng.integers(2, 5))
+    ranks = sorted(rng.choice(4, size, replace=False).tolist())
+    kind = str(rng.choice([*ELEMENT_BYTES]))
+    element = ELEMENT_BYTES[kind]
+    elements = int(rng.integers(1, 50)) * size
+    name = str(rng.choice(["send", "allreduce", "all_gather", "all_to_allv"]))
+    if name == "send":
+        calls[ranks[0]].append(
+            call(name, ranks, elements, dtype=kind, **{"Dst Rank": ranks[1]})
+        )
+        sent[ranks[0], ranks[1]] += elements * element
+        return
+    for rank in ranks:
+        row = rng.multinomial(elements, np.ones(size) / size).tolist()
+        if name == "all_to_allv":
+            for to, share in zip(ranks, row, strict=True):
+                sent[rank, to] += share * element * (rank != to)
+        else:
+            buffers[rank] += elements * element
+        taken = elements // size if name == "all_gather" else elements
+        shares = str(row) if name == "all_to_allv" else "[]"
+        more = {"In split size": shares, "dtype": kind}
+        calls[rank].append(call(name, ranks, taken, elements, **more))
+
+
+def test_random_runs_keep_every_byte(read):
+    """Bytes that leave each rank in a step, counted a second time call by call."""
+    rng = np.random.default_rng(14)
+    for _ in range(30):
+        steps = int(rng.integers(1, 4))
+        calls = {rank: [] for rank in ALL}
+        sent, buffers, found = Counter(), Counter(), Counter()
+        for _ in range(int(rng.integers(1, 12))):
+            random_call(rng, calls, sent, buffers)
+        job = read([trace(rank, calls[rank], steps) for rank in ALL])
+        pairs = {(a, b): size for a, b, size in flows(job)} if job.traffic else {}
+        for group in job.groups:
+            for rank in (rank for ranks in group.ranks for rank in ranks):
+                found[rank] += group.size_bytes * group.per_step
+        expected = {pair: size / steps for pair, size in sent.items() if size}
+        assert pairs == pytest.approx(expected)
+        expected = {rank: size / steps for rank, size in buffers.items()}
+        assert found == pytest.approx(expected)
