@@ -47,8 +47,8 @@ from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_chains import walked_chains
 from placer.solve.construct.walked_parts import (
     briefly_walked_parts,
-    once_walked_parts,
     ordered_parts,
+    shortly_walked_parts,
     walked_parts,
 )
 from placer.solve.construct.whole_first import whole_first
@@ -137,7 +137,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     cut_at_nodes,
     cut_within_sets,
     in_parts,
-    once_walked_parts,
+    shortly_walked_parts,
     counted_experts,
     block_parts,
     in_company,
