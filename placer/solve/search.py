@@ -48,8 +48,8 @@ from placer.solve.construct.unequal import exchanged, fastest_first
 from placer.solve.construct.walked_chains import walked_chains
 from placer.solve.construct.walked_parts import (
     briefly_walked_parts,
-    once_walked_parts,
     ordered_parts,
+    shortly_walked_parts,
     walked_parts,
 )
 from placer.solve.construct.whole_first import whole_first
@@ -153,7 +153,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     asked_runs,
     cut_within_sets,
     in_parts,
-    once_walked_parts,
+    shortly_walked_parts,
     counted_experts,
     block_parts,
     in_company,

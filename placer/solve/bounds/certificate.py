@@ -45,7 +45,9 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
 
 def prove_at_first(problem: Problem, incumbent: Incumbent) -> None:
     """The same without programs of parts of expert groups, which take the longest."""
-    prove(problem.searched_anew(problem.seed, expert_count_work=0.0), incumbent)
+    if problem.goal.name == "time" and problem.job.parallelism.ep > 1:
+        problem = problem.searched_anew(problem.seed, expert_count_work=0.0)
+    prove(problem, incumbent)
 
 
 def counted_experts(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:

@@ -58,10 +58,13 @@ def briefly_walked_parts(
     walked_parts(problem, incumbent, budget.share(BRIEF))
 
 
-def once_walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """One walk from the best placement: programs of the bound may take all time."""
+def shortly_walked_parts(
+    problem: Problem, incumbent: Incumbent, budget: Budget
+) -> None:
+    """The first walks of all: programs of the bound may take all of the time."""
+    legs, part = problem.params.parts_walks[:1], budget.share(2 * BRIEF)
     for asked in asked_of(problem) if _is_for(problem) else ():
-        incumbent.offer_all(first_walked(problem, asked, incumbent, budget))
+        incumbent.offer_all(_walked(problem, asked, incumbent, part, legs))
 
 
 def walked_fills(
