@@ -2,30 +2,24 @@
 
 In a launch by nodes a node holds a run of ranks, and of the gradient groups those that
 have members there. A run *serves* if it has enough members of each of them, or all.
-The ranks are cut into runs that serve, one after the other, no more of them longer than
-``t`` than there are nodes with more than ``t`` GPUs:
+Whether nodes may hold runs that serve is asked of prices (`priced_runs.py`).
 
-    runs longer than t  <=  nodes with more than t GPUs        for t of 0 and each size
-
-A price on each ``t`` makes this a shortest path through the ranks (Lagrange). Where it
-costs more than all nodes are worth, no runs serve. By hand: tp 2 in pairs, cp 8 and two
-stages on nodes of 7 GPUs: of 16 ranks of a stage the third node holds four, and two of
-the next stage. So some gradient group has a node with one member.
+By hand: tp 2 in pairs, cp 8 and two stages on nodes of 7 GPUs. Of 16 ranks of a stage
+the third node holds four, and two of the next stage. So some gradient group has a node
+with one member.
 
 What the stages have at the least is tried in the order of the time that it exposes, and
 the first that runs serve counts.
 
 Shapes: R ranks, P stages, U units of ranks that share a node, L lengths of a run in
-units, T prices.
+units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +31,7 @@ from placer.solve.bounds.limit import (
     slow_sync,
     with_slow_stages,
 )
+from placer.solve.bounds.priced_runs import cheapest_runs, fitting_runs
 
 if TYPE_CHECKING:
     from placer.cost.gradients import SyncTime
@@ -49,9 +44,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 # Units, and ranks times squares of the longest run: larger jobs are left out.
 MOST_UNITS, MOST_PAIRS = 1 << 14, 1 << 23
-ROUNDS = 12  # paths with other prices: machines have few sizes of nodes
-MIXES = 8  # of two of these paths
-ROUNDING = 1e-6
 CHOICES = 64  # of members of each stage: after these the last one counts
 
 
@@ -158,92 +150,6 @@ class GradientRuns:
             enough = (members >= needed[:, :end]) | (members == self.size)
             found.append(enough.all(axis=1) & (rank[:, end - 1] < self.world))
         return np.stack(found, axis=1)
-
-
-def fitting_runs(
-    gpus: IntArray,
-    cheapest: Callable[[FloatArray], IntArray | None],
-    may_be: Callable[[IntArray], bool] = lambda _: True,
-) -> tuple[bool, IntArray | None]:
-    """Whether nodes may hold runs; False is certain. Lengths of such runs, if known.
-
-    Parameters
-    ----------
-    gpus : ndarray, shape (N,)
-        Of each node.
-    cheapest : callable
-        Lengths of the runs that cost least, given the price of each length from 1 to
-        the longest; None where there are none.
-    may_be : callable
-        Whether the first runs of one choice and the last ones of another do, too.
-    """
-    longer = np.union1d(0, np.unique(gpus)[:-1])
-    nodes = (gpus > longer[:, None]).sum(axis=1)
-    is_longer = np.arange(1, int(gpus.max()) + 1)[:, None] > longer
-    price, sums = np.ones(len(longer)), np.zeros(len(longer))
-    known: list[IntArray] = []
-    for _ in range(ROUNDS):
-        price /= price.max()
-        lengths = cheapest((is_longer * price).sum(axis=1))
-        if lengths is None:
-            return False, None
-        used = (lengths[:, None] > longer).sum(axis=0)
-        if price @ (used - nodes) > ROUNDING:
-            return False, None
-        if (used <= nodes).all():
-            return True, lengths
-        for other in known:
-            for pair in ((lengths, other), (other, lengths)):
-                for mixed in _mixed(*pair, longer, nodes):
-                    if may_be(mixed):
-                        return True, mixed
-        known.append(lengths)
-        # Multiplicative weights: what is used too often becomes dearer.
-        sums += (used - nodes) / nodes.clip(1)
-        price = np.exp(np.clip(ROUNDS * sums, -ROUNDS, ROUNDS))
-    return True, None
-
-
-def _mixed(
-    one: IntArray, other: IntArray, longer: IntArray, nodes: IntArray
-) -> Iterator[IntArray]:
-    """The first runs of one choice and the last ones of another that fit the nodes."""
-    ends, others = np.cumsum(one), np.cumsum(other)
-    _, before, after = np.intersect1d(ends, others, return_indices=True)
-    first, last = ((runs[:, None] > longer).astype(np.int64) for runs in (one, other))
-    used = np.cumsum(first, axis=0)[before]
-    used += last.sum(axis=0) - np.cumsum(last, axis=0)[after]
-    for at in np.flatnonzero((used <= nodes).all(axis=1))[:MIXES].tolist():
-        yield np.concatenate((one[: before[at] + 1], other[after[at] + 1 :]))
-
-
-def cheapest_runs(cost: FloatArray) -> IntArray | None:
-    """Lengths of the runs on the cheapest way through all ranks; None without one.
-
-    Parameters
-    ----------
-    cost : ndarray, shape (U, L)
-        Of a run that begins at a unit, by its length from 1 on; inf where there is
-        none.
-    """
-    units, lengths = cost.shape
-    begin, index = np.nonzero(np.isfinite(cost))
-    best, length_before = [0.0] + [inf] * (units + lengths), [0] * (units + lengths + 1)
-    # Few runs serve, so one after the other is faster than all lengths at once.
-    for start, length, more in zip(
-        begin.tolist(), (index + 1).tolist(), cost[begin, index].tolist(), strict=True
-    ):
-        total = best[start] + more
-        if total < best[start + length]:
-            best[start + length] = total
-            length_before[start + length] = length
-    if best[units] == inf:
-        return None
-    found, end = [], units
-    while end:
-        found.append(length_before[end])
-        end -= found[-1]
-    return np.array(found[::-1])
 
 
 def exposed_in_runs(step: Step, network: IdealNetwork) -> float:

@@ -8,7 +8,7 @@ open at its first. So a stage is a matrix, from the ranks in the open run before
 those after it, of the least price of the runs that end in it. Matrices of the stages of
 a replica are multiplied with sums for products and minima for sums; of all patterns
 that take ``T`` or less the cheapest counts. Prices stand for nodes, as in
-`gradient_runs.py`: where the cheapest runs cost more than all nodes are worth, no
+`priced_runs.py`: where the cheapest runs cost more than all nodes are worth, no
 placement takes ``T``.
 
 By hand: groups of 8, in four stages, on nodes of 7. Runs of 5, 7, 7, 7 and 6 ranks cut
@@ -30,7 +30,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.gradient_runs import cheapest_runs, fitting_runs
+from placer.solve.bounds.priced_runs import cheapest_runs, fitting_runs
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
