@@ -61,10 +61,11 @@ def briefly_walked_parts(
 def shortly_walked_parts(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> None:
-    """The first walks of all: programs of the bound may take all of the time."""
+    """The first walks where the bound's programs have blocks, and may take all time."""
     legs, part = problem.params.parts_walks[:1], budget.share(2 * BRIEF)
     for asked in asked_of(problem) if _is_for(problem) else ():
-        incumbent.offer_all(_walked(problem, asked, incumbent, part, legs))
+        if len(asked.parts.counts().uplinks) > 1:
+            incumbent.offer_all(_walked(problem, asked, incumbent, part, legs))
 
 
 def walked_fills(
