@@ -106,20 +106,6 @@ def as_if_free(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         incumbent.offer(f"{found.method}, in runs", found.placement.gpu_of_rank)
 
 
-def as_if_by_nodes(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The graph divided as for a launch by nodes, which a free one may use as well.
-
-    Consecutive ranks often belong together, and nodes full of them are fewer units to
-    divide than ranks.
-    """
-    job = problem.job
-    if job.launcher != "free" or not job.names_ranks:
-        return
-    by_nodes = problem.on(problem.machine, replace(job, launcher="node-contiguous"))
-    if by_nodes.choices:
-        _run((partitioned, component_line, briefly_tiled), by_nodes, incumbent)
-
-
 def padded(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Placements of a larger job whose ranks fill their nodes, without those added."""
     for job in padded_jobs(problem):
@@ -172,7 +158,6 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     partitioned,
     tiled,
     component_line,
-    as_if_by_nodes,
     transfer_runs,
     held_runs,
     set_pieces,

@@ -12,6 +12,7 @@ from placer.solve import search
 from placer.solve.bounds import certificate
 from placer.solve.bounds.component_parts import Parts
 from placer.solve.construct.communicators import partitioned
+from placer.solve.construct.component_line import component_line
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known, solve
@@ -125,13 +126,19 @@ def test_weights_of_a_trainer_on_all_gpus_are_placed_best():
     assert result.bound["status"] == "optimal"
 
 
-def test_a_free_launch_takes_what_one_by_nodes_finds():
-    """Racks of 3, 11 and 13 nodes: whole hosts divide the graph better than ranks."""
-    machine = machine_of([3, 11, 13], 4, "900GB/s")
+@pytest.mark.parametrize(("racks", "most"), [([3, 11, 13], 0.01), ([18, 18], 0.04)])
+def test_components_are_laid_as_is_best_for_groups_across_them(racks, most):
+    """Of two racks one holds six components of ten ranks: rollouts lie in both."""
+    machine = machine_of(racks, 4, "900GB/s")
     trainer, rollout = role("a", 64, sharding="zero3", tp=8), role("b", 16, 2, tp=8)
     reduced = {"collective": "all_reduce", "bytes": "512KiB", "per_step": 188}
     rollout["job"]["groups"] = [reduced | {"name": "generate", "ranks": "all"}]
-    assert gap(machine, [trainer, rollout], {"bytes": "120GB"}, "free") <= WITHIN
+    sent = {"from": "a", "to": "b", "bytes": "120GB"}
+    problem = Problem.of(machine, workload_of([trainer, rollout], [sent]), None, 0)
+    start = known(problem, np.arange(80))
+    component_line(problem, start, Budget(60.0))
+    bound = certificate.lower_bound(problem, 1, start.value).value
+    assert start.value * (1 - most) <= bound
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 Who sends and who receives alternates along a component, so that every piece of it has
 of both. A small piece has few partners near and sets the time, so of many orders of the
-domains the one is taken whose smallest piece is the largest.
+domains those are taken whose smallest piece is the largest. They differ in how many
+ranks each domain holds, which matters to groups that lie across components.
 """
 
 from __future__ import annotations
@@ -40,24 +41,25 @@ def component_line(problem: Problem, incumbent: Incumbent, _budget: Budget) -> N
     if len(lengths) == 1 and np.isin(traffic.senders, traffic.receivers).all():
         return  # no components to lay one after the other, and nobody only sends
     rng = np.random.default_rng(problem.seed)
-    best = None
+    best, cut = -1.0, dict[tuple[int, ...], IntArray]()
     for _ in range(problem.params.line_orders):
         order = rng.permutation(len(room))
         takes = _takes(room[order], int(lengths.sum()), rng)
         smallest = _smallest_piece(takes, lengths)
-        if best is None or smallest > best[0]:
-            best = smallest, order, takes
-    if best is None:
-        return
-    smallest, order, takes = best
-    homes = {"components in a line": np.repeat(order, takes)}
+        if smallest > best:
+            best, cut = smallest, {}
+        if smallest == best and len(cut) < problem.fills_priced:
+            held = takes[np.argsort(order)]
+            cut.setdefault(tuple(held.tolist()), np.repeat(order, takes))
+    homes = [("components in a line", home) for home in cut.values()]
     if (lengths == lengths[0]).all():
         cutting = Cutting(room, len(lengths), int(lengths[0]))
-        pieces = cutting.largest_pieces(int(smallest * lengths[0]), problem.params)
+        pieces = cutting.largest_pieces(int(best * lengths[0]), problem.params)
         if pieces is not None:
             domains = np.tile(np.arange(len(room)), len(lengths))
-            homes["components in large pieces"] = np.repeat(domains, pieces.ravel())
-    for name, home in homes.items():
+            home = np.repeat(domains, pieces.ravel())
+            homes.append(("components in large pieces", home))
+    for name, home in homes:
         domain_of_set = np.empty(len(line), dtype=np.int64)
         domain_of_set[line] = home
         node = _nodes(problem, domain, domain_of_set[label])
