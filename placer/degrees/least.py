@@ -24,7 +24,7 @@ from placer.job.axes import MEGATRON_DEFAULT_ORDER
 from placer.job.least_pipeline import ChunkTimes, least_pipeline
 from placer.job.paces import Paces, paces
 from placer.job.work import micro_batch_time
-from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.network.ideal import IdealNetwork
 
 if TYPE_CHECKING:
     from placer.job.model import Job, Model

@@ -33,7 +33,7 @@ from placer.cost.work import windows, work
 if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.job.model import Job
-    from placer.solve.bounds.ideal import IdealNetwork
+    from placer.solve.bounds.network.ideal import IdealNetwork
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.fills import nested_fills, uneven_fills
+from placer.solve.construct.fills.fills import nested_fills, uneven_fills
 from placer.solve.orders import launch_bound
 from placer.solve.problem.rules import obeys
 from placer.solve.problem.starts import starts

@@ -23,37 +23,37 @@ from placer.solve.bounds.certificate import (
     prove,
     prove_at_first,
 )
-from placer.solve.construct.asked_runs import asked_runs
-from placer.solve.construct.block_parts import block_parts
-from placer.solve.construct.chains import laid_chains, stitched
-from placer.solve.construct.cheapest_parts import cheapest_parts
-from placer.solve.construct.chosen_parts import chosen_parts, long_chosen_parts
-from placer.solve.construct.communicators import partitioned
-from placer.solve.construct.component_line import component_line
-from placer.solve.construct.cut_alike import cut_alike
-from placer.solve.construct.cut_at_nodes import cut_at_nodes
-from placer.solve.construct.cut_within_sets import cut_within_sets
-from placer.solve.construct.fills import fullest_fills, nested, uneven
-from placer.solve.construct.groups_in_nodes import groups_in_nodes
-from placer.solve.construct.held_runs import held_runs
-from placer.solve.construct.in_company import in_company
-from placer.solve.construct.in_parts import in_parts
-from placer.solve.construct.last_replicas import last_replicas
-from placer.solve.construct.levelled import levelled
-from placer.solve.construct.padded import padded_jobs, without_padding
-from placer.solve.construct.set_pieces import set_pieces
-from placer.solve.construct.tiled import briefly_tiled, tiled
-from placer.solve.construct.transfer_runs import transfer_runs
-from placer.solve.construct.unequal import exchanged, fastest_first
-from placer.solve.construct.walked_chains import walked_chains
-from placer.solve.construct.walked_parts import (
+from placer.solve.construct.by_nodes.asked_runs import asked_runs
+from placer.solve.construct.by_nodes.cut_at_nodes import cut_at_nodes
+from placer.solve.construct.by_nodes.cut_within_sets import cut_within_sets
+from placer.solve.construct.by_nodes.padded import padded_jobs, without_padding
+from placer.solve.construct.by_nodes.walked_chains import walked_chains
+from placer.solve.construct.chains.chains import laid_chains, stitched
+from placer.solve.construct.chains.last_replicas import last_replicas
+from placer.solve.construct.experts.block_parts import block_parts
+from placer.solve.construct.experts.cheapest_parts import cheapest_parts
+from placer.solve.construct.experts.chosen_parts import chosen_parts, long_chosen_parts
+from placer.solve.construct.experts.in_company import in_company
+from placer.solve.construct.experts.walked_parts import (
     briefly_walked_parts,
     ordered_parts,
     shortly_walked_parts,
     walked_parts,
 )
-from placer.solve.construct.whole_first import whole_first
-from placer.solve.construct.within_sets import within_sets
+from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
+from placer.solve.construct.fills.levelled import levelled
+from placer.solve.construct.fills.unequal import exchanged, fastest_first
+from placer.solve.construct.stages.cut_alike import cut_alike
+from placer.solve.construct.traffic.communicators import partitioned
+from placer.solve.construct.traffic.tiled import briefly_tiled, tiled
+from placer.solve.construct.transfers.component_line import component_line
+from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
+from placer.solve.construct.transfers.held_runs import held_runs
+from placer.solve.construct.transfers.set_pieces import set_pieces
+from placer.solve.construct.transfers.transfer_runs import transfer_runs
+from placer.solve.construct.units.in_parts import in_parts
+from placer.solve.construct.units.whole_first import whole_first
+from placer.solve.construct.units.within_sets import within_sets
 from placer.solve.diagnose.conflict import broken_rules, infeasible
 from placer.solve.diagnose.counts import broken_counts
 from placer.solve.exact.enumeration import enumerated

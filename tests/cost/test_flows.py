@@ -10,7 +10,7 @@ from placer.document import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Job, RankTraffic
 from placer.job.read import decode_job
-from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import read_topology
 from tests.cost.reference import reference_seconds

@@ -12,7 +12,7 @@ from placer.degrees.choice import Choice
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.degrees.least import Least
 from placer.job.model import DataParallel, Overlap
-from placer.solve.bounds.time import step_on_best_links
+from placer.solve.bounds.steps.time import step_on_best_links
 from placer.solve.problem.compiled import Problem
 from tests.degrees.cases import machine
 from tests.degrees.legal_by_hand import legal

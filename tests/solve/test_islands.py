@@ -20,7 +20,7 @@ from placer.job.model import Compute, Job, Model
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.cut_at_nodes import cut_fills
+from placer.solve.construct.by_nodes.cut_at_nodes import cut_fills
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import parse_topology
 from tests.marks import slow

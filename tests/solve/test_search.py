@@ -20,8 +20,8 @@ from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
 from placer.solve import search
-from placer.solve.bounds.part_steps import PartSteps
-from placer.solve.construct.in_parts import in_parts_fills
+from placer.solve.bounds.experts.part_steps import PartSteps
+from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.run.budget import Budget

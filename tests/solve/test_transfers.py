@@ -10,9 +10,9 @@ import pytest
 import placer
 from placer.solve import search
 from placer.solve.bounds import certificate
-from placer.solve.bounds.component_parts import Parts
-from placer.solve.construct.communicators import partitioned
-from placer.solve.construct.component_line import component_line
+from placer.solve.bounds.transfers.component_parts import Parts
+from placer.solve.construct.traffic.communicators import partitioned
+from placer.solve.construct.transfers.component_line import component_line
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known, solve

@@ -17,8 +17,8 @@ from placer.job.model import Collectives, Compute, DataParallel, Job, Model
 from placer.placement.placement import Placement
 from placer.report.score_text import score_text
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.speeds import fastest_stages
-from placer.solve.construct.unequal import exchanges
+from placer.solve.bounds.network.speeds import fastest_stages
+from placer.solve.construct.fills.unequal import exchanges
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.links import Link

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from placer.solve.bounds.best_network import best_network, best_of_problem
-from placer.solve.bounds.cut_groups import BY_TIER, CutGroups
+from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
+from placer.solve.bounds.network.best_network import best_network, best_of_problem
 from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
     from placer.cost.step import Step, StepModel
-    from placer.solve.bounds.ideal import IdealNetwork
-    from placer.solve.bounds.run_patterns import RunPatterns
+    from placer.solve.bounds.groups.run_patterns import RunPatterns
+    from placer.solve.bounds.network.ideal import IdealNetwork
     from placer.solve.problem.colocation import Colocation
     from placer.solve.problem.compiled import Problem
 

@@ -10,13 +10,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.solve.bounds import Proof
-from placer.solve.bounds.cut import (
+from placer.solve.bounds.experts.expert_parts import stage_parts
+from placer.solve.bounds.hops.hop_cuts import (
     counted_hop_cost,
     hop_cost_by_nodes,
     least_hop_cost,
 )
-from placer.solve.bounds.expert_parts import stage_parts
-from placer.solve.bounds.time import least_step_time
+from placer.solve.bounds.steps.time import least_step_time
 from placer.solve.count.engine import Limits
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem

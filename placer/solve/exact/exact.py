@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from placer.loading import load
 from placer.placement.placement import Placement
-from placer.solve.bounds.cut import HopCuts
+from placer.solve.bounds.hops.hop_cuts import HopCuts
 from placer.solve.count.engine import CP_SAT, Limits, cp_sat
 from placer.solve.exact.assignment import Assignment
 from placer.solve.exact.objectives import hop_tiers, minimise_groups, minimise_hops

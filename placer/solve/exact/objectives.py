@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.cost.custom import group_time
-from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.network.ideal import IdealNetwork
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from placer.cost.hop_cost import HopCost
     from placer.cost.step import StepModel
     from placer.job.model import Group
-    from placer.solve.bounds.fewest import Counts
+    from placer.solve.bounds.network.fewest import Counts
     from placer.solve.exact.assignment import Assignment, Literal
     from placer.solve.problem.compiled import Problem
 

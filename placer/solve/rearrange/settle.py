@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.placement.placement import Placement
-from placer.solve.construct.fills import nested_fills
+from placer.solve.construct.fills.fills import nested_fills
 from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.in_order import in_order

@@ -22,7 +22,7 @@ from placer.job.rules import Rules
 from placer.placement.placement import Placement
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
-from placer.solve.construct.fills import fullest_fills
+from placer.solve.construct.fills.fills import fullest_fills
 from placer.solve.exact.enumeration import enumerated_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, is_small, seat
 from placer.solve.problem.compiled import Problem

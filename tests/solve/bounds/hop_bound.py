@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.solve.bounds.cut import HopCuts
+from placer.solve.bounds.hops.hop_cuts import HopCuts
 from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:

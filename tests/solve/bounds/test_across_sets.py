@@ -11,9 +11,9 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.placement import Placement
-from placer.solve.bounds.across_sets import across_sets
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.even_parts import most_even
+from placer.solve.bounds.groups.across_sets import across_sets
+from placer.solve.bounds.groups.even_parts import most_even
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier

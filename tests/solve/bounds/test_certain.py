@@ -13,10 +13,10 @@ from placer.job.model import Compute, DataParallel, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.bounds.case import Case
-from placer.solve.bounds.certain import certain
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.gradient_runs import GradientRuns
-from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.gradients.gradient_runs import GradientRuns
+from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.steps.certain import certain
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.bounds.crossings import Crossings, Need, fewest_cuts
+from placer.solve.bounds.gradients.crossings import Crossings, Need, fewest_cuts
 
 
 def need(ranks: list[int], room: int, longest: list[int] | None = None) -> Need:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from placer.solve.bounds.partners import Partners
-from placer.solve.bounds.transfers import kept_near
+from placer.solve.bounds.transfers.partners import Partners
+from placer.solve.bounds.transfers.transfers import kept_near
 from tests.marks import slow
 
 

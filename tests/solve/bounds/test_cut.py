@@ -13,12 +13,8 @@ from placer.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.solve.bounds.isoperimetric import (
-    Product,
-    copies_floor,
-    replica_floor,
-)
-from placer.solve.bounds.lagrange import (
+from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
+from placer.solve.bounds.hops.lagrange import (
     SizeClass,
     cheapest_sizes,
     climb,

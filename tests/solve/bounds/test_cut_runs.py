@@ -12,7 +12,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.cut_runs import CutRuns, Ring, by_size, least_weight
+from placer.solve.bounds.groups.cut_runs import CutRuns, Ring, by_size, least_weight
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.marks import slow

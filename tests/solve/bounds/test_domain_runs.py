@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds import certificate
-from placer.solve.bounds.run_sorts import Kind, Run, Sorts
-from placer.solve.bounds.transfers import transfers_of
+from placer.solve.bounds.transfers.run_sorts import Kind, Run, Sorts
+from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.problem.compiled import Problem
 from tests.solve.solving import solve
 from tests.solve.test_transfers import role

@@ -18,9 +18,9 @@ from placer.job.model import (
     Overlap,
 )
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.expert_units import units_of
-from placer.solve.bounds.part_gradients import HeldStages
-from placer.solve.bounds.part_prices import Packing
+from placer.solve.bounds.experts.expert_units import units_of
+from placer.solve.bounds.experts.part_gradients import HeldStages
+from placer.solve.bounds.experts.part_prices import Packing
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology

@@ -10,10 +10,10 @@ import pytest
 import placer
 from placer.document import document_of
 from placer.placement.placement import Placement
-from placer.solve.bounds.best_network import best_of_problem
-from placer.solve.bounds.directions import directions
-from placer.solve.bounds.graph_cut import least_over_uplinks
-from placer.solve.bounds.traffic import step_with
+from placer.solve.bounds.network.best_network import best_of_problem
+from placer.solve.bounds.traffic.directions import directions
+from placer.solve.bounds.traffic.graph_cut import least_over_uplinks
+from placer.solve.bounds.traffic.traffic import step_with
 from placer.solve.problem.compiled import Problem
 from placer.topology.read import decode_topology
 from tests.solve.construct.test_tiles import grid

@@ -11,7 +11,7 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.graphs import contracted
+from placer.solve.bounds.hops.graphs import contracted
 from placer.solve.problem.colocation import colocation_of
 from tests.solve.bounds.hop_bound import cut_bound
 from tests.solve.bounds.test_cut_against_brute_force import (

@@ -2,9 +2,9 @@
 
 import pytest
 
-from placer.solve.bounds.best_network import best_of_problem
-from placer.solve.bounds.heavy_flows import least_of_heavy
-from placer.solve.bounds.traffic import step_with
+from placer.solve.bounds.network.best_network import best_of_problem
+from placer.solve.bounds.traffic.heavy_flows import least_of_heavy
+from placer.solve.bounds.traffic.traffic import step_with
 from placer.solve.problem.compiled import Problem
 from tests.solve.bounds.test_company import (
     least,

@@ -15,7 +15,7 @@ from placer.document import document_of
 from placer.job.axes import Parallelism
 from placer.job.edges import hop_edges
 from placer.job.model import Job
-from placer.solve.bounds.hop_runs import HopRuns, circuit
+from placer.solve.bounds.hops.hop_runs import HopRuns, circuit
 from placer.topology.read import decode_topology
 from tests.marks import slow
 

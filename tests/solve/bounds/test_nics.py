@@ -17,15 +17,15 @@ import pytest
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
-from placer.solve.bounds.cases import time_bound
-from placer.solve.bounds.floor import Floor
-from placer.solve.bounds.nics import nic_trade
+from placer.solve.bounds.gradients.nics import nic_trade
+from placer.solve.bounds.network.floor import Floor
+from placer.solve.bounds.steps.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.nics import NicTrade
+    from placer.solve.bounds.gradients.nics import NicTrade
 
 OUTER = 50e9
 T_MB = 1e-2

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from placer.job.model import Compute, DataParallel
-from placer.solve.bounds.expert_parts import StageParts, stage_parts
-from placer.solve.bounds.expert_units import Units
-from placer.solve.bounds.level_boxes import Boxes
-from placer.solve.bounds.part_company import Company
-from placer.solve.bounds.part_prices import Packing, PartPrices, Shares
+from placer.solve.bounds.experts.expert_parts import StageParts, stage_parts
+from placer.solve.bounds.experts.expert_units import Units
+from placer.solve.bounds.experts.level_boxes import Boxes
+from placer.solve.bounds.experts.part_company import Company
+from placer.solve.bounds.experts.part_prices import Packing, PartPrices, Shares
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from tests.marks import slow

@@ -13,8 +13,8 @@ import pytest
 
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.part_counts import Counts
-from placer.solve.bounds.part_runs import NodeRuns
+from placer.solve.bounds.experts.part_counts import Counts
+from placer.solve.bounds.experts.part_runs import NodeRuns
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits, solve
 from placer.solve.problem.compiled import Problem

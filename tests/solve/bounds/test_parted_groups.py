@@ -10,8 +10,8 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.parted_groups import PartedGroups
-from placer.solve.bounds.parted_lanes import Lanes
+from placer.solve.bounds.hops.parted_groups import PartedGroups
+from placer.solve.bounds.hops.parted_lanes import Lanes
 from placer.solve.count.engine import Limits, solve
 from placer.solve.count.model import Program, Term
 from placer.solve.problem.params import Params

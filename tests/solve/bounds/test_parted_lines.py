@@ -13,8 +13,8 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.cut import counted_hop_cost, least_hop_cost
-from placer.solve.bounds.parted_lines import PartedLines
+from placer.solve.bounds.hops.hop_cuts import counted_hop_cost, least_hop_cost
+from placer.solve.bounds.hops.parted_lines import PartedLines
 from placer.solve.count.engine import Limits
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params

@@ -11,9 +11,9 @@ import pytest
 from benchmarks.generate import random_case
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.isoperimetric import Product, replica_floor
-from placer.solve.bounds.lagrange import size_classes
-from placer.solve.bounds.parts import Parts
+from placer.solve.bounds.hops.isoperimetric import Product, replica_floor
+from placer.solve.bounds.hops.lagrange import size_classes
+from placer.solve.bounds.hops.parts import Parts
 from placer.solve.problem.axes import Axis
 from placer.solve.problem.params import Params
 from tests.marks import slow

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds import certificate
-from placer.solve.bounds.rack_ranks import RackRanks, needs_of
-from placer.solve.bounds.run_sorts import Kind
-from placer.solve.bounds.transfers import transfers_of
+from placer.solve.bounds.transfers.rack_ranks import RackRanks, needs_of
+from placer.solve.bounds.transfers.run_sorts import Kind
+from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from tests.solve.bounds.test_domain_runs import meets

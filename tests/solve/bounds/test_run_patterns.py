@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from placer.solve.bounds.run_patterns import RunPatterns, patterns_of
+from placer.solve.bounds.groups.run_patterns import RunPatterns, patterns_of
 from tests.marks import slow
 from tests.solve.bounds.test_cut_runs import runs
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from placer.solve.bounds.closed_sets import closed_sets
-from placer.solve.bounds.rack_ranks import RackRanks, needs_of
-from placer.solve.bounds.run_sorts import Kind
-from placer.solve.bounds.set_cuts import SetCuts, charge_of, node_charge
-from placer.solve.bounds.set_prices import SetPrices
-from placer.solve.bounds.transfers import transfers_of
+from placer.solve.bounds.transfers.closed_sets import closed_sets
+from placer.solve.bounds.transfers.rack_ranks import RackRanks, needs_of
+from placer.solve.bounds.transfers.run_sorts import Kind
+from placer.solve.bounds.transfers.set_cuts import SetCuts, charge_of, node_charge
+from placer.solve.bounds.transfers.set_prices import SetPrices
+from placer.solve.bounds.transfers.transfers import transfers_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from tests.solve.bounds.test_rack_ranks import kind_of

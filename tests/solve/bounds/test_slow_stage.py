@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.solve.bounds.limit import slow_pipeline_s
+from placer.solve.bounds.network.limit import slow_pipeline_s
 from placer.solve.problem.compiled import Problem
 
 

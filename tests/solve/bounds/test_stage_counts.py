@@ -11,8 +11,8 @@ import pytest
 
 from placer.document import document_of
 from placer.job.read import decode_job
-from placer.solve.bounds.crossings import Need
-from placer.solve.bounds.stage_counts import may_hold
+from placer.solve.bounds.gradients.crossings import Need
+from placer.solve.bounds.gradients.stage_counts import may_hold
 from placer.solve.problem.params import Params
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from placer.solve.bounds.stages_cut import least_room, may_cut_only
+from placer.solve.bounds.groups.stages_cut import least_room, may_cut_only
 from tests.marks import slow
 from tests.solve.bounds.test_cut_runs import runs
 

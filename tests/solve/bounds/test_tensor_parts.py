@@ -10,8 +10,8 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.bounds.limit import gradient_groups
-from placer.solve.bounds.tensor_parts import largest_parts
+from placer.solve.bounds.gradients.tensor_parts import largest_parts
+from placer.solve.bounds.network.limit import gradient_groups
 from tests.marks import slow
 from tests.solve.machines import MODEL
 

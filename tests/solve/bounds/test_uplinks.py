@@ -14,7 +14,7 @@ from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model, Overlap
 from placer.solve.bounds import certificate
-from placer.solve.bounds.cases import time_bound
+from placer.solve.bounds.steps.cases import time_bound
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier

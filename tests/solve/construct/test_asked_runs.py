@@ -9,7 +9,7 @@ import numpy as np
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.rules import Rules
-from placer.solve.construct.asked_runs import NAME, asked_runs, hosts_for
+from placer.solve.construct.by_nodes.asked_runs import NAME, asked_runs, hosts_for
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent

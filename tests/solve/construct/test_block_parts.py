@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds.certificate import prove
-from placer.solve.bounds.part_steps import PartSteps
-from placer.solve.construct.block_parts import block_fills, block_parts, held_as_counted
-from placer.solve.construct.in_parts import in_parts_fills
+from placer.solve.bounds.experts.part_steps import PartSteps
+from placer.solve.construct.experts.block_parts import (
+    block_fills,
+    block_parts,
+    held_as_counted,
+)
+from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.count import blocks
 from placer.solve.count.blocks import solved_in_blocks
 from placer.solve.count.engine import Limits

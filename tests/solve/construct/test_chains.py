@@ -16,8 +16,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.chains import stitched_chains
-from placer.solve.construct.shapes import shapes
+from placer.solve.construct.chains.chains import stitched_chains
+from placer.solve.construct.chains.shapes import shapes
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier

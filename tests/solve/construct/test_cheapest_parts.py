@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.cheapest_parts import cheapest_fills
-from placer.solve.construct.in_parts import in_parts_fills
+from placer.solve.construct.experts.cheapest_parts import cheapest_fills
+from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent

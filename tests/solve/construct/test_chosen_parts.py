@@ -11,11 +11,11 @@ import pytest
 
 from placer.job.model import Compute
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct import chosen_parts
-from placer.solve.construct.chosen_parts import chosen_fills, graded_fills
-from placer.solve.construct.in_parts import in_parts_fills
-from placer.solve.construct.parts_program import Chosen, Question
-from placer.solve.construct.whole_first import whole_first_fills
+from placer.solve.construct.experts import chosen_parts
+from placer.solve.construct.experts.chosen_parts import chosen_fills, graded_fills
+from placer.solve.construct.experts.parts_program import Chosen, Question
+from placer.solve.construct.units.in_parts import in_parts_fills
+from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
@@ -23,7 +23,7 @@ from tests.marks import slow
 from tests.solve.construct.test_whole_first import job, machine
 
 if TYPE_CHECKING:
-    from placer.solve.construct.replica_levels import Replicas
+    from placer.solve.construct.experts.replica_levels import Replicas
     from placer.solve.count.engine import Limits
 
 # Fifteen hosts of 9 hold 15 of 16 groups of 8 whole, the last one in eight parts.

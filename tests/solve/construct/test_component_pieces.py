@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.construct.component_pieces import Cutting, shared_out
+from placer.solve.construct.transfers.component_pieces import Cutting, shared_out
 from placer.solve.count.engine import Limits
 from placer.solve.count.summands import summands
 from placer.solve.problem.params import Params

@@ -13,7 +13,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, DataParallel, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.cut_alike import cut_placements
+from placer.solve.construct.stages.cut_alike import cut_placements
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier, Topology

@@ -8,7 +8,7 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.check import violations
-from placer.solve.construct.cut_at_nodes import (
+from placer.solve.construct.by_nodes.cut_at_nodes import (
     Chain,
     chains_of,
     cut_fills,

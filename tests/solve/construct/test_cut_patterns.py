@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.construct.cut_patterns import Need, Run, leaf_patterns, runs_of
+from placer.solve.construct.stages.cut_patterns import Need, Run, leaf_patterns, runs_of
 from placer.solve.problem.params import Params
 
 

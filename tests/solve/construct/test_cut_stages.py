@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer.solve.construct import cut_patterns
-from placer.solve.construct.cut_patterns import (
+from placer.solve.construct.stages import cut_patterns
+from placer.solve.construct.stages.cut_patterns import (
     Need,
     Question,
     count,
     leaf_patterns,
     runs_of,
 )
-from placer.solve.construct.cut_stages import Stages, evenly, leaf_of_stage
+from placer.solve.construct.stages.cut_stages import Stages, evenly, leaf_of_stage
 from placer.solve.count.engine import Answer, Limits, solve
 from placer.solve.problem.params import Params
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from placer.solve.construct.fewest_domains import fewest_domains
+from placer.solve.construct.fills.fewest_domains import fewest_domains
 from tests.solve.machines import tiers
 from tests.solve.random_cases import machine_of
 

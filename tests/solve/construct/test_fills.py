@@ -8,8 +8,8 @@ import numpy as np
 
 from placer.job.axes import Parallelism
 from placer.job.model import Group, Job
-from placer.solve.construct.chains import stitched
-from placer.solve.construct.fills import fullest_fills, nested, uneven
+from placer.solve.construct.chains.chains import stitched
+from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.solve.construct.graded_parts import graded
-from placer.solve.construct.parts_program import Question
-from placer.solve.construct.replica_levels import Replicas
+from placer.solve.construct.experts.graded_parts import graded
+from placer.solve.construct.experts.parts_program import Question
+from placer.solve.construct.experts.replica_levels import Replicas
 from placer.solve.count.engine import Limits
 
 SIZE = 4

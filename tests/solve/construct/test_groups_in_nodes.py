@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.solve.construct.groups_in_nodes import groups_in_nodes
+from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known, solve

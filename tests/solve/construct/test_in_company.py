@@ -11,16 +11,16 @@ from placer.cost.rings import build_rings
 from placer.job.model import Compute, Job
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.in_company import (
+from placer.solve.construct.experts.in_company import (
     bundled,
     company_fills,
     shared_out,
     stages_in_company,
 )
-from placer.solve.construct.in_parts import in_parts_fills
-from placer.solve.construct.parts_asked import Asked, asked_of
-from placer.solve.construct.parts_pace import Pace
-from placer.solve.construct.parts_walk import PartsWalk
+from placer.solve.construct.experts.parts_asked import Asked, asked_of
+from placer.solve.construct.experts.parts_pace import Pace
+from placer.solve.construct.experts.parts_walk import PartsWalk
+from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.construct.test_whole_first import job, machine

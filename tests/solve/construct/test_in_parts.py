@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from placer.solve import search
-from placer.solve.construct.fills import fullest_fills
-from placer.solve.construct.in_parts import in_parts_fills
-from placer.solve.construct.runs import along, run_fills
+from placer.solve.construct.fills.fills import fullest_fills
+from placer.solve.construct.fills.runs import along, run_fills
+from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.construct.test_whole_first import job, machine, parts_of

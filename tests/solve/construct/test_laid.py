@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.instances import load
 from placer.solve import search
-from placer.solve.construct.laid import laid
-from placer.solve.construct.segments import price_of_joints
+from placer.solve.construct.chains.laid import laid
+from placer.solve.construct.chains.segments import price_of_joints
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.construct.test_stitch import (

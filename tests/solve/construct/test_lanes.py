@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from placer.solve.construct.distances import Distances
-from placer.solve.construct.lanes import Lanes, arrange
-from placer.solve.construct.shapes import LaneAxis
+from placer.solve.construct.chains.distances import Distances
+from placer.solve.construct.chains.lanes import Lanes, arrange
+from placer.solve.construct.chains.shapes import LaneAxis
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 from tests.marks import slow

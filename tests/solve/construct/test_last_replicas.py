@@ -11,7 +11,7 @@ import pytest
 from benchmarks.instances import uneven_racks
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.last_replicas import last_replicas
+from placer.solve.construct.chains.last_replicas import last_replicas
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent

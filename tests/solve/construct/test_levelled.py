@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
-from placer.solve.construct.levelled import level
+from placer.solve.construct.fills.levelled import level
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.search import plain_search

@@ -8,7 +8,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.padded import padded_jobs
+from placer.solve.construct.by_nodes.padded import padded_jobs
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from placer.solve.construct.bisection import Range, halved
-from placer.solve.construct.coarsening import Graph
-from placer.solve.construct.partition import partitioned_nodes
+from placer.solve.construct.traffic.bisection import Range, halved
+from placer.solve.construct.traffic.coarsening import Graph
+from placer.solve.construct.traffic.partition import partitioned_nodes
 from placer.solve.problem.flows import Flows, bundled
 from placer.topology.model import Tier
 from placer.topology.read import read_topology

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from placer.solve.construct.parts import (
+from placer.solve.construct.units.parts import (
     Unit,
     even_parts,
     one_large_part,

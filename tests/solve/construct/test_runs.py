@@ -9,7 +9,7 @@ import numpy as np
 
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.solve.construct.runs import whole_group_fills
+from placer.solve.construct.fills.runs import whole_group_fills
 from placer.solve.problem.compiled import Problem
 from tests.solve.construct.test_whole_first import machine
 

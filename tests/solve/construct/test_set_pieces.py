@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from placer.solve.bounds import certificate
-from placer.solve.construct.set_pieces import set_pieces
+from placer.solve.construct.transfers.set_pieces import set_pieces
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from tests.solve.solving import known

@@ -12,8 +12,8 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pytest
 
-from placer.solve.construct.segments import Segment, Stitching
-from placer.solve.construct.stitch import stitch
+from placer.solve.construct.chains.segments import Segment, Stitching
+from placer.solve.construct.chains.stitch import stitch
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 

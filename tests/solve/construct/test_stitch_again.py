@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.solve.construct.segments import Stitched, price_of_joints
-from placer.solve.construct.stitch import stitch
-from placer.solve.construct.stitch_again import stitch_again
+from placer.solve.construct.chains.segments import Stitched, price_of_joints
+from placer.solve.construct.chains.stitch import stitch
+from placer.solve.construct.chains.stitch_again import stitch_again
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 from tests.solve.construct.test_stitch import LIMIT

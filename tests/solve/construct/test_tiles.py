@@ -6,8 +6,8 @@ import pytest
 import placer
 from benchmarks.traffic_graphs import ring_of_rings
 from placer.document import document_of
-from placer.solve.construct.tiled import briefly_tiled, tiled
-from placer.solve.construct.tiles import SWEEPS, Sweep, tiles
+from placer.solve.construct.traffic.tiled import briefly_tiled, tiled
+from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, bundled
 from placer.solve.run.budget import Budget

@@ -8,8 +8,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from placer.solve.construct.distances import Distances
-from placer.solve.construct.tour import Tour
+from placer.solve.construct.chains.distances import Distances
+from placer.solve.construct.chains.tour import Tour
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget
 

@@ -11,10 +11,10 @@ import pytest
 from placer.job.model import Compute
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct import walked_chains
-from placer.solve.construct.chain_kinds import cut_chains, least_parts
-from placer.solve.construct.cut_at_nodes import cut_fills
-from placer.solve.construct.walked_chains import ChainWalk, Row, chain_fills
+from placer.solve.construct.by_nodes import walked_chains
+from placer.solve.construct.by_nodes.chain_kinds import cut_chains, least_parts
+from placer.solve.construct.by_nodes.cut_at_nodes import cut_fills
+from placer.solve.construct.by_nodes.walked_chains import ChainWalk, Row, chain_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent

@@ -12,13 +12,13 @@ import pytest
 from placer.cost.network import PlacedNetwork
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.in_parts import in_parts_fills
-from placer.solve.construct.parts_asked import Asked, asked_of
-from placer.solve.construct.parts_order import OrderSteps, RingOrder
-from placer.solve.construct.parts_pace import Pace
-from placer.solve.construct.parts_program import Made
-from placer.solve.construct.parts_walk import PartsWalk
-from placer.solve.construct.walked_parts import ordered_fills, walked_fills
+from placer.solve.construct.experts.parts_asked import Asked, asked_of
+from placer.solve.construct.experts.parts_order import OrderSteps, RingOrder
+from placer.solve.construct.experts.parts_pace import Pace
+from placer.solve.construct.experts.parts_program import Made
+from placer.solve.construct.experts.parts_walk import PartsWalk
+from placer.solve.construct.experts.walked_parts import ordered_fills, walked_fills
+from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent

@@ -10,7 +10,7 @@ import pytest
 
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
-from placer.solve.construct.whole_first import whole_first_fills
+from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier, Topology
 from tests.solve.random_cases import machine_of

@@ -12,10 +12,15 @@ import pytest
 
 from benchmarks.instances import load
 from placer.placement.placement import Placement
-from placer.solve.construct import stitch as whole
-from placer.solve.construct.laid import laid
-from placer.solve.construct.segments import Fragment, Segment, Stitched, Stitching
-from placer.solve.construct.stitch_program import stitch_at_once
+from placer.solve.construct.chains import stitch as whole
+from placer.solve.construct.chains.laid import laid
+from placer.solve.construct.chains.segments import (
+    Fragment,
+    Segment,
+    Stitched,
+    Stitching,
+)
+from placer.solve.construct.chains.stitch_program import stitch_at_once
 from placer.solve.problem.objective import objective_of
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import Budget

@@ -11,8 +11,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.cut_within_sets import cut_set_fills
-from placer.solve.construct.within_sets import within_set_fills
+from placer.solve.construct.by_nodes.cut_within_sets import cut_set_fills
+from placer.solve.construct.units.within_sets import within_set_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.outer_sets import sets_cut_least, slices_shared
 from placer.topology.model import Tier

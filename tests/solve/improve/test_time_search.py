@@ -14,7 +14,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job, Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.fills import fullest_fills
+from placer.solve.construct.fills.fills import fullest_fills
 from placer.solve.improve.anneal import annealed, better
 from placer.solve.improve.region import by_value, time_region
 from placer.solve.problem.compiled import Problem

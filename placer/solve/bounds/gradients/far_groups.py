@@ -1,0 +1,129 @@
+"""Groups that must leave an outer domain, since there is no room for all.
+
+Ranks that stay together tie groups of an axis: where each of these groups lies whole in
+a leaf, it is the same leaf. A leaf with room for ``r`` ranks holds ``r // s`` sets of
+tied groups, of ``s`` ranks, and of every other set a group leaves its leaf. A stage has
+B sets, so of b sets outside ``b / B`` stages have one, rounded up: at best those where
+that matters least. By hand: eight stages of three replicas with tp 4
+and cp 8, on seven leaves of 16 nodes of 8. A stage takes 96 ranks, a leaf holds one,
+and the gradients of some stage leave it.
+
+In a launch by nodes gradient groups of a stage may be tied without a rule: a node with
+ranks of all of them takes them to its leaf. Where nodes are too few for short runs, as
+`gradient_runs.py` finds, each stage is one set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.gradients.gradient_runs import GradientRuns
+from placer.solve.bounds.network.limit import (
+    Limit,
+    gradient_groups,
+    most_stages,
+    slow_pipeline_s,
+    slow_sync,
+    with_slow_stages,
+)
+from placer.solve.problem.colocation import join
+from placer.solve.tree.capacity import whole_sets
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step
+    from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+
+
+def far_gradients_s(step: Step, network: IdealNetwork, params: Params) -> float:
+    """Least data-parallel time that gradient groups of outer tiers expose, s.
+
+    Parameters
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    params : Params
+    """
+    model, least = step.model, step.exposed_data_parallel_s
+    if step.sync is None:
+        return least
+    groups, axes = gradient_groups(model.job), model.job.parallelism
+    stage = axes.coordinates["pp"]
+    label = _tied_by_runs(network, groups, stage)
+    for limit, stages in _outside(network, label, groups, stage):
+        slow = slow_sync(model, network, limit)
+        slower = (
+            with_slow_stages(step, [(slow, stage) for stage in chosen])
+            for chosen in combinations(
+                range(axes.pp), min(stages, most_stages(axes.pp, params.cut_sets))
+            )
+        )
+        least = max(least, min(one.exposed_data_parallel_s for one in slower))
+    return least
+
+
+def far_pipeline_s(
+    step: Step, network: IdealNetwork, axis: str, params: Params
+) -> float:
+    """Least time of the slowest pipeline with tp, cp or ep groups of outer tiers, s.
+
+    Parameters
+    ----------
+    step, network, params
+        As above.
+    axis : str
+    """
+    axes, least = step.model.job.parallelism, 0.0
+    members = axes.ranks_of_group[axis]
+    slot = axes.coordinates["pp"] * axes.dp + axes.coordinates["dp"]
+    for limit, slots in _outside(network, network.label, members, slot):
+        slow = step.model.step_on(network.with_limits(limit)).stage_times[axis]
+        stages = ceil(Fraction(slots, axes.dp))
+        stages = min(stages, most_stages(axes.pp, params.cut_sets))
+        least = max(least, slow_pipeline_s(step, axis, slow, stages))
+    return least
+
+
+def _outside(
+    network: IdealNetwork, label: IntArray, groups: IntArray, slot_of_rank: IntArray
+) -> Iterator[tuple[Limit, int]]:
+    """Groups outside their domain of each tier, and slots that have some at the least.
+
+    A slot is a stage, or a stage of one replica.
+    """
+    topology, capacity = network.fabric.topology, network.capacity_of_node
+    counts = [np.unique(np.bincount(sets)) for sets in network.label]
+    units = [int(sizes[0]) if len(sizes) == 1 else 1 for sizes in counts]
+    room = whole_sets(topology, capacity, units)
+    for tier in range(network.fabric.scale_up_tier + 1, len(label) - 1):
+        tied = np.unique(join(label[tier], groups), return_inverse=True)[1]
+        sizes = np.bincount(tied)
+        outside = len(sizes) - int((room[tier] // sizes.min()).sum())
+        if outside > 0:
+            # A set may have ranks of several slots, and counts for each.
+            there = np.unique(np.stack((slot_of_rank, tied)), axis=1)[0]
+            limit = Limit(groups, int(groups.shape[1]), far=tier)
+            yield limit, ceil(Fraction(outside, int(np.bincount(there).max())))
+
+
+def _tied_by_runs(
+    network: IdealNetwork, groups: IntArray, stage_of_rank: IntArray
+) -> IntArray:
+    """Set of each rank at each tier, of a whole stage where runs tie its groups."""
+    runs = GradientRuns.of(network, groups)
+    stage = stage_of_rank[groups[:, 0]]
+    of_stage = [np.flatnonzero(stage == one) for one in np.unique(stage)]
+    if runs is None or any(runs.may_part(some) for some in of_stage):
+        return network.label
+    rows = groups[np.array(of_stage)].reshape(len(of_stage), -1)
+    return np.array([join(label, rows) for label in network.label])

@@ -1,0 +1,192 @@
+"""Whether runs of ranks let gradient groups have as many members on a node as needed.
+
+In a launch by nodes a node holds a run of ranks, and of the gradient groups those that
+have members there. A run *serves* if it has enough members of each of them, or all.
+Whether nodes may hold runs that serve is asked of prices (`priced_runs.py`).
+
+By hand: tp 2 in pairs, cp 8 and two stages on nodes of 7 GPUs. Of 16 ranks of a stage
+the third node holds four, and two of the next stage. So some gradient group has a node
+with one member.
+
+What the stages have at the least is tried in the order of the time that it exposes, and
+the first that runs serve counts.
+
+Shapes: R ranks, P stages, U units of ranks that share a node, L lengths of a run in
+units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+from placer.solve.bounds.network.limit import (
+    Limit,
+    gradient_groups,
+    slow_sync,
+    with_slow_stages,
+)
+
+if TYPE_CHECKING:
+    from placer.cost.gradients import SyncTime
+    from placer.cost.step import Step
+    from placer.solve.bounds.network.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Units, and ranks times squares of the longest run: larger jobs are left out.
+MOST_UNITS, MOST_PAIRS = 1 << 14, 1 << 23
+CHOICES = 64  # of members of each stage: after these the last one counts
+
+
+@dataclass(frozen=True, eq=False)
+class GradientRuns:
+    """Gradient groups in a launch by nodes.
+
+    Attributes
+    ----------
+    group_of_rank : ndarray, shape (R,)
+    size, grain : int
+        Members of a group, and consecutive ranks that share a node.
+    gpus : ndarray, shape (N,)
+        Of each scale-up domain, a host or an island that is counted in turn.
+    """
+
+    group_of_rank: IntArray
+    size: int
+    grain: int
+    gpus: IntArray
+
+    @classmethod
+    def of(cls, network: IdealNetwork, groups: IntArray) -> GradientRuns | None:
+        """Of such groups; None where scale-up domains hold no runs.
+
+        Parameters
+        ----------
+        network : IdealNetwork
+        groups : ndarray, shape (g, n)
+            Every rank once.
+        """
+        tier = network.fabric.scale_up_tier
+        if not network.by_nodes or tier not in network.run_tiers:
+            return None
+        world, label = groups.size, network.label[tier]
+        grain = world // (int(label.max()) + 1)
+        if world % grain or (label != np.arange(world) // grain).any():
+            grain = 1
+        gpus = np.bincount(network.fabric.topology.domain_of_gpu[tier])
+        pairs = world * int(gpus.max()) ** 2
+        if world // grain > MOST_UNITS or pairs > MOST_PAIRS or grain > gpus.max():
+            return None
+        group_of_rank = np.empty(world, dtype=np.int64)
+        group_of_rank[groups] = np.arange(len(groups))[:, None]
+        return cls(group_of_rank, int(groups.shape[1]), grain, gpus)
+
+    def may_have(self, fewest: IntArray) -> bool:
+        """Whether some runs have so many members of each group; False is certain.
+
+        Parameters
+        ----------
+        fewest : ndarray, shape (g,)
+            Of each group, on each node that does not have all of it.
+        """
+        return self._may_be(self._serves(fewest[self.group_of_rank]))
+
+    def may_part(self, groups: IntArray) -> bool:
+        """Whether no node may have members of all these groups; False is certain."""
+        if len(groups) > self.gpus.max():
+            return True
+        rank, group = self._windows()
+        found = []
+        for end in range(self.grain, group.shape[1] + 1, self.grain):
+            held = [(group[:, :end] == one).any(axis=1) for one in groups]
+            found.append(~np.all(held, axis=0) & (rank[:, end - 1] < self.world))
+        return self._may_be(np.stack(found, axis=1))
+
+    @property
+    def world(self) -> int:
+        """Ranks of the job."""
+        return len(self.group_of_rank)
+
+    def _may_be(self, serves: BoolArray) -> bool:
+        """Whether the nodes may hold runs that serve; False is certain."""
+        return fitting_runs(
+            self.gpus // self.grain,
+            lambda price: cheapest_runs(np.where(serves, price, np.inf)),
+        )[0]
+
+    def _windows(self) -> tuple[IntArray, IntArray]:
+        """Ranks of the longest run from each unit on, and their groups; (U, longest).
+
+        Ranks past the end belong to group -1.
+        """
+        longest = int(self.gpus.max()) // self.grain * self.grain
+        rank = np.arange(self.world)[:: self.grain, None] + np.arange(longest)
+        group = np.where(rank < self.world, self.group_of_rank[rank % self.world], -1)
+        return rank, group
+
+    def _serves(self, fewest: IntArray) -> BoolArray:
+        """Whether a run that begins at a unit is of use, by its length less 1; (U, L).
+
+        Parameters
+        ----------
+        fewest : ndarray, shape (R,)
+            Members of its group that a node needs for each rank.
+        """
+        rank, group = self._windows()
+        needed = np.where(group < 0, 0, fewest[rank % self.world])
+        found = []
+        for end in range(self.grain, group.shape[1] + 1, self.grain):
+            inside = group[:, :end]
+            members = (inside[:, :, None] == inside[:, None, :]).sum(axis=2)
+            enough = (members >= needed[:, :end]) | (members == self.size)
+            found.append(enough.all(axis=1) & (rank[:, end - 1] < self.world))
+        return np.stack(found, axis=1)
+
+
+def exposed_in_runs(step: Step, network: IdealNetwork) -> float:
+    """Least data-parallel time that runs of ranks expose, s.
+
+    Parameters
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    """
+    model = step.model
+    groups, least = gradient_groups(model.job), step.exposed_data_parallel_s
+    runs = GradientRuns.of(network, groups)
+    if step.sync is None or runs is None:
+        return least
+    stage = model.job.parallelism.coordinates["pp"][groups[:, 0]]
+
+    @cache
+    def slow(members: int) -> SyncTime:
+        return slow_sync(model, network, Limit(groups, members))
+
+    def exposed_s(fewest: tuple[int, ...]) -> float:
+        few = [(slow(n), s) for s, n in enumerate(fewest) if n < most]
+        return with_slow_stages(step, few).exposed_data_parallel_s
+
+    # In several domains the one with the fewest holds half of a group at most.
+    most = min(int(groups.shape[1]) // 2, int(runs.gpus.max())) + 1
+    first = (most,) * model.job.parallelism.pp
+    waiting, seen = [(least, first)], {first}
+    for _ in range(CHOICES):
+        least, fewest = heappop(waiting)
+        if max(fewest) == 1 or runs.may_have(np.array(fewest)[stage]):
+            break
+        for at, members in enumerate(fewest):
+            fewer = (*fewest[:at], members - 1, *fewest[at + 1 :])
+            if members > 1 and fewer not in seen:
+                seen.add(fewer)
+                heappush(waiting, (exposed_s(fewer), fewer))
+    return least

@@ -1,0 +1,374 @@
+"""NICs of gradient groups against cuts of pipelines.
+
+A gradient group drives as many NICs in a domain as it has members there, and its ring
+is as slow as the domain where it has the fewest, ``q``. A domain that holds a stage of
+a pipeline then holds ``q`` members of every gradient group of that stage, so it has
+room for few stages, and pipelines that run through it are cut often. The uplink of the
+domain, too, is shared by the rings of all stages there. Few members, slow gradients;
+many members, many cuts: the bound on the step is the best compromise.
+
+Where tp groups may be cut they trade, too (`tensor_parts.py`): on nodes of 7 GPUs a
+pair of tp is whole only where some gradient group has three members or fewer.
+
+For a number ``x`` let ``q_s(x)`` be the fewest members, and ``u_s(x)`` the slowest
+pace, with which stage ``s`` alone exposes at most ``x`` seconds of data-parallel time,
+all other stages at their best, and ``g(x)`` the least pipeline time of a lane of which
+every run fits a domain, its tp groups in such parts. A placement that exposes ``x``
+seconds keeps to ``q_s(x)`` everywhere, and on an uplink some stage is at ``u_s(x)`` at
+the most, so its pipelines take ``g(x)`` or longer, and its step ``x + g(x)``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.case import Case
+from placer.solve.bounds.gradients.crossings import Crossings, Need
+from placer.solve.bounds.gradients.stage_counts import may_hold
+from placer.solve.bounds.gradients.tensor_parts import largest_parts
+from placer.solve.bounds.network.floor import FREE, Floor
+from placer.solve.bounds.network.limit import (
+    Limit,
+    gradient_groups,
+    slow_sync,
+    with_one_slow_stage,
+)
+from placer.solve.problem.colocation import are_together
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step, StepModel
+    from placer.job.model import Job
+    from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Data-parallel time that a placement may expose, and what it must then obey.
+
+    Attributes
+    ----------
+    exposed_s : float, s
+    members : ndarray, shape (P,)
+        Fewest members that a gradient group of each stage must have in every domain
+        that it touches.
+    pace : ndarray, shape (P,), s/B
+        Slowest pace of a ring of each stage, inf where rings may keep inside a domain.
+    need : Need
+        Of the runs of a lane.
+    """
+
+    exposed_s: float
+    members: IntArray
+    pace: FloatArray
+    need: Need
+
+
+@dataclass(frozen=True, eq=False)
+class NicTrade:
+    """All compromises of one job whose pipelines leave their scale-up domains.
+
+    Attributes
+    ----------
+    levels : list of Level
+        By exposed time, least first; they ask for less and less, the last for nothing.
+    crossings : Crossings
+        Where tp groups are whole.
+    other_s : float, s
+        Fixed time and custom groups.
+    rings : int
+        Gradient groups of a stage that are together in a domain.
+    is_held : callable
+        Whether the domains may hold a level, by index.
+    lanes : callable
+        The crossings where tp groups have parts as a level leaves them.
+    """
+
+    levels: list[Level]
+    crossings: Crossings
+    other_s: float
+    rings: int
+    is_held: Callable[[int], bool]
+    lanes: Callable[[Level], Crossings]
+
+    @classmethod
+    def of(
+        cls,
+        case: Case,
+        with_parts: Callable[[tuple[int, ...]], Step] | None = None,
+    ) -> NicTrade:
+        """The compromises on the best network imaginable.
+
+        Parameters
+        ----------
+        case : Case
+        with_parts : callable, optional
+            The step where domains hold so few ranks of a tp group, by stage; without it
+            tp groups are whole.
+        """
+        step, network = case.step, case.network
+        rooms, params, job = case.room, case.params, case.step.model.job
+        groups = gradient_groups(job)
+        shape = _shape_of_parts(job, network, groups)
+        outer = network.fabric.scale_up_tier + 1
+        message_s = network.message_from(outer, step.model.volumes.pp_message)
+        exposure = _Exposure(step, network, groups, params)
+        levels = list(_levels(exposure, shape, int(rooms.max())))
+        axes = job.parallelism
+        size, grain = axes.world_size // axes.pp, shape.members * shape.groups
+        # With fewer rooms than ranks no placement is of this case.
+        is_open = int(rooms.sum()) < axes.world_size
+
+        @cache
+        def is_held(index: int) -> bool:
+            if is_open or index == len(levels) - 1:
+                return True
+            return may_hold(rooms, size, grain, levels[index].need, params)
+
+        @cache
+        def in_parts(parts: tuple[int, ...]) -> Crossings:
+            slow = step if with_parts is None else with_parts(parts)
+            return Crossings.of(slow, message_s, params.cut_sets)
+
+        whole = (axes.tp,) * axes.pp
+
+        def lanes(level: Level) -> Crossings:
+            if with_parts is None:
+                return in_parts(whole)
+            room = level.need.room
+            return in_parts(largest_parts(job, groups, room, level.members))
+
+        return cls(
+            levels,
+            in_parts(whole),
+            step.model.fixed_s + sum(step.exposed_custom_s.values()),
+            shape.groups,
+            is_held,
+            lanes,
+        )
+
+    def least(self, floor: Floor = FREE, *, is_cut: bool = True) -> tuple[float, Level]:
+        """(s, level) of the best compromise that the domains may hold.
+
+        Parameters
+        ----------
+        floor : Floor
+            What a placement takes for other reasons.
+        is_cut : bool
+            Whether some lane is known to leave its domain.
+        """
+        value, index = self._least(floor, is_cut, 0)
+        if not self.is_held(index):
+            after = range(index + 1, len(self.levels))
+            first = after[bisect_left(after, True, key=self.is_held)]
+            value, index = self._least(floor, is_cut, first)
+        return value, self.levels[index]
+
+    def _least(self, floor: Floor, is_cut: bool, first: int) -> tuple[float, int]:
+        """(s, index) of the best compromise of this level and those after it."""
+        once = 1 if self.crossings.is_open else 2
+        fewest = once if is_cut else 0
+        pipeline_s: dict[int, float] = {}
+        best = inf, first
+        spans = [(first, len(self.levels) - 1)]
+        while spans:
+            low, high = spans.pop()
+            for index in {low, high} - pipeline_s.keys():
+                level = self.levels[index]
+                lane_s = self.lanes(level).least_seconds(level.need, fewest)
+                pipeline_s[index] = max(floor.pipeline_s, lane_s)
+                value = self._above(floor, index) + pipeline_s[index]
+                best = min(best, (value, index))
+            # Levels ask for less and less, so pipelines between are as fast as that of
+            # the last at the most.
+            if low + 1 < high and pipeline_s[low] > pipeline_s[high]:
+                least = self._above(floor, low + 1) + pipeline_s[high]
+                if least < best[0]:
+                    middle = (low + high) // 2
+                    spans += [(low, middle), (middle, high)]
+        return best
+
+    def _above(self, floor: Floor, index: int) -> float:
+        """What a step takes beside its pipeline at a level, s."""
+        return self.other_s + max(self.levels[index].exposed_s, floor.exposed_s)
+
+
+def nic_trade(
+    model: StepModel,
+    colocation: Colocation,
+    params: Params | None = None,
+) -> NicTrade | None:
+    """What pipelines that leave scale-up domains trade for NICs; None if none may.
+
+    Parameters
+    ----------
+    model, colocation, params
+        As for `time_bound`.
+    """
+    scale_up = model.fabric.scale_up_tier
+    axes = model.job.parallelism
+    if model.job.model is None or axes.pp == 1:
+        return None
+    if scale_up in (-1, model.fabric.num_tiers - 1):  # nothing to leave, or nowhere
+        return None
+    if are_together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
+        return None
+    return NicTrade.of(Case.of(model, colocation, params))
+
+
+class _PartShape(NamedTuple):
+    """How gradient groups lie in the parts that a domain holds whole.
+
+    Attributes
+    ----------
+    members : int
+        Members of a group that one part brings.
+    groups : int
+        Groups that a part has members of.
+    """
+
+    members: int
+    groups: int
+
+    def room_for(self, members: IntArray) -> IntArray:
+        """Ranks of a stage that a domain holds with so many of each group."""
+        parts = -(-members // self.members)
+        return np.asarray(parts * self.members * self.groups)
+
+
+def _shape_of_parts(job: Job, network: IdealNetwork, groups: IntArray) -> _PartShape:
+    """The shape of all parts; that of single ranks where parts differ."""
+    scale_up = network.fabric.scale_up_tier
+    single = _PartShape(1, 1)
+    if scale_up < 0:
+        return single
+    _, first, part, sizes = np.unique(
+        network.label[scale_up],
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+    )
+    stage = job.parallelism.coordinates["pp"]
+    several = (stage != stage[first][part]).any()
+    if several or (sizes != sizes[0]).any():
+        return single
+    key = np.arange(len(groups))[:, None] * len(sizes) + part[groups]
+    counts = np.unique(key, return_counts=True)[1]
+    if (counts != counts[0]).any():
+        return single
+    return _PartShape(int(counts[0]), int(sizes[0] // counts[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Exposure:
+    """Data-parallel time exposed when the rings of one stage are held back.
+
+    Attributes
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    groups : ndarray, shape (g, n)
+    params : Params
+    """
+
+    step: Step
+    network: IdealNetwork
+    groups: IntArray
+    params: Params
+
+    @property
+    def size(self) -> int:
+        """Members of a group."""
+        return int(self.groups.shape[1])
+
+    @property
+    def free(self) -> list[float]:
+        """Seconds when nothing is held back, an entry a stage."""
+        stages = self.step.model.job.parallelism.pp
+        return [self.step.exposed_data_parallel_s] * stages
+
+    def under(self, nics: int, shared_pace: float = 0.0) -> list[float]:
+        """Seconds when each stage in turn is held back as `Limit` says."""
+        limit = Limit(self.groups, nics, shared_pace)
+        slow = slow_sync(self.step.model, self.network, limit)
+        held = with_one_slow_stage(self.step, slow)
+        return [one.exposed_data_parallel_s for one in held]
+
+
+def _levels(exposure: _Exposure, shape: _PartShape, room: int) -> Iterator[Level]:
+    members, by_members = _by_members(exposure, shape, room)
+    paces, by_pace = _by_pace(exposure, shape, room)
+    fabric = exposure.network.fabric
+    outer = slice(fabric.scale_up_tier + 1, None)
+    widest = max((float(c.max()) for c in fabric.uplink_capacity[outer][:1]), default=0)
+    for seconds in np.unique(np.concatenate((by_members.ravel(), by_pace.ravel()))):
+        enough, slow_enough = by_members <= seconds, by_pace <= seconds
+        if not (enough.any(axis=0).all() and slow_enough.any(axis=0).all()):
+            continue
+        fewest = members[enough.argmax(axis=0)]
+        # Paces rise, and with them the time.
+        pace = paces[slow_enough.sum(axis=0) - 1]
+        one_nic = 1 / fabric.bandwidth[outer].max()
+        pace = np.maximum(pace, one_nic / fewest)
+        longest = np.minimum(pace * widest / shape.groups * (1 + ROUNDING), len(pace))
+        # Of groups on one uplink those that drive few NICs are the slowest, and as slow
+        # as all their bytes make it; which stage's they are is not known.
+        longest = np.full(len(pace), int(longest.max()))
+        need = Need(shape.room_for(fewest), longest, room)
+        yield Level(float(seconds), fewest, pace, need)
+
+
+def _by_members(
+    exposure: _Exposure, shape: _PartShape, room: int
+) -> tuple[IntArray, FloatArray]:
+    """Numbers of members (L,), and seconds exposed if one stage has no more (L, P)."""
+    # In several domains the one with the fewest holds half of the group at most.
+    most = min(exposure.size // 2, room)
+    members, exposed = [], []
+    for few in range(shape.members, most + 1, shape.members):
+        members.append(few)
+        exposed.append(exposure.under(few))
+        if exposed[-1] == exposure.free:
+            break
+    else:
+        members.append(exposure.size)
+        exposed.append(exposure.free)
+    return np.array(members), np.array(exposed)
+
+
+def _by_pace(
+    exposure: _Exposure, shape: _PartShape, room: int
+) -> tuple[FloatArray, FloatArray]:
+    """Paces on uplinks (L,), and seconds exposed if one stage is as slow (L, P).
+
+    A pace for every number of stages whose rings may share an uplink of a scale-up
+    domain; one that is no limit where rings may keep inside domains.
+    """
+    no_limit = np.array([np.inf]), np.array([exposure.free])
+    fabric = exposure.network.fabric
+    outer = fabric.scale_up_tier + 1
+    whole = int(shape.room_for(np.array([exposure.size]))[0])
+    if outer == fabric.num_tiers or whole <= room:
+        return no_limit
+    capacities = np.unique(fabric.uplink_capacity[outer])
+    if len(capacities) > exposure.params.uplink_sizes:
+        capacities = capacities[-1:]
+    stages = np.arange(1, len(exposure.free) + 1)
+    paces = np.unique(stages * shape.groups / capacities[:, None])
+    exposed = [exposure.under(exposure.size, pace) for pace in paces.tolist()]
+    return paces, np.array(exposed)

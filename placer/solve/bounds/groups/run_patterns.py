@@ -1,0 +1,238 @@
+"""Which parts of groups each replica has where every node holds one run of ranks.
+
+A group of consecutive ranks that is cut is as slow as its least part. A replica whose
+pipeline takes ``T`` or less has a *pattern* that does: for each of its stages the least
+part that groups there have, whole ones included. Ranks are cut into runs, one after the
+other, so what comes before a group matters to it only by the ranks of the run that is
+open at its first. So a stage is a matrix, from the ranks in the open run before it to
+those after it, of the least price of the runs that end in it. Matrices of the stages of
+a replica are multiplied with sums for products and minima for sums; of all patterns
+that take ``T`` or less the cheapest counts. Prices stand for nodes, as in
+`priced_runs.py`: where the cheapest runs cost more than all nodes are worth, no
+placement takes ``T``.
+
+By hand: groups of 8, in four stages, on nodes of 7. Runs of 5, 7, 7, 7 and 6 ranks cut
+four groups into halves of 3, 4, 3 and 2 ranks; four groups in halves of 3 or more take
+a sixth node. With five nodes for each replica some stage has a part of 2.
+
+Where the ranks of a stage of all replicas follow each other, only patterns that are the
+same for all replicas are tried, and what does not fit proves nothing.
+
+Shapes: K patterns, P stages, V levels of the least part, L ranks of the longest run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.groups.priced_runs import cheapest_runs, fitting_runs
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+MOST_PATTERNS = 1 << 12  # with more of them levels are left out
+MOST = 1 << 13  # ranks
+
+
+@dataclass(frozen=True, eq=False)
+class RunPatterns:
+    """Patterns of the replicas of a job.
+
+    Attributes
+    ----------
+    gpus : ndarray, shape (N,)
+        Of each node.
+    size : int
+        Ranks of a group.
+    groups : int
+        That follow each other in a stage.
+    repeats : int
+        How often all stages follow each other: replicas, or 1 where all replicas have
+        the same pattern.
+    levels : tuple of int
+        Least parts, the smallest first; the last stands for the best there is.
+    patterns : ndarray, shape (K, P)
+        All patterns, by level.
+    seconds : ndarray, shape (K,), s
+        Pipeline time of each.
+    """
+
+    gpus: IntArray
+    size: int
+    groups: int
+    repeats: int
+    levels: tuple[int, ...]
+    patterns: IntArray
+    seconds: FloatArray
+
+    def least_s(self) -> float:
+        """Least time of the slowest pipeline, s."""
+        return float(self._values[self._first])
+
+    def lengths(self) -> IntArray | None:
+        """Lengths of runs with which pipelines take little more; None if unknown."""
+        for value in self._values[self._first :].tolist():
+            lengths = self.fitting(value)[1]
+            if lengths is not None:
+                return lengths
+        return None
+
+    def fitting(self, seconds: float) -> tuple[bool, IntArray | None]:
+        """Whether runs may be such that no pipeline takes longer, and their lengths.
+
+        Parameters
+        ----------
+        seconds : float, s
+        """
+        ways = self._fewest(seconds)
+        return fitting_runs(
+            self.gpus,
+            lambda price: self._cheapest(ways, price),
+            lambda lengths: (
+                self.slowest_s(np.repeat(np.arange(len(lengths)), lengths)) <= seconds
+            ),
+        )
+
+    def slowest_s(self, node: IntArray) -> float:
+        """Pipeline time of the slowest replica, s.
+
+        Parameters
+        ----------
+        node : ndarray, shape (R,)
+            Of each rank, each with one run.
+        """
+        of_group = node.reshape(-1, self.size)
+        parts = (of_group[:, :, None] == of_group[:, None]).sum(axis=2).min(axis=1)
+        stages = self.patterns.shape[1]
+        least = parts.reshape(self.repeats, stages, self.groups).min(axis=2)
+        level = np.searchsorted(self.levels, least, side="right") - 1
+        place = np.ravel_multi_index(tuple(level.T), (len(self.levels),) * stages)
+        return float(self.seconds[place].max())
+
+    @cached_property
+    def _values(self) -> FloatArray:
+        return np.unique(self.seconds)
+
+    @cached_property
+    def _first(self) -> int:
+        """The first value that is not refuted."""
+        low, high = 0, len(self._values) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.fitting(float(self._values[middle]))[0]:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _fewest(self, seconds: float) -> IntArray:
+        """Patterns that take no longer, but for those that ask more than another."""
+        stages = self.patterns.shape[1]
+        grid = (self.seconds <= seconds).reshape((len(self.levels),) * stages)
+        least = grid.copy()
+        for axis in range(stages):
+            lower = np.zeros_like(np.take(grid, [0], axis))
+            before = np.concatenate((lower, np.delete(grid, -1, axis)), axis)
+            least &= ~before
+        return self.patterns[least.ravel()]
+
+    def _cheapest(self, ways: IntArray, price: FloatArray) -> IntArray | None:
+        """Lengths of the cheapest runs of replicas with such patterns."""
+        one = [through(self.size, level, price) for level in self.levels]
+        stage = np.array([_power(matrix, self.groups) for matrix in one])
+        all_stages = stage[ways[:, 0]]
+        for level in ways.T[1:]:
+            all_stages = times(all_stages, stage[level])
+        least, way = all_stages.min(axis=0), all_stages.argmin(axis=0)
+        total, before = np.full(len(price), np.inf), []
+        total[0] = 0.0
+        for _ in range(self.repeats):
+            ends = total[:, None] + least
+            before.append(ends.argmin(axis=0))
+            total = ends.min(axis=0)
+        if not np.isfinite(total[0]):
+            return None
+        at, chosen = 0, []
+        for states in before[::-1]:
+            chosen.append(ways[way[states[at], at]])
+            at = int(states[at])
+        level_of_group = np.repeat(np.concatenate(chosen[::-1]), self.groups)
+        parts = np.array(self.levels)[level_of_group]
+        serves = self._serves(parts, len(price))
+        return cheapest_runs(np.where(serves, price, np.inf))
+
+    def _serves(self, parts: IntArray, longest: int) -> npt.NDArray[np.bool_]:
+        """Whether runs of each length leave no smaller parts of groups than these."""
+        world = len(parts) * self.size
+        begin = np.arange(world)[:, None]
+        end = begin + np.arange(1, longest + 1)
+        is_inside = end <= world
+        end = np.minimum(end, world)
+        head = np.minimum(-begin % self.size, end - begin)
+        tail = np.minimum(end % self.size, end - begin)
+        needed = parts[begin // self.size], parts[(end - 1) // self.size]
+        enough = ((head == 0) | (head >= needed[0])) & (
+            (tail == 0) | (tail >= needed[1])
+        )
+        return np.asarray(enough & is_inside)
+
+
+def patterns_of(
+    levels: int, stages: int, seconds: Callable[[IntArray], FloatArray]
+) -> tuple[IntArray, FloatArray]:
+    """All patterns of so many levels, (K, P), and the time of each, (K,)."""
+    patterns = np.indices((levels,) * stages).reshape(stages, -1).T
+    return patterns, seconds(patterns)
+
+
+def through(size: int, least: int, price: FloatArray) -> FloatArray:
+    """Least price of runs that end in a group, by ranks in the open run; (L, L).
+
+    Parameters
+    ----------
+    size, least : int
+        Ranks of the group, and of a part of it.
+    price : ndarray, shape (L,)
+        Of a run of each length, from 1 on.
+    """
+    longest = len(price)
+
+    def ahead(begun: int, cut: int) -> FloatArray:
+        """What is paid from a cut on, with so many ranks in the open run there."""
+        found, held = np.full(longest, np.inf), begun + size - cut
+        if size - cut >= least or cut == 0:
+            found[held : held + 1] = 0.0
+            if held <= longest:
+                found[0] = price[held - 1]
+        last = min(size - least, cut + longest - begun)
+        for end in range(cut + least, last + 1):
+            found = np.minimum(found, price[begun + end - cut - 1] + after[end])
+        return found
+
+    after: dict[int, FloatArray] = {}
+    for cut in range(size - 1, 0, -1):
+        after[cut] = ahead(0, cut)
+    return np.array([ahead(begun, 0) for begun in range(longest)])
+
+
+def times(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Matrices one after the other: sums for products, minima for sums."""
+    found = np.full(np.broadcast_shapes(left.shape, right.shape), np.inf)
+    for middle in range(left.shape[-1]):
+        more = left[..., :, middle, None] + right[..., None, middle, :]
+        np.minimum(found, more, out=found)
+    return found
+
+
+def _power(matrix: FloatArray, number: int) -> FloatArray:
+    """The matrix so many times one after the other, at least once."""
+    if number == 1:
+        return matrix
+    half = _power(matrix, number // 2)
+    whole = times(half, half)
+    return times(whole, matrix) if number % 2 else whole

@@ -1,0 +1,121 @@
+"""Stages of a replica that have tp and cp: what is whole of one axis cuts the other.
+
+A *slot* is one stage of one replica, a grid of tp by cp ranks. Where no domain holds it
+whole, one of its tp or cp groups is cut. Where a tp group is cut and all cp groups are
+whole, a domain with q ranks of that group holds the cp groups of all q:
+
+    q cp <= GPUs of the largest domain
+
+So a slot that is cut has a cp group outside; or a tp group with a part of ``q`` or less
+and all cp groups inside. With a tp group cut, it has such a part, or a cp group is cut
+as well. By hand: tp 6 and cp 4 on nodes of 7 GPUs. A node with a whole cp group holds
+one rank of its tp groups; halves of tp groups cut all cp groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.network.limit import Limit, most_stages, slow_pipeline_s
+
+if TYPE_CHECKING:
+    from placer.cost.stage_times import StageTime
+    from placer.cost.step import Step
+    from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+AXES = ("tp", "cp")
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """The slots of a job with tp and cp.
+
+    Attributes
+    ----------
+    step : Step
+        On ``network``.
+    network : IdealNetwork
+    room : ndarray, shape (D,)
+        Ranks that each scale-up domain may hold.
+    """
+
+    step: Step
+    network: IdealNetwork
+    room: IntArray
+
+    @classmethod
+    def of(cls, step: Step, network: IdealNetwork, room: IntArray) -> Slots | None:
+        """Those of a step; None where one of the axes has a single rank."""
+        axes = step.model.job.parallelism
+        has_both = step.model.job.model is not None and min(axes.tp, axes.cp) > 1
+        return cls(step, network, room) if has_both else None
+
+    def pipeline_s(self, params: Params) -> float:
+        """Least time of the slowest pipeline where slots are cut for certain, s."""
+        axes = self.step.model.job.parallelism
+        whole = int((self.room // (axes.tp * axes.cp)).sum())
+        cut = axes.pp * axes.dp - whole
+        if cut <= 0:
+            return 0.0
+        stages = min(
+            ceil(Fraction(cut, axes.dp)), most_stages(axes.pp, params.cut_sets)
+        )
+        slow = self._least(self._outside(cp=True), self._outside(tp=self._beside_cp))
+        return slow_pipeline_s(self.step, "tp", slow, stages)
+
+    def with_cut_tp(self, even: int, far: int = -1) -> StageTime:
+        """Least time of a stage with a tp group that has a part no larger, s.
+
+        It stands for tp and for what cp adds beside it.
+
+        Parameters
+        ----------
+        even : int
+        far : int
+            Tier of which the group leaves its domain; -1 if that is not known.
+        """
+        alone = min(even, self._beside_cp)
+        return self._least(
+            self._outside(tp=even, cp=True, far=far), self._outside(tp=alone, far=far)
+        )
+
+    @property
+    def _beside_cp(self) -> int:
+        """Ranks of a cut tp group in a domain, at the most, if cp groups are whole."""
+        axes = self.step.model.job.parallelism
+        return max(1, min(axes.tp // 2, int(self.room.max()) // axes.cp))
+
+    def _outside(self, *, tp: int = 0, cp: bool = False, far: int = -1) -> Step:
+        """The step with tp groups in parts of so many, cp groups in several domains."""
+        groups = self.step.model.job.parallelism.ranks_of_group
+        tier, limits = self.network.fabric.scale_up_tier, []
+        if tp:
+            limits.append(Limit(groups["tp"], tp, far=max(far, tier)))
+        if cp:
+            half = max(1, groups["cp"].shape[1] // 2)
+            limits.append(Limit(groups["cp"], half, far=tier))
+        return self.step.model.step_on(self.network.with_limits(*limits))
+
+    def _least(self, *steps: Step) -> StageTime:
+        """The tp time to which is added the least that steps add to tp and cp."""
+        base = self.step.stage_times
+
+        def added(one: Step, way: str) -> FloatArray:
+            more = [getattr(one.stage_times[a], way) for a in AXES]
+            return np.asarray(sum(more) - sum(getattr(base[a], way) for a in AXES))
+
+        forward, backward = (
+            getattr(base["tp"], way) + np.min([added(one, way) for one in steps], 0)
+            for way in ("forward", "backward")
+        )
+        return replace(base["tp"], forward=forward, backward=backward)

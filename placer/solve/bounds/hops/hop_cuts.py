@@ -1,0 +1,346 @@
+"""A lower bound on the hop cost of any placement, from the least cut of every tier.
+
+``J >= d_0 W + sum_t (d_{t+1} - d_t) C_t`` with ``C_t = 1/2 min sum_i floor(s_i)`` over
+the sizes s_i that the domains of tier t may hold.
+
+The hop cost of a placement is ``d_0 W + sum_t (d_{t+1} - d_t) cut_t``: every edge pays
+the innermost distance, and once more the rise of the distance at each tier whose
+domains separate its ends. W is the total weight, ``cut_t`` the weight between different
+domains of tier t. Distances that fall outwards are first lowered to the least distance
+from there on, which lowers the cost of every placement, so all rises are at least 0.
+
+Every tier's cut is bounded alone. It is half the sum of the boundaries of the rank sets
+that its domains hold:
+
+1. `graphs` writes the job's graph as sums of products, that of all ranks and that of
+   the sets that a rule keeps whole in a domain of the tier: the better one counts;
+2. `isoperimetric` gives the least boundary ``floor(s)`` of any s ranks;
+3. `lagrange` minimises the sum of ``floor`` over domains of given capacities that
+   together hold all ranks;
+4. before both, a price may be put on every rank of each pipeline stage. What all
+   domains pay in prices is a constant, ranks of a stage x price, and is taken back. A
+   price on the chain's ends makes up for sets that all would like to sit there; prices
+   on all stages make up for segments of pipelines that do not add up to whole ones. Any
+   prices give a bound (Lagrange); ends are tried at 0, 1/4, 1/2, 3/4, 1 times the
+   chain's weight, then prices that mirror each other from both ends are improved by
+   ascent;
+5. `parts` makes what domains hold of rings and cliques add up to whole ones.
+
+Beside these, two bounds are on the cuts of two tiers together, with whole numbers of
+domains: `parted_lines` for rings and cliques with all that lies across them, where few
+of them fit a domain, and `parted_groups` for experts.
+
+Cuts are multiples of the greatest common divisor of the weights, so bounds are rounded
+up to one, after allowing for rounding errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.errors import InfeasibleError
+from placer.job.edges import hop_edges
+from placer.solve.bounds import Proof
+from placer.solve.bounds.groups.across_sets import across_sets
+from placer.solve.bounds.groups.cut_runs import CutRuns, Ring, least_weight
+from placer.solve.bounds.hops.graphs import contracted, graph_of, kept_whole
+from placer.solve.bounds.hops.hop_runs import HopRuns
+from placer.solve.bounds.hops.parted_groups import PartedGroups
+from placer.solve.bounds.hops.parted_lines import PartedLines
+from placer.solve.bounds.hops.tier_cut import TierCut
+from placer.solve.count.engine import Limits
+from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.launch import run_tiers
+from placer.solve.problem.objective import HopCostObjective
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from placer.job.model import Job
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+ARGUMENT = (
+    "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a "
+    "knapsack over the domains' capacities, prices on pipeline stages, parts that add "
+    "up to whole rings"
+)
+
+
+RUNS = "edges that runs of ranks on hosts and islands cut at the least"
+
+
+class CutEdges(NamedTuple):
+    """Edges of some axes that are cut for certain.
+
+    Attributes
+    ----------
+    axes : tuple of str
+    weight : float
+        Of all these edges.
+    """
+
+    axes: tuple[str, ...]
+    weight: float
+
+
+def least_hop_cost(problem: Problem, _block: int, incumbent: float) -> Proof | None:
+    """The bound on the hop cost, however ranks are launched; None for step time."""
+    if not isinstance(problem.goal, HopCostObjective):
+        return None
+    cuts = problem.once(HopCuts.of_problem)
+    return Proof(cuts.together(incumbent), ARGUMENT)
+
+
+def hop_cost_by_nodes(problem: Problem, block: int, incumbent: float) -> Proof | None:
+    """The bound where nodes hold a run of ranks each; None where that cuts nothing."""
+    if not isinstance(problem.goal, HopCostObjective) or block == 1:
+        return None
+    cuts = problem.once(HopCuts.of_problem)
+    if cuts.runs is not None:
+        cuts.raised(incumbent)
+        value = cuts.value(beside=cuts.runs.tiers) + cuts.runs.least
+        return Proof(value, f"{RUNS}, and {ARGUMENT}")
+    beside = cuts.beside_runs()
+    if beside is None:
+        return None
+    value = beside.raised(incumbent)
+    return Proof(value, f"{ARGUMENT}, groups that runs of ranks must cut")
+
+
+def hop_runs(problem: Problem) -> HopRuns | None:
+    """What a launch by nodes pays inside hosts; None where that is not counted."""
+    return problem.once(HopCuts.of_problem).runs
+
+
+def counted_hop_cost(
+    problem: Problem, incumbent: float, limits: Limits, *, is_wide: bool
+) -> Proof | None:
+    """The same with more work on whole numbers of parts; None where none count.
+
+    Parts of expert groups take the longest, and are left to wide gaps.
+    """
+    params = problem.params
+    if not isinstance(problem.goal, HopCostObjective):
+        return None
+    most = params.counted_columns if is_wide else 0
+    cuts = problem.once(HopCuts.of_problem)
+    cuts = replace(cuts, params=replace(params, parted_columns=most))
+    first, again = params.line_columns
+    is_new = any(line.fits(again) and not line.fits(first) for line in cuts.lines())
+    if not is_new and not cuts.groups():
+        return None
+    return Proof(cuts.together(incumbent, limits), ARGUMENT)
+
+
+@dataclass(frozen=True, eq=False)
+class HopCuts:
+    """The cuts of all tiers of a job on a machine.
+
+    Attributes
+    ----------
+    topology : Topology
+    job : Job
+    params : Params
+    inside : float
+        What all edges cost at the nearest distance.
+    rises : ndarray, shape (T - 1,)
+        Of the distance at each tier, where it may not fall outwards.
+    of_tier : mapping of int to list of TierCut
+        Of the graph of ranks, of that of sets where there is one, and beside edges that
+        are cut for certain.
+    """
+
+    topology: Topology
+    job: Job
+    params: Params
+    inside: float
+    rises: FloatArray
+    of_tier: Mapping[int, list[TierCut]]
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> HopCuts:
+        """The cuts of a problem, which its bounds share (`Problem.once`)."""
+        return cls.of(problem.machine, problem.job, problem.params)
+
+    @classmethod
+    def of(cls, topology: Topology, job: Job, params: Params) -> HopCuts:
+        """The cuts for every launch.
+
+        Raises
+        ------
+        InfeasibleError
+            If the job has more ranks than the machine has GPUs.
+        """
+        if job.world_size > topology.num_gpus:
+            sizes = f"{job.world_size} ranks, the machine {topology.num_gpus} GPUs"
+            raise InfeasibleError(f"the job has {sizes}")
+        distance = np.array([tier.distance for tier in topology.tiers])
+        rises = np.diff(np.minimum.accumulate(distance[::-1])[::-1])
+        edges, whole, cuts = hop_edges(job), graph_of(job), {}
+        inside = distance.min() * sum(axis.weight * len(axis.edges) for axis in edges)
+        for tier in np.flatnonzero(rises if edges else []).tolist():
+            gpus = np.bincount(topology.domain_of_gpu[tier])
+            if gpus.max() >= job.world_size:
+                continue  # no edge need cross where one domain holds all ranks
+            cuts[tier] = [TierCut(whole, gpus, params)]
+            for label, sets in kept_whole(topology, job, tier):
+                graph = contracted(job, label)
+                if graph and sets.sum() >= graph.vertices:
+                    cuts[tier].append(TierCut(graph, sets, params))
+            cuts[tier] += _beside_cut_groups(topology, job, params, tier)
+        return cls(topology, job, params, float(inside), rises, cuts)
+
+    @cached_property
+    def runs(self) -> HopRuns | None:
+        """What a launch by nodes pays inside hosts; None where that is not counted."""
+        return HopRuns.of(self.topology, self.job, self.rises)
+
+    def beside_runs(self) -> HopCuts | None:
+        """The same for a launch by nodes; None where runs of ranks cut no edge."""
+        more: dict[int, list[TierCut]] = {}
+        for tier in run_tiers(self.topology) & self.of_tier.keys():
+            gpus = np.bincount(self.topology.domain_of_gpu[tier])
+            more[tier] = [
+                cut
+                for edges in _edges_of_runs(self.topology, self.job, self.params, tier)
+                for cut in _beside_cut_edges(self.job, gpus, edges, self.params)
+            ]
+        if not any(more.values()):
+            return None
+        tiers = {t: [*cuts, *more.get(t, ())] for t, cuts in self.of_tier.items()}
+        return replace(self, of_tier=tiers)
+
+    def least(self, tier: int) -> float:
+        """Least weight of edges between domains of a tier, as far as is known."""
+        return max((cut.least for cut in self.of_tier.get(tier, ())), default=0.0)
+
+    def value(self, beside: Iterable[int] = ()) -> float:
+        """The bound by what is known of each tier, some of them left out."""
+        tiers = self.of_tier.keys() - set(beside)
+        return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
+
+    def raised(self, incumbent: float) -> float:
+        """The bound once every cut is raised, or the incumbent reached."""
+        cuts = [*chain.from_iterable(self.of_tier.values())]
+        for step in range(TierCut.STEPS):
+            for cut in cuts:
+                if cut.steps == step and (step == 0 or self.value() < incumbent):
+                    cut.raise_once()
+        return self.value()
+
+    def together(self, incumbent: float, limits: Limits | None = None) -> float:
+        """The same with whole numbers of parts on some tiers together.
+
+        Those of lines are the sooner ones. With limits this is a second try.
+        """
+        best, params = self.raised(incumbent), self.params
+        again = limits is not None
+        limits = limits or Limits(1, engine="highs")
+        work = Limits(params.line_work[again], limits.seconds, probes=False)
+
+        def bounds() -> Iterator[tuple[float, list[int]]]:
+            for lines in self.lines():
+                both = lines.least(work, params.line_columns[again])
+                yield both, [*self.of_tier][:2]
+            found = self.groups()
+            if found is not None:
+                yield found[0].least(limits), found[1]
+
+        for both, tiers in bounds() if best < incumbent else ():
+            best = max(best, both + self.value(beside=tiers))
+            if best >= incumbent:
+                break
+        return best
+
+    def lines(self) -> Iterator[PartedLines]:
+        """Rings and cliques in the two inner tiers, where both cut the same graph."""
+        if len(self.of_tier) < 2:
+            return
+        near, far, *_ = self.of_tier
+        topology, rises = self.topology, self.rises
+        inner_cuts, outer_cuts = self.of_tier[near], self.of_tier[far]
+        for inner, outer in product(reversed(inner_cuts), reversed(outer_cuts)):
+            if inner.known or outer.known:
+                continue
+            if inner.world == outer.world:
+                home = np.zeros(len(inner.rooms), dtype=np.int64)
+                home[topology.domain_of_gpu[near]] = topology.domain_of_gpu[far]
+                both = float(rises[near]), float(rises[far])
+                yield from PartedLines.of((inner, outer), home, both)
+                return
+
+    def groups(self) -> tuple[PartedGroups, list[int]] | None:
+        """Expert groups, and the tiers on which whole numbers of their parts count."""
+        tiers = [*self.of_tier]
+        for together in (tiers[:2], tiers[:1]):
+            if not together:
+                continue
+            groups = PartedGroups.of(self.topology, self.job, together, self.rises)
+            if groups is not None and groups.columns <= self.params.parted_columns:
+                return groups, together
+        return None
+
+
+def _beside_cut_groups(
+    topology: Topology, job: Job, params: Params, tier: int
+) -> Iterator[TierCut]:
+    """Cuts where rules about outer tiers leave no room for all groups of an axis."""
+    label = colocation_of(topology, job, 1).label
+    gpus = np.bincount(topology.domain_of_gpu[tier])
+    for axis, *_ in hop_edges(job) if job.require else ():
+        members = job.parallelism.ranks_of_group[axis]
+        across = across_sets(topology.domain_of_node, label, tier, members)
+        cut = max((sets.fewest_cut(gpus, len(members)) for sets in across), default=0)
+        ring = 2 if members.shape[1] > 2 else 1
+        edges = {"pp": 1, "ep": members.shape[1] - 1}.get(axis, ring)
+        known = CutEdges((axis,), job.weights[axis] * edges * cut)
+        yield from _beside_cut_edges(job, gpus, known, params)
+
+
+def _edges_of_runs(
+    topology: Topology, job: Job, params: Params, tier: int
+) -> Iterator[CutEdges]:
+    """Edges that a launch by nodes cuts for certain, of ever more dense axes.
+
+    Domains of the tier hold a run of ranks each.
+    """
+    label = colocation_of(topology, job, 1).label[tier]
+    axes: tuple[str, ...] = ()
+    rings: list[Ring] = []
+    known = together = 0.0
+    for axis in ("tp", "cp", "pp", "dp"):
+        members, work = job.parallelism.ranks_of_group[axis], params.cut_run_work
+        runs = CutRuns.of(topology, job, members, label, work, tier)
+        weight = job.weights.get(axis, 0.0)
+        if runs and weight:
+            ring, axes = Ring(runs, weight, closed=axis != "pp"), (*axes, axis)
+            if runs.is_alone:
+                known += weight * ring.all_edges
+            else:
+                rings.append(ring)
+                together = least_weight(rings, work)
+            yield CutEdges(axes, known + together)
+
+
+def _beside_cut_edges(
+    job: Job, gpus: IntArray, edges: CutEdges, params: Params
+) -> Iterator[TierCut]:
+    """Cuts of one tier where edges of some axes are cut for certain.
+
+    A share of the weight of the axes is taken off, and counted for those edges alone.
+    """
+    for share in params.cut_shares if edges.weight else ():
+        less = {axis: job.weights[axis] * (1 - share) for axis in edges.axes}
+        graph = graph_of(replace(job, weights={**job.weights, **less}))
+        yield TierCut(graph, gpus, params, known=share * edges.weight)

@@ -1,0 +1,306 @@
+"""A bound on the hop cost: expert groups are parted as whole numbers of domains allow.
+
+`parts` lets any share of a domain be filled in any way. Where there are few expert
+groups, whole numbers say more. Vertices are ranks, or the sets of them that rules keep
+together (`graphs`). Of a group of ``n`` let ``x`` vertices lie in a domain.
+
+* The group pays ``w/2 x (n - x)`` there, ``w`` being the weight of a pair.
+* Vertices of a group lie in different pipelines, so a domain that holds ``s`` vertices
+  holds ``max x`` runs of pipelines or more, and at most ``s - max x`` of their edges.
+* Edges of expert data parallelism join such runs. One more run, of another replica,
+  costs an edge of its pipeline and adds no more than one a stage, which must be lighter
+  together: ``w_edp P <= w_pp``, where ``P`` stages make a pipeline.
+
+Where no domain holds two groups, a whole one keeps edges with groups in parts alone, of
+the stages before and after its own. Beside it a domain has ``max y`` runs more, ``y``
+being its other parts, less edges that join them to it: ``R - n`` at the most for each
+neighbour of a group in parts. Such a run costs ``w_pp``, less the ``w_edp P`` that
+another replica may add to it.
+
+Domains of the next tier hold *shares* of groups, which pay for their pairs as well.
+Most groups are whole there, and pipelines and replicas are cut between whole groups:
+`parted_lanes`. Where pipelines lead to other experts, runs count there too, with
+``max x >= sum x^2 / R`` for room ``R``.
+
+**Cheapest parts are coarse.** Sizes of groups and rooms are multiples of the *grain*.
+Unless all parts of a placement are, single vertices can go around a cycle of groups and
+domains, or from a domain with room to another, either way. Say ``q`` groups are on it.
+What both ways change together is at the most
+
+* ``-2 q (w - w_pp)`` at the inner tier: a part that gets one more or one less saves
+  ``w`` in all, and the largest part of a domain grows by 2 in all, or by 1 where one
+  part alone changes;
+* ``-2 w + 4 (w_pp + w_edp)`` at the outer tier for each group that changes domains: the
+  vertex that goes has two edges of either sort at the most.
+
+So one of both ways costs no more, as long as ``w_pp <= w`` and
+
+    rise (w - w_pp) + outer rise (w - 2 (w_pp + w_edp))  >=  0
+
+and one goes on that way until a part vanishes or a room is full; in the end all parts
+are multiples of the grain. Heavier pipelines and replicas count as no heavier. Where
+runs beside whole groups count, all edges of a vertex take the place of ``w_pp`` in the
+first term.
+
+Paths count domains by how they are filled, the largest part first, and groups by how
+they are made up of shares, and those of parts (Valerio de Carvalho 1999, arc flow).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor, gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.job.edges import hop_edges
+from placer.solve.bounds.hops.graphs import (
+    common_divisor,
+    experts_of,
+    has_rows,
+    kept_whole,
+)
+from placer.solve.bounds.hops.parted_lanes import Lanes
+from placer.solve.count.engine import Limits, solve
+from placer.solve.count.filling import Sizes, fillings, less, partitions
+from placer.solve.count.model import ONE, Program, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from placer.job.model import Job
+    from placer.solve.bounds.hops.isoperimetric import Product
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+# HiGHS meets rows and bounds to this.
+TOLERANCE = 1e-6
+# Prices are rounded down to this share of the dearest part.
+FINE = 1e-7
+CLOSE = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True, eq=False)
+class PartedGroups:
+    """Expert groups, and the domains of two tiers that hold them.
+
+    Attributes
+    ----------
+    size, number : int
+        Vertices of a group, and groups.
+    pair : float
+        Weight of a pair of vertices.
+    chains : tuple of float
+        Weight of an edge of a pipeline at either tier, 0 where runs do not count.
+    apart : float
+        Weight of a run beside a whole group at the inner tier, 0 where none count.
+    links : int
+        Edges that a group in parts may keep with whole ones at the most.
+    lanes : Lanes or None
+        At the outer tier, where they count rather than runs.
+    constant : float
+        What is added to both cuts, each times its rise.
+    rises : tuple of float
+        Of the distance at either tier.
+    quantum : Fraction
+        Both cuts, each times its rise, are a multiple of it.
+    domains : mapping of (int, int) to int
+        Domains of the inner tier by outer domain and room.
+    """
+
+    size: int
+    number: int
+    pair: float
+    chains: tuple[float, float]
+    apart: float
+    links: int
+    lanes: Lanes | None
+    constant: float
+    rises: tuple[float, float]
+    quantum: Fraction
+    domains: Mapping[tuple[int, int], int]
+
+    @classmethod
+    def of(
+        cls, topology: Topology, job: Job, tiers: Sequence[int], rises: FloatArray
+    ) -> PartedGroups | None:
+        """None where experts have no edges.
+
+        Parameters
+        ----------
+        topology : Topology
+        job : Job
+        tiers : sequence of int
+            The inner and the outer one, or one alone.
+        rises : ndarray, shape (T - 1,)
+            Of the distance at each tier.
+        """
+        product = experts_of(job)
+        if product is None:
+            return None
+        inner = topology.domain_of_gpu[tiers[0]]
+        room, outer = np.bincount(inner), np.zeros(inner.max() + 1, dtype=np.int64)
+        for label, sets in kept_whole(topology, job, tiers[0]):
+            between = experts_of(job, label)
+            if between is not None and sets.sum() >= between.vertices:
+                product, room = between, sets
+        for tier in tiers[1:]:
+            outer[inner] = topology.domain_of_gpu[tier]
+        found = Counter(zip(outer.tolist(), room.tolist(), strict=True))
+        domains = {key: count for key, count in found.items() if key[1]}
+        near, far = [*rises[list(tiers)].tolist(), 0.0][:2]
+        group, chain = product.stage[0], product.chain
+        run = chain.weight if chain.size > 1 else 0.0
+        is_coarse = gcd(group.size, *(room for _, room in domains)) > 1
+        lanes = Lanes.of(product, far) if far and has_rows(job) else None
+        # Edges of a vertex that a move of it may cut.
+        edges = min(2, chain.size - 1) * chain.weight
+        edges += min(2, product.copies.size - 1) * product.copies.weight
+        beside = int(room.max()) - group.size
+        is_apart = 0 < beside < group.size and has_rows(job)
+        is_apart &= not is_coarse or edges <= group.weight
+        if is_coarse:
+            run = min(run, group.weight)
+            saved = near * (group.weight - (edges if is_apart else run))
+            saved += far * group.weight
+            lanes = lanes and lanes.lowered_to(group.size * saved / 2)
+        inner_run, constant, lost = _runs(job, product, run, room)
+        outer_run, constant = 0.0, constant * near
+        if lanes:
+            constant += lanes.constant
+        else:
+            outer_run, more, _ = _runs(job, product, run, np.bincount(outer, room))
+            constant += far * more
+        quantum = common_divisor(axis.weight for axis in hop_edges(job))
+        return cls(
+            group.size,
+            product.vertices // group.size,
+            group.weight,
+            (inner_run, outer_run),
+            max(0.0, inner_run - lost) * is_apart,
+            min(2, chain.size - 1) * max(0, beside),
+            lanes,
+            constant,
+            (near, far),
+            quantum * common_divisor((near, far)),
+            domains,
+        )
+
+    @property
+    def grain(self) -> int:
+        """Vertices of which all parts are multiples in a cheapest placement."""
+        return gcd(self.size, *(room for _, room in self.domains))
+
+    @cached_property
+    def rooms(self) -> dict[int, dict[int, int]]:
+        """Inner domains of each outer one by room, in grains."""
+        found: dict[int, dict[int, int]] = defaultdict(dict)
+        for (home, room), count in self.domains.items():
+            found[home][room // self.grain] = count
+        return found
+
+    @property
+    def columns(self) -> int:
+        """Of the program, about."""
+        size = self.size // self.grain
+        found = size**2 // 2
+        for rooms in self.rooms.values():
+            found += 2 * min(size, max(rooms)) * max(rooms) + size**2 // 2
+            if self.lanes:
+                found += self.lanes.columns(_total(rooms) // size)
+        return found
+
+    def least(self, limits: Limits) -> float:
+        """The least of both cuts, each times the rise at its tier."""
+        program, size = Program(), self.size // self.grain
+        shares: Sizes = defaultdict(list)
+        whole = []
+        runs: list[Term] = []
+        for rooms in self.rooms.values():
+            made = self._shares(program, rooms, runs)
+            for part, term in made.items():
+                shares[part].append(term)
+            if size in made:
+                whole.append((_total(rooms) // size, made[size]))
+        used = partitions(program, {size: self.number}, size)
+        for part in range(1, size + 1):
+            program.row([*shares[part], *less(used[part])], 0, 0)
+        if self.lanes:
+            self.lanes.add(program, whole)
+        if self.apart:
+            price = self.rises[0] * self.apart * self.grain
+            column = Term(program.column(price=price))
+            kept = self.links // self.grain * self.number
+            program.row([column, *less(runs), Term(ONE, kept)], 0)
+        unit = FINE * max(program.price) or 1.0
+        program.price = [floor(price / unit) for price in program.price]
+        known = max(0.0, solve(program, limits).bound)  # it may end without any
+        if limits.engine == "highs":
+            known *= 1 - TOLERANCE
+        least = self.constant + unit * known
+        return float(
+            max(0, ceil(Fraction(least) / self.quantum - CLOSE)) * self.quantum
+        )
+
+    def _shares(
+        self, program: Program, rooms: Mapping[int, int], runs: list[Term]
+    ) -> dict[int, Term]:
+        """Columns of shares in an outer domain by size, of parts that fit its rooms.
+
+        Runs beside whole groups are added to ``runs``, as are whole groups, each of
+        which leaves so many links fewer to groups in parts.
+        """
+        size, total = self.size // self.grain, _total(rooms)
+        part = np.arange(0, self.size + 1, self.grain)
+        pairs = self.pair / 2 * part * (self.size - part)
+        largest = self.rises[0] * self.chains[0] * part
+        paid = pairs + self.chains[1] * part**2 / (total * self.grain)
+        inside = (self.rises[0] * pairs).tolist()
+        alone = size if self.apart else 0
+        held, _, beside = fillings(program, rooms, largest.tolist(), inside, alone)
+        runs += [Term(of.column, run) for run in beside for of in beside[run]]
+        links = self.links // self.grain
+        runs += [Term(of.column, links) for of in held[size]]
+        price = (self.rises[1] * paid).tolist()
+        made = {
+            share: Term(program.column(min(self.number, total // share), price[share]))
+            for share in range(1, min(size, total) + 1)
+        }
+        used = partitions(program, made, min(size, max(rooms)))
+        for size, terms in used.items():
+            program.row([*held[size], *less(terms)], 0, 0)
+        return made
+
+
+def _total(rooms: Mapping[int, int]) -> int:
+    return sum(room * count for room, count in rooms.items())
+
+
+def _runs(
+    job: Job, product: Product, run: float, room: IntArray
+) -> tuple[float, float, float]:
+    """Weight of an edge of runs in such rooms, and what is added to their cut.
+
+    Also what edges of replicas a run may keep. All are 0 where domains full of whole
+    groups would cut nothing by it.
+    """
+    copies, vertices = product.copies, product.vertices
+    more = -run * vertices / product.chain.size
+    # As many pairs of a ring are neighbours, one less where replicas are absent.
+    number = copies.size
+    ring = number / (number - 1) if 2 < number <= room.max() else 1.0
+    edges = copies.weight * product.chain.size * ring
+    is_lighter = number > 1 and edges <= run and has_rows(job)
+    if is_lighter:
+        more += copies.weight * vertices / (2 if number == 2 else 1)
+    whole = np.minimum(room, product.stage[0].size).sum()
+    if more + run * float(whole) * vertices / float(room.sum()) <= 0:
+        return 0.0, 0.0, 0.0
+    return run, more, edges * is_lighter

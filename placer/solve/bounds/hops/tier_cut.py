@@ -1,0 +1,234 @@
+"""The least cut of one tier: floors of rank sets, sizes, prices, parts that add up.
+
+The *cut* is the weight of all edges between ranks in different domains of the tier. Its
+bound is raised in steps, each dearer than the one before: what leaves any set of ranks,
+with a price on the ends of pipelines; better prices on all stages; parts of rings and
+cliques that add up to whole ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
+from placer.solve.bounds.hops.lagrange import cheapest_sizes, climb, size_classes
+from placer.solve.bounds.hops.parts import Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.solve.bounds.hops.graphs import Graph
+    from placer.solve.problem.axes import Axis
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0)
+PRICE_GRIDS = (40, 5)
+ROUNDING = 1e-9
+
+
+class TierCut:
+    """Bounds on the weight of edges between different domains of one tier.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of ranks, or of sets of them.
+    room_of_domain : ndarray, shape (D,)
+        Vertices that every domain of the tier has room for.
+    params : Params
+    known : float
+        Weight that is cut in any placement, beside the graph's edges.
+
+    Attributes
+    ----------
+    steps : int
+        How often the bound was raised, out of ``STEPS``.
+    """
+
+    STEPS = 3
+
+    def __init__(
+        self,
+        graph: Graph,
+        room_of_domain: IntArray,
+        params: Params,
+        known: float = 0.0,
+    ) -> None:
+        self.params = params
+        self.known = known
+        self.steps = 0
+        self.world = graph.vertices
+        self.stages = graph.stages
+        self.rooms = room_of_domain
+        self.classes = size_classes(room_of_domain, self.world)
+        self.size = self.classes[-1].high
+        self.quantum = graph.quantum
+        self.splits = graph.splits
+        self.chain_weight = sum(p.chain.weight for p in self.splits[0])
+        self.value = 0.0
+        self.split = self.splits[0]
+        self.prices = np.zeros(self.stages)
+        # Of the last product whose parts add up, with the least boundary across them.
+        self.lines = [
+            (axis, np.zeros(1 + min(self.size, self.world // axis.size)))
+            for axis in _line_axes(self.split[0])
+        ]
+
+    @property
+    def least(self) -> float:
+        """Weight that is cut in any placement, all told."""
+        return self.value + self.known
+
+    def raise_once(self) -> None:
+        """Raise the bound by the next step, each dearer than the one before."""
+        (self.charge_ends, self.ascend, self.add_up)[self.steps]()
+        self.steps += 1
+
+    def charge_ends(self) -> None:
+        """Raise ``value`` by the bounds with a price on the ends of the chain."""
+        priced = (
+            self.has_chain and self._work(len(END_CHARGES)) <= self.params.charge_work
+        )
+        charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
+        prices = np.zeros((len(charges), self.stages))
+        prices[:, 0] = prices[:, -1] = charges * self.chain_weight
+        for split in self.splits:
+            self._keep_best(split, prices)
+
+    def ascend(self) -> None:
+        """Raise ``value`` by improving the prices of all stages."""
+        half = (self.stages + 1) // 2
+        if not self.has_chain or half < 2 or self._work(half) > self.params.ascent_work:
+            return
+        # Adding a constant to all prices changes nothing, so the middle stays at 0.
+        start = (self.prices - self.prices[half - 1])[: half - 1]
+        best = climb(
+            lambda rows: self._values(self.split, self._mirrored(rows), refine=False),
+            start,
+            self.chain_weight / 2,
+            self.params.ascent_rounds,
+        )
+        candidates = [best]
+        for grid in PRICE_GRIDS:
+            unit = self.chain_weight / grid
+            candidates.append(np.round(best / unit) * unit)
+        self._keep_best(self.split, self._mirrored(np.array(candidates)))
+
+    def add_up(self) -> None:
+        """Raise ``value`` by making the parts of rings and cliques add up.
+
+        Where edges are cut for certain that takes long and adds little.
+        """
+        if self.known:
+            return
+        for product in self.split:
+            besides = np.zeros(self.size + 1)
+            for other in self.split:
+                if other is not product:
+                    besides += self._floor(other, self._prices(other))[0]
+            self.lines = list(self._lines(product))
+            for line, across in self.lines:
+                lines = self.world // line.size
+                parts = Parts(line, lines, across / 2, besides / 2, self.classes)
+                if 2 * parts.work(1) <= self.params.parts_work:
+                    unit = next((a.size for a in product.stage if not a.is_clique), 1)
+                    known = self.value + self.priced
+                    least = parts.least(unit, self.params.parts_work, known)
+                    self.value = max(self.value, self._rounded_up(least - self.priced))
+
+    def _lines(self, product: Product) -> Iterator[tuple[Axis, FloatArray]]:
+        """Rings and cliques, with the least boundary and prices of sets across them."""
+        prices = self._prices(product)
+        for axis in _line_axes(product):
+            if axis is product.copies:
+                across = replica_floor(product, prices, self.size, self.params)
+            else:
+                others = tuple(other for other in product.stage if other is not axis)
+                across = self._floor(replace(product, stage=others), prices)
+            yield axis, across[0]
+
+    @property
+    def priced(self) -> float:
+        """What prices on stages add to the cut."""
+        return float(self.prices.sum()) * (self.world // self.stages) / 2
+
+    @property
+    def has_chain(self) -> bool:
+        """Whether the job has a pipeline whose edges have a weight."""
+        return self.stages > 1 and self.chain_weight > 0
+
+    def _mirrored(self, rows: FloatArray) -> FloatArray:
+        """Prices of all stages from those of the first half but its last."""
+        first = np.hstack([rows, np.zeros((len(rows), 1))])
+        return np.hstack([first, first[:, ::-1][:, self.stages % 2 :]])
+
+    def _keep_best(self, split: tuple[Product, ...], prices: FloatArray) -> None:
+        values = self._values(split, prices, refine=True)
+        best = int(np.argmax(values))
+        value = self._rounded_up(float(values[best]))
+        if value > self.value:
+            self.value, self.split, self.prices = value, split, prices[best]
+
+    def _values(
+        self, split: tuple[Product, ...], prices: FloatArray, *, refine: bool
+    ) -> FloatArray:
+        """Bound on the cut for each row of prices; shape (B,)."""
+        floor = np.zeros((len(prices), self.size + 1))
+        for product in split:
+            floor += self._floor(product, self._share(product) * prices)
+        constant = prices.sum(axis=1) * (self.world // self.stages)
+        reach = self.params.size_steps if refine else 0
+        totals = [cheapest_sizes(row, self.classes, self.world, reach) for row in floor]
+        values: FloatArray = (np.array(totals) - constant) / 2
+        return values
+
+    def _share(self, product: Product) -> float:
+        """The product's share of the chain, and so of the prices on stages."""
+        return product.chain.weight / self.chain_weight if self.has_chain else 0.0
+
+    def _prices(self, product: Product) -> FloatArray:
+        """The product's share of the prices on stages; shape (1, P)."""
+        return self._share(product) * self.prices[None]
+
+    def _floor(self, product: Product, prices: FloatArray) -> FloatArray:
+        """Least boundary of any set plus its prices, by size; shape (B, S + 1)."""
+        replica = replica_floor(product, prices, self.size, self.params)
+        return copies_floor(replica, product.copies, self.size, self.params)
+
+    def _work(self, batch: int) -> int:
+        """Array elements one evaluation of ``batch`` price vectors touches, about."""
+        work = 0
+        for product in self.split:
+            stage = min(self.size, product.stage[0].size * product.stage[1].size)
+            replica = min(self.size, stage * self.stages)
+            work += 8 * stage * replica * self.stages + 6 * replica * self.size
+        return batch * work
+
+    def _rounded_up(self, value: float) -> float:
+        """The least multiple of the quantum not below ``value``, errors allowed for."""
+        quanta = Fraction(value * (1.0 - ROUNDING)) / self.quantum
+        return float(max(0, ceil(quanta - Fraction(1, 10**6))) * self.quantum)
+
+
+def _line_axes(product: Product) -> list[Axis]:
+    """Axes of rings and cliques that have edges, not all lighter than those across.
+
+    Where all axes across are dearer, domains rather cut a line into single members,
+    which the plain floors see as well.
+    """
+    axes = (*product.stage, product.chain, product.copies)
+    found = []
+    for axis in (product.copies, *product.stage):
+        across = [a.weight for a in axes if a is not axis and a.size > 1 and a.weight]
+        if axis.size > 1 and axis.weight > min(across, default=0.0):
+            found.append(axis)
+    return found

@@ -1,0 +1,55 @@
+"""How many members of a group domains may hold, and how many domains hold them all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.network.runs import most_alike, most_in_runs
+from placer.solve.tree.capacity import parent_of_domain
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.network.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+Counts = tuple[IntArray, IntArray, list[IntArray]]
+
+
+def fewest_domains(network: IdealNetwork, members: IntArray) -> Counts:
+    """Fewest domains that hold a row of ``members``, and most in each domain.
+
+    Of the first, shape (T + 1,), entry 0 counts single GPUs, entry ``t + 1`` domains of
+    tier ``t``. The second has scale-up domains, the fullest first, the third all of
+    each tier.
+    """
+    fewest, most = [num_members := members.shape[1]], list[IntArray]()
+    room = np.ones(1, dtype=np.int64)
+    topology, scale_up = network.fabric.topology, network.fabric.scale_up_tier
+    for t, capacity in enumerate(network.capacities):
+        label = network.label[t]
+        smallest = int(np.unique(label, return_counts=True)[1].min())
+        inside = most_alike(label[members]) * (capacity // smallest)
+        if t > 0:
+            parent = parent_of_domain(topology, t)
+            children = np.bincount(parent, most[-1], len(inside)).astype(np.int64)
+            inside = np.minimum(inside, children)
+        if network.in_runs and t in network.run_tiers:
+            gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)
+            inside = np.minimum(inside, most_in_runs(members, gpus))
+        if network.replica is not None:
+            of_one = most_alike(network.replica[members])
+            inside = np.minimum(inside, network.most_replicas[t] * of_one)
+        if network.near is not None and t <= scale_up:
+            near = network.near.most_together(members, network.capacities[scale_up])
+            inside = np.minimum(inside, near if t == scale_up else near.max())
+        most.append(inside)
+        descending = np.sort(inside)[::-1]
+        filled = np.cumsum(descending)
+        fewest.append(int(np.searchsorted(filled, num_members)) + 1)
+        if t == scale_up:
+            room = descending
+    # A case that no placement meets may leave too little room: any number holds.
+    fewest[-1] = 1
+    return np.array(fewest), room, most

@@ -1,0 +1,383 @@
+"""The best network imaginable: what each operation takes at the least.
+
+Everything here holds for *every* placement that obeys the given sets: a `Colocation`
+says which ranks share a domain of each tier (because a requirement says so, or because
+the case at hand supposes it). Rates are the best of the tiers an operation must use,
+latencies the lowest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.collectives import (
+    ALL_REDUCES,
+    NVLS_HEADS,
+    TUNED_ALL_REDUCES,
+    Route,
+    distinct_domains,
+    pat_pass,
+    runs_all_reduce,
+    tree_buffers,
+)
+from placer.cost.communicators import CollectiveCost
+from placer.cost.exchange import ExchangeCost, next_in_row, slowest_of_row
+from placer.cost.links import LinkLoad
+from placer.solve.bounds.network.fewest import Counts, fewest_domains
+from placer.solve.bounds.network.flows import least_flow_seconds
+from placer.solve.bounds.network.latency import exchange_latency, ring_latency
+from placer.solve.bounds.network.limit import Limit
+from placer.solve.bounds.network.runs import most_alike
+from placer.solve.bounds.network.speeds import fastest_stages
+from placer.solve.problem.colocation import are_together
+from placer.solve.problem.launch import run_tiers
+from placer.solve.tree.capacity import whole_sets
+
+if TYPE_CHECKING:
+    from placer.cost.fabric import Fabric
+    from placer.solve.bounds.network.near import Near
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
+
+NO_LOAD = LinkLoad([], [])
+
+
+@dataclass(frozen=True, eq=False)
+class IdealNetwork:
+    """Lower bounds on the cost of every operation.
+
+    Attributes
+    ----------
+    fabric : Fabric
+    label : ndarray, shape (T, R)
+        Set of each rank at each tier; a set lies in one domain of its tier.
+    capacity_of_node : ndarray, shape (N,)
+        Most ranks that each node may hold.
+    in_runs, by_nodes : bool
+        Whether each node holds a run of ranks: of any length; of any or all of one.
+    limits : tuple of Limit
+        On some groups; all others are free.
+    replica : ndarray, shape (R,), optional
+        Data-parallel replica of each rank, where their number in a domain is limited.
+    most_replicas : tuple of float, length T
+        Most replicas that a domain of each tier may touch.
+    near : Near, optional
+        What transfers between ranks are known to need.
+    """
+
+    fabric: Fabric
+    label: IntArray
+    capacity_of_node: IntArray
+    in_runs: bool = False
+    by_nodes: bool = False
+    limits: tuple[Limit, ...] = ()
+    replica: IntArray | None = None
+    most_replicas: tuple[float, ...] = ()
+    near: Near | None = None
+    # By the identity of their array, which is kept alive: what `fewest_domains` says,
+    # and whether all members of a group may have a domain of their own.
+    _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
+
+    def with_limits(self, *limits: Limit) -> IdealNetwork:
+        """The same when some groups are held back."""
+        limited = replace(self, limits=limits)
+        limited._known.update(self._known)
+        return limited
+
+    def gather(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
+        found = [self._ring_pass(members, size_bytes)]
+        num_members = members.shape[1]
+        if algorithm != "ring" and self.may_be_apart(members) and num_members > 1:
+            route = self._routes(members)
+            shared = np.maximum(route.outer_pace, self._limit_of(members).pat_s_a_byte)
+            seconds = pat_pass(route._replace(outer_pace=shared), size_bytes)
+            # Every member has a domain of its own: the last number of domains.
+            found.append((seconds.transfer[-1].item(), seconds.latency[-1].item()))
+        return self._cost(len(members), min(found, key=sum))
+
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> CollectiveCost:
+        """Least cost of an all-reduce of each row, all rows alike."""
+        names = TUNED_ALL_REDUCES if algorithm == "auto" else (algorithm,)
+        found, every = [], self._routes(members)
+        if algorithm == "auto" and self._takes_switch(members):
+            every = every.rows(every.domains == 1)
+            every = every._replace(fewest=np.array([members.shape[1]]))
+        left, others = self._least_in_last(members, every.domains), every
+        if algorithm == "auto" and self.fabric.has_rack_switch:
+            # Where every domain has three members NCCL takes the rack's switch.
+            others = every.rows((left <= 2) | (every.fewest <= 2))
+        if "ring" in names and len(others.domains):
+            least = int(others.domains[0])
+            transfer, latency = self._ring_pass(members, size_bytes, least)
+            found.append((2 * transfer, 2 * latency))
+        ways = [(name, others) for name in set(names) - {"ring", "nvls"}]
+        if "nvls" in names:
+            if algorithm == "auto":
+                runs = runs_all_reduce("nvls", every)
+                every, left = every.rows(runs), np.maximum(left[runs], 3)
+            # Neither the fewest members nor the most have the least chunks.
+            for few in range(1, min(int(every.fewest.max(initial=0)), NVLS_HEADS) + 1):
+                fewest = np.minimum(np.maximum(few, left), every.fewest)
+                ways.append(("nvls", every._replace(fewest=fewest)))
+        for name, route in (way for way in ways if len(way[1].domains)):
+            seconds = ALL_REDUCES[name](route, size_bytes)
+            best = int(seconds.total.argmin())
+            found.append((seconds.transfer[best].item(), seconds.latency[best].item()))
+        return self._cost(len(members), min(found, key=sum))
+
+    def _cost(self, num_groups: int, least: tuple[float, float]) -> CollectiveCost:
+        """The cost of groups that all take the same transfer time and latency."""
+        return CollectiveCost(
+            np.full(num_groups, "any"),
+            np.full(num_groups, sum(least)),
+            np.full(num_groups, least[0]),
+            self._no_bytes(),
+            NO_LOAD,
+        )
+
+    def _routes(self, members: IntArray) -> Route:
+        """The best way imaginable over every number of domains, an entry a number."""
+        num_members = members.shape[1]
+        spread = self._spread(members)
+        first_outer = self.fabric.scale_up_tier + 1
+        # Where nothing fits the count may exceed the members.
+        limit = self._limit_of(members)
+        fewest = min(max(int(spread[first_outer]), 1 + limit.leaves), num_members)
+        domains = np.arange(fewest, num_members + 1)
+        if first_outer == self.fabric.num_tiers:
+            domains = domains[:1]
+        # Some hop leaves the widest domain that cannot hold the group.
+        used = max(int(np.flatnonzero(spread > 1).max(initial=0)), first_outer)
+        bandwidth, latency = self.fabric.bandwidth, self.fabric.latency
+        together = (domains < num_members).astype(np.float64)
+        apart = (domains > 1).astype(np.float64)
+        nics = np.minimum(self._most_nics(members, domains), limit.nics)
+        on_nics = _least(1 / bandwidth[used:]) / nics
+        on_links = limit.links_pace / tree_buffers(domains)
+        return Route(
+            num_members,
+            domains,
+            nics,
+            -(-num_members // domains),
+            self.fabric.has_rack_switch,
+            together * _least(1 / bandwidth[:first_outer]),
+            apart * np.maximum(on_nics, on_links),
+            together * _least(latency[:first_outer]),
+            apart * _least(latency[first_outer:]),
+        )
+
+    def _least_in_last(self, members: IntArray, domains: IntArray) -> IntArray:
+        """Members of a row that all of so many domains but one leave to the last."""
+        room = np.concatenate(([0], np.cumsum(self._facts(members)[2])))
+        return np.asarray(
+            members.shape[1] - room[np.minimum(domains, len(room)) - 1], dtype=np.int64
+        )
+
+    def _ring_pass(
+        self, members: IntArray, size_bytes: float, least: int = 1
+    ) -> tuple[float, float]:
+        """Least transfer time and latency of a ring's pass over each row.
+
+        Parameters
+        ----------
+        members : ndarray
+        size_bytes : float
+        least : int
+            Scale-up domains that a row is in, at least.
+        """
+        num_members = members.shape[1]
+        first_outer = self.fabric.scale_up_tier + 1
+        spread = self._spread(members).copy()
+        spread[first_outer] = max(spread[first_outer], least)
+        edge_bytes = (num_members - 1) / num_members * size_bytes
+        limit = self._limit_of(members)
+        domains = max(int(spread[first_outer]), 1 + limit.leaves)
+        # Some hop leaves the widest domain that cannot hold the group.
+        used = int(np.flatnonzero(spread > 1).max(initial=0))
+        if domains > 1:
+            nic = float(self.fabric.bandwidth[max(used, first_outer) :].max())
+            most = int(self._most_nics(members, np.array([domains]))[0])
+            nics = nic * max(min(most, limit.nics), 1)
+            # Several NICs in a domain have hops between their members beside them.
+            inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
+            rate = max(nic, min(nics, inner))
+        else:
+            rate = self._rate_of_few(used, num_members)
+        pace = max(1 / rate, limit.ring_s_a_byte) if num_members > 1 else 0.0
+        return edge_bytes * pace, ring_latency(self.fabric, num_members, spread)
+
+    def all_to_all(
+        self, members: IntArray, size_bytes: float, copies: int = 0
+    ) -> ExchangeCost:
+        """Least cost of an all-to-all of each row, all rows alike."""
+        num_groups, num_members = members.shape
+        spread = self._spread(members)
+        domains = int(spread[self.fabric.scale_up_tier + 1])
+        # The smallest domain holds at most an even share: its members send the most.
+        inside = num_members // domains
+        share = size_bytes / num_members
+        away = share * (num_members - min(inside, num_members // 2))
+        most = [max(int(of.max()), 1) for of in self._facts(members)[3]]
+        most[-1] = num_members
+        alone = latency = exchange_latency(self.fabric.latency, np.array(most))
+        if copies:
+            # Over more domains a token crosses more often, in more messages.
+            least = max(domains, 2)
+            away *= distinct_domains(np.array(least), copies).item() / copies
+            latency = (least - 1) * float(self.fabric.latency.min())
+        on_uplink = self._limit_of(members).exchange_s
+        seconds = max(self._outside(away), on_uplink) + latency
+        if inside == num_members and not on_uplink:
+            # Together on NVLink, or split in two: NVLink and NICs work side by side.
+            together = share * (num_members - 1) / float(self.fabric.bandwidth.max())
+            seconds = min(seconds, together + alone)
+        return ExchangeCost(np.full(num_groups, seconds), self._no_bytes(), NO_LOAD)
+
+    def send(
+        self, senders: IntArray, receivers: IntArray, size_bytes: float
+    ) -> ExchangeCost:
+        """Least cost of a message along each row, a chain or a closed ring of ranks.
+
+        Where no two ranks of a row can share a domain, every message leaves it.
+        """
+        first, last = (ranks.reshape(len(ranks), -1) for ranks in (senders, receivers))
+        closed = np.array_equal(first[:, 0], last[:, -1])
+        members = first if closed else np.hstack((first, last[:, -1:]))
+        all_apart = self._spread(members) == members.shape[1]
+        apart = int(np.flatnonzero(all_apart).max(initial=0))
+        seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
+        return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+        """Least cost where a message leaves every domain that cannot hold its row."""
+        cost = slowest_of_row(self.send(members, next_in_row(members), size_bytes))
+        used = int(np.flatnonzero(self._spread(members) > 1).max(initial=0))
+        slowest = np.maximum(cost.seconds, self.message_from(used, size_bytes))
+        return replace(cost, seconds=slowest)
+
+    def flows(
+        self, senders: IntArray, receivers: IntArray, size_bytes: FloatArray
+    ) -> ExchangeCost:
+        """Least cost of all messages of each rank, one after the other, either way."""
+        seconds = least_flow_seconds(self, senders, receivers, size_bytes)
+        if self.near is not None:
+            seconds = np.maximum(seconds, self.near.seconds)
+        return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """No row of ranks works faster, each on the fastest GPUs by itself."""
+        fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
+        return np.full(len(members), fastest[-1])
+
+    def message_from(self, tier: int, size_bytes: float) -> float:
+        """Least seconds of a message over one of the tiers from ``tier`` on."""
+        times = size_bytes / self.fabric.bandwidth + self.fabric.latency
+        return float(times[tier:].min())
+
+    def _rate_of_few(self, used: int, num_members: int) -> float:
+        """Best rate of a ring that fits one scale-up domain, with a hop of ``used``.
+
+        Split in two it drives several NICs, next to hops inside both halves.
+        """
+        inner, outer = np.split(self.fabric.bandwidth, [self.fabric.scale_up_tier + 1])
+        together = float(inner[used:].max(initial=0.0))
+        leaving = float(outer.max(initial=0.0))
+        halves = min(leaving * (num_members // 2), float(inner.max(initial=0.0)))
+        return max(together, leaving, halves)
+
+    def _takes_switch(self, members: IntArray) -> bool:
+        """Whether NCCL takes the rack's switch for each row, which no domain parts."""
+        tier = self.fabric.scale_up_tier
+        if members.shape[1] < 3 or tier < 0 or not self.fabric.has_rack_switch:
+            return False
+        may_be_whole = self._routes(members).domains[0] == 1  # not if the case parts it
+        return bool(may_be_whole) and are_together(self.label[tier], members)
+
+    def _limit_of(self, members: IntArray) -> Limit:
+        """What holds these groups back, if anything does."""
+        held = (one for one in self.limits if np.array_equal(one.groups, members))
+        return next(held, Limit(members, int(members.shape[1])))
+
+    def _outside(self, size_bytes: float) -> float:
+        """Least seconds to send so much out of a scale-up domain, without latency."""
+        bandwidth = self.fabric.bandwidth[self.fabric.scale_up_tier + 1 :]
+        return float((size_bytes / bandwidth).min(initial=np.inf))
+
+    def fewest_domains(self, members: IntArray, tier: int) -> int:
+        """Fewest child domains of a tier that hold a row of ``members``."""
+        return int(self._spread(members)[tier])
+
+    def _spread(self, members: IntArray) -> IntArray:
+        """Fewest domains that hold a row of ``members``."""
+        return self._limit_of(members).spread(self._facts(members)[1])
+
+    def may_be_apart(self, members: IntArray) -> bool:
+        """Whether each member of a row may have a scale-up domain of its own."""
+        return self._facts(members)[4]
+
+    def leaves_scale_up(self, members: IntArray) -> bool:
+        """Whether no row of ``members`` fits a scale-up domain."""
+        return bool(self._spread(members)[self.fabric.scale_up_tier + 1] > 1)
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` may lie in one scale-up domain."""
+        return np.full(len(members), not self.leaves_scale_up(members))
+
+    def _most_nics(self, members: IntArray, domains: IntArray) -> IntArray:
+        """Most members that a row has in each of so many scale-up domains.
+
+        No more than an even share, and than the smallest of the largest domains holds.
+        """
+        room = self._facts(members)[2]
+        smallest = room[np.minimum(domains, len(room)) - 1]
+        most = np.minimum(members.shape[1] // domains, smallest)
+        return np.asarray(np.maximum(most, 1))
+
+    def most_members(self, members: IntArray, tier: int) -> IntArray:
+        """Most members that a row has in each domain of a tier."""
+        return self._facts(members)[3][tier]
+
+    def _facts(self, members: IntArray) -> Facts:
+        """What is known of ``members``, worked out once."""
+        if id(members) not in self._known:
+            scale_up = self.fabric.scale_up_tier
+            apart = scale_up < 0 or most_alike(self.label[scale_up][members]) == 1
+            self._known[id(members)] = members, *self._fewest_domains(members), apart
+        return self._known[id(members)]
+
+    def _fewest_domains(self, members: IntArray) -> Counts:
+        """What `fewest_domains` says."""
+        return fewest_domains(self, members)
+
+    @cached_property
+    def capacities(self) -> list[IntArray]:
+        """Most ranks of each domain, one array a tier."""
+        topology = self.fabric.topology
+        return whole_sets(topology, self.capacity_of_node, [1] * len(topology.tiers))
+
+    @cached_property
+    def run_tiers(self) -> set[int]:
+        """Tiers whose domains hold one run each."""
+        return run_tiers(self.fabric.topology)
+
+    def _no_bytes(self) -> FloatArray:
+        return np.zeros(self.fabric.num_tiers)
+
+
+def _least(values: FloatArray) -> float:
+    """The smallest value; 0 where the machine has none of its kind."""
+    return float(values.min()) if len(values) else 0.0

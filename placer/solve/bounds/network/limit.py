@@ -1,0 +1,165 @@
+"""What is known to hold groups back on an otherwise ideal network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.cost.gradients import sync_time
+from placer.cost.step import distinct_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from placer.cost.gradients import SyncTime
+    from placer.cost.stage_times import StageTime
+    from placer.cost.step import Step, StepModel
+    from placer.job.model import Job
+    from placer.solve.bounds.network.ideal import IdealNetwork
+
+    IntArray = npt.NDArray[np.int64]
+    FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """What holds some groups back that are otherwise at their best.
+
+    Attributes
+    ----------
+    groups : ndarray, shape (g, n)
+    nics : int
+        Most members in the domain that has the fewest; with fewer than ``n`` the groups
+        leave their scale-up domain.
+    uplink_pace : float, s/B
+        Least seconds that a byte of a ring, or of PAT, takes on an uplink.
+    exchange_s : float, s
+        Least seconds that an all-to-all takes on an uplink, without latency.
+    links_pace : float, s/B
+        Least seconds that a byte of a ring takes on a link between domains, or one of
+        the buffer in a double tree; half of it in PAT.
+    far : int
+        Outermost tier whose domains the groups are known to leave; -1 for none.
+    """
+
+    groups: IntArray
+    nics: int
+    uplink_pace: float = 0.0
+    exchange_s: float = 0.0
+    links_pace: float = 0.0
+    far: int = -1
+
+    @property
+    def ring_s_a_byte(self) -> float:
+        """Least seconds that a byte of a ring takes, on whatever is shared."""
+        return max(self.uplink_pace, self.links_pace)
+
+    @property
+    def pat_s_a_byte(self) -> float:
+        """The same of PAT."""
+        return max(self.uplink_pace, self.links_pace / 2)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the groups are known to leave their scale-up domain."""
+        return self.far >= 0 or self.nics < int(self.groups.shape[1])
+
+    def spread(self, fewest: IntArray) -> IntArray:
+        """Fewest single GPUs and domains of each tier, when others have so few."""
+        several = min(2, self.groups.shape[1])
+        outside = np.arange(len(fewest)) < self.far + 2
+        return np.asarray(np.maximum(fewest, np.where(outside, several, 1)))
+
+
+def gradient_groups(job: Job) -> IntArray:
+    """Groups that reduce gradients together; shard groups where there are some."""
+    members = job.parallelism.ranks_of_group["dp_cp"]
+    return members.reshape(-1, job.data_parallel.shard_members(members.shape[1]))
+
+
+def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:
+    """Data-parallel times of all stages with some groups held back."""
+    held = network.with_limits(*limits)
+    return sync_time(held, model.job, model.volumes, model.windows.buckets)
+
+
+def with_one_slow_stage(step: Step, slow: SyncTime) -> list[Step]:
+    """The step when one stage alone has the slow times, each stage in turn."""
+    stages = range(step.model.job.parallelism.pp)
+    return [with_slow_stages(step, [(slow, stage)]) for stage in stages]
+
+
+def with_slow_stages(step: Step, slow: Iterable[tuple[SyncTime, int]]) -> Step:
+    """The step when the data-parallel times of some stages are slow.
+
+    Parameters
+    ----------
+    step : Step
+    slow : iterable of (SyncTime, int)
+        Slow times, and the stage that has them. What several are slower by adds up.
+    """
+    base = step.sync
+    if base is None:
+        return step
+    mixed = base
+    for times, stage in slow:
+        changed = {}
+        for name in ("reduce", "gather", "again_reduce", "again_gather"):
+            row = getattr(mixed, name).copy()
+            row[stage] += getattr(times, name)[stage] - getattr(base, name)[stage]
+            changed[name] = row
+        bucket = mixed.first_bucket
+        if stage == 0:
+            bucket += times.first_bucket - base.first_bucket
+        mixed = replace(mixed, **changed, first_bucket=bucket)
+    return replace(step, sync=mixed)
+
+
+def most_stages(stages: int, sets: int) -> int:
+    """Most stages of which there are no more sets than this."""
+    return max((n for n in range(1, stages + 1) if comb(stages, n) <= sets), default=1)
+
+
+def slow_pipeline_s(step: Step, axis: str, slow: StageTime, stages: int = 1) -> float:
+    """The least pipeline time when some stages have the slow time of ``axis``, s.
+
+    They are of one replica, and those whose slowness costs the step least.
+    """
+    return float(slow_pipelines_s(step, axis, slow, stages).min())
+
+
+def slow_pipelines_s(
+    step: Step, axis: str, slow: StageTime, stages: int = 1
+) -> FloatArray:
+    """The same for each set of so many stages in turn, s.
+
+    The pipelines of all sets are walked side by side.
+    """
+    axes = tuple(step.stage_times)
+    patterns, start = [], [0]
+    for chosen in combinations(range(step.model.job.parallelism.pp), stages):
+        rows, _ = distinct_rows(
+            with_slow_axis(step, axis, slow, list(chosen)).patterns(axes)
+        )
+        patterns.append(rows)
+        start.append(start[-1] + len(rows))
+    seconds = step.pipelines_s(np.concatenate(patterns))
+    return np.asarray(np.maximum.reduceat(seconds, start[:-1]))
+
+
+def with_slow_axis(step: Step, axis: str, slow: StageTime, stages: list[int]) -> Step:
+    """The step when some stages of one replica have the slow time of ``axis``."""
+    time = step.stage_times[axis]
+    forward, backward = time.forward.copy(), time.backward.copy()
+    forward[0, stages] = slow.forward[0, stages]
+    backward[0, stages] = slow.backward[0, stages]
+    times = {
+        **step.stage_times,
+        axis: replace(time, forward=forward, backward=backward),
+    }
+    return replace(step, stage_times=times)

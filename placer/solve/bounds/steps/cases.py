@@ -1,0 +1,233 @@
+"""A lower bound on the step time of every placement.
+
+``step >= min over the cases of (step of the case on the best network imaginable)``.
+
+The step is priced on the best network imaginable (`ideal.py`) in a few cases that
+together cover all placements: walking through tp, cp, ep and pp, either all groups of
+the axis lie inside scale-up domains, or this is the first axis with a group outside. In
+a case the axes known to be inside tie their ranks together, which limits how many
+members of a gradient group a domain can hold and so the NICs that group can drive; an
+axis with a group outside pays at least one group's crossing, and pipelines outside are
+cut the more often the more NICs gradient groups drive (`nics.py`). A case in which the
+tied ranks cannot all be placed does not count. The bound is the cheapest case.
+
+Where a tp, cp or ep group is outside, pipelines may still be inside. The same trade
+holds for them, with a pipeline that is cut nowhere among the choices.
+
+Valid because the step is monotone in the time of every operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds import Proof
+from placer.solve.bounds.case import Case
+from placer.solve.bounds.experts.expert_parts import StageParts
+from placer.solve.bounds.gradients.nics import NicTrade
+from placer.solve.bounds.gradients.uplinks import floors
+from placer.solve.bounds.groups.cut_groups import BY_TIER, CutGroups
+from placer.solve.bounds.network.floor import FREE, Floor
+from placer.solve.bounds.steps.certain import certain
+from placer.solve.problem.colocation import are_together, join
+
+if TYPE_CHECKING:
+    from placer.cost.step import Step, StepModel
+    from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+
+CASE_AXES = ("tp", "cp", "ep", "pp")
+BEST = (
+    "gradient groups on the most NICs their domains allow, rings over the fewest "
+    "domains of each tier"
+)
+
+
+def time_bound(
+    model: StepModel,
+    colocation: Colocation,
+    params: Params | None = None,
+    incumbent: float = inf,
+) -> Proof:
+    """The bound for placements whose ranks stay together as ``colocation`` says.
+
+    Only the cheapest case is looked at more closely, as long as it is the cheapest.
+
+    Parameters
+    ----------
+    model : StepModel
+    colocation : Colocation
+    params : Params, optional
+    incumbent : float, s
+        Of a known placement: a bound that reaches it is not improved further.
+    """
+    cases = list(_cases(model, colocation, params))
+    proofs = [next(case) for case in cases]
+    while True:
+        least = min(range(len(cases)), key=lambda index: proofs[index].value)
+        closer = next(cases[least], None)
+        if closer is None or proofs[least].value >= incumbent:
+            return proofs[least]
+        proofs[least] = max(proofs[least], closer, key=lambda proof: proof.value)
+
+
+def _cases(
+    model: StepModel, colocation: Colocation, params: Params | None
+) -> Iterator[Iterator[Proof]]:
+    """Bounds of every case, the dearer to work out the later."""
+    scale_up, axes = model.fabric.scale_up_tier, model.job.parallelism
+    label = colocation.label
+    for axis in CASE_AXES if model.job.model is not None else ():
+        members = axes.ranks_of_group[axis]
+        if axes.size(axis) == 1:
+            continue
+        if scale_up >= 0 and are_together(label[scale_up], members):
+            continue
+        cases = list(_by_tier(model, colocation, params, label, axis))
+        for far, case in cases:
+            yield _outside(case, axis, far)
+        if scale_up < 0:
+            return
+        label = _joined(label, members, scale_up)
+        # Where no group leaves a scale-up domain none leaves one further out.
+        for _, case in cases[:1]:
+            if case.cut(axis).is_certain or not _fit(label[scale_up], case.room):
+                return
+    case = Case.of(model, colocation, params, label)
+    yield _in_turn(case, [partial(_inside, case.step)])
+
+
+def _by_tier(
+    model: StepModel,
+    colocation: Colocation,
+    params: Params | None,
+    label: IntArray,
+    axis: str,
+) -> Iterator[tuple[int, Case]]:
+    """Cases with a group that leaves domains of a tier and none of one further out.
+
+    Those of ep and pp leave scale-up domains, and whichever they like further out.
+    """
+    members, scale_up = (
+        model.job.parallelism.ranks_of_group[axis],
+        model.fabric.scale_up_tier,
+    )
+    for far in range(scale_up, len(label) - 1):
+        if far > scale_up and (
+            axis not in BY_TIER or are_together(label[far], members)
+        ):
+            return
+        tied = _joined(label, members, far + 1) if axis in BY_TIER else label
+        yield far, Case.of(model, colocation, params, tied)
+
+
+def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
+    """The sets of each tier where groups lie whole in domains of a tier."""
+    label = label.copy()
+    for t in range(tier, len(label)):
+        label[t] = join(label[t], members)
+    return label
+
+
+def _outside(case: Case, axis: str, far: int) -> Iterator[Proof]:
+    """Bounds when a group of an axis leaves its domain of a tier."""
+    axes, cut = case.step.model.job.parallelism, case.cut(axis, far)
+    slow_s = 0.0 if axis == "pp" else cut.pipeline_s
+    ways = [] if axis == "pp" else [partial(_with_crossing, cut, slow_s)]
+    inside = case.network.label[max(case.network.fabric.scale_up_tier, 0)]
+    is_tied = are_together(inside, axes.ranks_of_group["pp"])
+    if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
+        # Dear to make: only once this case is the cheapest.
+        parts = cut.with_parts if axis == "tp" else None
+        trade = cache(partial(NicTrade.of, case, parts))
+        ways.append(partial(_with_cuts, trade, cut, slow_s))
+    yield from _in_turn(case, ways)
+    if axis != "pp":
+        yield _in_parts(StageParts.of(case), case.params)
+
+
+def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[Proof]:
+    """Bounds of each way: alone, with what is certain, past uplinks of each tier."""
+    for way in ways:
+        yield way(FREE)
+    known = certain(case)
+    is_more = known.exposed_s > case.step.exposed_data_parallel_s or known.pipeline_s
+    for way in ways if is_more else ():
+        proof = way(known)
+        text = f"{proof.argument}, and groups that no placement keeps near"
+        yield proof._replace(argument=text)
+    of_tiers = floors(case)
+    for way in ways:
+        for of_tier in of_tiers:
+            over = min(
+                (way(floor.above(known)) for floor in of_tier),
+                key=lambda one: one.value,
+            )
+            text = f"{over.argument}, and what has to pass thin uplinks"
+            yield over._replace(argument=text)
+
+
+def _inside(step: Step, floor: Floor) -> Proof:
+    """Least step time with all groups inside their scale-up domains."""
+    argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
+    return Proof(_above(step, floor), argument)
+
+
+def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
+    """The step time, its pipeline at least as slow as this, none below its floor, s."""
+    pipeline_s = step.pipeline_s(tuple(step.stage_times))
+    return (
+        step.step_time_s
+        - pipeline_s
+        + max(pipeline_s, slow_s, floor.pipeline_s)
+        + max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
+    )
+
+
+def _with_crossing(cut: CutGroups, slow_s: float, floor: Floor) -> Proof:
+    """Least step time when a tp, cp or ep group leaves its domain."""
+    text = f"cheapest when a {cut.axis} group leaves its {cut.where}, {BEST}"
+    return Proof(_above(cut.step, floor, slow_s), text)
+
+
+def _in_parts(parts: StageParts | None, params: Params) -> Proof:
+    """Least step time for parts of expert groups that fit scale-up domains."""
+    value = parts.least(params) if parts else 0.0
+    argument = (
+        "expert groups in parts that fit the scale-up domains, "
+        "the smallest of a group setting its pace"
+    )
+    return Proof(value, f"{argument}, {BEST}")
+
+
+def _with_cuts(
+    trade: Callable[[], NicTrade], cut: CutGroups, slow_s: float, floor: Floor
+) -> Proof:
+    """Least step time that NICs and cuts allow when a group of an axis is outside."""
+    floor = floor.above(Floor(pipeline_s=slow_s))
+    value, level = trade().least(floor, is_cut=cut.axis == "pp")
+    fewest, most = int(level.members.min()), int(level.members.max())
+    members = f"{fewest} to {most}" if fewest < most else f"{most}"
+    return Proof(
+        value,
+        f"cheapest when a {cut.axis} group leaves its {cut.where}, gradient groups "
+        f"having at least {members} members (NICs) in each domain they touch, by "
+        "stage, and pipelines cut so often that this fits, rings over the fewest "
+        "domains of each tier",
+    )
+
+
+def _fit(label: IntArray, room: IntArray) -> bool:
+    """Whether the sets of a tier may fit the domains; False is certain."""
+    sizes = np.unique(label, return_counts=True)[1]
+    smallest = int(sizes.min())
+    places = int((room // smallest).sum())
+    return bool(sizes.max() <= room.max()) and places >= len(sizes)

@@ -1,0 +1,63 @@
+"""A lower bound on the step time of every placement: the best of several.
+
+All placements fall into the cases of `cases.py`, whose bounds hold for any job with a
+model. Beside them stand the speed of GPUs, links between domains, and traffic between
+ranks, each by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.solve.bounds.gradients.links import least_over_links
+from placer.solve.bounds.network.best_network import best_of_problem
+from placer.solve.bounds.network.speeds import slowest_stages
+from placer.solve.bounds.steps.cases import time_bound
+from placer.solve.bounds.traffic.traffic import beside_partners, least_of_traffic
+from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.objective import TimeObjective
+
+if TYPE_CHECKING:
+    from placer.solve.bounds import Proof
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
+
+
+def least_step_time(problem: Problem, block: int, incumbent: float) -> Proof | None:
+    """The bound on the step time; None for another objective.
+
+    What holds for every launch holds for one by nodes too, and where nodes hold equal
+    blocks it now and then says more.
+    """
+    if not isinstance(problem.goal, TimeObjective):
+        return None
+    least = _least(problem, block, problem.params, incumbent)
+    if block <= 1 or least.value >= incumbent:
+        return least
+    # Parts of single ranks say no more than those of whole blocks.
+    params = replace(problem.params, expert_rounds=0)
+    return max(least, _least(problem, 1, params, incumbent))
+
+
+def step_on_best_links(problem: Problem, block: int) -> float:
+    """The step time if every group had the best links that it may have anywhere, s.
+
+    No placement has a shorter step; `least_step_time` says more and takes longer.
+    """
+    return problem.model.step_on(best_of_problem(problem, block)).step_time_s
+
+
+def _least(problem: Problem, block: int, params: Params, incumbent: float) -> Proof:
+    """The bound of a problem whose nodes hold so many ranks each."""
+    model, network = problem.model, best_of_problem(problem, block)
+    colocation = colocation_of(problem.machine, problem.job, block)
+    step = model.step_on(network)
+    proofs = (
+        time_bound(model, colocation, params, incumbent),
+        slowest_stages(step),
+        least_over_links(step, network),
+        least_of_traffic(model, network, params),
+    )
+    known = max(proof for proof in proofs if proof is not None)
+    return beside_partners(problem, block, known, incumbent)

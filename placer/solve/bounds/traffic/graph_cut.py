@@ -1,0 +1,279 @@
+"""The bound that uplinks set to traffic, from how little any set of ranks can send.
+
+Whichever 32 ranks of a torus a rack holds, some of their neighbours are elsewhere: at
+least so many edges leave any 32 ranks. What all racks must send so, over what all their
+uplinks carry, is the least time. By hand: of four ranks on a ring two have a neighbour
+outside, of a square of four on a torus all have two.
+
+Let a graph have coordinates (`directions.py`), let S be any s of its vertices, X one
+of them at random, and m_i the vertices of S on X's line in direction i. Then m_i is
+known from the other coordinates, the entropy of X_i given those is the mean of log m_i,
+and the sum of these over i is at most that of X (Han 1978, Information and Control 36):
+
+    sum over i of  mean log m_i  <=  log s
+
+This is the inequality of Loomis and Whitney with all lines counted. A line of L
+vertices with m in S has edges of weight ``theta(m)`` that leave S, so
+
+    weight that leaves S  =  s * sum over i of  mean theta_i(m_i) / m_i
+
+Where ``theta_i(m) / m`` is replaced by its convex hull over log m, the mean can go
+inside (Jensen), and the least value over all means is a fractional knapsack. For a cube
+of n dimensions that is ``s (n - log2 s)``, which is exact (Harper 1964).
+
+A path that k domains share is cut k - 1 times. So over all domains together a line may
+instead count two edges in each domain that it meets, less two: the ends of a stencil,
+where domains have less to cut, then count once.
+
+The busiest uplink takes at least what all of them send, over what all of them carry.
+Shapes: V vertices, E edges.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.links import weighted_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from placer.job.model import RankTraffic
+    from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.bounds.traffic.directions import Directions
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+ROUNDING = 1e-9
+
+
+class Segment(NamedTuple):
+    """A piece of a convex function: how steep it is, and how long."""
+
+    slope: float
+    length: float
+
+
+def least_over_uplinks(
+    network: IdealNetwork, traffic: RankTraffic, params: Params
+) -> float:
+    """Least seconds that the uplinks of any tier allow to the traffic of ranks.
+
+    Parameters
+    ----------
+    network : IdealNetwork
+        The best one for every placement.
+    traffic : RankTraffic
+    params : Params
+    """
+    fabric = network.fabric
+    lines = _lines(traffic, network.label.shape[1], params.direction_work)
+    seconds = 0.0
+    for t in fabric.scale_out_tiers:
+        if t == 0 or len(fabric.uplink_capacity[t]) < 2:
+            continue
+        sent = lines.least_sent(network.capacities[t - 1])
+        # What leaves some domain enters others: each byte passes two uplinks.
+        busy = sent / (2 * float(fabric.uplink_capacity[t].sum()))
+        if busy > 0:
+            seconds = max(seconds, busy + float(fabric.latency[t:].min()))
+    return seconds
+
+
+class _Way(NamedTuple):
+    """What lines of one direction send.
+
+    Attributes
+    ----------
+    apart, shared : ndarray, bytes
+        For 1, 2, ... vertices of one domain on a line, each of them sends at least so
+        much: to all others, or as long as ends are taken off.
+    ends : float, bytes
+        What is taken off over all lines.
+    is_ring : bool
+        Whether all lines are rings, of which a set cuts an even number of edges.
+    """
+
+    apart: FloatArray
+    shared: FloatArray
+    ends: float
+    is_ring: bool
+
+
+class Lines(NamedTuple):
+    """The lines of a graph.
+
+    Attributes
+    ----------
+    ways : tuple of _Way
+    vertices : int
+    unit : float, bytes
+        The weight of all edges; 0 where they differ.
+    """
+
+    ways: tuple[_Way, ...]
+    vertices: int
+    unit: float
+
+    def least_sent(self, room: IntArray) -> float:
+        """Least weight that leaves domains with such room, all together, bytes."""
+        pair = 2 * self.unit
+        unit = pair if all(way.is_ring for way in self.ways) else self.unit
+        apart = self._sent(room, [way.apart for way in self.ways], unit)
+        shared = self._sent(room, [way.shared for way in self.ways], pair)
+        return max(apart, shared - sum(way.ends for way in self.ways), 0.0)
+
+    def _sent(
+        self, room: IntArray, profiles: Sequence[FloatArray], unit: float
+    ) -> float:
+        """Least sum over domains that hold all vertices, each a multiple of a unit."""
+        found: list[Segment] = []
+        rooms, counts = np.unique(np.minimum(room, self.vertices), return_counts=True)
+        leaves = _least_leaving(int(rooms.max(initial=0)), profiles)
+        if unit:
+            leaves = unit * np.ceil(leaves / unit - ROUNDING)
+        for own, count in zip(rooms.tolist(), counts.tolist(), strict=True):
+            hull = _hull(np.arange(own + 1.0), leaves[: own + 1])
+            found += [part._replace(length=part.length * count) for part in hull]
+        return _filled(found, self.vertices) * (1 - ROUNDING)
+
+
+def _least_leaving(most: int, profiles: Sequence[FloatArray]) -> FloatArray:
+    """Least weight that leaves any set of 0, 1, ... ``most`` vertices."""
+    size = np.arange(1, most + 1)
+    if len(profiles) == 1:  # a single line: as many of it as there are
+        each = profiles[0][np.minimum(size, len(profiles[0])) - 1]
+    else:
+        hulls = [_hull(np.log(np.arange(1, len(p) + 1.0)), p) for p in profiles]
+        gains = sorted(step for hull in hulls for step in hull if step.slope < 0)
+        ends = np.cumsum([0.0, *(step.length for step in gains)])
+        falls = np.cumsum([0.0, *(step.slope * step.length for step in gains)])
+        at_first = sum(float(profile[0]) for profile in profiles)
+        each = at_first + np.interp(np.log(size), ends, falls)
+    return np.append(0.0, np.maximum(size * each, 0.0))
+
+
+def _filled(parts: list[Segment], length: float) -> float:
+    """What so much of the steepest descents, or the least ascents, adds up to."""
+    total = 0.0
+    for part in sorted(parts):
+        taken = min(part.length, length)
+        total += part.slope * taken
+        length -= taken
+    return total
+
+
+def _hull(at: FloatArray, value: FloatArray) -> list[Segment]:
+    """The lower convex hull of some points, from the first one on."""
+    kept: list[int] = []
+    for index in range(len(at)):
+        while len(kept) > 1 and _slope(at, value, kept[-1], index) <= _slope(
+            at, value, *kept[-2:]
+        ):
+            kept.pop()
+        kept.append(index)
+    return [
+        Segment(_slope(at, value, one, other), float(at[other] - at[one]))
+        for one, other in pairwise(kept)
+    ]
+
+
+def _slope(at: FloatArray, value: FloatArray, one: int, other: int) -> float:
+    return float((value[other] - value[one]) / (at[other] - at[one]))
+
+
+def _lines(traffic: RankTraffic, ranks: int, work: int) -> Lines:
+    """The lines of what ranks send each other."""
+    from placer.solve.bounds.traffic.directions import directions  # loads networkx
+
+    one = np.minimum(traffic.senders, traffic.receivers)
+    other = np.maximum(traffic.senders, traffic.receivers)
+    keys, which = np.unique(one * ranks + other, return_inverse=True)
+    weight = weighted_counts(which, traffic.size_bytes, len(keys))
+    apart = (keys // ranks != keys % ranks) & (weight > 0)
+    keys, weight = keys[apart], weight[apart]
+    edges = np.stack((keys // ranks, keys % ranks), axis=1)
+    found = directions(edges, ranks, work)
+    ways = tuple(
+        _way(found, i, edges, weight, ranks) for i in range(len(found.coordinate))
+    )
+    is_even = len(weight) > 0 and weight.max() - weight.min() <= ROUNDING * weight.max()
+    return Lines(ways, ranks, float(weight.min()) if is_even else 0.0)
+
+
+def _way(
+    found: Directions, direction: int, edges: IntArray, weight: FloatArray, ranks: int
+) -> _Way:
+    """What the lines of one direction send."""
+    line = found.line(direction)
+    own = found.of_edge == direction
+    edges, weight = edges[own], weight[own]
+    of_edge = line[edges[:, 0]]
+    vertices = np.bincount(line)
+    links = np.bincount(of_edge, minlength=len(vertices))
+    least = np.full(len(vertices), np.inf)
+    np.minimum.at(least, of_edge, weight)
+    is_whole = _is_connected(edges, line, vertices)
+    least = np.where(is_whole & (vertices > 1), least, 0.0)
+    # Connected with as many edges as vertices, two at each: a ring, cut at least twice.
+    degree = np.bincount(edges.ravel(), minlength=ranks)
+    is_ring = is_whole & (vertices > 2) & (links == vertices)
+    is_ring &= np.bincount(line, degree != 2, len(vertices)) == 0
+    cut = np.where(is_ring, 2 * least, least)
+    longest = int(vertices.max())
+    apart, shared = np.zeros(longest), np.zeros(longest)
+    alone = _least_alone(edges, weight, line, longest)
+    number = np.arange(1, longest + 1)
+    for m in number.tolist():
+        apart[m - 1] = (cut * (vertices > m))[vertices >= m].min() / m
+    apart = np.maximum(apart, alone)
+    # A vertex alone on its line is counted and taken off again.
+    least_shared = float(least[vertices > 1].min(initial=np.inf))
+    shared = (2 * least_shared if longest > 1 else 0.0) / number
+    ends = float(shared[0]) * len(vertices)
+    return _Way(apart, shared, ends, bool((is_ring | (vertices == 1)).all()))
+
+
+def _is_connected(
+    edges: IntArray, line: IntArray, vertices: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Whether the edges of each line join all its vertices."""
+    root = np.arange(len(line))
+    while True:
+        lowest = root[edges].min(axis=1)
+        before = root.copy()
+        for end in edges.T:
+            np.minimum.at(root, end, lowest)
+        root = root[root]
+        if np.array_equal(root, before):
+            break
+    parts = np.bincount(line[np.unique(root)], minlength=len(vertices))
+    return np.asarray(parts == 1)
+
+
+def _least_alone(
+    edges: IntArray, weight: FloatArray, line: IntArray, longest: int
+) -> FloatArray:
+    """What a vertex sends at least with 0, 1, ... others of its line in its domain."""
+    total = np.bincount(edges.ravel(), np.repeat(weight, 2), len(line))
+    ends = edges.ravel()
+    size = np.repeat(weight, 2)
+    order = np.lexsort((-size, ends))
+    ends, size = ends[order], size[order]
+    place = np.arange(len(ends)) - np.searchsorted(ends, ends)
+    found = np.zeros(longest)
+    for near in range(longest):
+        if near:
+            taken = place == near - 1
+            if not taken.any():
+                found[near:] = max(float(total.min(initial=np.inf)), 0.0)
+                break
+            total[ends[taken]] -= size[taken]
+        found[near] = max(float(total.min(initial=np.inf)), 0.0)
+    return np.minimum.accumulate(found)

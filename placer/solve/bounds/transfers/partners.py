@@ -1,0 +1,217 @@
+"""The bound that room for partners sets: who receives over NVLink needs senders near.
+
+A rank whose NIC alone would take too long for all that it receives must have the rest
+from ranks in its own scale-up domain. Those take room there, which fewer receivers
+then share, and every sender is in one domain only. So for a time of the transfers
+
+* receivers that need ``k`` ranks of senders near fill at most ``room - k`` of a
+  domain, in as many domains as their senders fill ``k`` ranks of, and
+* a sender is near at most ``room - k`` ranks of receivers,
+
+and the least time at which all of them can still be placed is a bound. Receivers with
+different senders then crowd each other out: a group of a role is spread over several
+domains, and its role is as slow as that makes it. Shapes: F flows, E pairs of a
+receiving and a sending set, S sets, R ranks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.cost.links import weighted_counts
+from placer.solve.problem.colocation import join
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.network.ideal import IdealNetwork
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Partners:
+    """One direction of all flows: who needs partners, and who they are.
+
+    Attributes
+    ----------
+    room : ndarray, rank
+        Of all scale-up domains, the largest first.
+    rate, near_rate : float, B/s
+        Of the best NIC, and of the best link inside a domain.
+    label : ndarray, shape (R,)
+        Set of each rank; a set lies in one scale-up domain.
+    rank, partner : ndarray, shape (F,)
+        A rank that needs partners, and the set of one, largest messages first. Ranks
+        are in order, no set has both needs and partners.
+    size_bytes : ndarray, shape (F,)
+    wait_s : ndarray, shape (R,)
+        Least latency of all messages of a rank.
+    more_s : float, s
+        What a message waits longer when it leaves the domain.
+    """
+
+    room: IntArray
+    rate: float
+    near_rate: float
+    label: IntArray
+    rank: IntArray
+    partner: IntArray
+    size_bytes: FloatArray
+    wait_s: FloatArray
+    more_s: float
+
+    @classmethod
+    def of(
+        cls, network: IdealNetwork, ranks: IntArray, others: IntArray, size: FloatArray
+    ) -> Partners | None:
+        """Who needs ``others`` near; None where nobody does."""
+        fabric, tier = network.fabric, network.fabric.scale_up_tier
+        outer = fabric.bandwidth[tier + 1 :]
+        if tier < 0 or not len(outer):
+            return None
+        label = network.label[tier]
+        apart = (label[ranks] != label[others]) & ~np.isin(label[ranks], label[others])
+        if not apart.any():
+            return None
+        count = int(label.max()) + 1
+        keys, which = np.unique(
+            ranks[apart] * count + label[others[apart]], return_inverse=True
+        )
+        total = weighted_counts(which, size[apart], len(keys))
+        rank, partner = keys // count, keys % count
+        order = np.lexsort((-total, rank))
+        lowest = float(fabric.latency.min())
+        return cls(
+            np.sort(network.capacities[tier])[::-1],
+            float(outer.max()),
+            float(fabric.bandwidth[: tier + 1].max()),
+            label,
+            rank[order],
+            partner[order],
+            total[order],
+            weighted_counts(ranks, np.full(len(ranks), lowest), len(label)),
+            float(fabric.latency[tier + 1 :].min()) - lowest,
+        )
+
+    @cached_property
+    def _alone_s(self) -> FloatArray:
+        """Least seconds of each rank with no partner near; shape (R,)."""
+        total = weighted_counts(self.rank, self.size_bytes, len(self.label))
+        far = np.bincount(self.rank, minlength=len(self.label))
+        return np.asarray(total / self.rate + self.wait_s + far * self.more_s)
+
+    @cached_property
+    def _rest_s(self) -> FloatArray:
+        """Least seconds of a rank with this partner and those before near; (F,)."""
+        pace = self.size_bytes / self.rate + self.more_s
+        taken = np.cumsum(pace)
+        taken = taken - (taken - pace)[np.searchsorted(self.rank, self.rank)]
+        return np.asarray(self._alone_s[self.rank] - taken)
+
+    @cached_property
+    def near_s(self) -> FloatArray:
+        """Least seconds of each rank with all partners near; shape (R,)."""
+        total = weighted_counts(self.rank, self.size_bytes, len(self.label))
+        return np.asarray(total / self.near_rate + self.wait_s)
+
+    @cached_property
+    def levels(self) -> FloatArray:
+        """Times, s, from which some rank can do with a partner less or more near."""
+        found = np.concatenate((self._rest_s, self._alone_s, self.near_s[self.rank]))
+        found = np.unique(found)
+        found = found[found > 0]
+        return found[np.diff(found, prepend=-1.0) > ROUNDING * found]
+
+    @cached_property
+    def members(self) -> IntArray:
+        """Ranks of each set; shape (S,)."""
+        return np.bincount(self.label)
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        """Sets with needs and their partners; shapes (E,)."""
+        count = len(self.members)
+        keys = np.unique(self.label[self.rank] * count + self.partner)
+        return keys // count, keys % count
+
+    @cached_property
+    def component(self) -> IntArray:
+        """Component of each set; shape (S,)."""
+        pairs = np.stack(self._pairs, axis=1)
+        return join(np.arange(len(self.members)), pairs)
+
+    def needs(self, seconds: float) -> IntArray:
+        """Ranks of partners that each set needs near, to take no longer; shape (S,)."""
+        allowed = seconds + ROUNDING * self._alone_s
+        late = self._rest_s > allowed[self.rank]
+        near = weighted_counts(self.rank, late, len(self.label))
+        near += self._alone_s > allowed
+        # The ranks of a set may all count the same partners, as often as any has.
+        most, asked = np.zeros((2, len(self.members)))
+        np.maximum.at(most, self.label, near)
+        np.add.at(asked, self.label, near)
+        sets = np.maximum(most, np.ceil(asked / self._shared))
+        smallest = int(self.members[np.unique(self.partner)].min())
+        return np.asarray(sets.astype(np.int64) * smallest)
+
+    @cached_property
+    def _shared(self) -> IntArray:
+        """Most ranks of each set that have a partner in common; shape (S,)."""
+        count = len(self.members)
+        keys, times = np.unique(
+            self.label[self.rank] * count + self.partner, return_counts=True
+        )
+        most = np.ones(count, dtype=np.int64)
+        np.maximum.at(most, keys // count, times)
+        return most
+
+    def fits(self, needs: IntArray) -> bool:
+        """Whether domains may hold all sets with as many partners near."""
+        if (needs + self.members * (needs > 0)).max(initial=0) > self.room[0]:
+            return False
+        everyone = np.zeros_like(self.component)
+        return (
+            self._fills(needs, everyone)
+            and self._fills(needs, self.component)
+            and self._shares(needs)
+        )
+
+    def _fills(self, needs: IntArray, component: IntArray) -> bool:
+        """Whether domains have room beside partners, each component by itself."""
+        with_needs = np.flatnonzero(needs)
+        order = with_needs[np.lexsort((-needs[with_needs], component[with_needs]))]
+        needy, of = needs[order], component[order]
+        total = np.cumsum(self.members[order])
+        first = np.searchsorted(of, of)
+        total = total - (total - self.members[order])[first]
+        partners = np.unique(self.partner)
+        senders = np.bincount(
+            component[partners], self.members[partners], int(component.max()) + 1
+        )
+        # Domains that have room for more than the partners, and partners to put there.
+        enough = np.searchsorted(-self.room, -needy)
+        used = np.minimum(senders[of].astype(np.int64) // np.maximum(needy, 1), enough)
+        filled = np.concatenate(([0], np.cumsum(self.room)))
+        return bool((filled[used] - used * needy >= total).all())
+
+    def _shares(self, needs: IntArray) -> bool:
+        """Whether partners are near enough sets, each component by itself."""
+        receiving, sending = self._pairs
+        kept = needs[receiving] > 0
+        receiving, sending = receiving[kept], sending[kept]
+        least = np.full(len(needs), self.room[0])
+        np.minimum.at(least, sending, needs[receiving])
+        served = weighted_counts(sending, self.members[receiving], len(needs))
+        served = np.minimum(served, self.room[0] - least) * self.members
+        components = int(self.component.max()) + 1
+        asked = weighted_counts(self.component, self.members * needs, components)
+        given = weighted_counts(self.component, served, components)
+        return bool((asked <= given * (1 + ROUNDING)).all())

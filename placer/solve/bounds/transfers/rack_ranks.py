@@ -1,0 +1,389 @@
+"""The most ranks that a scale-up domain can hold, where ranks need others near.
+
+What a domain holds must leave the other domains enough. Where each rank of ``X`` needs
+``v`` ranks of ``Y`` in its domain and each of ``Y`` needs ``u`` of ``X``, a domain that
+holds ``x`` and ``y`` of them, not all and not none, leaves some to others, who have the
+same needs:
+
+    u <= x <= |X| - u,     v <= y <= |Y| - v
+
+Where only ``X`` has needs, a domain without all of ``X`` leaves ``v`` of ``Y`` to the
+rest of it: ``y <= |Y| - v``.
+
+A node holds one run of consecutive ranks. Alike needs make a *class*, and runs with as
+many ranks of each class count as one *sort*. A program counts runs of each sort, and
+needs that a domain meets in part or wholly, by class. Alike ranks have a price, and the
+program maximises that of all that a domain holds. The counts of every placement solve
+it, so at all prices
+
+    price of all ranks  <=  sum over the domains of the most that each can hold
+
+or there is no placement. A rank that only runs of one of a kind hold, as where roles
+meet, may be in one domain alone: it costs a toll, paid back once. The prices are those
+of a linear program whose columns are what domains hold (Gilmore and Gomory 1961).
+
+By hand: rank 0 needs rank 6, 1 needs 7, and so on to 5 and 11, and these them; two
+racks of three nodes of two. A rack has as many of the first six as of the others, so it
+holds two and two, on a node each, and the third node nothing: four ranks a rack at a
+price of 1, and not all twelve, though there are twelve GPUs. Rank 0 needs two of 1, 2
+and 3, and 4 to 7 nobody; four racks of two nodes of one. A rack may hold two of the
+last, all eight together. At 1 for rank 0 and nothing for others they hold none.
+Shapes: R ranks, D domains, L labels, K classes, S sorts, Q ranks with tolls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.count.columns import ColumnProgram
+from placer.solve.count.engine import Answer, Limits, solve
+from placer.solve.count.model import Program, Term
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.bounds.transfers.run_sorts import Kind
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+Room = tuple[int, ...]  # ranks that each node of a domain may hold, most first
+
+# Prices are whole numbers, so that sums are exact; and what is left of such a sum.
+SCALE = 10_000
+ROUNDING = 1e-6
+
+
+class Need(NamedTuple):
+    """Ranks that need partners; where these need them too, both.
+
+    Attributes
+    ----------
+    ranks, partners : ndarray of int
+        Who has the needs, and who meets them.
+    needs, back : int
+        Partners that a domain with one of the ranks has, and ranks that one with a
+        partner has: 0 where partners have no needs.
+    """
+
+    ranks: IntArray
+    partners: IntArray
+    needs: int
+    back: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """What alike needs have in common."""
+        return len(self.ranks), len(self.partners), self.needs, self.back
+
+
+def rooms_of(network: IdealNetwork) -> list[Room]:
+    """Nodes of each scale-up domain of a launch by nodes; none of any other launch."""
+    tier, topology = network.fabric.scale_up_tier, network.fabric.topology
+    if not network.in_runs or tier <= topology.node_tier:
+        return []
+    host_of_node = topology.domain_of_node[topology.node_tier]
+    room_of_host = np.bincount(host_of_node, network.capacity_of_node).astype(np.int64)
+    first = np.unique(host_of_node, return_index=True)[1]
+    domain = topology.domain_of_node[tier][first]
+    found: list[list[int]] = [[] for _ in range(int(domain.max()) + 1)]
+    for host in np.argsort(-room_of_host, kind="stable"):
+        if room_of_host[host] > 0:
+            found[int(domain[host])].append(int(room_of_host[host]))
+    return list(map(tuple, found))
+
+
+def needs_of(kinds: Sequence[Kind]) -> list[Need]:
+    """The needs of kinds, two that need each other taken together."""
+    found, left = [], dict(enumerate(kinds))
+    by_ranks = {kind.ranks.tobytes(): number for number, kind in left.items()}
+    while left:
+        number, kind = next(iter(left.items()))
+        del left[number]
+        other = by_ranks.get(kind.partners.tobytes())
+        back = 0
+        if other in left and np.array_equal(left[other].partners, kind.ranks):
+            back = left.pop(other).needs
+        ranks, partners = np.flatnonzero(kind.ranks), np.flatnonzero(kind.partners)
+        found.append(Need(ranks, partners, kind.needs, back))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Sorts:
+    """Runs with the same labels, in any order, are of one sort.
+
+    Attributes
+    ----------
+    length, first, times : ndarray, shape (S,)
+        Ranks of each, the first rank of one, and how many there may be.
+    labels : ndarray, shape (S, L)
+        Its ranks of each label.
+    """
+
+    length: IntArray
+    first: IntArray
+    times: IntArray
+    labels: IntArray
+
+    @classmethod
+    def of(cls, label: IntArray, longest: int, most: int) -> Sorts | None:
+        """All sorts of runs up to this long; None if there are more than ``most``."""
+        found, count = [], int(label.max()) + 1
+        for length in range(1, min(longest, len(label)) + 1):
+            windows = np.lib.stride_tricks.sliding_window_view(label, length)
+            runs, first, times = np.unique(
+                np.sort(windows, axis=1), axis=0, return_index=True, return_counts=True
+            )
+            most -= len(runs)
+            if most < 0:
+                return None
+            held = (runs[:, :, None] == np.arange(count)).sum(axis=1)
+            found.append((np.full(len(runs), length), first, times, held))
+        return cls(*(np.concatenate(of) for of in zip(*found, strict=True)))
+
+    @cached_property
+    def tolled(self) -> IntArray:
+        """Ranks in runs of which there is one of its sort, as where roles meet."""
+        single = np.flatnonzero(self.times == 1)
+        runs = [self.first[s] + np.arange(self.length[s]) for s in single]
+        return np.unique(np.concatenate([np.empty(0, dtype=np.int64), *runs]))
+
+    @cached_property
+    def on_toll(self) -> IntArray:
+        """Which of these are in the single run of a sort; shape (S, Q)."""
+        after = self.tolled - self.first[:, None]
+        inside = (after >= 0) & (after < self.length[:, None])
+        return np.asarray(inside & (self.times == 1)[:, None], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Alike needs, and the ranks that they tell apart.
+
+    Attributes
+    ----------
+    needs : list of list of Need
+        By class.
+    label : ndarray, shape (R,)
+        Which ranks are of the same classes.
+    has, meets : ndarray, shape (L, K)
+        How often a rank of each label has needs of a class, and meets them.
+    """
+
+    needs: list[list[Need]]
+    label: IntArray
+    has: IntArray
+    meets: IntArray
+
+    @classmethod
+    def of(
+        cls, needs: Sequence[Need], ranks: int, block: int, most: int
+    ) -> Classes | None:
+        """Needs told apart by where in blocks of so many ranks theirs are.
+
+        None where that makes more than ``most`` classes.
+        """
+        alike: defaultdict[tuple[object, ...], list[Need]] = defaultdict(list)
+        for need in needs:
+            places = (np.sort(part % block).tobytes() for part in need[:2])
+            alike[need.sizes, *places].append(need)
+        found = list(alike.values())
+        if len(found) > most:
+            return None
+        count = np.zeros((ranks, 2, len(found)), dtype=np.int64)
+        for number, of_class in enumerate(found):
+            for need in of_class:
+                count[need.ranks, 0, number] += 1
+                count[need.partners, 1, number] += 1
+        rows, label = np.unique(count, axis=0, return_inverse=True)
+        return cls(found, label.ravel(), rows[:, 0], rows[:, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class RackRanks:
+    """What domains hold of ranks with needs.
+
+    Attributes
+    ----------
+    rooms : Counter of Room
+        How many domains have such nodes.
+    params : Params
+    """
+
+    rooms: Counter[Room]
+    params: Params
+
+    @classmethod
+    def of(cls, network: IdealNetwork, params: Params) -> RackRanks | None:
+        """The domains of a launch by nodes; None for any other."""
+        rooms = rooms_of(network)
+        return cls(Counter(filter(None, rooms)), params) if rooms else None
+
+    def may_hold(self, kinds: Sequence[Kind]) -> bool:
+        """Whether the domains may hold all ranks; False is certain."""
+        if not kinds:
+            return True
+        ranks = len(kinds[0].ranks)
+        longest = max(room[0] for room in self.rooms)
+        needs, label = needs_of(kinds), np.empty(0, dtype=np.int64)
+        for blocks in self.params.rack_blocks:
+            block, most = max(blocks * longest, 1), self.params.rack_columns
+            classes = Classes.of(needs, ranks, block, most)
+            if classes is None:
+                break
+            if np.array_equal(classes.label, label):
+                continue  # shorter blocks tell the same ranks apart
+            label = classes.label
+            sorts = Sorts.of(label, longest, most)
+            if sorts is None:
+                break
+            if _Prices(self.rooms, classes, sorts, self.params).refute():
+                return False
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class _Prices:
+    """Prices of ranks that domains cannot hold.
+
+    Attributes
+    ----------
+    rooms : Counter of Room
+    classes : Classes
+    sorts : Sorts
+    params : Params
+    """
+
+    rooms: Counter[Room]
+    classes: Classes
+    sorts: Sorts
+    params: Params
+
+    def refute(self) -> bool:
+        """Whether such prices are found."""
+        labels, tolls = self.sorts.labels.shape[1], len(self.sorts.tolled)
+        program = self._program()
+        for price, toll in self._first_prices():
+            if self._cannot_hold(price, toll, program):
+                return True
+        for _ in range(self.params.rack_rounds):
+            known, optimum = program.columns, program.solve()
+            if optimum is None or optimum.total < ROUNDING:
+                return False
+            found = np.rint(SCALE * np.abs(optimum.prices)).astype(np.int64)
+            if self._cannot_hold(found[:labels], found[len(found) - tolls :], program):
+                return True
+            if program.columns == known:
+                return False
+        return False
+
+    def _first_prices(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """All ranks at one price, without tolls and with; those with needs alone."""
+        needy = np.asarray(self.classes.has.any(axis=1))
+        alike, free = np.full(len(needy), SCALE), np.zeros_like(self.sorts.tolled)
+        yield alike, free
+        # Such runs might be in every domain: their ranks count once, where few.
+        if (
+            0
+            < len(free)
+            < sum(n * len(room) * room[0] for room, n in self.rooms.items())
+        ):
+            yield alike, np.full(len(free), SCALE)
+        if not needy.all():
+            yield alike * needy, free
+
+    def _program(self) -> ColumnProgram:
+        """Rows for ranks of each label, domains of each kind, and ranks with tolls."""
+        ranks = np.bincount(self.classes.label).tolist()
+        domains, once = list(self.rooms.values()), [1] * len(self.sorts.tolled)
+        program = ColumnProgram([*ranks, *domains, *once], sum(ranks))
+        for row in range(len(ranks)):
+            # A rank for which there is no room; one for which there is too much.
+            program.add(1.0, {row: 1.0})
+            program.add(0.0, {row: -1.0})
+        for row in range(len(ranks), len(ranks) + len(domains) + len(once)):
+            program.add(0.0, {row: 1.0})
+        return program
+
+    def _cannot_hold(
+        self, price: IntArray, toll: IntArray, program: ColumnProgram
+    ) -> bool:
+        """Whether domains hold less than all ranks cost; else the program gets more.
+
+        Parameters
+        ----------
+        price, toll : ndarray, shapes (L,) and (Q,)
+        program : ColumnProgram
+            Gets what a domain of each kind holds at the most.
+        """
+        sorts, left = self.sorts, int(price[self.classes.label].sum() - toll.sum())
+        worth = sorts.labels @ price - sorts.on_toll @ toll
+        for kind, (room, domains) in enumerate(self.rooms.items(), len(price)):
+            answer = self._filled(room, worth)
+            most = sum(room) * int(price.max())
+            if np.isfinite(answer.bound):
+                most = min(int(np.floor(-answer.bound + SCALE * ROUNDING)), most)
+            left -= domains * most
+            if answer.counts is None:
+                continue
+            runs = np.array(answer.counts[: len(worth)])
+            held, tolled = runs @ sorts.labels, runs @ sorts.on_toll
+            rows = np.concatenate((held, np.zeros(len(self.rooms), int), tolled))
+            rows[kind] = 1
+            program.add(
+                0.0, {int(row): float(rows[row]) for row in np.flatnonzero(rows)}
+            )
+        return left > 0
+
+    def _filled(self, room: Room, worth: IntArray) -> Answer:
+        """The runs of the most worth in a domain with such nodes."""
+        program, sorts = Program(), self.sorts
+        runs = [
+            program.column(min(times, len(room)), -price)
+            for times, price in zip(sorts.times.tolist(), worth.tolist(), strict=True)
+        ]
+        # A run of more ranks than some nodes hold is on another one.
+        for size in {0, *room}:
+            longer = [Term(runs[s]) for s in np.flatnonzero(sorts.length > size)]
+            program.row(longer, most=sum(one > size for one in room))
+        has, meets = sorts.labels @ self.classes.has, sorts.labels @ self.classes.meets
+        for number, of_class in enumerate(self.classes.needs):
+            sums = (
+                [Term(runs[s], int(of[s])) for s in np.flatnonzero(of)]
+                for of in (has[:, number], meets[:, number])
+            )
+            _meet(program, of_class[0], len(of_class), *sums)
+        return solve(program, Limits(self.params.rack_nodes, engine="highs"))
+
+
+def _meet(
+    program: Program, need: Need, alike: int, has: list[Term], meets: list[Term]
+) -> None:
+    """So many alike needs, each met wholly, in part or not at all.
+
+    ``has`` and ``meets`` add up to the ranks of all that have the needs, and to the
+    partners.
+    """
+    ranks, partners, needs, back = need.sizes
+    least = back or 1
+    is_parted = 2 * needs <= partners and 2 * least <= ranks
+    whole, part = program.column(alike), program.column(alike * is_parted)
+    program.row([Term(whole), Term(part)], most=alike)
+
+    def lie(terms: list[Term], of_whole: int, of_part: int, **limit: float) -> None:
+        program.row([*terms, Term(whole, -of_whole), Term(part, -of_part)], **limit)
+
+    lie(has, ranks, least, least=0)
+    lie(has, ranks, ranks - least, most=0)
+    if back:
+        lie(meets, partners, needs, least=0)
+        lie(meets, partners, partners - needs, most=0)
+    else:
+        lie(meets, needs, needs, least=0)
+        lie(meets, needs, 0, most=alike * (partners - needs))

@@ -1,0 +1,240 @@
+"""Transfers as a whole: the times that they may take, and what each then asks for.
+
+A time is possible where domains may hold all ranks with the partners that they need for
+it near (`partners`, `component_parts`, `domain_runs`, `rack_ranks`, `set_prices`). The
+needs change at some times only, so bisection over these finds the first one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.solve.bounds.network.best_network import best_of_problem
+from placer.solve.bounds.network.near import Crowd, Near
+from placer.solve.bounds.transfers.component_parts import Parts
+from placer.solve.bounds.transfers.domain_runs import DomainRuns
+from placer.solve.bounds.transfers.partners import ROUNDING, Partners
+from placer.solve.bounds.transfers.rack_ranks import RackRanks
+from placer.solve.bounds.transfers.run_sorts import Kind
+from placer.solve.bounds.transfers.set_prices import SetPrices
+
+if TYPE_CHECKING:
+    from placer.job.model import RankTraffic
+    from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Transfers:
+    """Both directions of all flows, and the domains that ranks are placed on.
+
+    Attributes
+    ----------
+    directions : list of Partners
+    runs, ranks, prices : DomainRuns, RackRanks and SetPrices, or None
+        Of a launch by nodes, whose nodes hold consecutive ranks.
+    """
+
+    directions: list[Partners]
+    runs: DomainRuns | None
+    ranks: RackRanks | None
+    prices: SetPrices | None
+    # Whether placements may keep to each of the times that were asked for.
+    _known: dict[int, bool] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls, network: IdealNetwork, traffic: RankTraffic, params: Params
+    ) -> Transfers | None:
+        """The transfers; None where nobody needs a partner near."""
+        both = (
+            (traffic.senders, traffic.receivers),
+            (traffic.receivers, traffic.senders),
+        )
+        found = (Partners.of(network, *ends, traffic.size_bytes) for ends in both)
+        directions = [one for one in found if one is not None]
+        if not directions:
+            return None
+        runs, ranks = DomainRuns.of(network, params), RackRanks.of(network, params)
+        return cls(directions, runs, ranks, SetPrices.of(network, params))
+
+    @cached_property
+    def times(self) -> FloatArray:
+        """Times, s, at which needs change, from the shortest one on."""
+        return np.unique(np.concatenate([one.levels for one in self.directions]))
+
+    def least(self, placed_s: float = inf, first: int = 0) -> int:
+        """Which of these times is the first that placements may keep to.
+
+        A placement that takes ``placed_s`` keeps to the last of the times before; none
+        keeps to one before the ``first``.
+        """
+        before = int(np.searchsorted(self.times, placed_s * (1 + ROUNDING), "right"))
+        found = range(first, max(before - 1, first))
+        return first + bisect_left(found, True, key=self.may_keep_to)
+
+    def may_keep_to(self, index: int) -> bool:
+        """Whether placements may keep to one of the times; False is certain."""
+        if index not in self._known:
+            self._known[index] = self._fit(float(self.times[index]))
+        return self._known[index]
+
+    def kinds(self, seconds: float) -> list[Kind]:
+        """Ranks of each component that need partners near, to take no longer."""
+        found = []
+        for one in self.directions:
+            needs, component = one.needs(seconds), one.component
+            is_partner = np.isin(np.arange(len(needs)), one.partner)
+            for own in np.unique(component[needs > 0]):
+                needy = (component == own) & (needs > 0)
+                partners = (component == own) & is_partner
+                least = int(needs[needy].min())
+                found.append(Kind(needy[one.label], partners[one.label], least))
+        return found
+
+    def _fit(self, seconds: float) -> bool:
+        """Whether domains may hold all ranks so that transfers take no longer."""
+        directions = self.directions
+        needs = [one.needs(seconds) for one in directions]
+        if not all(one.fits(n) for one, n in zip(directions, needs, strict=True)):
+            return False
+        if not self._fit_whole(needs, seconds):
+            return False
+        by_node = [of for of in (self.ranks, self.runs, self.prices) if of is not None]
+        kinds = self.kinds(seconds) if by_node else []
+        return all(of.may_hold(kinds) for of in by_node)
+
+    def _fit_whole(self, needs: list[IntArray], seconds: float) -> bool:
+        """Whether domains may hold components, some of which must be whole."""
+        if len(self.directions) < 2:
+            return True
+        one, other = self.directions
+        if not np.array_equal(one.component, other.component):
+            return True
+        parts = Parts.of(one, needs[0] + needs[1])
+        near_s = np.maximum(one.near_s, other.near_s)[parts.is_whole[one.label]]
+        allowed = seconds * (1 + ROUNDING)
+        return bool((near_s <= allowed).all()) and parts.fit(one.room)
+
+
+def transfers_of(problem: Problem) -> Transfers | None:
+    """Who needs partners near; None where nobody does."""
+    found = transfers_each_way(problem, problem.forced_block)
+    return found[0] if found else None
+
+
+def transfers_each_way(problem: Problem, block: int) -> list[Transfers | None]:
+    """All transfers of a problem, then each way by itself; empty without traffic.
+
+    Bound and constructions ask for them, so they are worked out once for every number
+    of ranks that nodes hold together.
+    """
+    known = problem.once(_of_blocks)
+    if block not in known:
+        network, traffic = best_of_problem(problem, block), problem.job.traffic
+        ways = one_way(traffic) if traffic is not None else []
+        known[block] = [Transfers.of(network, way, problem.params) for way in ways]
+    return known[block]
+
+
+def _of_blocks(_problem: Problem) -> dict[int, list[Transfers | None]]:
+    """What is known by the number of ranks that nodes hold together: nothing yet."""
+    return {}
+
+
+def transfers_by_rank(problem: Problem) -> Transfers | None:
+    """The same of ranks one by one, as if nothing kept them together."""
+    traffic, network = problem.job.traffic, best_of_problem(problem)
+    if traffic is None:
+        return None
+    alone = np.broadcast_to(np.arange(network.label.shape[1]), network.label.shape)
+    return Transfers.of(replace(network, label=alone), traffic, problem.params)
+
+
+def one_way(traffic: RankTraffic) -> list[RankTraffic]:
+    """The traffic, where a rank both sends and receives also each way by itself.
+
+    All of it says nothing of a rank that has partners and is one; a part of the flows
+    never takes longer than all.
+    """
+    if not np.isin(traffic.senders, traffic.receivers).any():
+        return [traffic]
+    up = traffic.senders < traffic.receivers
+    return [traffic, *(_part(traffic, way) for way in (up, ~up) if way.any())]
+
+
+def _part(traffic: RankTraffic, kept: BoolArray) -> RankTraffic:
+    return replace(
+        traffic,
+        senders=traffic.senders[kept],
+        receivers=traffic.receivers[kept],
+        size_bytes=traffic.size_bytes[kept],
+    )
+
+
+def near_levels(
+    transfers: Transfers, most_s: float, levels: int, first: int = 0
+) -> list[Near]:
+    """What transfers of any time must keep to, the shortest first.
+
+    Parameters
+    ----------
+    transfers : Transfers
+    most_s : float, s
+        Of a placement: longer ones do not matter.
+    levels : int
+        To tell apart: what is needed at the end of each holds in all of it.
+    first : int
+        No placement keeps to a time before this one.
+    """
+    times, low = transfers.times, transfers.least(most_s, first)
+    last = max(int(np.searchsorted(times, most_s)), low)
+    cuts = np.linspace(low, last, levels + 1)
+    cuts = np.unique(cuts.astype(np.int64)).tolist()
+    return [
+        kept_near(transfers.directions, float(times[start]), float(times[end - 1]))
+        for start, end in pairwise(cuts if last > low else [low, low + 1])
+    ]
+
+
+def kept_near(directions: list[Partners], seconds: float, until: float) -> Near:
+    """What holds for transfers of at least ``seconds`` that ``until`` still allows."""
+    crowds = (
+        Crowd(
+            one.needs(until)[one.label],
+            one.component[one.label],
+            _asked(one, directions, until)[one.label],
+        )
+        for one in directions
+    )
+    return Near(seconds, tuple(crowds))
+
+
+def _asked(one: Partners, directions: list[Partners], seconds: float) -> IntArray:
+    """Ranks that each partner in the component of a set needs near; shape (S,).
+
+    Those are neither partners nor of another component: a partner that others need as
+    well has no needs of its own, and components are the same both ways.
+    """
+    others = [other for other in directions if other is not one]
+    alike = [o for o in others if np.array_equal(o.component, one.component)]
+    if not alike:
+        return np.zeros_like(one.component)
+    needs = alike[0].needs(seconds)
+    partners = np.unique(one.partner)
+    least = np.full(int(one.component.max()) + 1, needs.max())
+    np.minimum.at(least, one.component[partners], needs[partners])
+    return np.asarray(least[one.component])

@@ -1,0 +1,1 @@
+"""Launches by nodes: consecutive ranks, cut where nodes end."""

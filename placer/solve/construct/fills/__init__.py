@@ -1,0 +1,1 @@
+"""Ranks in some sequence, filled into the tree."""

@@ -1,0 +1,229 @@
+"""Placements that fill the tree with the ranks in one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.placement.placement import Placement
+from placer.solve.construct.fills.fewest_domains import fewest_domains
+from placer.solve.construct.fills.nesting import nestings
+from placer.solve.construct.fills.runs import run_fills, whole_group_fills
+from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.problem.packing import pack
+from placer.solve.tree.base import base_tier
+from placer.solve.tree.fill import fill, fullest_first
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+    from placer.topology.model import Topology
+
+IntArray = npt.NDArray[np.int64]
+Candidate = tuple[str, IntArray]
+
+
+def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Axes inside axes, filled into the tree in whole units."""
+    incumbent.offer_all(islice(nested_fills(problem), problem.fills_priced))
+    if (problem.machine.gpus_of_node != problem.colocation.block).any():
+        uneven(problem, incumbent, budget)
+
+
+def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Nodes that hold as many consecutive ranks as they can."""
+    if problem.job.launcher != "free":
+        incumbent.offer_all(uneven_fills(problem))
+        incumbent.offer_all(run_fills(problem))
+        incumbent.offer_all(whole_group_fills(problem))
+
+
+def fullest_fills(problem: Problem) -> Iterator[Candidate]:
+    """Ranks in order on whole nodes, those of the fullest domains first.
+
+    A group then spans few domains, and the leavings of a scheduler come last, or are
+    left out. Ranks are in the job's order, and replica by replica.
+    """
+    machine, axes = problem.machine, problem.job.parallelism
+    capacity = machine.gpus_of_node // axes.tp * axes.tp
+    if capacity.sum() < axes.world_size:
+        capacity = machine.gpus_of_node
+    tier, world = base_tier(machine), axes.world_size
+    few = _without_smallest(machine, capacity, tier, world)
+    fewest = fewest_domains(machine, capacity, tier, world)
+    orders = list(dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)))
+    rooms = [
+        ("", capacity),
+        (", the smallest left out", few),
+        *((", the fewest", room) for room in fewest),
+    ]
+    for told, room in rooms:
+        if told and (room == capacity).all():
+            continue
+        nodes = fullest_first(machine, room)
+        for order in orders:
+            yield f"fullest domains first{told}", _laid(problem, room, nodes, order)
+    yield from _fullest_in_groups(problem, capacity)
+
+
+def _fullest_in_groups(problem: Problem, capacity: IntArray) -> Iterator[Candidate]:
+    """Expert groups that no node holds on the fullest domains, stage by stage.
+
+    Gradient rings of one stage then share an uplink. Groups lie whole, or those domains
+    that do not hold whole ones only lie side by side.
+    """
+    machine, axes = problem.machine, problem.job.parallelism
+    unit = axes.ep * axes.etp
+    rooms = (np.bincount(row, capacity).max() for row in machine.domain_of_node)
+    tier = next(t for t, room in enumerate([*rooms, inf]) if room >= unit)
+    if not 0 < tier < len(machine.tiers) - 1:
+        return
+    domain = machine.domain_of_node[tier]
+    whole = _in_units(capacity, domain, unit)
+    for some in (whole, capacity):
+        if some.sum() < axes.world_size:
+            continue
+        room = _without_smallest(machine, some, tier, axes.world_size)
+        of_domain = np.bincount(domain, room).astype(np.int64)
+        is_whole = of_domain % unit == 0
+        nodes = np.lexsort((domain, -of_domain[domain], is_whole[domain]))
+        placed = _laid(problem, room, nodes, MEGATRON_DEFAULT_ORDER)
+        yield "fullest domains first, by ep groups", placed
+
+
+def _laid(
+    problem: Problem, room: IntArray, nodes: IntArray, order: tuple[str, ...]
+) -> IntArray:
+    """GPU of every rank when nodes take in turn what they have room for."""
+    slots = np.repeat(nodes, room[nodes])
+    node_of_rank = slots[problem.job.parallelism.numbers_in(order)]
+    return Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+
+
+def _in_units(capacity: IntArray, domain_of_node: IntArray, unit: int) -> IntArray:
+    """The capacity if domains hold whole units, their last nodes giving up; (N,)."""
+    left = np.bincount(domain_of_node, capacity).astype(np.int64) // unit * unit
+    taken = np.zeros_like(capacity)
+    for node, domain in enumerate(domain_of_node.tolist()):
+        taken[node] = min(int(left[domain]), int(capacity[node]))
+        left[domain] -= taken[node]
+    return taken
+
+
+def _without_smallest(
+    machine: Topology, capacity: IntArray, tier: int, world: int
+) -> IntArray:
+    """The capacity without as many domains of ``tier`` as can be spared; shape (N,)."""
+    domain_of_node = machine.domain_of_node[tier]
+    room = np.bincount(domain_of_node, capacity)
+    smallest = np.argsort(room, kind="stable")
+    is_spare = np.cumsum(room[smallest]) <= capacity.sum() - world
+    left_out = np.isin(domain_of_node, smallest[is_spare])
+    return np.where(left_out, 0, capacity)
+
+
+def nested_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) of each nesting that fits, best estimate first.
+
+    Where a nesting's units do not fit, they are given up from the outermost tier in,
+    down to what the requirements tie together. Sets that are not all alike are packed
+    exactly.
+    """
+    topology, job = problem.machine, problem.job
+    colocation, capacity_of_node = problem.colocation, problem.capacity
+    sizes = colocation.uniform_sizes()
+    if sizes is None:
+        node_of_rank = pack(
+            topology, colocation, capacity_of_node, problem.params.pack_work
+        )
+        if node_of_rank is not None:
+            yield "packing", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+        # Some nesting may keep the requirements without being made for them.
+        colocation = colocation_of(topology, replace(job, require={}), colocation.block)
+        sizes = tuple(int(colocation.sizes(t)[0]) for t in range(len(colocation.label)))
+    seen = set()
+    found = False
+    for nesting in nestings(problem, colocation):
+        for units in _relaxations(nesting.units, sizes):
+            node_of_rank = fill(topology, capacity_of_node, nesting.sequence, units)
+            if node_of_rank is None or not _keeps(topology, colocation, node_of_rank):
+                continue
+            found = True
+            key = node_of_rank.tobytes()
+            if key not in seen:
+                seen.add(key)
+                placement = Placement.on_nodes(topology, node_of_rank)
+                yield f"nesting {nesting.name}", placement.gpu_of_rank
+            break
+    if not found:
+        yield from _in_set_order(topology, colocation, capacity_of_node, sizes)
+
+
+def _relaxations(
+    units: tuple[int, ...], sizes: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    """The units, then with those of the outer tiers given up one by one."""
+    current = list(units)
+    yield tuple(current)
+    for t in range(len(units) - 1, -1, -1):
+        inner = current[t - 1] if t else 1
+        smallest = int(np.lcm(inner, sizes[t])) if t < len(units) - 1 else inner
+        if smallest != current[t]:
+            current[t] = smallest
+            current[t + 1 :] = [int(np.lcm(smallest, size)) for size in sizes[t + 1 :]]
+            current[-1] = current[-2] if len(current) > 1 else current[-1]
+            yield tuple(current)
+
+
+def _keeps(topology: Topology, colocation: Colocation, node_of_rank: IntArray) -> bool:
+    """Whether every set lies in one domain: units given up may have cut some."""
+    rows = enumerate(topology.domain_of_node)
+    return all(colocation.share(tier, row[node_of_rank]) for tier, row in rows)
+
+
+def _in_set_order(
+    topology: Topology,
+    colocation: Colocation,
+    capacity_of_node: IntArray,
+    sizes: tuple[int, ...],
+) -> Iterator[Candidate]:
+    """Sets side by side in the order of their ranks, whatever the axes look like."""
+    sequence = np.lexsort(colocation.label)
+    node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
+    if node_of_rank is not None:
+        yield "part order", Placement.on_nodes(topology, node_of_rank).gpu_of_rank
+
+
+def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Set sizes as units of a fill; the last tier takes those of the one below."""
+    return (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
+
+
+def uneven_fills(problem: Problem) -> Iterator[Candidate]:
+    """Ranks in order on nodes that take all they can, whole tp groups or singly.
+
+    For node-contiguous launches on machines where no one number of ranks a node fits.
+    """
+    topology, job = problem.machine, problem.job
+    for chunk in dict.fromkeys((job.parallelism.tp, 1)):
+        if job.world_size % chunk:
+            continue
+        colocation = colocation_of(topology, job, chunk)
+        sizes = colocation.uniform_sizes()
+        if sizes is None:
+            continue
+        capacity = topology.gpus_of_node // chunk * chunk
+        node_of_rank = fill(
+            topology, capacity, np.arange(job.world_size), _units(sizes)
+        )
+        if node_of_rank is not None:
+            placement = Placement.on_nodes(topology, node_of_rank)
+            yield f"ranks in order, {chunk} at a time", placement.gpu_of_rank

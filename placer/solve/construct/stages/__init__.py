@@ -1,0 +1,1 @@
+"""Pipelines cut at the same stages, so that gradient groups share domains."""

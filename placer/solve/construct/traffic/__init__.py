@@ -1,0 +1,1 @@
+"""Graphs of what ranks send each other, bisected or cut into tiles."""

@@ -1,0 +1,202 @@
+"""Placements whose domains hold tiles of the graph of what ranks send each other.
+
+Tiles are grown for the domains of the base tier (`tiles.py`), in several sweeps, and
+laid on the machine in three ways: domain after domain as they were grown; grown into
+tiles of tiles for the next tier, and so on outwards; or divided down the tree, each
+tile in one piece (`partition.py`).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.construct.traffic.partition import partitioned_nodes
+from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
+from placer.solve.problem.flows import Flows, bundled, flows_of
+from placer.solve.tree.base import base_tier, paced
+from placer.solve.tree.capacity import parent_of_domain, whole_sets
+from placer.solve.tree.fill import fill_domains, fullest_first, tree_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+IntArray = npt.NDArray[np.int64]
+
+
+def briefly_tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Domains filled with tiles in the first sweep: a short limit leaves that time."""
+    _tiled(problem, incumbent, budget, slice(1))
+
+
+def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """The same in more sweeps."""
+    _tiled(problem, incumbent, budget, slice(1, None))
+
+
+def _tiled(
+    problem: Problem, incumbent: Incumbent, budget: Budget, turns: slice
+) -> None:
+    """Domains filled with tiles, one after the other, in some of the sweeps."""
+    job = problem.job
+    if problem.goal.name != "time" or job.roles or not (job.groups or job.traffic):
+        return
+    ground = _ground_of(problem, incumbent.gpu_of_rank)
+    if ground is None:
+        return
+    ways = list(product(SWEEPS, ground.fills()))
+    most = max(1, problem.params.tile_vertices // ground.units)
+    for sweep, fill in ways[:most][turns]:
+        label = ground.tiled(fill, sweep, budget.is_over)
+        if label is None:
+            return
+        incumbent.offer("tiles, one by one", ground.one_by_one(fill, label[0]))
+        levels = {"tiles of tiles": label, "tiles, divided": label[[0] * len(label)]}
+        for name, sets in levels.items():
+            divided = ground.divided(sets, budget.is_over)
+            if divided is not None:
+                incumbent.offer(name, divided)
+        if incumbent.ends():
+            return
+
+
+class _Fill(NamedTuple):
+    """Domains in the order in which they are filled, and the units of each.
+
+    Attributes
+    ----------
+    domains, sizes : ndarray, shape (domains in use,)
+    """
+
+    domains: IntArray
+    sizes: IntArray
+
+
+class _Ground(NamedTuple):
+    """What tiles are made of, and the domains that they fill.
+
+    Attributes
+    ----------
+    problem : Problem
+    tier : int
+        Of the domains.
+    takes : sequence of ndarray, ranks
+        What each domain can hold, from the nodes out to the last tier.
+    flows, own : Flows
+        Between ranks, and between units.
+    """
+
+    problem: Problem
+    tier: int
+    takes: Sequence[IntArray]
+    flows: Flows
+    own: Flows
+
+    @property
+    def label(self) -> IntArray:
+        """Unit of each rank: what stays together on the tier; shape (R,)."""
+        return np.asarray(self.problem.colocation.label[self.tier])
+
+    @property
+    def units(self) -> int:
+        """How many there are, all of one size."""
+        return int(self.label.max()) + 1
+
+    def fills(self) -> list[_Fill]:
+        """Domains filled to the end, or all in proportion, in tree order or not."""
+        machine = self.problem.machine
+        room = self.takes[self.tier] * self.units // self.problem.job.world_size
+        found: dict[bytes, _Fill] = {}
+        for nodes in (
+            fullest_first(machine, self.problem.capacity),
+            tree_order(machine),
+        ):
+            along = machine.domain_of_node[self.tier][nodes]
+            domains = along[np.sort(np.unique(along, return_index=True)[1])]
+            ends = np.cumsum(room[domains])
+            for end in (np.minimum(ends, self.units), ends * self.units // ends[-1]):
+                sizes = np.diff(end, prepend=0)
+                fill = _Fill(domains[sizes > 0], sizes[sizes > 0])
+                found.setdefault(fill.domains.tobytes() + fill.sizes.tobytes(), fill)
+        return list(found.values())
+
+    def tiled(
+        self, fill: _Fill, sweep: Sweep, is_over: Callable[[], bool]
+    ) -> IntArray | None:
+        """Tile of each unit on each tier, the last aside; shape (tiers, U).
+
+        Tiles of an outer tier are grown of those inside, as many as its domains hold.
+        None where time is up.
+        """
+        machine, rows = self.problem.machine, [np.arange(self.units)]
+        domains, sizes = fill
+        for tier in range(self.tier, len(machine.tiers) - 1):
+            flows = bundled(rows[-1][self.own.edges], self.own.weight, self.units)
+            outside = self._outside(tier, domains)
+            tile = tiles(
+                flows, int(sizes.sum()), sizes.tolist(), outside, sweep, is_over
+            )
+            if tile is None:
+                return None
+            rows.append(tile[rows[-1]])
+            if len(outside):
+                begin = np.flatnonzero(np.diff(outside[0], prepend=-1))
+                sizes, domains = np.diff(begin, append=len(domains)), outside[0][begin]
+        return np.array(rows[1:])
+
+    def _outside(self, tier: int, domains: IntArray) -> IntArray:
+        """Domains of the tiers further out, the last aside; shape (tiers, domains)."""
+        machine, rows, at = self.problem.machine, [], domains
+        for outer in range(tier + 1, len(machine.tiers) - 1):
+            at = parent_of_domain(machine, outer)[at]
+            rows.append(at)
+        return np.array(rows, dtype=np.int64).reshape(-1, len(domains))
+
+    def one_by_one(self, fill: _Fill, tile: IntArray) -> IntArray:
+        """GPU of every rank with the tiles on domains in the order they were grown."""
+        machine, label = self.problem.machine, self.problem.colocation.label
+        sequence = np.lexsort((*label[: self.tier], self.label))
+        domain = fill.domains[tile][self.label]
+        takes = self.takes[: self.tier + 1]
+        node_of_rank = fill_domains(machine, takes, domain, sequence)
+        return Placement.on_nodes(machine, node_of_rank).gpu_of_rank
+
+    def divided(self, tile: IntArray, is_over: Callable[[], bool]) -> IntArray | None:
+        """GPU of every rank with the tiles divided down the tree; None: no room."""
+        problem = self.problem
+        label = problem.colocation.label.copy()
+        label[self.tier : -1] = tile[:, self.label]
+        rng = np.random.default_rng(problem.seed)
+        node_of_rank = partitioned_nodes(
+            problem.machine, problem.capacity, label, self.flows, rng, is_over
+        )
+        if node_of_rank is None:
+            return None
+        return Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
+
+
+def _ground_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Ground | None:
+    """What tiles are made of; None where units are not alike, or tied further out."""
+    colocation, machine = problem.colocation, problem.machine
+    sizes, tier = colocation.uniform_sizes(), base_tier(paced(machine))
+    if sizes is None or len(machine.tiers) < 2 or len(set(sizes[tier:-1])) > 1:
+        return None
+    unit = [*sizes[:tier], *[sizes[tier]] * (len(sizes) - tier)]
+    takes = whole_sets(machine, problem.capacity, unit)
+    if takes[-1].sum() < problem.job.world_size:
+        return None
+    if gpu_of_rank is None:
+        gpu_of_rank = np.arange(problem.job.world_size)
+    flows, label = flows_of(problem, gpu_of_rank), colocation.label[tier]
+    own = bundled(label[flows.edges], flows.weight, int(label.max()) + 1)
+    if not 0 < len(own.edges) <= problem.params.tile_edges:
+        return None
+    return _Ground(problem, tier, takes, flows, own)

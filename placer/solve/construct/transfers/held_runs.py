@@ -1,0 +1,98 @@
+"""Transfers between racks: runs of ranks so dealt out that partners are near.
+
+The bound counts which sorts of runs the domains hold (`domain_runs`). Here they become
+ranks: runs of alike domains are dealt out evenly, and laid end to end along each
+stretch of ranks, as an Eulerian walk over the places of its period (Hierholzer 1873).
+Shapes: R ranks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import chain, cycle
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.bounds.transfers.run_sorts import Sorts
+from placer.solve.bounds.transfers.transfers import transfers_of
+from placer.solve.tree.in_runs import fill_in_runs
+
+if TYPE_CHECKING:
+    from placer.solve.bounds.transfers.domain_runs import Held
+    from placer.solve.bounds.transfers.run_sorts import Run, Sort, Stretch
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+IntArray = npt.NDArray[np.int64]
+Placed = tuple["Run", int]  # and its domain
+
+
+def held_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Runs that meet the needs of the least transfers that the bound allows."""
+    if problem.goal.name != "time":
+        return
+    transfers = transfers_of(problem)
+    if transfers is None or transfers.runs is None:
+        return
+    machine, runs, times = problem.machine, transfers.runs, transfers.times
+    # The fewest kinds have needs at the longest time at which there are any.
+    if len(times) > 1 and len(transfers.kinds(float(times[-2]))) > runs.most_kinds:
+        return
+    kinds = transfers.kinds(float(times[transfers.least(incumbent.value)]))
+    held = runs.held(kinds)
+    if held is None:
+        return
+    domain_of_rank = _laid(Sorts.of(kinds).stretches, held)
+    if domain_of_rank is None:
+        return
+    domain = machine.domain_of_node[problem.model.fabric.scale_up_tier]
+    node = fill_in_runs(domain, machine.gpus_of_node, domain_of_rank)
+    if node is not None:
+        name = "runs that have partners near"
+        incumbent.offer(name, Placement.on_nodes(machine, node).gpu_of_rank)
+
+
+def _laid(stretches: list[Stretch], held: list[Held]) -> IntArray | None:
+    """Domain of each rank; None where runs make several closed walks, not one."""
+    begins: defaultdict[tuple[int, int], list[Placed]] = defaultdict(list)
+    onward: dict[int, list[Placed]] = {}
+    for sort, domain in chain.from_iterable(map(_dealt, held)):
+        if len(sort) > 1:
+            onward[sort[0].first] = [(run, domain) for run in sort]
+        else:
+            begins[sort[0].first, sort[0].begin].append((sort[0], domain))
+    walked: list[Placed] = []
+    for stretch in stretches:
+        ahead = sum(run.length for run, _ in walked) - stretch.first
+        walked += _walk(stretch, ahead % stretch.period, begins)
+        walked += onward.get(stretch.first, [])
+    laid = np.concatenate([np.repeat(domain, run.length) for run, domain in walked])
+    return laid if len(laid) == sum(one.length for one in stretches) else None
+
+
+def _dealt(held: Held) -> Iterator[tuple[Sort, int]]:
+    """Runs of alike domains, those of each sort in turn."""
+    each = chain.from_iterable([sort] * n for sort, n in sorted(held.runs.items()))
+    return zip(each, cycle(held.domains), strict=False)
+
+
+def _walk(
+    stretch: Stretch, begin: int, begins: Mapping[tuple[int, int], list[Placed]]
+) -> list[Placed]:
+    """The runs of a stretch end to end, with their domains, from a place on."""
+    ahead: list[tuple[int, list[Placed]]] = [(begin, [])]
+    found: list[Placed] = []
+    while ahead:
+        place = ahead[-1][0]
+        left = begins[stretch.first, place]
+        if left:
+            run, domain = left.pop()
+            ahead.append(((place + run.length) % stretch.period, [(run, domain)]))
+        else:
+            found += ahead.pop()[1]
+    return found[::-1]

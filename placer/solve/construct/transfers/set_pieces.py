@@ -1,0 +1,136 @@
+"""Transfers between racks: closed sets cut into pieces that racks have nodes for.
+
+All sets of a kind are cut in the same few ways (`set_ways`). A program counts how
+many sets are cut in each way, and how many racks are divided in each way into places
+for pieces (`component_pieces`). The shortest time for which it has a solution is found
+by bisection.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.placement.placement import Placement
+from placer.solve.bounds.transfers.closed_sets import ClosedSets, closed_sets
+from placer.solve.bounds.transfers.partners import ROUNDING
+from placer.solve.bounds.transfers.rack_ranks import needs_of
+from placer.solve.bounds.transfers.transfers import transfers_by_rank
+from placer.solve.construct.transfers.component_pieces import (
+    divisions_into,
+    in_places,
+    shared_out,
+)
+from placer.solve.construct.transfers.set_ways import Way, ways_to_cut
+from placer.solve.count.engine import Limits
+from placer.solve.tree.in_runs import fill_in_runs
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.problem.params import Params
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+IntArray = npt.NDArray[np.int64]
+
+
+def set_pieces(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Closed sets whole or in a few pieces, on racks whose nodes are all as large."""
+    if problem.goal.name != "time" or problem.job.launcher == "free":
+        return
+    machine, tier = problem.machine, problem.model.fabric.scale_up_tier
+    room = problem.capacity
+    block, is_used = int(room.max()), room > 0
+    if tier < 1 or machine.node_tier > 0 or (room[is_used] < block).any():
+        return
+    transfers = transfers_by_rank(problem)
+    if transfers is None:
+        return
+    times, domain = transfers.times, machine.domain_of_node[tier]
+    nodes = np.bincount(domain[is_used], minlength=int(domain.max()) + 1)
+    # At the last of the times nobody needs others near.
+    low, high = 0, len(times) - 1
+    high = min(high, int(np.searchsorted(times * (1 + ROUNDING), incumbent.value)))
+    while low < high and not budget.is_over():
+        middle = (low + high) // 2
+        needs = needs_of(transfers.kinds(float(times[middle])))
+        sets = closed_sets(needs, problem.job.world_size, block)
+        home = _homes(sets, nodes, problem.params, budget)
+        node = None if home is None else fill_in_runs(domain, room, home)
+        if node is None:
+            low = middle + 1
+        else:
+            gpu_of_rank = Placement.on_nodes(machine, node).gpu_of_rank
+            incumbent.offer("closed sets in pieces", gpu_of_rank)
+            high = middle
+
+
+def _homes(
+    sets: list[ClosedSets], nodes: IntArray, params: Params, budget: Budget
+) -> IntArray | None:
+    """Domain of each rank, where domains have so many nodes; None if none is found."""
+    needy = [one for one in sets if one.needs]
+    if max((one.ranks.shape[1] for one in needy), default=0) > params.set_places:
+        return None
+    domain_of_rank = np.full(sum(one.ranks.size for one in sets), -1, dtype=np.int64)
+    others = [node for one in sets if not one.needs for node in one.ranks]
+    most = int(nodes.sum()) - len(others)
+    for pieces in params.set_pieces:
+        ways = [ways_to_cut(one, pieces, params, budget) for one in needy]
+        dealt = _dealt(needy, ways, nodes, most, params, budget)
+        if dealt is not None:
+            break
+    else:
+        return None
+    left = nodes.copy()
+    for size, ranks, home in dealt:
+        domain_of_rank[ranks] = home
+        left[home] -= size
+    free = np.repeat(np.arange(len(left)), left)
+    for ranks, home in zip(others, free.tolist(), strict=False):
+        domain_of_rank[ranks] = home
+    return domain_of_rank
+
+
+def _dealt(
+    sets: list[ClosedSets],
+    ways: list[list[Way]],
+    nodes: IntArray,
+    most: int,
+    params: Params,
+    budget: Budget,
+) -> list[tuple[int, IntArray, int]] | None:
+    """Nodes, ranks and domain of each piece of all sets, on ``most`` nodes in all.
+
+    None if none is found.
+    """
+    sizes = sorted({size for own in ways for way in own for size in way.nodes})
+    rooms, domains = np.unique(nodes, return_counts=True)
+    divided = [
+        list(islice(divisions_into(room, sizes), params.piece_ways))
+        for room in rooms.tolist()
+    ]
+    if sum(map(len, divided)) >= params.piece_ways:
+        return None
+    found = shared_out(
+        [
+            (len(one.ranks), [way.nodes for way in own])
+            for one, own in zip(sets, ways, strict=True)
+        ],
+        list(zip(rooms.tolist(), domains.tolist(), divided, strict=True)),
+        Limits(params.piece_nodes, budget.seconds_left, engine="highs"),
+        most,
+    )
+    if found is None:
+        return None
+    pieces = []
+    for one, own, cut in zip(sets, ways, found.cut, strict=True):
+        for ranks, number in zip(one.ranks, cut, strict=True):
+            way = own[number]
+            held = (ranks[way.piece == piece] for piece in range(len(way.nodes)))
+            pieces += list(zip(way.nodes, held, strict=True))
+    places = in_places(pieces, found.places, nodes)
+    return [(size, ranks, domain) for (size, ranks), domain in places]

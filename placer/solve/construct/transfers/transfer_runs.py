@@ -1,0 +1,43 @@
+"""Transfers between hosts: the runs of ranks that keep most partners together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placer.solve.bounds.transfers.run_transfers import run_transfers
+
+if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
+    from placer.solve.run.budget import Budget
+    from placer.solve.run.incumbent import Incumbent
+
+
+def transfer_runs(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Ranks in order on hosts, cut where the transfers then take the least time.
+
+    The longest runs are on the largest hosts; alike hosts are taken in order.
+    """
+    if problem.goal.name != "time":
+        return
+    runs = run_transfers(problem)
+    lengths = runs and runs.fewest_runs(runs.least_seconds)
+    if runs is None or not lengths:
+        return
+    machine, tier = problem.machine, problem.model.fabric.scale_up_tier
+    host_of_gpu = machine.domain_of_node[tier][machine.node_of_gpu]
+    gpus = np.argsort(host_of_gpu, kind="stable")
+    room = np.bincount(host_of_gpu)
+    hosts = np.argsort(-room, kind="stable")[: len(lengths)]
+    longest_first = np.argsort(-np.array(lengths), kind="stable")
+    if (room[hosts] < np.array(lengths)[longest_first]).any():
+        return
+    host_of_run = np.empty(len(lengths), dtype=np.int64)
+    host_of_run[longest_first] = hosts
+    for size in np.unique(room[hosts]):
+        alike = room[host_of_run] == size
+        host_of_run[alike] = np.sort(host_of_run[alike])
+    first = (np.cumsum(room) - room)[host_of_run]
+    places = [begin + np.arange(n) for begin, n in zip(first, lengths, strict=True)]
+    incumbent.offer("runs that keep partners together", gpus[np.concatenate(places)])

@@ -1,0 +1,1 @@
+"""Groups of ranks whole where domains hold them, the others in parts."""
