@@ -138,7 +138,7 @@ def test_launches_order_the_layouts_of_one_node() -> None:
     assert one_node.row("all", judged) in PAGE.read_text()
     assert np.median([one.correlation for one in judged]) > 0.9
     free = one_node.ranked_together(one_node.one_node(0.0)[::6])
-    assert np.median([one.correlation for one in free]) < 0.6
+    assert np.median([one.correlation for one in free]) < 0.7
 
 
 @pytest.mark.slow

@@ -149,7 +149,9 @@ def walked(step: Step, gpu_factors: np.ndarray) -> float:
     slow = np.zeros((axes.dp, axes.pp))
     at = axes.coordinates["dp"], axes.coordinates["pp"]
     np.maximum.at(slow, at, gpu_factors)
-    work_s = np.stack((work.forward_s * slow, work.backward_s * slow))
+    chunk_s = np.stack((work.forward_s * slow, work.backward_s * slow))
+    paces = step.model.paces
+    work_s = chunk_s * paces.full
     added, hop = np.zeros(work_s.shape), np.zeros(slow.shape)
     for axis, time in step.stage_times.items():
         if axis == "pp":
@@ -157,8 +159,8 @@ def walked(step: Step, gpu_factors: np.ndarray) -> float:
         else:
             added += np.stack((time.forward, time.backward))
     share = step.model.volumes.layer_share(axes.pp, axes.vp)
-    first = work_s[:, :, 0] + share[0, 0] * added[:, :, 0]
-    last = work_s[:, :, -1] + share[-1, -1] * added[:, :, -1]
+    first = chunk_s[:, :, 0] * paces.first + share[0, 0] * added[:, :, 0]
+    last = chunk_s[:, :, -1] * paces.last + share[-1, -1] * added[:, :, -1]
     ends = np.concatenate((first, last)).T
     rows = zip(*(work_s + added), hop, ends, strict=True)
     pipeline = max(

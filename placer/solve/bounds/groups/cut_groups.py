@@ -221,6 +221,8 @@ class CutGroups:
         is_run = self.network.by_nodes and self._in_order
         if self.axis not in BY_TIER or not is_run or axes.world_size > MOST:
             return None
+        if 2**axes.pp > MOST_PATTERNS:
+            return None
         topology, tier = self.network.fabric.topology, self.network.fabric.scale_up_tier
         stage, place = axes.coordinates["pp"][self.members[:, 0]], np.arange(groups)
         in_slot = groups // (axes.pp * axes.dp)
