@@ -36,7 +36,7 @@ Most of the wide gaps are expert groups of 32 or 64 ranks in racks that have few
 left, or just as many. Some groups must lie in parts there. The bound prices the parts,
 in whole numbers where programs are small enough, and a program chooses them. Where a
 gap is 0.05% or less nothing can be better by more than that, so annealing was run on
-others.
+some of the others.
 """
 
 WORTH = f"""\
