@@ -128,6 +128,11 @@ class Fabric:
         """Indices of the tiers above NVLink."""
         return range(self.scale_up_tier + 1, self.num_tiers)
 
+    @property
+    def can_leave_scale_up(self) -> bool:
+        """Whether GPUs have scale-up domains, and there is something outside these."""
+        return 0 <= self.scale_up_tier < self.num_tiers - 1
+
     @cached_property
     def domain_of_gpu(self) -> IntArray:
         """Domain of each GPU at each tier; shape (T, G)."""

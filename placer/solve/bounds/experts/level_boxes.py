@@ -36,13 +36,7 @@ class Boxes:
         Boxes at most.
     """
 
-    def __init__(
-        self,
-        places: int,
-        levels: int,
-        value: BoxValues,
-        most: int,
-    ) -> None:
+    def __init__(self, places: int, levels: int, value: BoxValues, most: int) -> None:
         self.value, self.most = value, most
         self.low = np.zeros((1, places), dtype=np.int64)
         self.high = np.full((1, places), levels - 1)

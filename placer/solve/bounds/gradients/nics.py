@@ -223,7 +223,7 @@ def nic_trade(
     axes = model.job.parallelism
     if model.job.model is None or axes.pp == 1:
         return None
-    if scale_up in (-1, model.fabric.num_tiers - 1):  # nothing to leave, or nowhere
+    if not model.fabric.can_leave_scale_up:
         return None
     if are_together(colocation.label[scale_up], axes.ranks_of_group["pp"]):
         return None

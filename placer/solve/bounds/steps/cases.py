@@ -116,16 +116,16 @@ def _by_tier(
 
     Those of ep and pp leave scale-up domains, and whichever they like further out.
     """
-    members, scale_up = (
-        model.job.parallelism.ranks_of_group[axis],
-        model.fabric.scale_up_tier,
-    )
-    for far in range(scale_up, len(label) - 1):
-        if far > scale_up and (
-            axis not in BY_TIER or are_together(label[far], members)
-        ):
+    members = model.job.parallelism.ranks_of_group[axis]
+    tiers = range(model.fabric.scale_up_tier, len(label) - 1)
+    if axis not in BY_TIER:
+        for far in tiers[:1]:
+            yield far, Case.of(model, colocation, params, label)
+        return
+    for far in tiers:
+        if far > tiers[0] and are_together(label[far], members):
             return
-        tied = _joined(label, members, far + 1) if axis in BY_TIER else label
+        tied = _joined(label, members, far + 1)
         yield far, Case.of(model, colocation, params, tied)
 
 

@@ -74,9 +74,8 @@ def least_in_company(
     traffic : RankTraffic
     params : Params
     """
-    tier = network.fabric.scale_up_tier
-    if tier < 0 or tier == network.fabric.num_tiers - 1:
-        return 0.0  # nothing is outside of scale-up domains
+    if not network.fabric.can_leave_scale_up:
+        return 0.0
     companies = _Companies.of(network, traffic, params.company_work)
     return companies.least_seconds(params.company_ranks)
 

@@ -38,8 +38,8 @@ def least_of_heavy(
     """
     fabric = network.fabric
     tier = fabric.scale_up_tier
-    if tier < 0 or tier == fabric.num_tiers - 1:
-        return 0.0  # nothing is outside of scale-up domains
+    if not fabric.can_leave_scale_up:
+        return 0.0
     ranks = network.label.shape[1]
     keys, which, messages = np.unique(
         traffic.senders * ranks + traffic.receivers,
