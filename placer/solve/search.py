@@ -32,10 +32,9 @@ from placer.solve.construct.chains.chains import laid_chains, stitched
 from placer.solve.construct.chains.last_replicas import last_replicas
 from placer.solve.construct.experts.block_parts import block_parts
 from placer.solve.construct.experts.cheapest_parts import cheapest_parts
-from placer.solve.construct.experts.chosen_parts import chosen_parts, long_chosen_parts
+from placer.solve.construct.experts.chosen_parts import chosen_parts
 from placer.solve.construct.experts.in_company import in_company
 from placer.solve.construct.experts.walked_parts import (
-    briefly_walked_parts,
     ordered_parts,
     shortly_walked_parts,
     walked_parts,
@@ -143,11 +142,9 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     counted_experts,
     block_parts,
     in_company,
-    briefly_walked_parts,
-    chosen_parts,
     walked_parts,
     ordered_parts,
-    long_chosen_parts,
+    chosen_parts,
     walked_parts,
     ordered_parts,
     cheapest_parts,

@@ -188,23 +188,23 @@ class Params(BoundParams):
         Pieces of one at most, one number after the other.
     cut_work : float
         Work of one cut.
-    parts_program_work, parts_work_in_all : tuple of float
-        Work of one program that chooses parts of expert groups, and of all: at first,
-        and once more where the gap is wider than ``parts_gap``.
-    graded_program_work, graded_parts_work : float
-        The same, once, where racks share their uplinks.
+    parts_program_work, parts_work_in_all : float
+        Work of one program that counts parts of expert groups, and of all.
+    chosen_program_work, chosen_parts_work : tuple of float
+        The same of programs that choose parts, where no more than ``parts_walk_gap`` is
+        left and elsewhere.
     parts_walks : tuple of tuple of int
         Walks of parts of expert groups, and batches of changes of each, leg by leg.
     parts_walk_rounds : int
         Such batches for each unit, at most.
-    parts_walk_gap : float
-        Where no more is left nothing is walked; with no more than ``parts_gap`` left,
-        the first leg that brings nothing is the last.
+    parts_walk_gap, parts_gap : float
+        Where no more is left nothing is walked; with no more than the second left, the
+        first leg that brings nothing is the last.
     parts_order_tries : int
         Changes of the replicas that wait for which of them.
     parts_orders : int
-        Placements whose replicas change places by the step itself, before programs of
-        parts and after them; ``ranks_priced`` holds for each.
+        Placements whose replicas change places by the step itself; ``ranks_priced``
+        holds for each.
     parts_ways : int
         Most ways to make up groups that such a program for the hop cost tells apart.
     parts_nodes : float
@@ -341,10 +341,10 @@ class Params(BoundParams):
     set_pieces: tuple[int, ...] = (1, 2, 4)
     cut_work: float = 0.5
     parts_gap: float = 0.03
-    parts_program_work: tuple[float, float] = (0.5, 4.0)
-    parts_work_in_all: tuple[float, float] = (2.0, 12.0)
-    graded_program_work: float = 4.0
-    graded_parts_work: float = 24.0
+    parts_program_work: float = 4.0
+    parts_work_in_all: float = 12.0
+    chosen_program_work: tuple[float, float] = (0.5, 4.0)
+    chosen_parts_work: tuple[float, float] = (2.0, 24.0)
     parts_walks: tuple[tuple[int, int], ...] = ((4, 1_500), *((2, 1_500),) * 4)
     parts_walk_rounds: int = 64
     parts_walk_gap: float = 0.01

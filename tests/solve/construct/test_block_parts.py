@@ -60,7 +60,7 @@ def test_blocks_whose_patterns_do_not_mix_are_asked_as_a_whole(
 def test_a_walk_comes_before_programs(seed: int) -> None:
     """Programs that never end leave better placements than even parts all the same."""
     problem, _ = drawn(seed)
-    problem = problem.with_params(parts_work_in_all=(0.0, 0.0))
+    problem = problem.with_params(parts_work_in_all=0.0)
     incumbent = Incumbent(problem, Budget(60))
     incumbent.offer_all(in_parts_fills(problem))
     even = incumbent.value

@@ -12,7 +12,7 @@ import pytest
 from placer.job.model import Compute
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.experts import chosen_parts
-from placer.solve.construct.experts.chosen_parts import chosen_fills, graded_fills
+from placer.solve.construct.experts.chosen_parts import chosen_fills
 from placer.solve.construct.experts.parts_program import Chosen, Question
 from placer.solve.construct.units.in_parts import in_parts_fills
 from placer.solve.construct.units.whole_first import whole_first_fills
@@ -33,10 +33,10 @@ SIXTEEN_GROUPS = replace(
 )
 
 
-def chosen(problem: Problem, *, is_long: bool = False) -> list[np.ndarray]:
+def chosen(problem: Problem) -> list[np.ndarray]:
     incumbent = Incumbent(problem, Budget(60))
     incumbent.prove(lower_bound(problem, 1).value, "")
-    fills = chosen_fills(problem, incumbent, Budget(60), is_long=is_long)
+    fills = chosen_fills(problem, incumbent, Budget(60))
     return [gpu_of_rank for _, gpu_of_rank in fills]
 
 
@@ -63,25 +63,26 @@ def test_programs_that_are_too_large_are_asked_once(
     problem = Problem.of(NINES, SIXTEEN_GROUPS)
     incumbent = Incumbent(problem, Budget(60))
     incumbent.offer_all(in_parts_fills(problem))
-    assert not list(graded_fills(problem, incumbent, Budget(60)))
+    assert not list(chosen_fills(problem, incumbent, Budget(60)))
     assert len(asked) == len(set(asked)) > 0
 
 
 def test_programs_that_did_not_end_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At first with little work, then with more."""
-    asked: list[tuple[int, float]] = []
+    """From other seeds, until all work is done."""
+    asked: list[tuple[int, int]] = []
+    work = 0.5
 
-    def shared(_question: Question, choices: Replicas, limits: Limits) -> Chosen:
-        asked.append((len(choices.seconds), limits.work))
-        return Chosen(None, 0.0, is_proved=False)
+    def graded(_question: Question, choices: Replicas, limits: Limits) -> Chosen:
+        asked.append((limits.seed, len(choices.seconds)))
+        return Chosen(None, work, is_proved=False)
 
-    monkeypatch.setattr(chosen_parts, "shared", shared)
+    monkeypatch.setattr(chosen_parts, "graded", graded)
     problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
-    assert chosen(problem) == chosen(problem, is_long=True) == []
-    least, most = problem.params.parts_program_work
-    first = [(count, least) for count, work in asked if work == least]
-    assert first
-    assert asked == first + [(count, most) for count, _ in first]
+    assert chosen(problem) == []
+    assert len(asked) * work == problem.params.chosen_parts_work[True]
+    first = [count for seed, count in asked if seed == problem.seed]
+    second = [count for seed, count in asked if seed == problem.seed + 1]
+    assert first == second != []
 
 
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 8))])

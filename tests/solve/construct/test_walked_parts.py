@@ -19,6 +19,7 @@ from placer.solve.construct.experts.parts_program import Made
 from placer.solve.construct.experts.parts_walk import PartsWalk
 from placer.solve.construct.experts.walked_parts import ordered_fills, walked_fills
 from placer.solve.construct.units.in_parts import in_parts_fills
+from placer.solve.construct.units.whole_first import whole_first_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
@@ -125,6 +126,8 @@ def test_walks_beat_parts_that_are_even() -> None:
         assert incumbent.value < 0.95 * before
         assert incumbent.value < 1.03 * incumbent.bound
     assert (found[0] == found[1]).all()
+    whole = min(problem.goal.value(gpus) for _, gpus in whole_first_fills(problem))
+    assert incumbent.value < 0.95 * whole
 
 
 def test_a_walk_that_time_cuts_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def block_fills(
 ) -> Iterator[Candidate]:
     """(name, GPU of every rank) of the first steps from the bound on that are found."""
     params = problem.params
-    work = params.parts_work_in_all[True]
+    work = params.parts_work_in_all
     for asked in asked_of(problem):
         by_step = PartSteps(asked.parts, params.expert_choices)
         steps = _open_steps(by_step, incumbent)
@@ -71,7 +71,7 @@ def block_fills(
         while tried < len(steps) and work > 0:
             if budget.is_over() or incumbent.is_within(params.parts_walk_gap):
                 return
-            most = min(work, params.parts_program_work[True])
+            most = min(work, params.parts_program_work)
             limits = Limits(most, budget.seconds_left, problem.seed)
             stated = _stated(by_step, steps[tried])
             if stated is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,113 +15,73 @@ import numpy.typing as npt
 from placer.placement.placement import Placement
 from placer.solve.construct.experts.graded_parts import graded
 from placer.solve.construct.experts.parts_asked import Asked, Home, asked_of
-from placer.solve.construct.experts.parts_program import (
-    Chosen,
-    Question,
-    Shares,
-    shared,
-)
 from placer.solve.construct.experts.replica_levels import Replicas, replicas
 from placer.solve.count.engine import Limits
 
 if TYPE_CHECKING:
+    from placer.solve.construct.experts.parts_program import Chosen, Question, Shares
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 IntArray = npt.NDArray[np.int64]
 
-# Steps that a program looks for, in those of the bound, until it finds some.
-NEAR = (1.01, 1.05, 1.1, 1.2, inf)
 CLOSE = 1.0002  # steps that are no longer told apart
 
 
 def chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Parts of expert groups that short programs choose for the slowest replica."""
+    """Parts of expert groups that programs choose for the slowest replica."""
     if problem.goal.name == "time":
         for found in chosen_fills(problem, incumbent, budget):
             incumbent.offer(*found)
 
 
-def long_chosen_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The same with more work where a gap is left, and where racks share uplinks."""
-    if problem.goal.name == "time":
-        for found in chosen_fills(problem, incumbent, budget, is_long=True):
-            incumbent.offer(*found)
-        for found in graded_fills(problem, incumbent, budget):
-            incumbent.offer(*found)
-
-
 def chosen_fills(
-    problem: Problem, incumbent: Incumbent, budget: Budget, *, is_long: bool = False
-) -> Iterator[Candidate]:
-    """(name, GPU of every rank) of what programs of finer and finer grain choose."""
-    params = problem.params
-    gap = params.parts_gap if is_long else 0.0
-    most, work = params.parts_program_work[is_long], params.parts_work_in_all[is_long]
-    for asked, grain, is_apart in _programs(problem):
-        value, bound = float(incumbent.value), float(incumbent.bound)
-        if budget.is_over() or incumbent.is_within(gap):
-            return
-        question = asked.question(grain, is_apart=is_apart)
-        every = replicas(asked.parts, question.times(), value)
-        tried = 0
-        for some in (every.up_to(near * bound) for near in NEAR):
-            if work <= 0 or len(some.seconds) <= tried:
-                continue
-            tried = len(some.seconds)
-            limits = Limits(min(work, most), budget.seconds_left, problem.seed)
-            answer = shared(question, some, limits)
-            work -= answer.work
-            if answer.shares is not None:
-                found = _exchanged(problem, asked, grain, answer.shares, question)
-                yield "ep groups in chosen parts", found
-                break
-
-
-def graded_fills(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
-    """(name, GPU of every rank) where racks share their uplinks.
+    """(name, GPU of every rank) in finer and finer grain.
 
-    In finer and finer grain, until there are too many ways to fill a domain.
+    Until there are too many ways to fill a domain.
     """
-    work = problem.params.graded_parts_work
+    is_wide = not incumbent.is_within(problem.params.parts_walk_gap)
+    most = problem.params.chosen_program_work[is_wide]
+    work = problem.params.chosen_parts_work[is_wide]
     for asked, grain, is_apart in _programs(problem):
         value = float(incumbent.value)
         if budget.is_over() or value <= incumbent.bound:
             return
-        question = asked.graded(grain, is_apart=is_apart)
-        if is_apart and not question.uplinks:
-            continue
+        question = asked.question(grain, is_apart=is_apart)
         # Also slower ones than the incumbent's where little is left: walks start there.
         close = float(incumbent.bound) * (1 + problem.params.parts_gap)
         every = replicas(asked.parts, question.times(), max(value, close))
-        for answer in _ever_faster(problem, question, every, work, budget):
+        for answer in _ever_faster(problem, question, every, (most, work), budget):
             work -= answer.work
             if answer.shares is not None:
                 found = _exchanged(problem, asked, grain, answer.shares, question)
-                yield "ep groups in graded parts", found
+                yield "ep groups in chosen parts", found
 
 
 def _ever_faster(
-    problem: Problem, question: Question, every: Replicas, work: float, budget: Budget
+    problem: Problem,
+    question: Question,
+    every: Replicas,
+    works: tuple[float, float],
+    budget: Budget,
 ) -> Iterator[Chosen]:
-    """What each program finds; later replicas are faster than before.
+    """What each program finds, of so much work, and all; later replicas are faster.
 
     Bisection over the steps. A program that ends without an answer may find one from
     another seed, so the steps that it was asked for come again while there is work. One
     that is refused ends it.
     """
-    seed = problem.seed
+    seed, (most, work) = problem.seed, works
     steps = np.unique(every.seconds)
     least, best = 0, len(steps)
     while work > 0 and least < best and not budget.is_over():
         first, last = least, best - 1
         while first <= last and work > 0 and not budget.is_over():
             middle = (first + last) // 2
-            most = min(work, problem.params.graded_program_work)
-            limits = Limits(most, budget.seconds_left, seed)
+            limits = Limits(min(most, work), budget.seconds_left, seed)
             answer = graded(question, every.up_to(float(steps[middle])), limits)
             work -= answer.work
             if answer.shares is not None:

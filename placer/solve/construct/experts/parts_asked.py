@@ -6,7 +6,7 @@ Shapes: U units, C sets of replicas, P stages, A units of a stage.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -117,28 +117,19 @@ class Asked:
         Outer domains are told apart, or all count as one.
         """
         floor = self.ground.floor
-        last = floor.tier + 2 == len(floor.machine.tiers)
+        tier, last = floor.tier + 1, floor.tier + 2 == len(floor.machine.tiers)
+        pairs = self.parts.pairs_a_second(tier) / np.maximum(self.parts.room, 1)
         return Question(
             self.ground.rooms(grain, is_apart=is_apart),
             self.parts.units.pieces // grain,
             self.parts.units.number,
             self.alike,
-            _counted(self.parts.seconds(floor.tier + 1), grain),
-            _counted(self.parts.seconds(floor.tier + 2), grain),
+            _counted(self.parts.seconds(tier), grain),
+            _counted(self.parts.seconds(tier + 1), grain) if is_apart else {},
             self._uplinks(grain) if is_apart else {},
-            {} if last else _counted(self.parts.latency(floor.tier + 2), grain),
-        )
-
-    def graded(self, grain: int, *, is_apart: bool) -> Question:
-        """The question of `graded_parts`, with the uplinks of domains."""
-        question = self.question(grain, is_apart=is_apart)
-        tier = self.ground.floor.tier + 1
-        pairs = self.parts.pairs_a_second(tier) / np.maximum(self.parts.room, 1)
-        return replace(
-            question,
-            across=question.across if is_apart else {},
-            carried=float(pairs.min()) / grain,
-            waits=_counted(self.parts.latency(tier), grain),
+            {} if last else _counted(self.parts.latency(tier + 1), grain),
+            float(pairs.min()) / grain,
+            _counted(self.parts.latency(tier), grain),
         )
 
     def _uplinks(self, grain: int) -> dict[int, float]:

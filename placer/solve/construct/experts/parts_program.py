@@ -1,19 +1,18 @@
-"""Parts of units that a program chooses, to make the slowest replica fast.
+"""Parts of units that programs choose from, and those that are the cheapest together.
 
 Good parts are scarce: a rack of 40 GPUs and one of 56 hold a group of 64 as 40 + 24 or
-as 32 + 32, and what is left of either decides what others can have. The program counts
-how often domains are filled in each way (paths along their room), how often units are
-made up in each way, inside an outer domain or across, and how often replicas have
-stages of each level. Shapes: C choices, P stages, L levels.
+as 32 + 32, and what is left of either decides what others can have. The program of the
+fewest hops counts how often domains are filled in each way (paths along their room) and
+how often units are made up in each way, inside an outer domain or across. That of the
+fastest replicas is in `graded_parts`. Shapes: P stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +22,10 @@ from placer.solve.count.model import Program, Term
 from placer.solve.count.paths import Arc, filled, paths
 from placer.solve.count.summands import summands
 
-if TYPE_CHECKING:
-    from placer.solve.construct.experts.replica_levels import Replicas
-
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 MOST_WAYS = 3_000  # to make up a unit
-TICK = 1e-6  # s, in which steps are compared
 
 
 class Made(NamedTuple):
@@ -147,11 +142,6 @@ class Question:
             return 0.0
         return load / self.carried + self.waits.get(part, 0.0)
 
-    def sent(self, made: Made) -> int:
-        """What leaves the domains of a unit, once more if it leaves outer ones."""
-        leaving = sum(size * (self.size - size) for size in made.sizes)
-        return leaving * (1 + (made.home < 0))
-
     def ways(self) -> list[Made]:
         """All ways to make up a unit in few parts, wherever they may lie."""
         homes = sorted({home for home, _ in self.rooms})
@@ -164,52 +154,6 @@ class Question:
         ]
 
 
-def shared(question: Question, choices: Replicas, limits: Limits) -> Chosen:
-    """The fastest slowest replica among these choices."""
-    program = Program()
-    arcs = _paths(program, question)
-    slowest = float(choices.times[choices.levels.min()])
-    ways = [
-        # What shares an uplink counts as slow as its load may make it.
-        way._replace(seconds=slowest) if way.home < 0 and question.uplinks else way
-        for way in question.ways()
-        if way.seconds <= slowest * (1 + 1e-9)
-    ]
-    made = [
-        program.column(question.count, question.sent(way), block=way.home)
-        for way in ways
-    ]
-    program.row([Term(column) for column in made], question.count, question.count)
-    units = list(zip(made, ways, strict=True))
-    least = min((way.sizes[0] for way in ways if way.home < 0), default=question.size)
-    sending = slowest - question.latency.get(least, 0.0)
-    _parts_suffice(program, question, arcs, units, sending)
-    replicas = question.count // (choices.levels.shape[1] * question.alike)
-    taken = [program.column(replicas) for _ in choices.seconds]
-    program.row([Term(column) for column in taken], replicas, replicas)
-    for level, seconds in enumerate(choices.times.tolist()):
-        asked = question.alike * (choices.levels >= level).sum(axis=1)
-        good = [
-            Term(column) for column, way in units if way.seconds <= seconds * (1 + 1e-9)
-        ]
-        needed = [
-            Term(column, -int(count))
-            for column, count in zip(taken, asked, strict=True)
-            if count
-        ]
-        program.row([*good, *needed], 0)
-    dearest = max(question.sent(way) for way in ways) * question.count
-    _slowest(program, taken, replicas, choices.seconds, dearest + 1)
-    answer = solve(program, limits)
-    counts = answer.counts
-    if counts is None:
-        return Chosen(None, answer.work, answer.is_proved)
-    levels = np.repeat(choices.levels, [counts[column] for column in taken], axis=0)
-    shares = _shares(question, arcs, units, counts)
-    found = shares._replace(levels=levels)
-    return Chosen(found, answer.work, answer.is_proved)
-
-
 def cheapest(
     question: Question, price: Callable[[Made], float], limits: Limits
 ) -> Shares | None:
@@ -220,18 +164,10 @@ def cheapest(
         (program.column(question.count, price(way)), way) for way in question.ways()
     ]
     program.row([Term(column) for column, _ in made], question.count, question.count)
-    _parts_suffice(program, question, arcs, made, inf)
+    _parts_suffice(program, question, arcs, made)
     counts = solve(program, limits).counts
-    return None if counts is None else _shares(question, arcs, made, counts)
-
-
-def _shares(
-    question: Question,
-    arcs: Mapping[int, Mapping[Arc, int]],
-    made: Sequence[tuple[int, Made]],
-    counts: Sequence[int],
-) -> Shares:
-    """What so many of each column make, without replicas."""
+    if counts is None:
+        return None
     left = list(counts)
     fills = {
         key: filled(arcs[key[0]], left, key[1], n) for key, n in question.rooms.items()
@@ -268,14 +204,8 @@ def _parts_suffice(
     question: Question,
     arcs: Mapping[int, Mapping[Arc, int]],
     made: Sequence[tuple[int, Made]],
-    sending: float,
 ) -> None:
-    """Domains hold the parts of units that lie at home, and of others together.
-
-    Parts of the others leave their outer domain as if each were alone there, no more of
-    them than its uplink carries in the time of ``sending``, s.
-    """
-    leaving: dict[int, list[Term]] = {home: [] for home in question.uplinks}
+    """Domains hold the parts of units that lie at home, and of others together."""
     for size in range(1, question.largest + 1):
         lent = []
         for home, mine in arcs.items():
@@ -285,14 +215,9 @@ def _parts_suffice(
                 most = question.count * question.size
                 lent.append(program.column(most, block=home))
                 program.row([*held, *used, Term(lent[-1], -1)], 0, 0)
-                if home in leaving:
-                    pairs = size * (question.size - size)
-                    leaving[home].append(Term(lent[-1], pairs))
         used = _used(made, size, -1)
         if lent or used:
             program.row([*(Term(column) for column in lent), *used], 0, 0)
-    for home, terms in leaving.items():
-        program.row(terms, most=int(sending * question.uplinks[home]))
 
 
 def _used(made: Sequence[tuple[int, Made]], size: int, home: int) -> list[Term]:
@@ -301,18 +226,3 @@ def _used(made: Sequence[tuple[int, Made]], size: int, home: int) -> list[Term]:
         for column, way in made
         if way.home == home and size in way.sizes
     ]
-
-
-def _slowest(
-    program: Program, taken: list[int], replicas: int, seconds: FloatArray, price: int
-) -> None:
-    """A tick of the slowest choice that is taken has a price."""
-    tick = np.round((seconds - seconds[0]) / TICK).astype(np.int64)
-    ticks = np.unique(tick).tolist()
-    above = [program.column(1, price * (slow - fast)) for fast, slow in pairwise(ticks)]
-    for fast, slow in pairwise(above):
-        program.row([Term(fast), Term(slow, -1)], 0)
-    for column, own in zip(above, ticks[1:], strict=True):
-        slower = np.flatnonzero(tick == own).tolist()
-        used = [Term(taken[choice], -1) for choice in slower]
-        program.row([Term(column, replicas), *used], 0)

@@ -1,8 +1,7 @@
 """Expert groups in parts that are annealed, from the best placements known.
 
-Programs count parts by size and leave out much of what decides on a step: uplinks that
-parts share, and the rings of gradients. A walk prices all of the former with each
-change; the latter are arranged once parts lie still.
+A walk prices all that parts send with each change, uplinks that they share included.
+The rings of gradients are arranged once parts lie still.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 SLOWER = 1.1  # times the slowest all-to-all with a NIC to itself: paths looked at
-BRIEF = 4  # walks before the first program get one in so many parts of the time
+SHORT = 8  # walks before a program get one in so many parts of the time
 
 
 def walked_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -55,18 +54,11 @@ def _is_for(problem: Problem) -> bool:
     return is_summed and problem.job.world_size <= problem.params.exchange_ranks
 
 
-def briefly_walked_parts(
-    problem: Problem, incumbent: Incumbent, budget: Budget
-) -> None:
-    """The same for a part of the time, which programs might use better."""
-    walked_parts(problem, incumbent, budget.share(BRIEF))
-
-
 def shortly_walked_parts(
     problem: Problem, incumbent: Incumbent, budget: Budget
 ) -> None:
     """The first walks where the bound's programs have blocks, and may take all time."""
-    legs, part = problem.params.parts_walks[:1], budget.share(2 * BRIEF)
+    legs, part = problem.params.parts_walks[:1], budget.share(SHORT)
     for asked in asked_of(problem) if _is_for(problem) else ():
         if len(asked.parts.counts().uplinks) > 1:
             incumbent.offer_all(_walked(problem, asked, incumbent, part, legs))
@@ -89,10 +81,10 @@ def walked_fills(
 def first_walked(
     problem: Problem, asked: Asked, incumbent: Incumbent, budget: Budget
 ) -> Iterator[Candidate]:
-    """The same of one walk, from the best placement, in half the time of brief ones."""
+    """The same of one walk, from the best placement, in little time."""
     if _is_for(problem) and not _has_ended(problem, incumbent, budget):
         _, rounds = problem.params.parts_walks[0]
-        part = budget.share(2 * BRIEF)
+        part = budget.share(SHORT)
         yield from _walked(problem, asked, incumbent, part, ((1, rounds),))
 
 
