@@ -49,6 +49,7 @@ from placer.solve.construct.traffic.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfers.component_line import component_line
 from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
 from placer.solve.construct.transfers.held_runs import held_runs
+from placer.solve.construct.transfers.seated_runs import seated_runs
 from placer.solve.construct.transfers.set_pieces import set_pieces
 from placer.solve.construct.transfers.transfer_runs import transfer_runs
 from placer.solve.construct.units.in_parts import in_parts
@@ -159,6 +160,7 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     tiled,
     component_line,
     transfer_runs,
+    seated_runs,
     held_runs,
     set_pieces,
     groups_in_nodes,
@@ -191,6 +193,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     cut_within_sets,
     in_parts,
     transfer_runs,
+    seated_runs,
     held_runs,
     set_pieces,
     fastest_first,
