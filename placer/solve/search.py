@@ -130,7 +130,7 @@ def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) ->
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned)
+AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, seated_runs)
 CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     levelled,
@@ -160,7 +160,6 @@ CONSTRUCTIONS: tuple[Method, ...] = (
     tiled,
     component_line,
     transfer_runs,
-    seated_runs,
     held_runs,
     set_pieces,
     groups_in_nodes,
