@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+from weakref import WeakKeyDictionary
 
 from placer.errors import InputError, Problem
 
@@ -15,6 +17,8 @@ MAX_BYTES = 64 * 1024 * 1024
 
 # Device and number of every file read, while `inputs_kept` says so.
 _inputs: set[tuple[int, int]] | None = None
+# What standard input said: it says it once, and several may ask.
+_of_pipe: WeakKeyDictionary[BinaryIO, bytes] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -126,7 +130,10 @@ def decode(data: bytes, source: str) -> str:
 def _read_stdin() -> bytes:
     with suppress(AttributeError, OSError, ValueError):  # not a file in a notebook
         _note(os.fstat(sys.stdin.fileno()))
-    return sys.stdin.buffer.read(MAX_BYTES + 1)
+    pipe = sys.stdin.buffer
+    if pipe not in _of_pipe:
+        _of_pipe[pipe] = pipe.read(MAX_BYTES + 1)
+    return _of_pipe[pipe]
 
 
 def _read_file(source: str) -> bytes:

@@ -48,6 +48,7 @@ from placer.solve.construct.traffic.tiled import briefly_tiled, tiled
 from placer.solve.construct.transfers.component_line import component_line
 from placer.solve.construct.transfers.groups_in_nodes import groups_in_nodes
 from placer.solve.construct.transfers.held_runs import held_runs
+from placer.solve.construct.transfers.seated_runs import seated_runs
 from placer.solve.construct.transfers.set_pieces import set_pieces
 from placer.solve.construct.transfers.transfer_runs import transfer_runs
 from placer.solve.construct.units.in_parts import in_parts
@@ -128,7 +129,7 @@ def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) ->
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned)
+AT_ONCE: tuple[Method, ...] = (laid_chains, roles_partitioned, seated_runs)
 CONSTRUCTIONS: tuple[Method, ...] = (
     nested,
     levelled,
@@ -188,6 +189,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
     cut_within_sets,
     in_parts,
     transfer_runs,
+    seated_runs,
     held_runs,
     set_pieces,
     fastest_first,

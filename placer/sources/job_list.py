@@ -50,9 +50,11 @@ class Listed:
 
 
 def is_job_list(source: Source) -> bool:
-    """Whether a source is a file that says it is a list of jobs."""
+    """Whether a source, ``-`` included, says that it is a list of jobs."""
     path = os.fspath(source)
-    return files.is_file(path) and bool(_OWN.search(files.read_text(path), 0, _HEAD))
+    if not (path == "-" or files.is_file(path)):
+        return False
+    return _OWN.search(files.read_text(path), 0, _HEAD) is not None
 
 
 def read_job_list(source: Source, note: Note = None) -> list[Listed]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 import placer
+from placer.cli.main import main
 from placer.errors import InputError
 from placer.sources.job_list import is_job_list, read_job_list
 
@@ -110,3 +113,16 @@ def test_allocate_takes_a_list_with_its_weights(listed: Path) -> None:
         ("wide-2", 5.0),
         ("own", 1.0),
     ]
+
+
+def test_a_list_may_come_from_standard_input(
+    listed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And so may a job by itself; files that a list names are looked for here."""
+    monkeypatch.chdir(listed.parent)
+    own = "format: placer/jobs\nversion: 1\njobs: [{job: ring.yaml, count: 2}]\n"
+    for text, jobs in ((own, 2), (JOB, 1)):
+        given = ["allocate", "-t", "rack:4 node:8 gpu:2", "-j", "-", "--format", "json"]
+        found = CliRunner().invoke(main, given, input=text)
+        assert found.exit_code == 0, found.output
+        assert len(json.loads(found.stdout)["jobs"]) == jobs

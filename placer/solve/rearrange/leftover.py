@@ -207,9 +207,8 @@ def cheapest_flow(
         None where some have no place.
     """
     pairs = [(i, j) for i in held for j in room if (i, j) in costs]
-    if len(held) == len(room) == 1 and pairs:
-        ((i, count),), ((j, places),) = held.items(), room.items()
-        return {(i, j): count} if count <= places else None
+    if len(held) == 1:
+        return _nearest(sum(held.values()), pairs, room, costs)
     if sum(held.values()) > sum(room.values()) or len({i for i, _ in pairs}) < len(
         held
     ):
@@ -229,6 +228,22 @@ def cheapest_flow(
         return None
     sent = {(i, j): flow["held", i]["room", j] for i, j in pairs}
     return {pair: count for pair, count in sent.items() if count}
+
+
+def _nearest(
+    count: int,
+    pairs: list[Pair],
+    room: Mapping[int, int],
+    costs: Mapping[Pair, int],
+) -> dict[Pair, int] | None:
+    """The same of one kind alone: the cheapest places are taken first."""
+    flow: dict[Pair, int] = {}
+    for pair in sorted(pairs, key=lambda pair: costs[pair]):
+        taken = min(count, room[pair[1]])
+        if taken:
+            flow[pair] = taken
+            count -= taken
+    return None if count else flow
 
 
 def _paired(

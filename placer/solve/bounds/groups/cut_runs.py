@@ -235,6 +235,9 @@ def _least_sum(
     work: float,
 ) -> float:
     """Least sum of the prices of runs, which repeat after a period; 0 for none."""
+    whole = sum(number * (room // period) for room, number in runs.nodes)
+    if runs.ranks % period == 0 and runs.ranks <= whole * period:
+        return 0.0  # runs of whole periods cut nothing
     program = Program()
     held: list[Term] = []
     through: dict[int, list[Term]] = defaultdict(list)

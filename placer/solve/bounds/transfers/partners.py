@@ -123,9 +123,46 @@ class Partners:
         return np.asarray(total / self.near_rate + self.wait_s)
 
     @cached_property
+    def _mean(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """What ranks of a set wait in the mean, who share a domain and so partners.
+
+        The slowest waits no shorter. By hand: a sends 3 s to c and 1 s to d, b 1 s to c
+        and 3 s to d. With c near a waits 1 s, and with d b does: one partner seems
+        enough for 2 s. But the mean of both is 2 s with either, so for less both must
+        be near.
+
+        Returns
+        -------
+        ndarray, shape (E,)
+            The set of each pair, in order, its partner of the most traffic first.
+        ndarray, shape (E,), s
+            What is left with this partner and those before near.
+        ndarray, shape (S,), s
+            With none near.
+        """
+        receiving, sending = self._pairs
+        count = len(self.members)
+        pair = self.label[self.rank] * count + self.partner
+        pace = self.size_bytes / self.rate + self.more_s
+        total = weighted_counts(
+            np.searchsorted(receiving * count + sending, pair), pace, len(receiving)
+        )
+        own = np.unique(self.rank)
+        ranks = np.maximum(np.bincount(self.label[own], minlength=count), 1)
+        alone = weighted_counts(self.label[own], self._alone_s[own], count) / ranks
+        order = np.lexsort((-total, receiving))
+        of, total = receiving[order], total[order] / ranks[receiving[order]]
+        taken = np.cumsum(total)
+        taken = taken - (taken - total)[np.searchsorted(of, of)]
+        return of, np.asarray(alone[of] - taken), np.asarray(alone)
+
+    @cached_property
     def levels(self) -> FloatArray:
         """Times, s, from which some rank can do with a partner less or more near."""
-        found = np.concatenate((self._rest_s, self._alone_s, self.near_s[self.rank]))
+        _, rest, alone = self._mean
+        found = np.concatenate(
+            (self._rest_s, self._alone_s, self.near_s[self.rank], rest, alone)
+        )
         found = np.unique(found)
         found = found[found > 0]
         return found[np.diff(found, prepend=-1.0) > ROUNDING * found]
@@ -159,6 +196,12 @@ class Partners:
         np.maximum.at(most, self.label, near)
         np.add.at(asked, self.label, near)
         sets = np.maximum(most, np.ceil(asked / self._shared))
+        of, rest, alone = self._mean
+        allowed = seconds + ROUNDING * alone
+        late = rest > allowed[of]
+        sets = np.maximum(
+            sets, weighted_counts(of, late, len(alone)) + (alone > allowed)
+        )
         smallest = int(self.members[np.unique(self.partner)].min())
         return np.asarray(sets.astype(np.int64) * smallest)
 

@@ -1,0 +1,60 @@
+"""Who needs partners near: never more of them than the best placement has."""
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tests.marks import slow
+from tests.solve.bounds.test_crowd import directions_of, network_of, random_flows
+
+
+def least_far(label, rooms, flows, latency):
+    """Seconds of the slowest rank, in the best of all ways to place sets; or None."""
+    bytes_to = np.zeros((2, len(label), len(label)))
+    for (one, other), size in flows.items():
+        bytes_to[0, one, other] = bytes_to[1, other, one] = size
+    members, best = np.bincount(label), np.inf
+    for home in product(range(len(rooms)), repeat=len(members)):
+        if (np.bincount(home, members, len(rooms)) > rooms).any():
+            continue
+        domain = np.array(home)[label]
+        far = bytes_to * (domain[:, None] != domain)
+        near = bytes_to - far
+        waits = ((bytes_to > 0) + 2 * (far > 0)).sum(2) * latency
+        took = np.maximum(far.sum(2), near.sum(2) / 10) + waits
+        best = min(best, took.max())
+    return best
+
+
+@pytest.mark.parametrize("rounds", [150, *slow([3_000])])
+def test_times_of_placements_are_never_ruled_out(rounds):
+    """Sets of unlike ranks, uneven domains, room to spare: all placements are tried."""
+    rng, sharper = random.Random(4), 0
+    for _ in range(rounds):
+        label = np.sort([rng.randrange(rng.choice((3, 4, 5))) for _ in range(8)])
+        label = np.unique(label, return_inverse=True)[1]
+        rooms = [rng.randint(2, 5) for _ in range(rng.choice((2, 3)))]
+        latency = rng.choice((0.0, 0.1))
+        flows = random_flows(rng, label)
+        if sum(rooms) < 8 or not flows:
+            continue
+        best = least_far(label, rooms, flows, latency)
+        network = network_of(label, np.array(rooms), latency)
+        for one in directions_of(network, flows):
+            if np.isfinite(best):
+                assert one.fits(one.needs(best))
+            ruled_out = [t for t in one.levels if not one.fits(one.needs(float(t)))]
+            assert all(t < best for t in ruled_out)
+            sharper += bool(ruled_out)
+    assert sharper > rounds // 50
+
+
+def test_ranks_of_a_node_share_its_partners():
+    """One sends more to the one, one to the other: the mean is not below half."""
+    label = np.array([0, 0, 1, 2])
+    flows = {(0, 2): 3.0, (0, 3): 1.0, (1, 2): 1.0, (1, 3): 3.0}
+    sends, _ = directions_of(network_of(label, np.array([4])), flows)
+    assert sends.needs(1.9)[0] == 2
+    assert sends.needs(2.0)[0] == 1
