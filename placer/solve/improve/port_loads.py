@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.improve.port_tables import Tables
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from placer.cost.fabric import Fabric
     from placer.solve.improve.messages import Messages
@@ -72,6 +75,8 @@ class PortLoads:
     region : MoveRegion
     messages : Messages
         Between its units.
+    loops : module, optional
+        `port_loops`, where it is compiled.
 
     Attributes
     ----------
@@ -81,9 +86,17 @@ class PortLoads:
         Of one unit after the other.
     first, degree : ndarray, shape (U + 1,)
         The first of each unit there, and how many it has; the last is nobody, -1.
+    loops : module or None
+    tables : Tables
     """
 
-    def __init__(self, fabric: Fabric, region: MoveRegion, messages: Messages) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        region: MoveRegion,
+        messages: Messages,
+        loops: ModuleType | None = None,
+    ) -> None:
         self.messages, self._fabric, self._tier = messages, fabric, region.tier
         topology = fabric.topology
         first = np.unique(topology.domain_of_node[region.tier], return_index=True)[1]
@@ -102,6 +115,37 @@ class PortLoads:
         self.flows %= messages.ends.shape[1]
         self.degree = np.bincount(messages.ends.ravel(), minlength=region.units + 1)
         self.first = np.cumsum(self.degree) - self.degree
+        self.loops, self.tables = loops, self._tables()
+
+    def _tables(self) -> Tables:
+        """The same as plain arrays, for compiled loops."""
+        messages, fabric, uplinks = self.messages, self._fabric, self._uplinks
+        # Where there are no uplinks the arrays still have their dimensions.
+        child = [one.child for one in uplinks]
+        pace = [one.pace[one.child] for one in uplinks]
+        shape = -1, len(self._factor)
+        return Tables(
+            ends=messages.ends,
+            port=messages.ports,
+            size_bytes=messages.size_bytes.astype(np.float64),
+            runs=messages.runs.astype(np.float64),
+            together=messages.together,
+            flows=self.flows,
+            first=self.first,
+            degree=self.degree,
+            ports=len(messages.kind_of_port),
+            above=self._above.astype(np.int64),
+            tier=self._tier,
+            scale_up_tier=int(fabric.scale_up_tier),
+            bandwidth=np.array(fabric.bandwidth, dtype=np.float64),
+            latency=np.array(fabric.latency, dtype=np.float64),
+            factor=self._factor.astype(np.float64),
+            uplink_tier=np.array([one.tier for one in uplinks], dtype=np.int64),
+            uplink_first=np.array([one.first for one in uplinks], dtype=np.int64),
+            uplink_children=np.array([len(u.pace) for u in uplinks], dtype=np.int64),
+            uplink_child=np.array(child, dtype=np.int64).reshape(shape),
+            uplink_pace=np.array(pace, dtype=np.float64).reshape(shape),
+        ).contiguous()
 
     def of(self, home: IntArray) -> FloatArray:
         """Seconds that each port and uplink is busy; shape (L,)."""
@@ -143,8 +187,9 @@ class PortLoads:
         parts = zip(self._parts(flow, *before), self._parts(flow, *after), strict=True)
         for (old, less), (now, more) in parts:
             differs = (old != now) | (less != more)
-            keys += [(row + old)[differs], (row + now)[differs]]
-            added += [-less[differs], more[differs]]
+            # Flow by flow: what it no longer adds, then what it adds.
+            keys.append(np.stack((row + old, row + now), axis=1)[differs].ravel())
+            added.append(np.stack((-less, more), axis=1)[differs].ravel())
         return _summed(np.concatenate(keys), np.concatenate(added), len(self.kind))
 
     def touched(self, units: IntArray) -> tuple[IntArray, IntArray]:
@@ -209,7 +254,8 @@ def _summed(keys: IntArray, seconds: FloatArray, loads: int) -> Added:
     """Entries of the same change and load as one."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    total = np.add.reduceat(seconds[order], first) if len(first) else seconds
-    change, load = np.divmod(keys[first], loads)
-    return Added(change, load, total)
+    begins = np.diff(keys, prepend=-1) > 0
+    change, load = np.divmod(keys[begins], loads)
+    # In order: other sums of the same seconds would round in another way.
+    total = np.bincount(np.cumsum(begins) - 1, seconds[order], len(load))
+    return Added(change, load, total.astype(np.float64))

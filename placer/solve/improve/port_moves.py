@@ -167,7 +167,7 @@ class PortMoves:
         unit = rng.integers(0, len(home), count)
         busy = np.searchsorted(self._busy_until, rng.random(int(count * BUSY)))
         unit[: len(busy)] = np.minimum(busy, len(home) - 1)
-        new = home[self._neighbour(unit)]
+        new = home[self._neighbour(unit, rng.random(count))]
         far = rng.random(count) < FAR
         return unit, home[unit], np.where(far, self._anywhere(count), new)
 
@@ -178,10 +178,10 @@ class PortMoves:
         is_open = self._enclosure[old] == self._enclosure[new]
         return np.asarray(is_open & (old != new))
 
-    def _neighbour(self, unit: IntArray) -> IntArray:
-        """Somebody whom each unit sends to, or receives from."""
+    def _neighbour(self, unit: IntArray, drawn: FloatArray) -> IntArray:
+        """Somebody whom each unit sends to, or receives from, as it is drawn."""
         loads = self._loads
-        nth = (self._rng.random(len(unit)) * loads.degree[unit]).astype(np.int64)
+        nth = (drawn * loads.degree[unit]).astype(np.int64)
         at = np.minimum(loads.first[unit] + nth, len(loads.flows) - 1)
         ends = loads.messages.ends[:, loads.flows[at]]
         return np.asarray(np.where(ends[0] == unit, ends[1], ends[0]))
@@ -204,13 +204,18 @@ class PortMoves:
 
         Shape (K, cluster).
         """
+        drawn = self._rng.random((2 * (self.cluster - 1), 2, len(seed)))
+        loads = self._loads
+        if loads.loops is not None:
+            found = loads.loops.grown(loads.tables, self._home, seed, size, drawn)
+            return np.asarray(found)
         found = np.full((len(seed), self.cluster), NOBODY)
         found[:, 0] = seed
         number = np.ones(len(seed), dtype=np.int64)
         rows = np.arange(len(seed))
-        for _ in range(2 * (self.cluster - 1)):
-            nth = (self._rng.random(len(seed)) * number).astype(np.int64)
-            one = self._neighbour(found[rows, nth])
+        for which, who in drawn:
+            nth = (which * number).astype(np.int64)
+            one = self._neighbour(found[rows, nth], who)
             joins = (self._home[one] == self._home[seed]) & (number < size)
             joins &= (found != one[:, None]).all(axis=1)
             found[rows[joins], number[joins]] = one[joins]
