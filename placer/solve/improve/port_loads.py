@@ -186,7 +186,7 @@ class PortLoads:
         keys, added = [], []
         parts = zip(self._parts(flow, *before), self._parts(flow, *after), strict=True)
         for (old, less), (now, more) in parts:
-            differs = (old != now) | (less != more)
+            differs = ((old != now) & (less > 0)) | (less != more)
             # Flow by flow: what it no longer adds, then what it adds.
             keys.append(np.stack((row + old, row + now), axis=1)[differs].ravel())
             added.append(np.stack((-less, more), axis=1)[differs].ravel())

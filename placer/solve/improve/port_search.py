@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.improve.anneal import anneal
+from placer.solve.improve.compiled import loops
 from placer.solve.improve.messages import messages_of
 from placer.solve.improve.port_loads import ROUNDING, Added, PortLoads
 from placer.solve.improve.port_moves import (
@@ -70,7 +71,7 @@ def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if messages is None or region is None or region.units == 1:
         return
     between = messages.between(region.label)
-    loads = PortLoads(problem.model.fabric, region, between)
+    loads = PortLoads(problem.model.fabric, region, between, loops(budget))
     params = problem.params
     if not len(loads.flows):
         return
@@ -166,6 +167,7 @@ class PortState:
         self._busy = loads.of(home)
         self._least_s = self._scale = self._busiest(self._busy)
         self._target, self._doublings = np.zeros(len(self._scale)), 0
+        self._limit = self._target[loads.kind]
         self._least = inf, inf
         things = len(home) + loads.messages.ends.shape[1] + self._domains
         self._claim = np.full(things, UNCLAIMED)
@@ -192,6 +194,7 @@ class PortState:
         self._busy = self._loads.of(self.home)
         self._scale = np.maximum(self._least_s, 1e-300)
         self._target, self._doublings = self._scale * (1 - cut), doublings
+        self._limit = self._target[self._loads.kind] * (1 + ROUNDING)
         self._least = self._busyness()
         self._steps, self._step = max(1, int(work / self._step_work)), 0
 
@@ -203,7 +206,7 @@ class PortState:
     @property
     def is_reached(self) -> bool:
         """Whether nothing is busier than the target."""
-        return not self._excess.any()
+        return not (self._busy > self._limit).any()
 
     @property
     def progress(self) -> float:
@@ -264,30 +267,26 @@ class PortState:
     def apply(self, changes: Changes, accepted: BoolArray) -> None:
         """Make accepted changes, of those that interfere the first."""
         self._step += 1
-        made = self._independent(changes, accepted)
+        free, added, loads = self._moves.seats.free, self._added, self._loads
+        if loads.loops is not None and added is not None:
+            seats = self.home, free, self._busy
+            columns = changes.units, changes.old, changes.new
+            loads.loops.applied(
+                loads.tables, *columns, accepted, self._claim, *seats, *added
+            )
+            return
+        made = accepted.copy()
+        made[accepted] = self._independent(changes.only(accepted))
         _, unit, old, new = changes.only(made).movers
         self.home[unit] = new
-        np.add.at(self._moves.free, old, 1)
-        np.subtract.at(self._moves.free, new, 1)
-        if self._added is not None:
-            own = made[self._added.change]
-            np.add.at(self._busy, self._added.load[own], self._added.seconds[own])
+        np.add.at(free, old, 1)
+        np.subtract.at(free, new, 1)
+        if added is not None:
+            own = made[added.change]
+            np.add.at(self._busy, added.load[own], added.seconds[own])
 
-    def _independent(self, changes: Changes, accepted: BoolArray) -> BoolArray:
-        """Accepted changes that share no unit, flow or room with an earlier one."""
-        loops = self._loads.loops
-        if loops is not None:
-            units, old, new, _ = changes
-            tables, claim = self._loads.tables, self._claim
-            return np.asarray(
-                loops.independent(tables, units, old, new, accepted, claim)
-            )
-        made = accepted.copy()
-        made[accepted] = self._without_late(changes.only(accepted))
-        return made
-
-    def _without_late(self, changes: Changes) -> BoolArray:
-        """Whether each shares no unit, flow or room with an earlier one."""
+    def _independent(self, changes: Changes) -> BoolArray:
+        """Changes that share no unit, flow or room with an earlier one."""
         change, unit, _, _ = changes.movers
         touching, flows = self._loads.touched(changes.units)
         # Room is left, or taken, where fewer come back.
@@ -328,9 +327,8 @@ class PortState:
     @property
     def _excess(self) -> FloatArray:
         """By how much each port and uplink exceeds its target; shape (L,)."""
-        kind = self._loads.kind
-        over = self._busy - self._target[kind] * (1 + ROUNDING)
-        return np.asarray(np.maximum(over, 0.0) / self._scale[kind])
+        over = np.maximum(self._busy - self._limit, 0.0)
+        return np.asarray(over / self._scale[self._loads.kind])
 
     def _busyness(self) -> tuple[float, float]:
         """Seconds of all kinds, one after the other; then the sum.

@@ -1,7 +1,6 @@
-"""What compiled loops know of the busiest ports: plain arrays, and whether to use them.
+"""What the loops of the search on the busiest ports know, as plain arrays and numbers.
 
-numba is an optional extra. Compiling takes seconds, once: what is compiled is kept on
-disk, and loaded in a tenth of a second from then on.
+Shapes: U units, F flows, L loads, D domains, Q tiers of uplinks.
 """
 
 from __future__ import annotations
@@ -16,10 +15,32 @@ FloatArray = npt.NDArray[np.float64]
 
 # Nothing is claimed by a change of this number.
 UNCLAIMED = 1 << 40
+SWAP, MOVE, EXCHANGE = range(3)
+
+
+class Shares(NamedTuple):
+    """Shares of the changes.
+
+    Attributes
+    ----------
+    busy, far, into_room : float
+        That begin with a busy unit, that go anywhere, and that take free room where
+        there is some.
+    loose : float
+        Of the clusters, that go for those who are tied to their domain least.
+    """
+
+    busy: float = 0.5
+    far: float = 0.1
+    into_room: float = 0.5
+    loose: float = 0.5
+
+
+SHARES = Shares()
 
 
 class Tables(NamedTuple):
-    """Flows, machine and uplinks, as in `PortLoads`. Shapes: Q tiers of uplinks."""
+    """Flows, machine and uplinks, as in `PortLoads`; uplinks by tier."""
 
     ends: IntArray
     port: IntArray
@@ -43,10 +64,10 @@ class Tables(NamedTuple):
     uplink_pace: FloatArray
 
     def contiguous(self) -> Tables:
-        """The same with every array row by row: loops are compiled for no others."""
+        """Copies, each row by row: loops are compiled for no other arrays."""
         return Tables(
             *(
-                np.ascontiguousarray(one) if isinstance(one, np.ndarray) else one
+                np.array(one, order="C") if isinstance(one, np.ndarray) else one
                 for one in self
             )
         )
@@ -72,3 +93,32 @@ class Pricing(NamedTuple):
     scale: FloatArray
     share: FloatArray
     doublings: int
+
+
+class Seats(NamedTuple):
+    """Who is where, and how busy.
+
+    Attributes
+    ----------
+    home : ndarray, shape (U,)
+        Domain of each unit, now; the others are as they were at the last look, but
+        ``free``.
+    inside : ndarray, shape (U,)
+        Units of one domain after the other, those that are tied to it least first.
+    count, first : ndarray, shape (D,)
+        How many each has there, and where they begin.
+    free : ndarray, shape (D,)
+        Room that is left, now.
+    enclosure : ndarray, shape (D,)
+        Units stay between domains with the same number here.
+    busy_until : ndarray, shape (U,)
+        Share of all that is busy which the units up to each have.
+    """
+
+    home: IntArray
+    inside: IntArray
+    count: IntArray
+    first: IntArray
+    free: IntArray
+    enclosure: IntArray
+    busy_until: FloatArray
