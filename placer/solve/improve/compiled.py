@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
 
 LOOPS = "placer.solve.improve.port_loops"
+SOURCES = "port_loops.py", "move_loops.py"
 # Seconds that must be left for loading to be worth it: it takes one of a processor.
 WORTH_S = 2.0
 
@@ -61,7 +62,8 @@ def _mark(found: ModuleType) -> Path:
     import numba
     from llvmlite.binding import get_host_cpu_name
 
-    text = Path(str(found.__file__)).read_bytes()
+    here = Path(__file__).parent
+    text = b"".join((here / name).read_bytes() for name in SOURCES)
     of = numba.__version__, platform.python_version(), get_host_cpu_name()
     name = sha256(text + repr(of).encode()).hexdigest()[:16]
     return Path(found.priced.stats.cache_path) / f"port_loops.{name}.kept"

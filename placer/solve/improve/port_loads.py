@@ -118,34 +118,33 @@ class PortLoads:
         self.loops, self.tables = loops, self._tables()
 
     def _tables(self) -> Tables:
-        """The same as plain arrays, for compiled loops."""
         messages, fabric, uplinks = self.messages, self._fabric, self._uplinks
         # Where there are no uplinks the arrays still have their dimensions.
-        child = [one.child for one in uplinks]
-        pace = [one.pace[one.child] for one in uplinks]
-        shape = -1, len(self._factor)
+        by_domain = -1, len(self._factor)
         return Tables(
-            ends=messages.ends,
-            port=messages.ports,
-            size_bytes=messages.size_bytes.astype(np.float64),
-            runs=messages.runs.astype(np.float64),
-            together=messages.together,
-            flows=self.flows,
-            first=self.first,
-            degree=self.degree,
+            ends=_whole(messages.ends),
+            port=_whole(messages.ports),
+            size_bytes=_real(messages.size_bytes),
+            runs=_real(messages.runs),
+            together=_whole(messages.together),
+            flows=_whole(self.flows),
+            first=_whole(self.first),
+            degree=_whole(self.degree),
             ports=len(messages.kind_of_port),
-            above=self._above.astype(np.int64),
+            above=_whole(self._above),
             tier=self._tier,
             scale_up_tier=int(fabric.scale_up_tier),
-            bandwidth=np.array(fabric.bandwidth, dtype=np.float64),
-            latency=np.array(fabric.latency, dtype=np.float64),
-            factor=self._factor.astype(np.float64),
-            uplink_tier=np.array([one.tier for one in uplinks], dtype=np.int64),
-            uplink_first=np.array([one.first for one in uplinks], dtype=np.int64),
-            uplink_children=np.array([len(u.pace) for u in uplinks], dtype=np.int64),
-            uplink_child=np.array(child, dtype=np.int64).reshape(shape),
-            uplink_pace=np.array(pace, dtype=np.float64).reshape(shape),
-        ).contiguous()
+            bandwidth=_real(fabric.bandwidth),
+            latency=_real(fabric.latency),
+            factor=_real(self._factor),
+            uplink_tier=_whole([one.tier for one in uplinks]),
+            uplink_first=_whole([one.first for one in uplinks]),
+            uplink_children=_whole([len(one.pace) for one in uplinks]),
+            uplink_child=_whole([one.child for one in uplinks]).reshape(by_domain),
+            uplink_pace=_real([one.pace[one.child] for one in uplinks]).reshape(
+                by_domain
+            ),
+        )
 
     def of(self, home: IntArray) -> FloatArray:
         """Seconds that each port and uplink is busy; shape (L,)."""
@@ -259,3 +258,13 @@ def _summed(keys: IntArray, seconds: FloatArray, loads: int) -> Added:
     # In order: other sums of the same seconds would round in another way.
     total = np.bincount(np.cumsum(begins) - 1, seconds[order], len(load))
     return Added(change, load, total.astype(np.float64))
+
+
+def _whole(values: npt.ArrayLike) -> IntArray:
+    """A copy, row by row."""
+    return np.array(values, dtype=np.int64, order="C")
+
+
+def _real(values: npt.ArrayLike) -> FloatArray:
+    """A copy, row by row."""
+    return np.array(values, dtype=np.float64, order="C")

@@ -143,7 +143,7 @@ class PortMoves:
             return Changes(*loops.singles(tables, seats, SHARES, *begun))
         unit, old, new = self._begun(*begun)
         *_, somebody, room, _ = begun.drawn
-        held = seats.count[new]
+        held = seats.held[new]
         partner = self._somebody(new, somebody)
         alone = (seats.free[new] > 0) & ((room < SHARES.into_room) | (held == 0))
         stale = (seats.home[partner] != new) | (held == 0)
@@ -221,7 +221,7 @@ class PortMoves:
     def _somebody(self, domain: IntArray, drawn: FloatArray) -> IntArray:
         """Somebody in each domain, as it was at the last look."""
         seats = self.seats
-        nth = (drawn * seats.count[domain]).astype(np.int64)
+        nth = (drawn * seats.held[domain]).astype(np.int64)
         at = np.minimum(seats.first[domain] + nth, len(seats.home) - 1)
         return np.asarray(seats.inside[at])
 
@@ -229,7 +229,7 @@ class PortMoves:
         """So many of each domain that were tied to it least; shape (K, cluster)."""
         seats, nth = self.seats, np.arange(self.cluster)
         at = np.minimum(seats.first[domain][:, None] + nth, len(seats.home) - 1)
-        kept = nth < np.minimum(number, seats.count[domain])[:, None]
+        kept = nth < np.minimum(number, seats.held[domain])[:, None]
         return np.where(kept, seats.inside[at], NOBODY)
 
     def _grown(self, seed: IntArray, size: IntArray, drawn: FloatArray) -> IntArray:

@@ -5,7 +5,7 @@ Shapes: U units, F flows, L loads, D domains, Q tiers of uplinks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,10 @@ SHARES = Shares()
 
 
 class Tables(NamedTuple):
-    """Flows, machine and uplinks, as in `PortLoads`; uplinks by tier."""
+    """Flows, machine and uplinks, as in `PortLoads`; uplinks by tier.
+
+    Arrays are copies, row by row: loops are compiled for no others.
+    """
 
     ends: IntArray
     port: IntArray
@@ -62,15 +65,6 @@ class Tables(NamedTuple):
     uplink_children: IntArray
     uplink_child: IntArray
     uplink_pace: FloatArray
-
-    def contiguous(self) -> Tables:
-        """Copies, each row by row: loops are compiled for no other arrays."""
-        return Tables(
-            *(
-                np.array(one, order="C") if isinstance(one, np.ndarray) else one
-                for one in self
-            )
-        )
 
 
 class Pricing(NamedTuple):
@@ -105,7 +99,7 @@ class Seats(NamedTuple):
         ``free``.
     inside : ndarray, shape (U,)
         Units of one domain after the other, those that are tied to it least first.
-    count, first : ndarray, shape (D,)
+    held, first : ndarray, shape (D,)
         How many each has there, and where they begin.
     free : ndarray, shape (D,)
         Room that is left, now.
@@ -117,7 +111,7 @@ class Seats(NamedTuple):
 
     home: IntArray
     inside: IntArray
-    count: IntArray
+    held: IntArray
     first: IntArray
     free: IntArray
     enclosure: IntArray
