@@ -8,6 +8,7 @@ so with the process that started it, whatever it is doing.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import subprocess
@@ -114,6 +115,14 @@ class Helpers:
             raise
 
 
+def begin(work: Callable[[], object]) -> None:
+    """Begin work in another process that nobody waits for; it ends with this one."""
+    with suppress(NoHelpError):
+        helper = _Helper()
+        atexit.register(helper.end)
+        helper.send((work, ()))
+
+
 class _Helper:
     def __init__(self) -> None:
         code = _CODE.format(path=sys.path)
@@ -131,7 +140,7 @@ class _Helper:
         self._answers: SimpleQueue[Any] = SimpleQueue()
         start(self._read, HELPER_THREAD)
 
-    def ask(self, is_over: Callable[[], bool], task: object) -> tuple[bool, Any]:
+    def send(self, task: object) -> None:
         try:
             request = pickle.dumps(task, pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -141,6 +150,9 @@ class _Helper:
             self._requests.flush()
         except (OSError, ValueError) as error:
             raise NoHelpError from error
+
+    def ask(self, is_over: Callable[[], bool], task: object) -> tuple[bool, Any]:
+        self.send(task)
         while True:
             try:
                 answer = self._answers.get(timeout=LOOK_AFTER_S)

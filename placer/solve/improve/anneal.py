@@ -179,7 +179,8 @@ def anneal(state: State[C], budget: Budget, counts: MoveCounts) -> None:
         temperature = state.hot * (state.cold / state.hot) ** state.progress
         limit = -temperature[changes.copy] * np.log(state.draw(len(delta)))
         helps = delta < -WORTHWHILE
-        for number, name in enumerate(names):
-            own = changes.move == number
-            counts.count(name, int((helps & own).sum()), int(own.sum()))
+        tried = np.bincount(changes.move, minlength=len(names)).tolist()
+        helped = np.bincount(changes.move[helps], minlength=len(names)).tolist()
+        for name, of_which, own in zip(names, helped, tried, strict=True):
+            counts.count(name, of_which, own)
         state.apply(changes, (delta <= limit) & (helps | (limit > 0)))

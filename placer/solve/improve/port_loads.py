@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.improve.port_tables import Tables
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from placer.cost.fabric import Fabric
     from placer.solve.improve.messages import Messages
@@ -72,6 +75,8 @@ class PortLoads:
     region : MoveRegion
     messages : Messages
         Between its units.
+    loops : module, optional
+        `port_loops`, where it is compiled.
 
     Attributes
     ----------
@@ -81,9 +86,17 @@ class PortLoads:
         Of one unit after the other.
     first, degree : ndarray, shape (U + 1,)
         The first of each unit there, and how many it has; the last is nobody, -1.
+    loops : module or None
+    tables : Tables
     """
 
-    def __init__(self, fabric: Fabric, region: MoveRegion, messages: Messages) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        region: MoveRegion,
+        messages: Messages,
+        loops: ModuleType | None = None,
+    ) -> None:
         self.messages, self._fabric, self._tier = messages, fabric, region.tier
         topology = fabric.topology
         first = np.unique(topology.domain_of_node[region.tier], return_index=True)[1]
@@ -102,6 +115,36 @@ class PortLoads:
         self.flows %= messages.ends.shape[1]
         self.degree = np.bincount(messages.ends.ravel(), minlength=region.units + 1)
         self.first = np.cumsum(self.degree) - self.degree
+        self.loops, self.tables = loops, self._tables()
+
+    def _tables(self) -> Tables:
+        messages, fabric, uplinks = self.messages, self._fabric, self._uplinks
+        # Where there are no uplinks the arrays still have their dimensions.
+        by_domain = -1, len(self._factor)
+        return Tables(
+            ends=_whole(messages.ends),
+            port=_whole(messages.ports),
+            size_bytes=_real(messages.size_bytes),
+            runs=_real(messages.runs),
+            together=_whole(messages.together),
+            flows=_whole(self.flows),
+            first=_whole(self.first),
+            degree=_whole(self.degree),
+            ports=len(messages.kind_of_port),
+            above=_whole(self._above),
+            tier=self._tier,
+            scale_up_tier=int(fabric.scale_up_tier),
+            bandwidth=_real(fabric.bandwidth),
+            latency=_real(fabric.latency),
+            factor=_real(self._factor),
+            uplink_tier=_whole([one.tier for one in uplinks]),
+            uplink_first=_whole([one.first for one in uplinks]),
+            uplink_children=_whole([len(one.pace) for one in uplinks]),
+            uplink_child=_whole([one.child for one in uplinks]).reshape(by_domain),
+            uplink_pace=_real([one.pace[one.child] for one in uplinks]).reshape(
+                by_domain
+            ),
+        )
 
     def of(self, home: IntArray) -> FloatArray:
         """Seconds that each port and uplink is busy; shape (L,)."""
@@ -142,9 +185,10 @@ class PortLoads:
         keys, added = [], []
         parts = zip(self._parts(flow, *before), self._parts(flow, *after), strict=True)
         for (old, less), (now, more) in parts:
-            differs = (old != now) | (less != more)
-            keys += [(row + old)[differs], (row + now)[differs]]
-            added += [-less[differs], more[differs]]
+            differs = ((old != now) & (less > 0)) | (less != more)
+            # Flow by flow: what it no longer adds, then what it adds.
+            keys.append(np.stack((row + old, row + now), axis=1)[differs].ravel())
+            added.append(np.stack((-less, more), axis=1)[differs].ravel())
         return _summed(np.concatenate(keys), np.concatenate(added), len(self.kind))
 
     def touched(self, units: IntArray) -> tuple[IntArray, IntArray]:
@@ -209,7 +253,18 @@ def _summed(keys: IntArray, seconds: FloatArray, loads: int) -> Added:
     """Entries of the same change and load as one."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    total = np.add.reduceat(seconds[order], first) if len(first) else seconds
-    change, load = np.divmod(keys[first], loads)
-    return Added(change, load, total)
+    begins = np.diff(keys, prepend=-1) > 0
+    change, load = np.divmod(keys[begins], loads)
+    # In order: other sums of the same seconds would round in another way.
+    total = np.bincount(np.cumsum(begins) - 1, seconds[order], len(load))
+    return Added(change, load, total.astype(np.float64))
+
+
+def _whole(values: npt.ArrayLike) -> IntArray:
+    """A copy, row by row."""
+    return np.array(values, dtype=np.int64, order="C")
+
+
+def _real(values: npt.ArrayLike) -> FloatArray:
+    """A copy, row by row."""
+    return np.array(values, dtype=np.float64, order="C")

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.solve.improve.port_tables import EXCHANGE, MOVE, SHARES, SWAP, Seats
+
 if TYPE_CHECKING:
     from placer.solve.improve.port_loads import PortLoads
 
@@ -21,12 +23,8 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 NOBODY = -1
-# Shares of the changes that begin with a busy unit, that go anywhere, and that take
-# free room where there is some.
-BUSY, FAR, INTO_ROOM = 0.5, 0.1, 0.5
 # Units that go either way in a cluster, at most; more are better built than moved.
 CLUSTER = 6
-SWAP, MOVE, EXCHANGE = range(3)
 
 
 class Changes(NamedTuple):
@@ -75,6 +73,22 @@ def exchange_clusters() -> None:
     """Name of the move in which several go either way."""
 
 
+class _Drawn(NamedTuple):
+    """Units to begin with, domains, and random numbers for what else is chosen.
+
+    Attributes
+    ----------
+    unit, anywhere : ndarray, shape (K,)
+    drawn : ndarray, shape (6, K)
+        For a busy unit, a neighbour, whether to go anywhere, somebody there, whether
+        to take free room, and whether to go for the loosest.
+    """
+
+    unit: IntArray
+    anywhere: IntArray
+    drawn: FloatArray
+
+
 class PortMoves:
     """Proposes changes to a placement.
 
@@ -92,8 +106,8 @@ class PortMoves:
     cluster : int
         Units that go either way at most: half of what the largest domain holds, since
         the others may go instead. 1 where only single units move.
-    free : ndarray, shape (D,)
-        Room that is left.
+    seats : Seats
+        Who was where at the last look.
     """
 
     def __init__(
@@ -104,27 +118,35 @@ class PortMoves:
         rng: np.random.Generator,
     ) -> None:
         self._loads, self._room, self._rng = loads, room, rng
-        self._enclosure = enclosure
+        self._enclosure = enclosure.copy()
         self.cluster = min(CLUSTER, int(room.max()) // 2)
 
     def look(self, home: IntArray, heat: FloatArray) -> None:
         """Note who is where, and how busy each unit is; shape (U,)."""
-        self._home = home
-        ties = self._ties() * (1 + self._rng.random(len(home)))
-        self._inside = np.lexsort((ties, home))
-        self._count = np.bincount(home, minlength=len(self._room))
-        self._first = np.cumsum(self._count) - self._count
-        self.free = self._room - self._count
-        self._busy_until = np.cumsum(heat) / max(float(heat.sum()), 1e-300)
+        ties = self._ties(home) * (1 + self._rng.random(len(home)))
+        count = np.bincount(home, minlength=len(self._room))
+        self.seats = Seats(
+            home,
+            np.lexsort((ties, home)),
+            count,
+            np.cumsum(count) - count,
+            self._room - count,
+            self._enclosure,
+            np.cumsum(heat) / max(float(heat.sum()), 1e-300),
+        )
 
     def singles(self, count: int) -> Changes:
         """Units go to a neighbour's domain, into free room or for one that is there."""
-        unit, old, new = self._begun(count)
-        held = self._count[new]
-        partner = self._somebody(new)
-        has_room = self.free[new] > 0
-        alone = has_room & ((self._rng.random(count) < INTO_ROOM) | (held == 0))
-        stale = (self._home[partner] != new) | (held == 0)
+        seats, begun = self.seats, self._drawn(count)
+        loops, tables = self._loads.loops, self._loads.tables
+        if loops is not None:
+            return Changes(*loops.singles(tables, seats, SHARES, *begun))
+        unit, old, new = self._begun(*begun)
+        *_, somebody, room, _ = begun.drawn
+        held = seats.held[new]
+        partner = self._somebody(new, somebody)
+        alone = (seats.free[new] > 0) & ((room < SHARES.into_room) | (held == 0))
+        stale = (seats.home[partner] != new) | (held == 0)
         units = np.stack((unit, np.where(alone, NOBODY, partner)), axis=1)
         places = np.stack((old, new), axis=1)
         move = np.where(alone, MOVE, SWAP)
@@ -133,25 +155,29 @@ class PortMoves:
 
     def clusters(self, count: int) -> Changes:
         """Units and neighbours of theirs go together, for as many others."""
-        unit, old, new = self._begun(count)
-        rng, most = self._rng, self.cluster
-        size = rng.integers(2, most + 1, count)
-        going = self._grown(unit, size)
+        seats, begun, most = self.seats, self._drawn(count), self.cluster
+        size = self._rng.integers(2, most + 1, count)
+        grow = self._rng.random((2, 2 * (most - 1), 2, count))
+        loops, tables = self._loads.loops, self._loads.tables
+        if loops is not None:
+            return Changes(*loops.clusters(tables, seats, SHARES, *begun, size, grow))
+        unit, old, new = self._begun(*begun)
+        *_, somebody, room, loose = begun.drawn
+        going = self._grown(unit, size, grow[0])
         number = np.sum(going != NOBODY, axis=1)
-        coming = self._grown(self._somebody(new), number)
+        coming = self._grown(self._somebody(new, somebody), number, grow[1])
         loosest = self._loosest(new, number)
-        loose = rng.random(count) < 0.5
-        coming = np.where(loose[:, None], loosest, coming)
+        coming = np.where((loose < SHARES.loose)[:, None], loosest, coming)
         # Free room is taken first, now and then.
-        taken = np.minimum(self.free[new], number)
-        taken = np.where(rng.random(count) < INTO_ROOM, taken, 0)
+        taken = np.minimum(seats.free[new], number)
+        taken = np.where(room < SHARES.into_room, taken, 0)
         places = np.arange(most)
         coming = np.where(places < (number - taken)[:, None], coming, NOBODY)
         back = np.sum(coming != NOBODY, axis=1)
         going = np.where(places < (back + taken)[:, None], going, NOBODY)
         away, here = (np.repeat(place[:, None], most, axis=1) for place in (old, new))
         # Who comes back may have left since the last look.
-        fits = (coming == NOBODY) | (self._home[coming] == here)
+        fits = (coming == NOBODY) | (seats.home[coming] == here)
         allowed = self._is_allowed(old, new) & fits.all(axis=1)
         allowed &= going[:, 0] != NOBODY
         return Changes(
@@ -161,67 +187,75 @@ class PortMoves:
             np.full(count, EXCHANGE),
         ).only(allowed)
 
-    def _begun(self, count: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Units, half of them busy, their domains and those that they may go to."""
-        rng, home = self._rng, self._home
-        unit = rng.integers(0, len(home), count)
-        busy = np.searchsorted(self._busy_until, rng.random(int(count * BUSY)))
-        unit[: len(busy)] = np.minimum(busy, len(home) - 1)
-        new = home[self._neighbour(unit)]
-        far = rng.random(count) < FAR
-        return unit, home[unit], np.where(far, self._anywhere(count), new)
+    def _drawn(self, count: int) -> _Drawn:
+        rng = self._rng
+        return _Drawn(
+            rng.integers(0, len(self.seats.home), count),
+            rng.integers(0, len(self._room), count),
+            rng.random((6, count)),
+        )
 
-    def _anywhere(self, count: int) -> IntArray:
-        return self._rng.integers(0, len(self._room), count)
+    def _begun(
+        self, unit: IntArray, anywhere: IntArray, drawn: FloatArray
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Units, half of them busy, their domains and those that they may go to."""
+        home, busy_until = self.seats.home, self.seats.busy_until
+        chosen, neighbour, far, *_ = drawn
+        busy = np.searchsorted(busy_until, chosen[: int(len(unit) * SHARES.busy)])
+        unit[: len(busy)] = np.minimum(busy, len(home) - 1)
+        new = home[self._neighbour(unit, neighbour)]
+        return unit, home[unit], np.where(far < SHARES.far, anywhere, new)
 
     def _is_allowed(self, old: IntArray, new: IntArray) -> BoolArray:
         is_open = self._enclosure[old] == self._enclosure[new]
         return np.asarray(is_open & (old != new))
 
-    def _neighbour(self, unit: IntArray) -> IntArray:
-        """Somebody whom each unit sends to, or receives from."""
+    def _neighbour(self, unit: IntArray, drawn: FloatArray) -> IntArray:
+        """Somebody whom each unit sends to, or receives from, as it is drawn."""
         loads = self._loads
-        nth = (self._rng.random(len(unit)) * loads.degree[unit]).astype(np.int64)
+        nth = (drawn * loads.degree[unit]).astype(np.int64)
         at = np.minimum(loads.first[unit] + nth, len(loads.flows) - 1)
         ends = loads.messages.ends[:, loads.flows[at]]
         return np.asarray(np.where(ends[0] == unit, ends[1], ends[0]))
 
-    def _somebody(self, domain: IntArray) -> IntArray:
+    def _somebody(self, domain: IntArray, drawn: FloatArray) -> IntArray:
         """Somebody in each domain, as it was at the last look."""
-        nth = (self._rng.random(len(domain)) * self._count[domain]).astype(np.int64)
-        at = np.minimum(self._first[domain] + nth, len(self._home) - 1)
-        return np.asarray(self._inside[at])
+        seats = self.seats
+        nth = (drawn * seats.held[domain]).astype(np.int64)
+        at = np.minimum(seats.first[domain] + nth, len(seats.home) - 1)
+        return np.asarray(seats.inside[at])
 
     def _loosest(self, domain: IntArray, number: IntArray) -> IntArray:
         """So many of each domain that were tied to it least; shape (K, cluster)."""
-        nth = np.arange(self.cluster)
-        at = np.minimum(self._first[domain][:, None] + nth, len(self._home) - 1)
-        kept = nth < np.minimum(number, self._count[domain])[:, None]
-        return np.where(kept, self._inside[at], NOBODY)
+        seats, nth = self.seats, np.arange(self.cluster)
+        at = np.minimum(seats.first[domain][:, None] + nth, len(seats.home) - 1)
+        kept = nth < np.minimum(number, seats.held[domain])[:, None]
+        return np.where(kept, seats.inside[at], NOBODY)
 
-    def _grown(self, seed: IntArray, size: IntArray) -> IntArray:
+    def _grown(self, seed: IntArray, size: IntArray, drawn: FloatArray) -> IntArray:
         """Seeds and neighbours from their domains, so many where there are as many.
 
         Shape (K, cluster).
         """
+        home = self.seats.home
         found = np.full((len(seed), self.cluster), NOBODY)
         found[:, 0] = seed
         number = np.ones(len(seed), dtype=np.int64)
         rows = np.arange(len(seed))
-        for _ in range(2 * (self.cluster - 1)):
-            nth = (self._rng.random(len(seed)) * number).astype(np.int64)
-            one = self._neighbour(found[rows, nth])
-            joins = (self._home[one] == self._home[seed]) & (number < size)
+        for which, who in drawn:
+            nth = (which * number).astype(np.int64)
+            one = self._neighbour(found[rows, nth], who)
+            joins = (home[one] == home[seed]) & (number < size)
             joins &= (found != one[:, None]).all(axis=1)
             found[rows[joins], number[joins]] = one[joins]
             number += joins
         return np.where(np.arange(self.cluster) < size[:, None], found, NOBODY)
 
-    def _ties(self) -> FloatArray:
+    def _ties(self, home: IntArray) -> FloatArray:
         """Seconds that each unit would be busy more outside its domain, roughly."""
         ends, size = self._loads.messages.ends, self._loads.messages.size_bytes
-        near = self._home[ends[0]] == self._home[ends[1]]
-        found = np.zeros(len(self._home))
+        near = home[ends[0]] == home[ends[1]]
+        found = np.zeros(len(home))
         for end in ends:
             found += np.bincount(end[near], size[near], len(found))
         return found

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.solve.improve.anneal import anneal
+from placer.solve.improve.compiled import loops
 from placer.solve.improve.messages import messages_of
-from placer.solve.improve.port_loads import ROUNDING, PortLoads
+from placer.solve.improve.port_loads import ROUNDING, Added, PortLoads
 from placer.solve.improve.port_moves import (
     NOBODY,
     PortMoves,
@@ -31,13 +32,13 @@ from placer.solve.improve.port_moves import (
     move_busy,
     swap_busy,
 )
+from placer.solve.improve.port_tables import UNCLAIMED, Pricing
 from placer.solve.improve.region import flow_region
 from placer.solve.tree.base import paced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from placer.solve.improve.port_loads import Added
     from placer.solve.improve.port_moves import Changes
     from placer.solve.improve.region import MoveRegion
     from placer.solve.problem.compiled import Problem
@@ -58,7 +59,6 @@ ENTRIES, FEWEST, SHARE = 100_000, 256, 0.25
 LOOK = 16
 # Every so many steps clusters are tried.
 CLUSTERS = 4
-UNCLAIMED = 1 << 40
 DIGITS = 9
 
 
@@ -71,7 +71,7 @@ def evened(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if messages is None or region is None or region.units == 1:
         return
     between = messages.between(region.label)
-    loads = PortLoads(problem.model.fabric, region, between)
+    loads = PortLoads(problem.model.fabric, region, between, loops(budget))
     params = problem.params
     if not len(loads.flows):
         return
@@ -96,11 +96,11 @@ def _rounds(
 
     A share of the work aims at targets, what is left goes before it to sums of powers.
     """
-    powers = zip(params.even_powers, params.even_heat, strict=True)
-    summed = params.even_work * (1 - aimed) / len(params.even_powers)
-    for power, heat in powers if aimed < 1 else ():
+    powers = zip(params.even_doublings, params.even_heat, strict=True)
+    summed = params.even_work * (1 - aimed) / len(params.even_doublings)
+    for doublings, heat in powers if aimed < 1 else ():
         before = state.best
-        state.sum_up(power, heat, summed)
+        state.sum_up(doublings, heat, summed)
         anneal(state, budget, counts)
         if state.best is not before:
             yield state.best
@@ -166,7 +166,8 @@ class PortState:
         self._step_work = STEP_WORK + ENTRY_WORK * entries * self._proposed
         self._busy = loads.of(home)
         self._least_s = self._scale = self._busiest(self._busy)
-        self._target, self._power = np.zeros(len(self._scale)), 1.0
+        self._target, self._doublings = np.zeros(len(self._scale)), 0
+        self._limit = self._target[loads.kind]
         self._least = inf, inf
         things = len(home) + loads.messages.ends.shape[1] + self._domains
         self._claim = np.full(things, UNCLAIMED)
@@ -174,9 +175,9 @@ class PortState:
         self.hot = self.cold = np.ones(1)
         self._steps = self._step = 0
 
-    def sum_up(self, power: float, heat: float, work: float) -> None:
+    def sum_up(self, doublings: int, heat: float, work: float) -> None:
         """Begin a round on a sum of powers, hot in proportion to what changes add."""
-        self._begin(1.0, power, work)
+        self._begin(1.0, doublings, work)
         size = np.abs(self.delta(self.propose()))
         size = size[size > 0]
         self.hot = heat * np.array([size.mean() if len(size) else 1.0])
@@ -184,15 +185,16 @@ class PortState:
 
     def aim(self, cut: float, heat: float, work: float) -> None:
         """Begin a round on what exceeds a target: so much below the best."""
-        self._begin(cut, 1.0, work)
+        self._begin(cut, 0, work)
         self.hot = np.array([heat])
         self.cold = self.hot * self._params.even_end[1]
 
-    def _begin(self, cut: float, power: float, work: float) -> None:
+    def _begin(self, cut: float, doublings: int, work: float) -> None:
         self.home = self.best.copy()
         self._busy = self._loads.of(self.home)
         self._scale = np.maximum(self._least_s, 1e-300)
-        self._target, self._power = self._scale * (1 - cut), power
+        self._target, self._doublings = self._scale * (1 - cut), doublings
+        self._limit = self._target[self._loads.kind] * (1 + ROUNDING)
         self._least = self._busyness()
         self._steps, self._step = max(1, int(work / self._step_work)), 0
 
@@ -204,7 +206,7 @@ class PortState:
     @property
     def is_reached(self) -> bool:
         """Whether nothing is busier than the target."""
-        return not self._excess.any()
+        return not (self._busy > self._limit).any()
 
     @property
     def progress(self) -> float:
@@ -234,6 +236,13 @@ class PortState:
 
     def delta(self, changes: Changes) -> FloatArray:
         """What each change, by itself, adds to the sum."""
+        loads = self._loads
+        if loads.loops is not None:
+            delta, *entries = loads.loops.priced(
+                loads.tables, self.home, changes.units, changes.new, self._pricing
+            )
+            self._added = Added(*entries)
+            return np.asarray(delta)
         added = self._loads.added(self.home, changes.units, changes.new)
         self._added = added
         kind = self._loads.kind[added.load]
@@ -243,22 +252,38 @@ class PortState:
 
     def _cost(self, busy: FloatArray, kind: IntArray) -> FloatArray:
         """Power of the excess of each load, relative to the best; kinds in turn."""
-        scale = self._scale[kind]
-        over = np.maximum(busy - self._target[kind], 0.0) / scale
-        return np.asarray(scale / self._scale.sum() * over**self._power)
+        over = np.maximum(busy - self._target[kind], 0.0) / self._scale[kind]
+        for _ in range(self._doublings):
+            over *= over
+        return np.asarray((self._scale / self._scale.sum())[kind] * over)
+
+    @property
+    def _pricing(self) -> Pricing:
+        """The same for compiled loops."""
+        scale, target = self._scale, self._target
+        share, kind = scale / scale.sum(), self._loads.kind
+        return Pricing(self._busy, kind, target, scale, share, self._doublings)
 
     def apply(self, changes: Changes, accepted: BoolArray) -> None:
         """Make accepted changes, of those that interfere the first."""
         self._step += 1
+        free, added, loads = self._moves.seats.free, self._added, self._loads
+        if loads.loops is not None and added is not None:
+            seats = self.home, free, self._busy
+            columns = changes.units, changes.old, changes.new
+            loads.loops.applied(
+                loads.tables, *columns, accepted, self._claim, *seats, *added
+            )
+            return
         made = accepted.copy()
         made[accepted] = self._independent(changes.only(accepted))
         _, unit, old, new = changes.only(made).movers
         self.home[unit] = new
-        np.add.at(self._moves.free, old, 1)
-        np.subtract.at(self._moves.free, new, 1)
-        if self._added is not None:
-            own = made[self._added.change]
-            np.add.at(self._busy, self._added.load[own], self._added.seconds[own])
+        np.add.at(free, old, 1)
+        np.subtract.at(free, new, 1)
+        if added is not None:
+            own = made[added.change]
+            np.add.at(self._busy, added.load[own], added.seconds[own])
 
     def _independent(self, changes: Changes) -> BoolArray:
         """Changes that share no unit, flow or room with an earlier one."""
@@ -290,7 +315,7 @@ class PortState:
         """Note who is where, what is busy, and the best placement."""
         self._busy = self._loads.of(self.home)
         self._note_best()
-        heat = self._loads.on_way(self._excess ** (self._power / 2), self.home)
+        heat = self._loads.on_way(self._excess ** (2.0**self._doublings / 2), self.home)
         self._moves.look(self.home, heat)
 
     def _busiest(self, busy: FloatArray) -> FloatArray:
@@ -302,9 +327,8 @@ class PortState:
     @property
     def _excess(self) -> FloatArray:
         """By how much each port and uplink exceeds its target; shape (L,)."""
-        kind = self._loads.kind
-        over = self._busy - self._target[kind] * (1 + ROUNDING)
-        return np.asarray(np.maximum(over, 0.0) / self._scale[kind])
+        over = np.maximum(self._busy - self._limit, 0.0)
+        return np.asarray(over / self._scale[self._loads.kind])
 
     def _busyness(self) -> tuple[float, float]:
         """Seconds of all kinds, one after the other; then the sum.

@@ -151,9 +151,9 @@ class Params(BoundParams):
         Neighbours of all units, padded: jobs with more are not annealed so.
     even_starts : int
         Placements whose busiest ports and uplinks are evened out.
-    even_powers, even_heat : tuple of float
-        Powers of how busy they are that are summed, round by round, and the temperature
-        at the start of each, relative to what a change adds.
+    even_doublings, even_heat : tuple
+        How often what they are busy is squared before it is summed, round by round, and
+        the temperature at the start of each, relative to what a change adds.
     even_cut : (float, float)
         How far below the best the target of a later round is, at least and at most.
     even_aimed_heat : tuple of float
@@ -320,7 +320,7 @@ class Params(BoundParams):
     rebalance_work: float = 4e5
     rebalance_entries: int = 4_000_000
     even_starts: int = 2
-    even_powers: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0)
+    even_doublings: tuple[int, ...] = (2, 3, 4, 5)
     even_heat: tuple[float, ...] = (0.3, 0.05, 0.05, 0.05)
     even_cut: tuple[float, float] = (0.01, 0.16)
     even_aimed_heat: tuple[float, ...] = (0.02, 0.01, 0.005)
